@@ -51,7 +51,7 @@ END
     --socket "$cluster/daemon/socket" </dev/null >>"$cluster/log/daemon" 2>&1 &
   daemon=$!
   disown
-  until_true 60 has_free_gpus 32 2>/dev/null || wrong "the daemon does not see the GPUs of the cluster"
+  until_true 60 eval "platform status >/dev/null 2>&1" || wrong "the daemon does not start"
 }
 daemon_down() { [[ -z ${daemon:-} ]] || kill -KILL "$daemon" 2>/dev/null || true; }
 
@@ -100,14 +100,20 @@ make() { send admin POST "$1" "$(sed "s/NAME/$2/")" application/yaml >/dev/null;
 change() { send admin PATCH "$1" "$2" application/merge-patch+json >/dev/null; }  # PATH MERGE-PATCH
 delete() { api admin DELETE "$1" >/dev/null; }
 
-# end_pods PATTERN [EXIT-CODE]: of all pods that run and whose name begins so.
+running_pods() {  # PREFIX: the names and uids of those whose name begins so
+  api admin GET "$their_pods" | jq -r --arg name "$1" '.items[] | select((.metadata.name | startswith($name)) and
+    .status.phase == "Running") | "\(.metadata.name) \(.metadata.uid)"'
+}
+does_not_run() { [[ $(value_of "$their_pods/$1" 'select(.status.phase == "Running") | .metadata.uid') != "$2" ]]; }
+
+# end_pods PREFIX [EXIT-CODE]: all that run and whose name begins so; returns when they have ended.
 end_pods() {
-  local pod
-  for pod in $(api admin GET "$their_pods" | jq -r --arg name "$1" '.items[] | select((.metadata.name | startswith($name)) and
-    .status.phase == "Running") | .metadata.name'); do
+  local pod uid
+  while read -r pod uid; do
     change "$their_pods/$pod" "{\"metadata\": {\"annotations\": {\"gpu-platform.test/run-seconds\": \"0\",
       \"gpu-platform.test/exit-code\": \"${2:-0}\"}}}"
-  done
+    until_true 30 does_not_run "$pod" "$uid" || fail "the pod $pod does not end"
+  done < <(running_pods "$1")
 }
 
 # torch_job NAME WORKERS RESTART-POLICY [RUN-POLICY]: a master and workers, each of eight GPUs.
@@ -148,6 +154,7 @@ spec:
           parallelism: 2
           completions: 2
           template:
+            metadata: {annotations: {gpu-platform/priority: low}}
             spec:
               restartPolicy: Never
               containers: [{name: worker, image: example.org/torch:2, resources: {limits: {nvidia.com/gpu: 4}}}]
@@ -174,6 +181,7 @@ END
 # ---- The checks ----
 
 check_roles() {
+  until_true 60 has_free_gpus 32 || fail "the daemon does not see the GPUs of the cluster"
   torch_job wide 3 OnFailure
   run wide 4 || fail "the roles of a PyTorchJob do not start"
   expect_job "a PyTorchJob with four roles is one job" wide '"\(.state) \(.spec.workload_pods)"' "RUNNING 4"
@@ -205,26 +213,32 @@ check_replacement() {
   expect_job "a PyTorchJob that fails has the exit code of the pod that did" fails '"\(.state) \(.exit_code)"' "FAILED 3"
 }
 
+# submit_urgent NODES: eight GPUs of each; sets `urgent` to the job.
+submit_urgent() {
+  urgent=$(platform submit --nodes "$1" --gpus-per-node 8 --priority critical --image example.org/x:1 --user nobody -- train)
+}
+cancel() { platform jobs cancel "$1" >/dev/null 2>&1; }
+
 check_preemption() {
   local urgent
   torch_job low 3 OnFailure
   run low 4 || fail "a PyTorchJob does not start"
-  urgent=$(platform submit --gpus 8 --priority critical --image example.org/x:1 --user nobody -- train)
+  submit_urgent 1
   expect_job "a job of a higher class preempts a PyTorchJob" low '"\(.state) \(.attempts[0].reason)"' "QUEUED PREEMPTED"
   until_true 60 has_pods_in low Pending 4 || fail "the operator does not make the pods of the next attempt"
-  platform jobs cancel "$urgent" >/dev/null 2>&1
+  cancel "$urgent"
   run low 4 || fail "the pods of the next attempt do not start"
   expect_job "the pods that the operator makes next are its next attempt" low '"\(.state) \(.attempts | length)"' "RUNNING 2"
-  platform jobs cancel "$(last_job low .id)" >/dev/null 2>&1
+  cancel "$(last_job low .id)"
   expect_job "a job that is cancelled ends" low .state CANCELLED
   expect_said "the pods that the operator makes then stay gated and say what to do" low "delete the workload"
   delete "$torch_jobs/low"
   torch_job never 3 Never
   run never 4 || fail "a PyTorchJob does not start"
-  urgent=$(platform submit --gpus 8 --priority critical --image example.org/x:1 --user nobody -- train)
+  submit_urgent 1
   expect_job "a PyTorchJob that never restarts is over when it is preempted" never '"\(.state) \(.detail)"' \
     "CANCELLED its workload has finished"
-  platform jobs cancel "$urgent" >/dev/null 2>&1
+  cancel "$urgent"
 }
 
 check_deletion_and_suspension() {
@@ -266,19 +280,31 @@ check_daemon_killed() {
 }
 
 check_job_set() {
-  job_set set 'failurePolicy: {maxRestarts: 1}'
+  local urgent
+  job_set set 'failurePolicy: {maxRestarts: 2}'
   run set 5 || fail "the pods of a JobSet do not start"
   expect_job "a JobSet of three Jobs is one job, its pods with GPUs count" set '"\(.state) \(.spec.workload_pods)"' "RUNNING 4"
   end_pods set-workers-0-0 7
   until_true 60 is_value "$job_sets/set" .status.restarts 1 || fail "the JobSet does not restart"
   run set 5 || fail "the pods of a JobSet that restarts do not start"
   expect_job "it goes on when the JobSet restarts all pods" set '"\(.state) \(.attempts | length)"' "RUNNING 1"
+  submit_urgent 3
+  expect_job "a job of a higher class preempts it" set '"\(.state) \(.attempts[0].reason)"' "QUEUED PREEMPTED"
+  cancel "$urgent"
+  run set 5 || fail "the pods of a JobSet that was preempted do not start again"
+  expect_job "and it starts again when that one is over" set '"\(.state) \(.attempts | length)"' "RUNNING 2"
   end_pods set-
-  expect_job "and ends as they do" set '"\(.state) \(.exit_code)"' "COMPLETED 0"
+  expect_job "it ends as its pods do" set '"\(.state) \(.exit_code)"' "COMPLETED 0"
   job_set later 'suspend: true'
   job_set order 'startupPolicy: {startupPolicyOrder: InOrder}'
   expect_said "a JobSet that starts in order is refused" order "Refused: its JobSet starts its jobs one after the other"
   delete "$job_sets/order"
+  job_set strict
+  run strict 5 || fail "the pods of a JobSet do not start"
+  submit_urgent 3
+  expect_job "a JobSet without restarts is over when it is preempted" strict '"\(.state) \(.detail)"' \
+    "CANCELLED its workload has finished"
+  cancel "$urgent"
   expect "a JobSet that is suspended from the start is no job" 0 "$(jobs_of later | jq length)"
   change "$job_sets/later" '{"spec": {"suspend": false}}'
   run later 5 || fail "a JobSet that is resumed does not start"
@@ -288,12 +314,15 @@ check_job_set() {
 }
 
 check_ray() {
+  local pod uid
   ray_cluster ray
   run ray 3 || fail "the pods of a RayCluster do not start"
   expect_job "a RayCluster is one job of its workers" ray '"\(.state) \(.spec.workload_pods)"' "RUNNING 2"
-  end_pods ray-gpu-worker 1
-  run ray 3 || fail "the operator does not replace workers"
-  expect_job "it goes on when its workers are replaced" ray '"\(.state) \(.attempts | length)"' "RUNNING 1"
+  read -r pod uid < <(running_pods ray-gpu-worker)
+  delete "$their_pods/$pod"
+  until_true 30 does_not_run "$pod" "$uid" || fail "the pod $pod does not end"
+  run ray 3 || fail "the operator does not replace a worker"
+  expect_job "it goes on when a worker is replaced" ray '"\(.state) \(.attempts | length)"' "RUNNING 1"
   delete "$ray_clusters/ray"
   expect_job "and is CANCELLED when it is deleted" ray '"\(.state) \(.detail)"' "CANCELLED its workload was deleted"
 }
