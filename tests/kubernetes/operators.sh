@@ -8,7 +8,7 @@ build_operators() {
 }
 
 # module_folder FOLDER MODULE: where the sources are that operators/FOLDER/go.mod names.
-module_folder() { (cd "$kubernetes_files/operators/$1" && go list -m -f '{{.Dir}}' "$2"); }
+module_folder() { (cd "$kubernetes_files/operators/$1" && go mod download -json "$2" | jq -r .Dir); }
 
 make_kinds() {
   local folder file

@@ -1,3 +1,4 @@
+// JobSet's operator, which scripts/check_operators starts.
 module gpu-platform.test/jobset
 
 go 1.26.0

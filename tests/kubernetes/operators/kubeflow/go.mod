@@ -1,3 +1,4 @@
+// Kubeflow's training operator, which scripts/check_operators starts.
 module gpu-platform.test/training-operator
 
 go 1.26.0

@@ -1,3 +1,4 @@
+// KubeRay's operator, which scripts/check_operators starts.
 module gpu-platform.test/ray
 
 go 1.26.0
