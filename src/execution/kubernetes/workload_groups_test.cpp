@@ -238,6 +238,7 @@ TEST_F(WorkloadGroupsTest, AWaitingJobWhoseOwnerMakesNoMorePodsIsWithdrawnForTha
   EXPECT_EQ(why_withdrawn_, "its workload was suspended");
   tell(State::kWaiting, "NoCapacity", "full");
   see("train-2");
+  advance();
   groups_.remove_pod(their_pod({.name = "train-2"}));
   advance(base::seconds(6));
   facts.is_suspended = false;
