@@ -266,7 +266,7 @@ check_daemon_killed() {
   expect_job "the deadline of a PyTorchJob is its job's time limit" quick '.spec.time_limit_seconds | tostring' 600
   torch_job long 1 OnFailure
   run long 2 || fail "a PyTorchJob does not start"
-  expect_job "both run" long .state RUNNING
+  expect_job "another one runs beside it" long .state RUNNING
   daemon_down
   end_pods quick-
   end_pods long-worker-0 3
@@ -311,7 +311,7 @@ check_job_set() {
   change "$job_sets/later" '{"spec": {"suspend": false}}'
   run later 5 || fail "a JobSet that is resumed does not start"
   change "$job_sets/later" '{"spec": {"suspend": true}}'
-  expect_job "one that is suspended ends its job" later '"\(.state) \(.detail)"' "CANCELLED its workload was suspended"
+  expect_job "a JobSet that is suspended ends its job" later '"\(.state) \(.detail)"' "CANCELLED its workload was suspended"
   delete "$job_sets/later"
 }
 
