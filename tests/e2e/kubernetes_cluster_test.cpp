@@ -307,6 +307,52 @@ TEST_F(KubernetesCluster, KubeSchedulerAllocatesJustTheDevicesThatTheJobWasGiven
   EXPECT_TRUE(is_clean());
 }
 
+// Run on a cluster that has DeviceTaintRules.
+class KubernetesTaintRules : public KubernetesCluster {
+ protected:
+  static constexpr const char* kRules = "/apis/resource.k8s.io/v1beta2/devicetaintrules";
+  static constexpr const char* kRule = "quarantine";
+
+  void TearDown() override {
+    if (admin_) ask({.method = Method::kDelete, .path = rule_path()});
+  }
+  static std::string rule_path() { return fmt::format("{}/{}", kRules, kRule); }
+  void taint(const std::string& node, const std::string& device) {
+    const Json rule = {
+        {"metadata", {{"name", kRule}}},
+        {"spec",
+         {{"deviceSelector", {{"driver", "gpu.nvidia.com"}, {"pool", node}, {"device", device}}},
+          {"taint",
+           {{"key", "example.org/quarantine"}, {"value", "xid-79"}, {"effect", "NoSchedule"}}}}}};
+    const Json made = ask({.method = Method::kPost, .path = kRules, .body = rule.dump()});
+    ASSERT_EQ(made["kind"], "DeviceTaintRule") << made.dump(2);
+  }
+  bool has_free(int gpus) {
+    return eventually([&] { return daemon_->json({"status"})["available_gpus"] == gpus; });
+  }
+};
+
+TEST_F(KubernetesTaintRules, ADeviceThatARuleTaintsIsNotGivenUntilTheRuleIsGone) {
+  taint("gpu-node-1", "gpu-3");
+  ASSERT_TRUE(has_free(31)) << daemon_->json({"status"}).dump(2) << daemon_->log();
+  EXPECT_THAT(daemon_->json({"status"}).dump(),
+              HasSubstr("taint example.org/quarantine=xid-79:NoSchedule of rule quarantine"));
+  const std::string rest = submit({"--nodes", "3", "--gpus-per-node", "8"});
+  ASSERT_TRUE(daemon_->reaches(rest, "RUNNING")) << daemon_->job(rest).dump(2);
+  const std::string whole = submit({"--gpus", "8"});
+  const std::string part = submit({"--gpus", "7"});
+  ASSERT_TRUE(daemon_->reaches(part, "RUNNING")) << daemon_->job(part).dump(2);
+  EXPECT_EQ(daemon_->job(whole)["state"], "QUEUED");
+  ASSERT_TRUE(end(part, 0));
+  ASSERT_TRUE(daemon_->reaches(part, "COMPLETED"));
+  ask({.method = Method::kDelete, .path = rule_path()});
+  ASSERT_TRUE(daemon_->reaches(whole, "RUNNING")) << daemon_->job(whole).dump(2);
+  ASSERT_TRUE(end(whole, 0));
+  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(end(rest, 0, rank));
+  ASSERT_TRUE(daemon_->reaches(rest, "COMPLETED"));
+  EXPECT_TRUE(is_clean());
+}
+
 // The platform allocates the devices, of a class with a configuration.
 class KubernetesClusterOwned : public KubernetesCluster {
  protected:

@@ -124,17 +124,17 @@ start_apiserver() {  # PORT ETCD-PORT
     --service-account-issuer https://kubernetes.default.svc --service-account-key-file "$cluster/service-accounts.pub" \
     --service-account-signing-key-file "$cluster/service-accounts.key" \
     --kubelet-client-certificate "$cluster/apiserver-client.crt" --kubelet-client-key "$cluster/apiserver-client.key" \
-    --kubelet-preferred-address-types Hostname,InternalIP
+    --kubelet-preferred-address-types Hostname,InternalIP "${gates[@]}" ${gates:+"--runtime-config=$taint_rules_api"}
   until_true 120 api admin GET /readyz >/dev/null 2>&1 || wrong "kube-apiserver does not start"
 }
 
 # Without the limits of requests that they have by default, which bind a dozen pinned pods a second.
 start_controllers() {
   local connection=(--leader-elect=false --secure-port 0 --kube-api-qps 1000 --kube-api-burst 2000)
-  start_program kube-scheduler --kubeconfig "$cluster/scheduler.kubeconfig" "${connection[@]}"
+  start_program kube-scheduler --kubeconfig "$cluster/scheduler.kubeconfig" "${connection[@]}" "${gates[@]}"
   start_program kube-controller-manager --kubeconfig "$cluster/controllers.kubeconfig" "${connection[@]}" \
     --use-service-account-credentials --service-account-private-key-file "$cluster/service-accounts.key" \
-    --root-ca-file "$cluster/certificates/apiserver.crt"
+    --root-ca-file "$cluster/certificates/apiserver.crt" "${gates[@]}"
 }
 
 start_kwok() {  # PORT
@@ -147,6 +147,11 @@ start_kwok() {  # PORT
     --tls-cert-file "$cluster/certificates/apiserver.crt" --tls-private-key-file "$cluster/certificates/apiserver.key"
   until_true 60 curl -fs "http://127.0.0.1:$1/healthz" -o /dev/null || wrong "kwok does not start"
 }
+
+# Kubernetes 1.37 serves the rules that taint single devices; 1.36 does where it is asked to.
+taint_rules_api=resource.k8s.io/v1beta2/devicetaintrules=true
+gates=()
+with_taint_rules() { gates=(--feature-gates DRADeviceTaintRules=true); }
 
 # cluster_up FOLDER: the folder must be empty or absent. Pods can be made in the namespace "default" when it returns.
 cluster_up() {
