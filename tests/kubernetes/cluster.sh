@@ -128,9 +128,12 @@ start_apiserver() {  # PORT ETCD-PORT
   until_true 120 api admin GET /readyz >/dev/null 2>&1 || wrong "kube-apiserver does not start"
 }
 
-# Without the limits of requests that they have by default, which bind a dozen pinned pods a second.
+# The limits of requests that they have by default let them bind a dozen pinned pods a second.
+limits=(--kube-api-qps 1000 --kube-api-burst 2000)
+with_default_limits() { limits=(); }
+
 start_controllers() {
-  local connection=(--leader-elect=false --secure-port 0 --kube-api-qps 1000 --kube-api-burst 2000)
+  local connection=(--leader-elect=false --secure-port 0 "${limits[@]}")
   start_program kube-scheduler --kubeconfig "$cluster/scheduler.kubeconfig" "${connection[@]}" "${gates[@]}"
   start_program kube-controller-manager --kubeconfig "$cluster/controllers.kubeconfig" "${connection[@]}" \
     --use-service-account-credentials --service-account-private-key-file "$cluster/service-accounts.key" \
