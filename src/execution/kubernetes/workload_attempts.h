@@ -120,9 +120,11 @@ class WorkloadAttempts {
   std::vector<model::AttemptId> take_changed_steps() { return attempts_.take_changed_steps(); }
   // The pods of an attempt by rank, as last seen.
   std::vector<PodView> pods_of(model::AttemptId attempt) const;
-  // Whether pods of the workload are admitted and alive, or its attempt waits for the first one.
+  // Whether pods of the workload are admitted and alive, its attempt waits for the first one, or it
+  // has an attempt at all that is not forgotten.
   bool has_live_pods(const std::string& key) const;
   bool awaits_pods(const std::string& key) const;
+  bool has_attempt(const std::string& key) const { return latest_of(key) != nullptr; }
   std::size_t size() const { return attempts_.size(); }
 
  private:

@@ -404,10 +404,11 @@ void WorkloadGroups::judge_empty(const std::string& key, Group& group, base::Ins
   const bool is_active = group.phase == Phase::kActive;
   if ((group.phase != Phase::kWaiting && !is_active) || group.is_withdrawn) return;
   const Admitted admitted = admitted_of_(key);
-  // An attempt that has pods ends with them. Those of a job that waits are still being deleted.
-  const bool has_pods =
-      is_active ? admitted != Admitted::kAwaited : admitted == Admitted::kLivePods;
-  if (has_pods) return wake_at(group, key, now + kLivePause);
+  // An attempt that has pods ends with them. That of a job that waits has begun or ended just now,
+  // or its pods are still being deleted: the queue tells its state later.
+  const bool has_attempt =
+      is_active ? admitted != Admitted::kAwaited : admitted != Admitted::kNothing;
+  if (has_attempt) return wake_at(group, key, now + kLivePause);
   const auto withdraw = [&](std::string_view why) {
     group.is_withdrawn = true;
     withdrawals_.push_back({key, why});

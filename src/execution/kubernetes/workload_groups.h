@@ -65,9 +65,10 @@ class WorkloadGroups {
   using Nodes = std::function<std::vector<NodeSize>()>;
   // What the latest attempt of a workload has.
   enum class Admitted : std::uint8_t {
-    kNothing,  // there is none, or its pods are over
+    kNothing,  // there is none
     kAwaited,  // it waits for its first pod
     kLivePods,
+    kOver,  // its pods are over, and the queue has not said what that means for its job
   };
   using AdmittedOf = std::function<Admitted(const std::string& key)>;
 

@@ -275,6 +275,28 @@ TEST_F(WorkloadGroupsTest, AdmittedPodsThatLiveKeepAJobThatWaits) {
   EXPECT_THAT(withdrawn_, IsEmpty());
 }
 
+// The queue tells that it has started later than its pods are over.
+TEST_F(WorkloadGroupsTest, AJobWhoseAttemptIsOverIsNotWithdrawnBeforeTheQueueSaysThatItWaits) {
+  submit_pair();
+  tell(State::kWaiting, "NoCapacity", "full");
+  admitted_ = WorkloadGroups::Admitted::kOver;
+  groups_.remove_pod(their_pod({.name = "train-0"}));
+  groups_.remove_pod(their_pod({.name = "train-1"}));
+  OwnerFacts facts;
+  facts.is_there = true;
+  facts.is_finished = true;
+  facts.is_succeeded = true;
+  advance(base::seconds(1));
+  groups_.owner_seen(kKey, facts);
+  advance(base::minutes(1));
+  EXPECT_THAT(withdrawn_, IsEmpty());
+  admitted_ = WorkloadGroups::Admitted::kNothing;
+  advance(base::minutes(1));
+  groups_.owner_seen(kKey, facts);
+  advance();
+  EXPECT_THAT(withdrawn_, ElementsAre(kKey));
+}
+
 TEST_F(WorkloadGroupsTest, AJobThatStartsWithoutPodsIsWithdrawnWhenItsOwnerIsGone) {
   submit_pair();
   tell(State::kActive);

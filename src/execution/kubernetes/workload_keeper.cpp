@@ -44,9 +44,10 @@ WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSetti
       groups_(
           settings, [&view] { return sizes_of(view); },
           [this](const std::string& key) {
-            if (attempts_.has_live_pods(key)) return WorkloadGroups::Admitted::kLivePods;
-            return attempts_.awaits_pods(key) ? WorkloadGroups::Admitted::kAwaited
-                                              : WorkloadGroups::Admitted::kNothing;
+            using Admitted = WorkloadGroups::Admitted;
+            if (attempts_.has_live_pods(key)) return Admitted::kLivePods;
+            if (attempts_.awaits_pods(key)) return Admitted::kAwaited;
+            return attempts_.has_attempt(key) ? Admitted::kOver : Admitted::kNothing;
           }),
       attempts_(
           settings, [&view](std::string_view node) { return view.boot_id_of(node); },
