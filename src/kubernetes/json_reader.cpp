@@ -17,13 +17,21 @@ constexpr std::string_view kManagedFields = "managedFields";
 constexpr std::size_t kSmallText = std::size_t{64} << 10;
 constexpr int kMaxDepth = 1000;  // each level is a call; a user's parameters may have thousands
 
-// A whole number that is too large for both becomes one with a floating point.
+// A whole number that is too large for both becomes one with a floating point. Of what a user has
+// written the server passes on numbers that are too large, halves of surrogates, and any depth: one
+// such value must not make the whole text unreadable.
 Json number(ondemand::value value) {
   std::uint64_t natural = 0;
   if (value.get_uint64().get(natural) == simdjson::SUCCESS) return natural;
   std::int64_t whole = 0;
   if (value.get_int64().get(whole) == simdjson::SUCCESS) return whole;
-  return double(value.get_double());
+  double rounded = 0;
+  return value.get_double().get(rounded) == simdjson::SUCCESS ? Json(rounded) : Json();
+}
+
+Json text(ondemand::value value) {
+  std::string_view text;
+  return value.get_string().get(text) == simdjson::SUCCESS ? Json(text) : Json();
 }
 
 Json read(ondemand::value value, const JsonFields& fields, int depth);
@@ -50,14 +58,14 @@ Json read_array(ondemand::array array, const JsonFields& fields, int depth) {
 }
 
 Json read(ondemand::value value, const JsonFields& fields, int depth) {
-  if (depth > kMaxDepth) throw simdjson::simdjson_error(simdjson::DEPTH_ERROR);
+  if (depth > kMaxDepth) return nullptr;
   switch (value.type()) {
     case ondemand::json_type::object:
       return read_object(value.get_object(), fields, depth);
     case ondemand::json_type::array:
       return read_array(value.get_array(), fields, depth);
     case ondemand::json_type::string:
-      return std::string_view(value.get_string());
+      return text(value);
     case ondemand::json_type::number:
       return number(value);
     case ondemand::json_type::boolean:

@@ -35,8 +35,9 @@ class JsonFields {
 };
 
 // The fields of a document, without the lists named managedFields: they are the API server's own
-// bookkeeping, half of a pod's text. Text that is no JSON, or nests more than 1,000 deep,
-// is_discarded(); mistakes in what is not read may stay unseen. Any thread.
+// bookkeeping, half of a pod's text. A number or text that cannot be represented, and what nests
+// more than 1,000 deep, is null. Text that is no JSON is_discarded(); mistakes in what is not read
+// may stay unseen. Any thread.
 nlohmann::json read_json(std::string_view text, const JsonFields& fields = {});
 
 }  // namespace gpu_platform::kubernetes

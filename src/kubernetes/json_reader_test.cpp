@@ -57,13 +57,27 @@ TEST(JsonReader, LeavesOutWhatTheServerNotesForItself) {
 }
 
 TEST(JsonReader, TextThatIsNoJsonIsDiscarded) {
-  for (const std::string text : {"", "{", "[1", R"({"a":)", R"({"a":"b)", R"({"a":1}})",
-                                 R"({"a":1} x)", R"({"a":nul})", R"({"a":tru})", R"({"a":01})",
-                                 R"({"a":"\x"})", R"({a:1})", "{\"a\":\"\xff\"}", "nothing"}) {
+  for (const std::string text :
+       {"", "{", "[1", R"({"a":)", R"({"a":"b)", R"({"a":1}})", R"({"a":1} x)", R"({"a":nul})",
+        R"({"a":tru})", R"({a:1})", "{\"a\":\"\xff\"}", "nothing"}) {
     EXPECT_TRUE(read(text).is_discarded()) << text;
   }
-  const std::string deep(2'000, '[');
-  EXPECT_TRUE(read(deep + std::string(2'000, ']')).is_discarded());
+}
+
+// A user's parameters are passed on as they were written.
+TEST(JsonReader, AValueThatCannotBeRepresentedSpoilsNoOther) {
+  EXPECT_EQ(read(R"({"a":01,"b":"\x","c":3})"), Json::parse(R"({"a":null,"b":null,"c":3})"));
+  EXPECT_EQ(read(R"({"a":1e999,"b":["\ud800",2],"c":3})"),
+            Json::parse(R"({"a":null,"b":[null,2],"c":3})"));
+  const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
+  const Json found = read(R"({"a":)" + deep + R"(,"b":[)" + deep + R"(,4],"c":5})");
+  EXPECT_EQ(found["b"][1], 4);
+  EXPECT_EQ(found["c"], 5);
+  const Json* inner = &found["a"];
+  int depth = 0;
+  for (; inner->is_array() && !inner->empty(); inner = &inner->front()) ++depth;
+  EXPECT_TRUE(inner->is_null());
+  EXPECT_GT(depth, 900);
 }
 
 TEST(JsonReader, ANumberThatIsTooLargeForAWholeOneIsRead) {

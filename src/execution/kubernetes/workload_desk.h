@@ -39,7 +39,7 @@ struct WorkloadNews {
   std::string text;    // one line
 };
 
-// Why the job of a workload ended that makes no more pods.
+// Why a job ended whose workload makes no more pods.
 inline constexpr std::string_view kWorkloadDeleted = "its workload was deleted";
 inline constexpr std::string_view kWorkloadFinished = "its workload has finished";
 inline constexpr std::string_view kWorkloadSuspended = "its workload was suspended";
