@@ -85,6 +85,14 @@ std::string first_missing(const Json& asked, const Json& made, const char* list,
   return {};
 }
 
+// A process that ends gives its root back before its mounts (exit_fs() in the kernel's do_exit()),
+// and both before it is a zombie. So what was not found under a root that is still there after the
+// look was not there.
+bool is_gone(const std::string& root) {
+  struct stat about{};
+  return stat(root.c_str(), &about) != 0 && (errno == ENOENT || errno == ESRCH);
+}
+
 }  // namespace
 
 std::string strange_gpu_name(const node::LaunchRequest& request) {
@@ -191,7 +199,7 @@ std::string missing_gpu_node(const node::LaunchRequest& request, const std::stri
     const bool is_there = lstat((root + gpu_node(device)).c_str(), &about) == 0 &&
                           S_ISCHR(about.st_mode) &&
                           about.st_rdev == makedev(device.major, device.minor);
-    if (!is_there) return gpu_node(device);
+    if (!is_there) return is_gone(root) ? std::string() : gpu_node(device);
   }
   return {};
 }

@@ -70,7 +70,8 @@ std::vector<std::string> container_environment(const node::LaunchRequest& reques
 std::string dropped_gpus(const nlohmann::json& asked, const nlohmann::json& made);
 
 // Returns which GPU's device node is not below `root`, the container's file system as
-// "/proc/PID/root"; empty: all of them are there.
+// "/proc/PID/root"; empty: all of them are there, or there is no such root, because the process
+// has ended or is just ending.
 std::string missing_gpu_node(const node::LaunchRequest& request, const std::string& root);
 
 }  // namespace gpu_platform::execution

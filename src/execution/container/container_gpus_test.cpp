@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "execution/container/create_body.h"
 
@@ -128,9 +132,19 @@ TEST(ContainerGpus, ADroppedGpuIsSeen) {
 }
 
 TEST(ContainerGpus, TheNodeInTheContainerMustBeTheGpus) {
-  const node::LaunchRequest request = request_with_gpu();
-  EXPECT_EQ(missing_gpu_node(request, "/nonexistent"), "/dev/nvidia3");
-  EXPECT_EQ(missing_gpu_node({}, "/nonexistent"), "");
+  EXPECT_EQ(missing_gpu_node(request_with_gpu(), "/proc"), "/dev/nvidia3");
+  EXPECT_EQ(missing_gpu_node({}, "/proc"), "");
+}
+
+TEST(ContainerGpus, AProcessThatHasEndedHasNoRootThatMissesAGpu) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  const std::string root = fmt::format("/proc/{}/root", child);
+  EXPECT_EQ(missing_gpu_node(request_with_gpu(), root), "") << "a zombie";
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(missing_gpu_node(request_with_gpu(), root), "") << "no process";
 }
 
 }  // namespace
