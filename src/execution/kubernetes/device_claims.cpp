@@ -26,6 +26,13 @@ std::string text_of(const Json& claim, const std::string& key) {
 
 }  // namespace
 
+kubernetes::JsonFields fields_of_claims(DeviceMode devices) {
+  kubernetes::JsonFields fields = {"metadata.name", "metadata.namespace", "metadata.labels",
+                                   "status.reservedFor", "status.allocation.devices"};
+  if (devices == DeviceMode::kOwned) fields.add("spec.devices.config");
+  return fields;
+}
+
 std::optional<DeviceClaim> view_of_claim(const Json& claim) {
   DeviceClaim view;
   for (const Json& result : list_at(claim, {"status", "allocation", "devices", "results"})) {

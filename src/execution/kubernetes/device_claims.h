@@ -10,6 +10,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "execution/kubernetes/device_name.h"
+#include "execution/kubernetes/settings.h"
+#include "kubernetes/json_reader.h"
 
 // The devices that others hold, from their ResourceClaims. Pure. Thread: one owner.
 
@@ -22,6 +24,10 @@ struct DeviceClaim {
   std::string text;  // "claim NAMESPACE/NAME of pod A, B"
   friend bool operator==(const DeviceClaim&, const DeviceClaim&) = default;
 };
+
+// What the platform reads of claims: who holds which devices, whose claims are its own, and, where
+// it writes allocations itself (kOwned), the configuration that belongs into them.
+kubernetes::JsonFields fields_of_claims(DeviceMode devices);
 
 // Nothing if the claim holds no device. Access for administration holds none.
 std::optional<DeviceClaim> view_of_claim(const nlohmann::json& claim);

@@ -20,6 +20,7 @@
 #include "execution/kubernetes/call_requests.h"
 #include "execution/kubernetes/channel_target.h"
 #include "execution/kubernetes/cluster_view.h"
+#include "execution/kubernetes/device_claims.h"
 #include "execution/kubernetes/device_configs.h"
 #include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/lease_keeper.h"
@@ -476,7 +477,8 @@ class KubernetesEngine::Worker {
       follow({"/apis/resource.k8s.io/v1/resourceslices",
               fmt::format("fieldSelector=spec.driver%3D{}", settings.driver)},
              of_view(ClusterView::Kind::kSlice));
-      follow({"/apis/resource.k8s.io/v1/resourceclaims", {}, fields_of_claims()}, of_claims());
+      follow({"/apis/resource.k8s.io/v1/resourceclaims", {}, fields_of_claims(settings.devices)},
+             of_claims());
       taint_rules_.emplace(*client_, of_view(ClusterView::Kind::kTaintRule), options_.warn);
     }
     if (settings.devices == DeviceMode::kOwned) {
@@ -486,14 +488,6 @@ class KubernetesEngine::Worker {
     for (auto& [what, handlers] : workloads_.followed()) {
       follow(std::move(what), std::move(handlers));
     }
-  }
-
-  // The configuration in a claim's specification matters to allocations of the platform's own.
-  kubernetes::JsonFields fields_of_claims() const {
-    kubernetes::JsonFields fields = {"metadata.name", "metadata.namespace", "metadata.labels",
-                                     "status.reservedFor", "status.allocation.devices"};
-    if (options_.settings.devices == DeviceMode::kOwned) fields.add("spec");
-    return fields;
   }
 
   void follow(Followed what, FollowHandlers handlers) {
