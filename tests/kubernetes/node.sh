@@ -105,6 +105,15 @@ make_cgroup() {
   done < <(awk '$3 ~ /^cgroup2?$/ { print $2 }' /proc/mounts)
 }
 
+slices=/apis/resource.k8s.io/v1/resourceslices
+# A kubelet that starts deletes what is said of its node's devices, some seconds after it has made the node. A driver that
+# had published its own before would notice a minute later.
+forgotten_slice() {
+  jq -cn --arg node "$node_name" '{apiVersion: "resource.k8s.io/v1", kind: "ResourceSlice", metadata: {name: "forgotten"},
+    spec: {driver: "forgotten.gpu-platform.test", nodeName: $node, devices: [{name: "none"}],
+      pool: {name: $node, generation: 1, resourceSliceCount: 1}}}'
+}
+
 # node_up FOLDER PID: starts the node of the running cluster $cluster in a new folder. It ends with the process PID at the
 # latest.
 node_up() {
@@ -117,6 +126,7 @@ node_up() {
   install -m 755 "$kubernetes_files/node_network" "$node/network/loopback"
   install -m 755 "$kubernetes_files/node_network" "$node/network/alone"
   echo '{"cniVersion": "1.0.0", "name": "alone", "plugins": [{"type": "alone"}]}' >"$node/networks/alone.conflist"
+  send admin POST "$slices" "$(forgotten_slice)" >/dev/null || { wrong "a ResourceSlice cannot be made"; return; }
   setsid unshare --pid --fork --kill-child --mount --mount-proc "$kubernetes_files/node_init" \
     "$cluster" "$node" "$kubernetes_programs" "$node_name" >"$node/log/init" 2>&1 </dev/null &
   echo $! >"$node/pid"
@@ -124,7 +134,9 @@ node_up() {
   setsid bash -c 'tail --pid="$1" -f /dev/null; kill -KILL "$2"' - "$2" "$(<"$node/pid")" >/dev/null 2>&1 </dev/null &
   until_true 60 is_value "/api/v1/nodes/$node_name" '.status.conditions[] | select(.type == "Ready").status' True ||
     { wrong "the kubelet does not become ready: $(value_of "/api/v1/nodes/$node_name" '.status.conditions[].message')"; return; }
-  until_true 30 is_value "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName=$node_name" '.items | length' 1 ||
+  until_true 60 is_gone "$slices/forgotten" || { wrong "the kubelet does not delete old ResourceSlices"; return; }
+  touch "$node/takes_drivers"
+  until_true 30 is_value "$slices?fieldSelector=spec.nodeName=$node_name" '.items | length' 1 ||
     wrong "gpu_driver publishes no GPUs"
 }
 
