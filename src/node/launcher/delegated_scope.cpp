@@ -18,7 +18,7 @@ namespace gpu_platform::node {
 namespace {
 
 // The daemon that has started us waits twice as long for our first word.
-constexpr int kPatienceMs = 5000;
+constexpr int kSystemdPatienceMs = 5000;
 // Only jobs wait for the launcher of a service, and a host that is booting may be slow.
 constexpr int kServicePatienceMs = 60'000;
 // systemd forgets a scope some moments after its last process; until then the name is taken.
@@ -100,7 +100,7 @@ void DelegatedScope::open(const std::string& name) {
 void DelegatedScope::open_for_controllers(const std::string& name) {
   const std::string top = find_top();
   if (top.empty() || !has_controllers(top)) return;
-  patience_ms_ = kPatienceMs;
+  patience_ms_ = kSystemdPatienceMs;
   find_or_ask(name + ".scope", top);
 }
 
