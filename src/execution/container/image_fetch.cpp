@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 #include <span>
 #include <utility>
@@ -33,6 +34,19 @@ std::string in_small_letters(std::string_view text) {
 bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(
       parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
+
+// Whether it stands there by itself, and not in a port, a tag or a digest.
+bool has_number(std::string_view text, std::string_view number) {
+  const auto is_of_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == ':' || c == '.';
+  };
+  for (std::size_t at = 0; (at = text.find(number, at)) != std::string_view::npos; ++at) {
+    const std::size_t end = at + number.size();
+    const bool ends = end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end]));
+    if ((at == 0 || !is_of_word(text[at - 1])) && ends) return true;
+  }
+  return false;
 }
 
 // Why it could not be fetched.
@@ -116,8 +130,7 @@ std::string pull_query(std::string_view image, std::string_view platform) {
 
 bool may_pass(std::string_view words) {
   static constexpr std::string_view kLasting[] = {
-      "not found",      "manifest unknown", "denied",         "unauthorized", "forbidden",
-      "authentication", "no such image",    "does not exist", "invalid",      "unsupported"};
+      "not found", "manifest unknown", "no such image", "does not exist", "invalid", "unsupported"};
   static constexpr std::string_view kPassing[] = {"timeout",
                                                   "timed out",
                                                   "connection refused",
@@ -128,21 +141,22 @@ bool may_pass(std::string_view words) {
                                                   "eof",
                                                   "too many requests",
                                                   "toomanyrequests",
-                                                  "429",
                                                   "500 internal",
-                                                  "502",
-                                                  "503",
-                                                  "504",
                                                   "unavailable",
                                                   "bad gateway",
                                                   "received unexpected http status: 5"};
+  static constexpr std::string_view kPassingStatus[] = {"429", "502", "503", "504"};
   const std::string small = in_small_letters(words);
-  return !contains_any(small, kLasting) && contains_any(small, kPassing);
+  if (is_denied(words) || contains_any(small, kLasting)) return false;
+  return contains_any(small, kPassing) || std::ranges::any_of(kPassingStatus, [&](auto status) {
+           return has_number(small, status);
+         });
 }
 
+// Docker's engine has "no basic auth credentials" for a registry that wants some.
 bool is_denied(std::string_view words) {
-  static constexpr std::string_view kDenied[] = {"denied", "unauthorized", "forbidden",
-                                                 "authentication", "authorization"};
+  static constexpr std::string_view kDenied[] = {
+      "denied", "unauthorized", "forbidden", "authentication", "authorization", "auth credentials"};
   return contains_any(in_small_letters(words), kDenied);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -87,12 +88,19 @@ TEST(ImageFetch, WhatMayPassIsTriedAgainAndWhatStaysIsNot) {
   EXPECT_EQ(busy.pulls(), 4U);
   EXPECT_THAT(busy.waits, ElementsAre(base::seconds(1), base::seconds(2), base::seconds(4)));
   EXPECT_THAT(busy.why, HasSubstr("fetching image registry.org/a:1: toomanyrequests: slow down"));
-  for (const char* const words : {"manifest unknown", "denied: not yours", "unauthorized"}) {
+  for (const char* const words :
+       {"manifest unknown", "denied: not yours", "unauthorized",
+        R"(Head "http://registry.org:5503/v2/a/manifests/1": no basic auth credentials)",
+        "no basic auth credentials; 503",
+        "tag 1.503 of sha256:a502 on registry.org:504/a is odd"}) {
     const Fetched denied([&](const EngineRequest&) {
-      return http_answer(200, std::string(R"({"error":")") + words + "\"}");
+      return http_answer(200, nlohmann::json({{"error", words}}).dump());
     });
     EXPECT_EQ(denied.pulls(), 1U) << words;
     EXPECT_THAT(denied.why, HasSubstr(words));
+  }
+  for (const char* const words : {"status code 503", "StatusCode: 502, busy", "(504)", "429"}) {
+    EXPECT_TRUE(may_pass(words)) << words;
   }
 }
 
@@ -150,6 +158,7 @@ TEST(ImageFetch, ADeniedFetchSaysWhyThereAreNoCredentials) {
     return it.why;
   };
   EXPECT_THAT(why("unauthorized"), HasSubstr("unauthorized; ~/x.json leaves the credentials"));
+  EXPECT_THAT(why("no basic auth credentials"), HasSubstr("; ~/x.json leaves the credentials"));
   EXPECT_THAT(why("manifest unknown"), Not(HasSubstr("~/x.json")));
 }
 
