@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 namespace gpu_platform::e2e {
 
 namespace {
@@ -236,23 +238,45 @@ std::string Engine::make_image() {
   return add_image(kImage, {});
 }
 
+std::string Engine::pack_image(const std::function<void(const std::string& root)>& change) {
+  const std::string root = folder_.path() + "/image";
+  if (change) change(root);
+  const Finished packed = run_command({"/bin/tar", "-C", root, "-cf", archive_path(), "."});
+  return packed.exit_code == 0 ? "" : "tar: " + packed.err;
+}
+
 std::string Engine::add_image(const std::string& name,
                               const std::function<void(const std::string& root)>& change,
                               const std::vector<std::string>& lines, const std::string& platform) {
-  const std::string root = folder_.path() + "/image";
-  if (change) change(root);
-  const std::string archive = folder_.path() + "/image.tar";
-  const Finished packed = run_command({"/bin/tar", "-C", root, "-cf", archive, "."});
-  if (packed.exit_code != 0) return "tar: " + packed.err;
+  if (std::string why = pack_image(change); !why.empty()) return why;
+  if (!platform.empty()) return load_image(name, platform);
   std::vector<std::string> words = {"import"};
   for (const std::string& line : lines) words.insert(words.end(), {"--change", line});
-  if (!platform.empty() && is_docker()) words.insert(words.end(), {"--platform", platform});
-  if (!platform.empty() && !is_docker()) {
-    words.insert(words.end(), {"--arch", platform.substr(platform.rfind('/') + 1)});
-  }
-  words.insert(words.end(), {archive, name});
+  words.insert(words.end(), {archive_path(), name});
   const Finished imported = run_command(tool(words));
   return imported.exit_code == 0 ? "" : "import: " + imported.err;
+}
+
+// As `docker save` writes it. An import is for this host's architecture with Docker, whatever it is
+// told.
+std::string Engine::load_image(const std::string& name, const std::string& platform) {
+  const std::string digest = run_command({"/usr/bin/sha256sum", archive_path()}).out.substr(0, 64);
+  const nlohmann::json image = {
+      {"os", platform.substr(0, platform.find('/'))},
+      {"architecture", platform.substr(platform.find('/') + 1)},
+      {"rootfs", {{"type", "layers"}, {"diff_ids", nlohmann::json::array({"sha256:" + digest})}}}};
+  const nlohmann::json manifest =
+      nlohmann::json::array({{{"Config", "image.json"},
+                              {"RepoTags", nlohmann::json::array({name})},
+                              {"Layers", nlohmann::json::array({"image.tar"})}}});
+  std::ofstream(folder_.path() + "/image.json") << image;
+  std::ofstream(folder_.path() + "/manifest.json") << manifest;
+  const std::string saved = folder_.path() + "/saved.tar";
+  const Finished packed = run_command(
+      {"/bin/tar", "-C", folder_.path(), "-cf", saved, "manifest.json", "image.json", "image.tar"});
+  if (packed.exit_code != 0) return "tar: " + packed.err;
+  const Finished loaded = run_command(tool({"load", "--input", saved}));
+  return loaded.exit_code == 0 ? "" : "load: " + loaded.err;
 }
 
 }  // namespace gpu_platform::e2e

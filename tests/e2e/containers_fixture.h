@@ -29,12 +29,17 @@ class Engine {
   void go_on() const;
 
   // Makes an image like kImage, whose root `change` may change first, with further lines as a
-  // Dockerfile has them, and for a platform ("linux/arm64"; empty: this host's). Why it cannot;
+  // Dockerfile has them, or for a platform ("linux/arm64"; empty: this host's). Why it cannot;
   // empty: it is there.
   std::string add_image(const std::string& name,
                         const std::function<void(const std::string& root)>& change,
                         const std::vector<std::string>& lines = {},
                         const std::string& platform = "");
+
+  // Packs the root of kImage, which `change` may change first, as the file archive_path(). Why it
+  // cannot; empty: it is there.
+  std::string pack_image(const std::function<void(const std::string& root)>& change);
+  std::string archive_path() const { return folder_.path() + "/image.tar"; }
 
   bool is_docker() const { return !docker_.empty(); }
   bool is_rootless() const { return uid_ != 0; }
@@ -53,6 +58,7 @@ class Engine {
   std::vector<std::string> as_user() const;
   std::string make_user();
   std::string make_image();
+  std::string load_image(const std::string& name, const std::string& platform);
 
   std::uint32_t uid_ = 0;
   TemporaryDirectory folder_;
