@@ -29,10 +29,12 @@ class ServerTest : public testing::Test {
     options_.stop_grace = std::chrono::milliseconds(5'000);
   }
   ~ServerTest() override {
-    server_.reset();
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
   }
+
+  // The server's threads use what a test has added to the fixture.
+  void TearDown() override { server_.reset(); }
 
   void start() {
     auto server = Server::start(options_, core_.access(), core_.hub());
