@@ -22,13 +22,12 @@ struct NodeShape {
 };
 
 inline nlohmann::json node_object(const std::string& name, const NodeShape& shape = {}) {
-  using Json = nlohmann::json;
-  const Json ready = {{"type", "Ready"},
-                      {"status", shape.ready},
-                      {"lastTransitionTime", shape.ready_since},
-                      {"reason", shape.reason},
-                      {"message", shape.message}};
-  const Json pressure = {{"type", "MemoryPressure"}, {"status", "False"}};
+  const nlohmann::json ready = {{"type", "Ready"},
+                                {"status", shape.ready},
+                                {"lastTransitionTime", shape.ready_since},
+                                {"reason", shape.reason},
+                                {"message", shape.message}};
+  const nlohmann::json pressure = {{"type", "MemoryPressure"}, {"status", "False"}};
   return {{"metadata",
            {{"name", name},
             {"uid", "uid-" + name},
@@ -37,11 +36,11 @@ inline nlohmann::json node_object(const std::string& name, const NodeShape& shap
               {"topology.kubernetes.io/zone", "z1"},
               {"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"},
               {"nvidia.com/gpu.memory", "81559"}}}}},
-          {"spec", Json::object()},
+          {"spec", nlohmann::json::object()},
           {"status",
            {{"capacity", {{"cpu", "128"}, {"memory", "2Ti"}, {"nvidia.com/gpu", "8"}}},
             {"allocatable", {{"cpu", "127500m"}, {"memory", "2000Gi"}, {"nvidia.com/gpu", "8"}}},
-            {"conditions", Json::array({pressure, ready})}}}};
+            {"conditions", nlohmann::json::array({pressure, ready})}}}};
 }
 
 inline nlohmann::json gpu_device(const std::string& node, std::uint32_t minor) {
@@ -78,40 +77,44 @@ inline nlohmann::json slice_object(const SliceShape& shape, std::vector<nlohmann
 // A claim that has the device, for the pod "user".
 inline nlohmann::json claim_object(const std::string& name, const std::string& pool,
                                    const std::string& device) {
-  using Json = nlohmann::json;
-  const Json result = {
+  const nlohmann::json result = {
       {"request", "gpus"}, {"driver", "gpu.nvidia.com"}, {"pool", pool}, {"device", device}};
-  const Json user = {{"resource", "pods"}, {"name", "user"}, {"uid", "u"}};
+  const nlohmann::json user = {{"resource", "pods"}, {"name", "user"}, {"uid", "u"}};
   return {{"metadata", {{"name", name}, {"namespace", "ml"}}},
           {"status",
-           {{"allocation", {{"devices", {{"results", Json::array({result})}}}}},
-            {"reservedFor", Json::array({user})}}}};
+           {{"allocation", {{"devices", {{"results", nlohmann::json::array({result})}}}}},
+            {"reservedFor", nlohmann::json::array({user})}}}};
 }
 
 // A rule that taints the devices of the selector: {"pool", "device"}, null, …
 inline nlohmann::json taint_rule_object(const std::string& name, const nlohmann::json& selector,
                                         const std::string& effect = "NoSchedule") {
-  using Json = nlohmann::json;
-  const Json taint = {{"key", "example.org/quarantine"}, {"value", "yes"}, {"effect", effect}};
-  Json rule = {{"metadata", {{"name", name}}}, {"spec", {{"taint", taint}}}};
+  const nlohmann::json taint = {
+      {"key", "example.org/quarantine"}, {"value", "yes"}, {"effect", effect}};
+  nlohmann::json rule = {{"metadata", {{"name", name}}}, {"spec", {{"taint", taint}}}};
   if (!selector.is_null()) rule["spec"]["deviceSelector"] = selector;
   return rule;
 }
 
 inline nlohmann::json pod_object(const std::string& name, const std::string& node,
                                  const nlohmann::json& requests) {
-  using Json = nlohmann::json;
-  const Json container = {{"name", "c"}, {"resources", {{"requests", requests}}}};
+  const nlohmann::json container = {{"name", "c"}, {"resources", {{"requests", requests}}}};
   return {{"metadata", {{"name", name}, {"namespace", "web"}}},
-          {"spec", {{"nodeName", node}, {"containers", Json::array({container})}}},
+          {"spec", {{"nodeName", node}, {"containers", nlohmann::json::array({container})}}},
           {"status", {{"phase", "Running"}}}};
 }
 
 // Replaces one value somewhere in `value` by another kind, for tests that no JSON ends the program.
 inline void spoil(nlohmann::json& value, base::Prng& prng) {
-  using Json = nlohmann::json;
-  static const std::vector<Json> kOthers = {
-      nullptr, true, -1, 1e300, "9E", "text", Json::array({1}), Json::object({{"a", 1}}), "\xff"};
+  static const std::vector<nlohmann::json> kOthers = {nullptr,
+                                                      true,
+                                                      -1,
+                                                      1e300,
+                                                      "9E",
+                                                      "text",
+                                                      nlohmann::json::array({1}),
+                                                      nlohmann::json::object({{"a", 1}}),
+                                                      "\xff"};
   if (!value.is_structured() || value.empty() || prng.chance(1, 8)) {
     value = kOthers[prng.below(kOthers.size())];
     return;

@@ -24,25 +24,24 @@ struct TheirPodShape {
 
 // With our gate, a container that asks for GPUs, and a batch Job as its owner.
 inline nlohmann::json their_pod(const TheirPodShape& shape = {}) {
-  using Json = nlohmann::json;
-  Json metadata = {{"name", shape.name},
-                   {"namespace", shape.namespace_name},
-                   {"uid", "uid-" + shape.name},
-                   {"creationTimestamp", "2026-11-25T08:00:00Z"}};
+  nlohmann::json metadata = {{"name", shape.name},
+                             {"namespace", shape.namespace_name},
+                             {"uid", "uid-" + shape.name},
+                             {"creationTimestamp", "2026-11-25T08:00:00Z"}};
   if (!shape.owner_kind.empty()) {
-    metadata["ownerReferences"] = Json::array({{{"apiVersion", shape.owner_api},
-                                                {"kind", shape.owner_kind},
-                                                {"name", shape.owner_name},
-                                                {"uid", shape.owner_uid},
-                                                {"controller", true}}});
+    metadata["ownerReferences"] = nlohmann::json::array({{{"apiVersion", shape.owner_api},
+                                                          {"kind", shape.owner_kind},
+                                                          {"name", shape.owner_name},
+                                                          {"uid", shape.owner_uid},
+                                                          {"controller", true}}});
   }
   if (shape.owner_kind == "Job") {
     metadata["labels"]["batch.kubernetes.io/job-name"] = shape.owner_name;
   }
-  Json container = {{"name", "worker"},
-                    {"image", "registry.example.org/torch:2"},
-                    {"command", {"python", "train.py"}},
-                    {"resources", {{"requests", {{"cpu", "2"}, {"memory", "4Gi"}}}}}};
+  nlohmann::json container = {{"name", "worker"},
+                              {"image", "registry.example.org/torch:2"},
+                              {"command", {"python", "train.py"}},
+                              {"resources", {{"requests", {{"cpu", "2"}, {"memory", "4Gi"}}}}}};
   if (shape.gpus > 0) {
     container["resources"]["limits"]["nvidia.com/gpu"] = fmt::format("{}", shape.gpus);
   }
@@ -50,8 +49,8 @@ inline nlohmann::json their_pod(const TheirPodShape& shape = {}) {
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},
           {"spec",
-           {{"schedulingGates", Json::array({{{"name", "gpu-platform/admission"}}})},
-            {"containers", Json::array({std::move(container)})}}},
+           {{"schedulingGates", nlohmann::json::array({{{"name", "gpu-platform/admission"}}})},
+            {"containers", nlohmann::json::array({std::move(container)})}}},
           {"status", {{"phase", "Pending"}}}};
 }
 
