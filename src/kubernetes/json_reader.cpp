@@ -59,7 +59,8 @@ Json read_array(ondemand::array array, const JsonFields& fields, int depth) {
 
 Json read(ondemand::value value, const JsonFields& fields, int depth) {
   if (depth > kMaxDepth) return nullptr;
-  switch (value.type()) {
+  const ondemand::json_type type = value.type();
+  switch (type) {
     case ondemand::json_type::object:
       return read_object(value.get_object(), fields, depth);
     case ondemand::json_type::array:

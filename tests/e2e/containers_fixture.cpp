@@ -136,6 +136,7 @@ std::string Engine::serve() {
   const std::string setting = "CONTAINERS_REGISTRIES_CONF=" + registries;
   std::vector<std::string> words = service();
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t files;

@@ -17,7 +17,6 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "execution/engine.h"
 #include "execution/kubernetes/settings.h"
+#include "kubernetes/json_reader.h"
 #include "model/capacity.h"
 #include "model/network.h"
 

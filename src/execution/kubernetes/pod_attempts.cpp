@@ -436,6 +436,7 @@ void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
       std::ranges::none_of(attempt.ranks, [](const Rank& rank) { return rank.is_pod_made; });
   if (is_nothing && attempt.has_order && !attempt.may_create && !attempt.stop) return;
   std::vector<RankEnd> ends;
+  ends.reserve(attempt.ranks.size());
   for (const Rank& rank : attempt.ranks) ends.push_back(end_of_rank(rank));
   EndCause cause{attempt.stop, attempt.at_limit, attempt.failed_start};
   if (attempt.at_limit && all_ended_before(ends, attempt.started_at + *attempt.at_limit)) {

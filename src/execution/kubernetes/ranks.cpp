@@ -55,6 +55,7 @@ std::string master_of(const StartOrder& order, std::size_t ranks,
 void set_gang(Variables& variables, const StartOrder& order, const std::vector<Rank>& ranks,
               std::uint32_t own, const KubernetesSettings& settings) {
   std::vector<std::string_view> nodes;
+  nodes.reserve(order.nodes.size());
   for (const LaunchNode& node : order.nodes) nodes.push_back(node.node_name);
   const Rank& rank = ranks[own];
   variables["MASTER_ADDR"] = master_of(order, ranks.size(), settings);

@@ -14,8 +14,6 @@ namespace gpu_platform::execution {
 namespace {
 
 using kubernetes::Answer;
-using kubernetes::Method;
-using kubernetes::Request;
 
 constexpr base::Duration kPatience = base::seconds(10);  // with one call
 constexpr base::Duration kPause = base::milliseconds(500);

@@ -33,7 +33,7 @@ constexpr std::string_view kCancelledReason = "Cancelled";
 constexpr std::string_view kRefusedReason = "Refused";
 constexpr std::string_view kCollectingReason = "Collecting";
 
-AdmissionCondition not_admitted(std::string_view reason, std::string message) {
+AdmissionCondition not_admitted(std::string_view reason, const std::string& message) {
   return {false, std::string(reason), printable_line(message)};
 }
 
@@ -344,12 +344,12 @@ void WorkloadGroups::ask_owner(const std::string& key, Group& group, base::Insta
   calls_.push_back(std::move(call));
 }
 
-void WorkloadGroups::refuse(Group& group, const std::string& key, std::string why,
+void WorkloadGroups::refuse(Group& group, const std::string& key, const std::string& why,
                             base::Instant now) {
   group.phase = Phase::kRefused;
   ++group.refusals;
   group.try_again_at = now + pause_after_refusals(group.refusals);
-  group.wanted = not_admitted(kRefusedReason, std::move(why));
+  group.wanted = not_admitted(kRefusedReason, why);
   wake_at(group, key, group.try_again_at);
 }
 

@@ -145,7 +145,7 @@ class WorkloadGroups {
   std::optional<AdmissionCondition> why_incomplete(const std::string& key, Group& group,
                                                    base::Instant now);
   void submit(const std::string& key, Group& group, base::Instant now);
-  void refuse(Group& group, const std::string& key, std::string why, base::Instant now);
+  void refuse(Group& group, const std::string& key, const std::string& why, base::Instant now);
   void judge_empty(const std::string& key, Group& group, base::Instant now);
   void ask_owner(const std::string& key, Group& group, base::Instant now);
   void tell_pods(const std::string& key, Group& group, base::Instant now);
