@@ -534,7 +534,8 @@ class ContainerRun {
       return "the engine started it outside of the job's cgroup";
     }
     const std::string gpu = missing_gpu_node(*request_, folder + "/root");
-    if (!gpu.empty()) return "the engine started it without the GPU " + gpu;
+    const bool is_there = !has_ended(os::read_small_file(AT_FDCWD, (folder + "/status").c_str()));
+    if (!gpu.empty() && is_there) return "the engine started it without the GPU " + gpu;
     return objection_to_process(status, plan);
   }
 
