@@ -37,7 +37,7 @@ std::vector<std::string> runtime_folders(const Surroundings& surroundings) {
 }  // namespace
 
 std::string fallback_folder(const Surroundings& surroundings) {
-  return fmt::format("/tmp/gpu-platform-{}", surroundings.uid);
+  return fmt::format("{}/gpu-platform-{}", surroundings.temporary, surroundings.uid);
 }
 
 std::string socket_to_serve(const Surroundings& surroundings) {

@@ -12,8 +12,8 @@
 
 namespace gpu_platform::cli {
 
-// Returns /tmp/gpu-platform-UID, for a user without any other folder. Another user could make it
-// first, so it is used only if it belongs to the user.
+// Returns gpu-platform-UID in the folder for temporary files (/tmp), for a user without any other
+// folder. Another user could make it first, so it is used only if it belongs to the user.
 std::string fallback_folder(const Surroundings& surroundings);
 
 // Returns the socket on which `serve` answers. Root's is in /run/gpu-platform. Another user's is in

@@ -13,29 +13,31 @@
 namespace gpu_platform::cli {
 namespace {
 
-// The folders are real; the user is one that owns them or does not.
+// The folders are real and lie in one that the test made: /tmp/gpu-platform-UID may be where this
+// user's own daemon keeps its journal. The user is one that owns them or does not.
 class PlacesTest : public ::testing::Test {
  protected:
   PlacesTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "gp-places-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
+    made_ = ::mkdtemp(pattern.data());
+    folder_ = made_ + "/home";
+    owner_.temporary = other_.temporary = made_ + "/tmp";
+    std::filesystem::create_directory(folder_);
+    std::filesystem::create_directory(owner_.temporary);
     // Root's own places are fixed, so where the tests run as root the folders get another owner.
     owner_.uid = ::geteuid() != 0 ? ::geteuid() : 54321;
     other_.uid = owner_.uid + 1;
     own(folder_);
-    std::filesystem::remove_all(fallback_folder(owner_));
   }
-  ~PlacesTest() override {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::remove_all(fallback_folder(owner_));
-  }
+  ~PlacesTest() override { std::filesystem::remove_all(made_); }
   void own(const std::string& path) const {
     if (::geteuid() != 0) return;
     EXPECT_EQ(::chown(path.c_str(), owner_.uid, owner_.uid), 0);
   }
   std::string fallback() const { return fallback_folder(owner_); }
 
-  std::string folder_;
+  std::string made_;
+  std::string folder_;  // the user's home and runtime folder
   Surroundings owner_;
   Surroundings other_;
 };
@@ -55,11 +57,21 @@ TEST_F(PlacesTest, NobodyUsesTheRuntimeFolderOfAnother) {
   }
 }
 
+TEST_F(PlacesTest, TheFallbackLiesInTheFolderForTemporaryFiles) {
+  Surroundings usual;
+  usual.uid = 54321;
+  EXPECT_EQ(fallback_folder(usual), "/tmp/gpu-platform-54321");
+  EXPECT_EQ(fallback(), fmt::format("{}/tmp/gpu-platform-{}", made_, owner_.uid));
+}
+
 TEST_F(PlacesTest, WithoutAnyFolderServerAndClientsMeetInTheFallback) {
   EXPECT_EQ(socket_to_serve(owner_), fallback() + "/gpu-platform.sock");
   EXPECT_EQ(default_data_dir(owner_), fallback() + "/data");
-  ASSERT_TRUE(make_fallback_folder(owner_, socket_to_serve(owner_)) || ::geteuid() == 0);
+  // Root makes it for another, to whom it belongs only then.
+  const auto made = make_fallback_folder(owner_, socket_to_serve(owner_));
+  EXPECT_EQ(made.has_value(), ::geteuid() != 0);
   own(fallback());
+  ASSERT_TRUE(make_fallback_folder(owner_, socket_to_serve(owner_)));
   const auto sockets = sockets_to_try(owner_);
   EXPECT_NE(std::ranges::find(sockets, socket_to_serve(owner_)), sockets.end());
   struct stat about{};
@@ -75,7 +87,6 @@ TEST_F(PlacesTest, AFallbackThatAnotherHasMadeIsNotUsed) {
   EXPECT_EQ(refused.error().code, base::ErrorCode::kPermissionDenied);
   const auto sockets = sockets_to_try(other_);
   EXPECT_EQ(std::ranges::find(sockets, socket_to_serve(other_)), sockets.end());
-  std::filesystem::remove_all(fallback_folder(other_));
 }
 
 TEST_F(PlacesTest, DataLiesInTheHomeFolderOnlyWhereItIsTheUsers) {

@@ -18,6 +18,7 @@ struct Surroundings {
   std::string directory;                 // current one
   unsigned umask = 022;
   unsigned uid = 0;
+  std::string temporary = "/tmp";  // where a user without any other folder has one (places.h)
   int in_fd = 0;
   int out_fd = 1;
   int err_fd = 2;
