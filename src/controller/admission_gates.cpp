@@ -1,5 +1,7 @@
 #include "controller/admission_gates.h"
 
+#include <algorithm>
+
 namespace gpu_platform::controller {
 
 namespace {
@@ -9,11 +11,18 @@ bool is_before_start(model::JobState state) {
          state == model::JobState::kPreempted;
 }
 
-bool takes_place(model::JobState state) {
-  return state == model::JobState::kQueued || model::is_active(state);
+bool takes_place(const model::Job& job) {
+  return job.state == model::JobState::kQueued || model::is_active(job.state) ||
+         (is_before_start(job.state) && has_leftovers(job));
 }
 
 }  // namespace
+
+bool has_leftovers(const model::Job& job) {
+  return std::ranges::any_of(job.attempts, [](const model::Attempt& attempt) {
+    return model::holds_resources(attempt.state) && attempt.exit.lost != model::Lost::kNodeLost;
+  });
+}
 
 bool waits_for_time(const model::Job& job) {
   const bool is_out_of_queue =
@@ -31,23 +40,35 @@ AdmissionGates::ArrayGate* AdmissionGates::gate_of(const model::Job& job) {
   return found == arrays_.end() ? nullptr : &found->second;
 }
 
+// The place of one that still has leftovers is its own.
+AdmissionGates::Times& AdmissionGates::times_of(ArrayGate* gate, const model::Job& job) {
+  if (gate == nullptr || takes_place(job)) return becoming_eligible_;
+  return job.attempts.empty() ? gate->ready : gate->ready_again;
+}
+
+bool AdmissionGates::goes_after_sister(const model::Job& job, base::Instant now) const {
+  const auto found = job.is_member() ? arrays_.find(job.array_id) : arrays_.end();
+  if (found == arrays_.end() || !job.attempts.empty()) return false;
+  const Times& again = found->second.ready_again;
+  return !again.empty() && again.begin()->first <= now;
+}
+
 void AdmissionGates::offer(const ArrayGate& gate) {
-  if (!gate.ready.empty() && gate.open < gate.limit) {
-    becoming_eligible_.insert(*gate.ready.begin());
-  }
+  if (gate.open >= gate.limit) return;
+  if (!gate.ready.empty()) becoming_eligible_.insert(*gate.ready.begin());
+  if (!gate.ready_again.empty()) becoming_eligible_.insert(*gate.ready_again.begin());
 }
 
 void AdmissionGates::withdraw(const ArrayGate& gate) {
   if (!gate.ready.empty()) becoming_eligible_.erase(*gate.ready.begin());
+  if (!gate.ready_again.empty()) becoming_eligible_.erase(*gate.ready_again.begin());
 }
 
 void AdmissionGates::enter(const model::Job& job) {
   ArrayGate* gate = gate_of(job);
   if (gate != nullptr) withdraw(*gate);
-  if (gate != nullptr && takes_place(job.state)) ++gate->open;
-  if (waits_for_time(job)) {
-    (gate != nullptr ? gate->ready : becoming_eligible_).emplace(job.eligible_at, job.id);
-  }
+  if (gate != nullptr && takes_place(job)) ++gate->open;
+  if (waits_for_time(job)) times_of(gate, job).emplace(job.eligible_at, job.id);
   if (gate != nullptr) offer(*gate);
   if (!model::is_ended(job.state)) open_by_name_[name_of(*job.spec)].insert(job.id);
   if (!is_before_start(job.state)) return;
@@ -65,10 +86,8 @@ void AdmissionGates::enter(const model::Job& job) {
 void AdmissionGates::leave(const model::Job& job) {
   ArrayGate* gate = gate_of(job);
   if (gate != nullptr) withdraw(*gate);
-  if (gate != nullptr && takes_place(job.state)) --gate->open;
-  if (waits_for_time(job)) {
-    (gate != nullptr ? gate->ready : becoming_eligible_).erase({job.eligible_at, job.id});
-  }
+  if (gate != nullptr && takes_place(job)) --gate->open;
+  if (waits_for_time(job)) times_of(gate, job).erase({job.eligible_at, job.id});
   if (gate != nullptr) offer(*gate);
   if (const auto open = open_by_name_.find(name_of(*job.spec)); open != open_by_name_.end()) {
     open->second.erase(job.id);

@@ -33,8 +33,12 @@ class AdmissionGates {
   void leave(const model::Job& job);
 
   // PENDING and PREEMPTED jobs that wait for a time alone, or for nothing any more. Of an array
-  // with a limit the first one, and only while fewer than the limit are active or in the queue.
+  // with a limit the first of those that have run before and the first of the others, and only
+  // while fewer members than the limit take a place.
   const Times& becoming_eligible() const { return becoming_eligible_; }
+  // Returns whether a member that has run before may enter the queue by now: it goes before its
+  // sisters that have not. False for a job that is no such sister, or in no limited array.
+  bool goes_after_sister(const model::Job& job, base::Instant now) const;
   // Jobs that wait or are held, and not for ever, by the last moment at which they may start.
   const Times& last_starts() const { return last_starts_; }
   // Jobs that wait or are held for something that can never be.
@@ -56,12 +60,14 @@ class AdmissionGates {
  private:
   struct ArrayGate {
     std::uint32_t limit = 0;
-    std::uint64_t open = 0;  // members that are active or in the queue
-    Times ready;             // members that could be, but for the limit
+    std::uint64_t open = 0;  // members that take a place
+    Times ready;             // members that could be, but for the limit, and have not run
+    Times ready_again;       // likewise, and they have run before
 
     friend bool operator==(const ArrayGate&, const ArrayGate&) = default;
   };
   ArrayGate* gate_of(const model::Job& job);
+  Times& times_of(ArrayGate* gate, const model::Job& job);
   void offer(const ArrayGate& gate);
   void withdraw(const ArrayGate& gate);
 
@@ -76,5 +82,9 @@ class AdmissionGates {
 
 // Returns whether the job waits for a time alone, or for nothing any more.
 bool waits_for_time(const model::Job& job);
+
+// Returns whether an attempt of the job still holds resources of a node that is there. Such a job
+// does not enter the queue yet, and a member of an array keeps its place in the array's limit.
+bool has_leftovers(const model::Job& job);
 
 }  // namespace gpu_platform::controller

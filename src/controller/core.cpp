@@ -409,13 +409,24 @@ void Core::advance(base::Instant now) {
   advanced_to_ = now;
 }
 
-void Core::let_in(model::JobId job, base::Instant now) {
-  emit_if(judge_eligible(state_, job, now), now);
+bool Core::let_in(model::JobId job, base::Instant now) {
+  auto event = judge_eligible(state_, job, now);
+  const bool is_due = event.has_value();
+  emit_if(std::move(event), now);
+  return is_due;
 }
 
+// A member of an array that ran before goes before its sisters, which are due by an earlier time:
+// they have been passed by then, and are looked at once more.
 void Core::let_in_who_is_due(base::Instant now) {
-  for (auto due = next_due(state_, {}, now); due; due = next_due(state_, *due, now)) {
-    let_in(due->second, now);
+  bool has_passed_sisters = true;
+  while (has_passed_sisters) {
+    has_passed_sisters = false;
+    for (auto due = next_due(state_, {}, now); due; due = next_due(state_, *due, now)) {
+      const model::Job& job = *find_job(state_, due->second);
+      const bool ran_before = job.is_member() && !job.attempts.empty();
+      has_passed_sisters |= let_in(due->second, now) && ran_before;
+    }
   }
 }
 

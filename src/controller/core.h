@@ -119,7 +119,7 @@ class Core {
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 
-  void let_in(model::JobId job, base::Instant now);
+  bool let_in(model::JobId job, base::Instant now);  // returns whether it is in the queue now
   void let_in_who_is_due(base::Instant now);
   void run_cycle(base::Instant now);
 

@@ -185,7 +185,9 @@ void apply(Application& a, const model::AttemptEnded& event) {
 void apply(Application& a, const model::AttemptReleased& event) {
   Job& j = a.job(event.attempt.job);
   Attempt& attempt = find_attempt(j, event.attempt);
+  a.state.admission_gates.leave(j);
   move_attempt(attempt, AttemptTrigger::kReleased);
+  a.state.admission_gates.enter(j);
   attempt.released_at = a.at;
   charge(a.state, j, attempt, a.at);
   count_period_use(a.state, j, attempt);

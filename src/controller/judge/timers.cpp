@@ -81,10 +81,9 @@ std::optional<model::Event> judge_eligible(const State& state, model::JobId id, 
   if (job == nullptr || job->eligible_at > now) return std::nullopt;
   if (!state.admission_gates.becoming_eligible().contains({job->eligible_at, id}))
     return std::nullopt;
-  const bool leftovers = std::ranges::any_of(job->attempts, [](const model::Attempt& a) {
-    return model::holds_resources(a.state) && a.exit.lost != model::Lost::kNodeLost;
-  });
-  if (leftovers) return std::nullopt;
+  if (has_leftovers(*job) || state.admission_gates.goes_after_sister(*job, now)) {
+    return std::nullopt;
+  }
   return model::JobEligible{id};
 }
 
