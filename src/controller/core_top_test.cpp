@@ -248,12 +248,30 @@ TEST_F(TopTest, AJobThatComesBackHasTheTurnThatItStartedWith) {
   see(execution::Cleaned{attempt(runs), {}});
   see(execution::Started{attempt(b), 6, now_});
   ASSERT_EQ(job(b).state, JobState::kRunning);
-  ASSERT_TRUE(core_.command({kOwner, model::ActOnJob{model::JobId(b), model::JobAction::kRequeue}},
-                            now_, store::Headroom::kAmple));
-  see(testing::ended(attempt(b), 0, now_));
+  execution::Ended evicted = testing::ended(attempt(b), 0, now_);
+  evicted.reason = model::EndReason::kPreempted;
+  see(evicted);
   see(execution::Cleaned{attempt(b), {}});
   EXPECT_EQ(job(b).state, JobState::kStarting);
   EXPECT_EQ(order(), (Order{a}));
+}
+
+TEST_F(TopTest, AJobThatAPersonRequeuesTakesANewTurn) {
+  const std::uint64_t runs = submit(of(kOwner, 8));
+  see(execution::Started{attempt(runs), 6, now_});
+  const std::uint64_t a = submit(of(kOwner, 8));
+  const std::uint64_t b = submit(of(kOwner, 8));
+  now_ = now_ + base::minutes(1);
+  ASSERT_TRUE(
+      core_.command({kOwner, model::ActOnJob{model::JobId(runs), model::JobAction::kRequeue}}, now_,
+                    store::Headroom::kAmple));
+  see(testing::ended(attempt(runs), 0, now_));
+  see(execution::Cleaned{attempt(runs), {}});
+  EXPECT_EQ(job(a).state, JobState::kStarting);
+  EXPECT_EQ(order(), (Order{b, runs}));
+  ASSERT_TRUE(top(runs)->changed);
+  EXPECT_EQ(order(), (Order{runs, b}));
+  EXPECT_EQ(job(b).turn->of, model::JobId(runs));
 }
 
 // Every order, two users, all classes: jobs that take part exchange places, all others keep theirs,

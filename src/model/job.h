@@ -316,7 +316,7 @@ struct Attempt {
 // user gets more jobs ahead.
 struct Turn {
   JobId of;             // the job that came with it
-  base::Instant since;  // when that was submitted
+  base::Instant since;  // when that was submitted, or a person requeued it while it ran
   std::uint8_t number = 0;
   std::uint64_t gpus = 0;  // that it asks for
 

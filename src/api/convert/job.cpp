@@ -232,7 +232,8 @@ void to_proto_without_spec(const model::Job& job, const Nodes& nodes, v1::Job& o
   if (job.spec->time_limit_default_of) {
     out.set_time_limit_default_of(*job.spec->time_limit_default_of);
   }
-  if (job.turn) out.set_turn_of(fmt::format_int(job.turn->of.value).str());
+  if (job.turn && job.turn->of != job.id)
+    out.set_turn_of(fmt::format_int(job.turn->of.value).str());
   if (job.prediction) to_proto(*job.prediction, *out.mutable_forecast());
   for (const model::Attempt& attempt : job.attempts)
     put_attempt(attempt, nodes, *out.add_attempts());

@@ -41,6 +41,15 @@ void count_last_attempt(Job& j) {
   (by_itself || last.exit.code.has_value() ? j.failures : j.losses) += 1;
 }
 
+bool is_first_turn_of(const Job& j, const model::Turn& turn) {
+  return turn.of == j.id && turn.since == j.submitted_at;
+}
+
+// A person who takes a running job back does not get its GPUs before those that wait for its end.
+void begin_new_turn(Application& a, Job& j) {
+  j.turn = model::Turn{j.id, a.at, j.spec->priority.number, model::total_gpus(j.spec->request)};
+}
+
 // Its way to this end is not known, so no transition leads there. A job in the archive held nothing
 // any more.
 void end_as_archived(Application& a, Job& j, const model::ArchivedEnd& end) {
@@ -156,6 +165,7 @@ void apply(Application& a, const model::JobChanged& event) {
     a.state.books.update_held(j, attempt);
   }
   if (j.turn && event.to.get(&model::JobSpec::priority)) j.turn->number = j.spec->priority.number;
+  if (j.turn && j.turn->of == j.id) j.turn->gpus = model::total_gpus(j.spec->request);
   if (j.state == JobState::kQueued) a.state.books.update_waiting(j);
   // Its preemption hold and its predictions were for another request.
   if (event.to.changes_request()) {
@@ -178,7 +188,7 @@ void apply(Application& a, const model::JobsRaised& event) {
     Job& j = a.job(order[i]);
     CHECK(j.state == JobState::kQueued);
     j.turn = turns[i];
-    if (turns[i].of == j.id) j.turn.reset();
+    if (is_first_turn_of(j, turns[i])) j.turn.reset();
     a.state.books.update_waiting(j);
   }
 }
@@ -234,6 +244,7 @@ void apply(Application& a, const model::JobRequeued& event) {
   } else if (!event.asked_for) {
     (event.counts_as_failure ? j.failures : j.losses) += 1;
   }
+  if (j.attempts.back().stop_reason == model::EndReason::kRequeuedBy) begin_new_turn(a, j);
   j.eligible_at = event.eligible_at;
   move_job(a, j, event.preempted ? JobTrigger::kPreempt : JobTrigger::kRequeue);
   if (j.hold != model::Hold::kNone) move_job(a, j, JobTrigger::kHold);
