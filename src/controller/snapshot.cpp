@@ -10,6 +10,7 @@
 #include "scheduling/gang/place_gang.h"
 #include "scheduling/order/rank.h"
 #include "scheduling/placement/place.h"
+#include "scheduling/quota/subjects.h"
 
 namespace gpu_platform::controller {
 
@@ -44,12 +45,43 @@ const std::vector<model::JobId>& WaitExplainer::order() {
   return order_;
 }
 
+namespace {
+
+// All GPUs of an allocation are of one type.
+std::string gpu_type_of(const model::Allocation& allocation,
+                        const base::PersistentMap<model::Node>& nodes) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const model::Node* node = nodes.find(part.node.value);
+    if (part.grants.empty() || node == nullptr) continue;
+    const std::uint32_t index = part.grants.front().gpu_index;
+    return index < node->gpus.size() ? node->gpus[index].info.type : std::string();
+  }
+  return {};
+}
+
+}  // namespace
+
 const scheduling::QuotaLedger& WaitExplainer::quotas() {
   if (!quotas_) {
     quotas_ = scheduling::quotas_of(snapshot_->jobs, *snapshot_->policy->organisation,
                                     *snapshot_->period_use);
   }
   return *quotas_;
+}
+
+scheduling::QuotaLedger WaitExplainer::awaited_before(const scheduling::Rank* rank) const {
+  scheduling::QuotaLedger awaited;
+  const model::Organisation& organisation = *snapshot_->policy->organisation;
+  if (snapshot_->holds == nullptr || !scheduling::limits_starts(organisation)) return awaited;
+  for (const auto& [id, hold] : snapshot_->holds->all()) {
+    const model::Job* job = snapshot_->jobs.find(id.value);
+    if (job == nullptr) continue;
+    if (rank != nullptr && *rank < scheduling::rank_of(*job, snapshot_->order)) continue;
+    const auto limit = model::limit_at_speed(job->spec->time_limit, hold.allocation.speed);
+    awaited.add(organisation, *job->spec, scheduling::use_of_start(*job->spec, limit),
+                gpu_type_of(hold.allocation, snapshot_->nodes));
+  }
+  return awaited;
 }
 
 namespace {
@@ -430,7 +462,9 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, const scheduling::
   if (explain_next_occurrence(spec, reason)) return;
   const ClassAnswer& answer = answer_for(spec);
   if (answer.could_hold) {
-    reason.quota = scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas());
+    const scheduling::QuotaLedger awaited = awaited_before(rank);
+    reason.quota =
+        scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas(), &awaited);
     if (!reason.quota && pools().is_active() && !pools().is_by_type()) {
       const scheduling::PoolBalance& pool = pools().all().begin()->second.balance();
       const auto ask = scheduling::pool_ask(pool.guarantees(), *snapshot_->policy, spec);
@@ -451,8 +485,10 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, const scheduling::
 // Limits and guarantees by type leave it other types, or none that could hold it.
 void WaitExplainer::explain_types(const model::JobSpec& spec, const scheduling::Rank* rank,
                                   model::WaitReason& reason) {
-  scheduling::BarredTypes barred = scheduling::barred_types(
-      *snapshot_->policy->organisation, spec, cluster().totals().gpus_by_type(), quotas());
+  const scheduling::QuotaLedger awaited = awaited_before(rank);
+  scheduling::BarredTypes barred =
+      scheduling::barred_types(*snapshot_->policy->organisation, spec,
+                               cluster().totals().gpus_by_type(), quotas(), &awaited);
   if (pools().is_by_type()) {
     scheduling::bar_kept_back(pools(), *snapshot_->policy, spec, cluster().totals().gpus_by_type(),
                               barred);

@@ -145,6 +145,9 @@ class WaitExplainer {
   void explain_own_reservation(const model::JobSpec& spec, model::WaitReason& reason) const;
   bool explain_next_occurrence(const model::JobSpec& spec, model::WaitReason& reason) const;
   const scheduling::QuotaLedger& quotas();
+  // Returns what the jobs of that rank and above will hold once others have been stopped for them:
+  // it counts against limits as if they had started.
+  scheduling::QuotaLedger awaited_before(const scheduling::Rank* rank) const;
   const scheduling::Pools& pools();
   // Returns why the job comes after all others in each pool that may give it GPUs; nothing if there
   // is one where it does not. A job that would be submitted now is not among the waiting ones yet.
