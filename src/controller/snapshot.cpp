@@ -401,10 +401,10 @@ std::optional<WaitExplainer::Kept> WaitExplainer::kept_anew(const model::JobSpec
     }
   }
   for (std::size_t i = 0; i < planned_ahead; ++i) {
-    const auto& [id, slot] = (*snapshot_->planned_starts)[i];
+    const auto& [id, slot, kept_from] = (*snapshot_->planned_starts)[i];
     const model::Job* job = snapshot_->jobs.find(id.value);
     if (job == nullptr) continue;
-    const base::Instant start = std::max(slot.start, now + scheduling::kNextInstant);
+    const base::Instant start = std::max(kept_from, now + scheduling::kNextInstant);
     if (is_in_the_way(*job, {start, slot.allocation})) return kept(id, start);
   }
   return std::nullopt;

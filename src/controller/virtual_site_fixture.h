@@ -51,10 +51,15 @@ class VirtualSite {
   }
 
   model::JobId submit(const model::JobSpec& spec) {
-    const auto reply = core_.command(submission(spec), now_, store::Headroom::kAmple);
+    const auto reply = try_submit(spec);
     EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().message);
-    settle();
     return reply ? reply->job : model::JobId();
+  }
+  // The same for a job that may be refused, as one that could never run.
+  base::Result<model::CommandReply> try_submit(const model::JobSpec& spec) {
+    auto reply = core_.command(submission(spec), now_, store::Headroom::kAmple);
+    settle();
+    return reply;
   }
 
   // Everything that happens in so long; `each` is called after every step.

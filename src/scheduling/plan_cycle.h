@@ -82,6 +82,8 @@ struct Start {
 struct PlannedStart {
   model::JobId job;
   Slot slot;
+  // The place is kept from this time on: a grace before the start where others are to be stopped.
+  base::Instant kept_from;
 
   friend bool operator==(const PlannedStart&, const PlannedStart&) = default;
 };

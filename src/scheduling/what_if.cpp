@@ -9,17 +9,31 @@
 
 namespace gpu_platform::scheduling {
 
+namespace {
+
+// A job that others are stopped for borrows nothing, so that each answer needs this stage.
+CycleOptions with_stops(CycleOptions options) {
+  options.stages = {};
+  return options;
+}
+
+}  // namespace
+
 struct WhatIf::State {
   Cycle cycle;
   bool may_pass = true;             // jobs ahead, none of which starts
   bool gets_place = true;           // as one of the jobs with a kept place, or the first
   std::optional<Cycle> behind_all;  // for a job that comes last; set if one may
   bool may_pass_all = true;
+
+  bool may_have_others_stopped(const WaitingJob& job) const {
+    return gets_place || cycle.fit.may_reclaim(job);
+  }
 };
 
 WhatIf::WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
                std::span<const PlannedStart> planned_starts, const Rank& rank)
-    : state_(new State{.cycle{books, policy, options}, .behind_all{}}) {
+    : state_(new State{.cycle{books, policy, with_stops(options)}, .behind_all{}}) {
   const WaitingQueue& queue = books->queue;
   const Rank* first = queue.classes().first();
   const bool is_behind = first != nullptr && *first < rank;
@@ -55,7 +69,10 @@ std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& waiting) {
   }
   // In the strict order no job borrows behind one that waits for its turn, be it the same.
   const bool blocks = job != nullptr && cycle.ground.depth == 0;
-  if (blocks || !state_->behind_all || !state_->may_pass_all) return std::nullopt;
+  // Nor does one that others are stopped for.
+  const bool gets_stops = job != nullptr && state_->may_have_others_stopped(*job) &&
+                          cycle.fit.stops_for(*job, cycle.ground.slot_of(*job));
+  if (blocks || gets_stops || !state_->behind_all || !state_->may_pass_all) return std::nullopt;
   Cycle& last = *state_->behind_all;
   for (const Purpose purpose : {Purpose::kLoan, Purpose::kLast}) {
     job = last.limits.narrowed(waiting, purpose);
@@ -78,7 +95,7 @@ std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& waiting) {
   Cycle& cycle = state_->cycle;
   if (cycle.limits.is_over_limits(waiting)) return std::nullopt;
   const WaitingJob* const job = cycle.limits.narrowed(waiting, Purpose::kTurn);
-  if (job == nullptr || (!state_->gets_place && !cycle.fit.may_reclaim(*job))) return std::nullopt;
+  if (job == nullptr || !state_->may_have_others_stopped(*job)) return std::nullopt;
   if (!cycle.fit.make_for(*job, cycle.ground.slot_of(*job))) return std::nullopt;
   return cycle.ground.plan.preemptions.back();
 }

@@ -81,9 +81,9 @@ base::Duration Ground::held_for(const WaitingJob& job) const {
   return known == predicted.end() ? job.spec->time_limit : known->second;
 }
 
-void Ground::plan_start(const WaitingJob& job, Slot slot) {
+void Ground::plan_start(const WaitingJob& job, Slot slot, base::Instant kept_from) {
   keeps_place_of_overdue = keeps_place_of_overdue || job.overdue_since.is_set();
-  plan.planned_starts.push_back({job.id, std::move(slot)});
+  plan.planned_starts.push_back({job.id, std::move(slot), kept_from});
 }
 
 void Ground::keep_from_now(const Slot& slot, base::Duration time_limit) {

@@ -54,8 +54,8 @@ class Ground {
   // Returns how long the job holds a place from its start on, without the grace.
   base::Duration held_for(const WaitingJob& job) const;
 
-  // Notes the planned start of a job whose place is kept.
-  void plan_start(const WaitingJob& job, Slot slot);
+  // Notes the planned start of a job whose place is kept from that time on.
+  void plan_start(const WaitingJob& job, Slot slot, base::Instant kept_from);
   // Reserves the place from the present on, although the job gets it only later.
   void keep_from_now(const Slot& slot, base::Duration time_limit);
 

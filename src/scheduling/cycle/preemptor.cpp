@@ -21,7 +21,8 @@ bool Preemptor::may_reclaim(const WaitingJob& job) const {
   return ground_.options.stages.has(Stage::kPreempt) && !limits_.pools_to_reclaim_in(job).empty();
 }
 
-std::optional<Slot> Preemptor::make_for(const WaitingJob& job, const std::optional<Slot>& slot) {
+std::optional<Preemption> Preemptor::stops_for(const WaitingJob& job,
+                                               const std::optional<Slot>& slot) {
   const WaitingJob* const settled =
       may_stop_jobs() ? limits_.narrowed(job, Purpose::kStops) : nullptr;
   if (settled == nullptr) return std::nullopt;
@@ -39,19 +40,26 @@ std::optional<Slot> Preemptor::make_for(const WaitingJob& job, const std::option
                                       : model::PreemptionRule::kClass;
     fit = find(*settled, rule);
   }
-  if (!fit) {
-    look_again_for(job, pools);
-    return std::nullopt;
-  }
+  if (!fit) return std::nullopt;
   // No job is stopped for a place that a reservation takes before the job can have it.
   const model::JobSpec& spec = *job.spec;
   if (!ground_.timeline.reservations_allow(spec.request, {fits_at, fit->allocation},
                                            spec.time_limit)) {
     return std::nullopt;
   }
-  limits_.count_beneficiary(job, fit->allocation);
-  ground_.plan.preemptions.push_back({job.id, fit->allocation, std::move(fit->victims), rule});
-  return Slot{fits_at, std::move(fit->allocation)};
+  return Preemption{job.id, std::move(fit->allocation), std::move(fit->victims), rule};
+}
+
+std::optional<Slot> Preemptor::make_for(const WaitingJob& job, const std::optional<Slot>& slot) {
+  std::optional<Preemption> stops = stops_for(job, slot);
+  if (!stops) {
+    look_again_for(job, slot);
+    return std::nullopt;
+  }
+  search_.take(stops->victims);
+  limits_.count_beneficiary(job, stops->held);
+  ground_.plan.preemptions.push_back(*stops);
+  return Slot{ground_.options.now + ground_.policy.stop_grace, std::move(stops->held)};
 }
 
 std::optional<Slot> Preemptor::reclaim_for(const WaitingJob& job) {
@@ -61,7 +69,11 @@ std::optional<Slot> Preemptor::reclaim_for(const WaitingJob& job) {
 }
 
 // When others will have run for long enough to be stopped for it.
-void Preemptor::look_again_for(const WaitingJob& job, const VictimIndex::PoolNames& pools) {
+void Preemptor::look_again_for(const WaitingJob& job, const std::optional<Slot>& slot) {
+  if (!may_stop_jobs() || limits_.narrowed(job, Purpose::kStops) == nullptr) return;
+  const VictimIndex::PoolNames pools = limits_.pools_to_reclaim_in(job);
+  const bool comes_soon = slot && slot->start <= ground_.options.now + ground_.policy.stop_grace;
+  if (pools.empty() && comes_soon) return;
   const VictimIndex& victims = ground_.books->victims;
   const base::Instant now = ground_.options.now;
   const auto own = job.spec->priority.priority_class;

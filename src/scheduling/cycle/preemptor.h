@@ -19,6 +19,8 @@ class Preemptor {
   // False: no job is stopped for another one in this cycle.
   bool may_stop_jobs() const;
 
+  // Returns the stops that make_for() would plan; it changes nothing.
+  std::optional<Preemption> stops_for(const WaitingJob& job, const std::optional<Slot>& slot);
   // Plans the stops. `slot`: when the job would start anyway. If that is within the grace, stopping
   // others is not worth it.
   std::optional<Slot> make_for(const WaitingJob& job, const std::optional<Slot>& slot);
@@ -33,7 +35,7 @@ class Preemptor {
  private:
   std::optional<Fit> find(const WaitingJob& job, model::PreemptionRule rule,
                           const VictimIndex::PoolNames& pools = {});
-  void look_again_for(const WaitingJob& job, const VictimIndex::PoolNames& pools);
+  void look_again_for(const WaitingJob& job, const std::optional<Slot>& slot);
 
   Ground& ground_;
   Limits& limits_;

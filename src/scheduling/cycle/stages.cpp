@@ -134,10 +134,11 @@ void Placing::keep(std::span<const PlannedStart> planned_starts) {
   for (const auto& [id, hold] : ground_.books->holds.all()) keep(hold);
   for (const PlannedStart& each : planned_starts) {
     const WaitingJob* job = ground_.queue.find(each.job);
-    if (job == nullptr) continue;
-    Slot slot = each.slot;
-    slot.start = std::max(slot.start, ground_.options.now + kNextInstant);
-    ground_.timeline.book(slot, job->spec->time_limit);
+    if (job == nullptr || ground_.books->holds.find(each.job) != nullptr) continue;
+    const base::Instant kept_from = std::max(each.kept_from, ground_.options.now + kNextInstant);
+    const base::Instant start = std::max(each.slot.start, kept_from);
+    ground_.timeline.book({kept_from, each.slot.allocation},
+                          ground_.held_for(*job) + (start - kept_from));
     ground_.keeps_place_of_overdue |= job->overdue_since.is_set();
   }
 }
@@ -216,25 +217,28 @@ Next Backfilling::reserve_for(const WaitingJob& job) {
     return Next::kGoOn;
   }
   if (hold != nullptr) {
-    ground_.plan_start(job, ground_.kept_slot(*hold));
+    ground_.plan_start(job, ground_.kept_slot(*hold), ground_.options.now);
     return Next::kGoOn;
   }
   const base::Duration grace = ground_.policy.stop_grace;
   std::optional<Slot> slot = ground_.slot_of(job);
+  base::Instant kept_from = slot ? slot->start : base::Instant();
   if (std::optional<Slot> fit = preemptor_.make_for(job, slot)) {
     ground_.keep_from_now(*fit, ground_.held_for(job));
     slot = std::move(fit);
+    kept_from = ground_.options.now;
   } else if (std::optional<Slot> early = preemptor_.slot_with_stops(job);
              early && (!slot || early->start + grace < slot->start)) {
     ground_.timeline.book(*early, ground_.held_for(job) + grace);
     ground_.count_on_stops.insert(job.id);
+    kept_from = early->start;
     slot = Slot{early->start + grace, std::move(early->allocation)};
   } else if (slot) {
     ground_.timeline.book(*slot, ground_.held_for(job));
   } else {
     return Next::kSkipClass;
   }
-  ground_.plan_start(job, *std::move(slot));
+  ground_.plan_start(job, *std::move(slot), kept_from);
   return Next::kGoOn;
 }
 

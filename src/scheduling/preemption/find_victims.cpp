@@ -347,8 +347,11 @@ std::optional<Fit> VictimSearch::find(const Beneficiary& beneficiary, const Plac
   Fit fit{std::move(best.allocation), {}};
   for (const Candidate& each : best.victims) fit.victims.push_back(each.victim->attempt);
   std::ranges::sort(fit.victims);
-  taken_.insert(fit.victims.begin(), fit.victims.end());
   return fit;
+}
+
+void VictimSearch::take(const std::vector<model::AttemptId>& victims) {
+  taken_.insert(victims.begin(), victims.end());
 }
 
 }  // namespace gpu_platform::scheduling

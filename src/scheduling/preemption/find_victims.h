@@ -71,9 +71,10 @@ class VictimSearch {
       : trial_(trial), index_(index), options_(options) {}
 
   // Returns the cheapest set of victims without which the job fits, exact within the bounds above,
-  // or nothing. The job must not fit as it is. Leaves the trial as it was. No job becomes the
-  // victim of two searches of one object.
+  // or nothing. The job must not fit as it is. Leaves the trial as it was.
   std::optional<Fit> find(const Beneficiary& beneficiary, const Placing& placing);
+  // No later search finds these attempts again.
+  void take(const std::vector<model::AttemptId>& victims);
 
   // Returns from when on those that may be stopped for it may be: now, or once they have run for
   // long enough. The youngest, within the bounds above.
@@ -110,7 +111,7 @@ class VictimSearch {
   Trial& trial_;
   const VictimIndex& index_;
   const Options options_;
-  std::set<model::AttemptId> taken_;  // victims of earlier searches
+  std::set<model::AttemptId> taken_;  // victims that were taken
 
   // The state of the present search.
   const Beneficiary* beneficiary_ = nullptr;
