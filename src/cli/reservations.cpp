@@ -37,6 +37,7 @@ struct EditOptions {
   std::optional<std::string> repeat, until, count;
   bool maintenance = false;
   bool ignore_running = false;
+  bool force = false;
   bool skip = false;
   Output output;
 };
@@ -99,6 +100,7 @@ base::Result<Json> body_of(const EditOptions& o, base::Instant now, std::uint64_
   TRY(put_count(body, "gpus_per_node", "--gpus-per-node", o.gpus_per_node, kMaxGpusPerNode));
   if (o.gpu_type) body["gpu_type"] = *o.gpu_type;
   if (o.ignore_running) body["ignore_running"] = true;
+  if (o.force) body["force"] = true;
   for (const auto& [option, words] : {std::pair{"NAME", &o.name},
                                       {"--team", &o.teams},
                                       {"--user", &o.users},
@@ -226,6 +228,9 @@ void add_which(Arguments& arguments, EditOptions& o) {
       .option("--gpu-type", o.gpu_type, "TYPE", "type of these GPUs (default: any)")
       .flag("--ignore-running", o.ignore_running,
             "let jobs finish that may still run then (default: refuse)")
+      .flag("--force", o.force,
+            "take GPUs that are promised to a waiting job, or are being freed for one (default: "
+            "refuse)")
       .option("--repeat", o.repeat, "HOW",
               "come again: hourly, daily, weekdays, weekends, weekly, at the same time in UTC")
       .option("--until", o.until, "TIME", "with --repeat: no occurrence begins later")

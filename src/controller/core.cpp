@@ -18,6 +18,7 @@
 #include "controller/judge/teams.h"
 #include "controller/judge/timers.h"
 #include "controller/judge/tokens.h"
+#include "controller/planned_starts.h"
 
 namespace gpu_platform::controller {
 
@@ -226,7 +227,7 @@ Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
 
 Core::Reply Core::on(const model::MakeReservation& command, const Request& request) {
   TRY_ASSIGN(model::ReservationMade made,
-             judge_reservation(state_, state_.books.cluster_for_trial(), request.caller, command,
+             judge_reservation(state_, ground_of_reservations(), request.caller, command,
                                request.now, request.headroom));
   emit(std::move(made), request.now);
   return model::CommandReply{{}, true};
@@ -234,8 +235,8 @@ Core::Reply Core::on(const model::MakeReservation& command, const Request& reque
 
 Core::Reply Core::on(const model::ChangeReservation& command, const Request& request) {
   TRY_ASSIGN(Events events,
-             judge_reservation_change(state_, state_.books.cluster_for_trial(), request.caller,
-                                      command, request.now, request.headroom));
+             judge_reservation_change(state_, ground_of_reservations(), request.caller, command,
+                                      request.now, request.headroom));
   const bool changes = !events.empty();
   emit_all(std::move(events), request.now);
   return model::CommandReply{{}, changes};
@@ -469,7 +470,16 @@ std::shared_ptr<const T> share(const T& value, std::shared_ptr<const T>& shared)
 
 }  // namespace
 
+const scheduling::PlannedStart* Core::promised() const {
+  return planned_starts_ == nullptr ? nullptr : promised_start(state_, *planned_starts_);
+}
+
+ReservationGround Core::ground_of_reservations() {
+  return {state_.books.cluster_for_trial(), promised()};
+}
+
 std::shared_ptr<const Snapshot> Core::snapshot() {
+  const scheduling::PlannedStart* const promised = this->promised();
   return std::make_shared<const Snapshot>(
       Snapshot{.seq = state_.seq,
                .at = state_.at,
@@ -487,7 +497,8 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
                .runs = state_.books.freeze_history(),
                .scores = state_.scores,
                .tokens = state_.tokens.freeze(),
-               .teams = state_.teams});
+               .teams = state_.teams,
+               .promised = promised == nullptr ? model::JobId() : promised->job});
 }
 
 Batch Core::take_batch() {

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "controller/judge/events.h"
 #include "controller/judge/feasibility.h"
+#include "controller/judge/reservations.h"
 #include "controller/judge/start_predictor.h"
 #include "controller/orders.h"
 #include "controller/snapshot.h"
@@ -119,6 +120,9 @@ class Core {
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 
+  // Returns the planned start of the last cycle that nothing moves back (planned_starts.h).
+  const scheduling::PlannedStart* promised() const;
+  ReservationGround ground_of_reservations();
   bool let_in(model::JobId job, base::Instant now);  // returns whether it is in the queue now
   void let_in_who_is_due(base::Instant now);
   void run_cycle(base::Instant now);

@@ -94,13 +94,20 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutTrust, Promise, ::testing::Bool());
 
 // ---- what is guaranteed and what is only planned, against the same streams of jobs
 
+struct Kind {
+  model::QueueOrder order = model::QueueOrder::kFcfs;
+  base::Duration overdue_after;
+  std::uint64_t users = 1;  // each is a team of one
+  bool has_reservations = false;
+};
+
 class Stream : public testing::VirtualSite {
  public:
-  explicit Stream(std::uint64_t seed) : VirtualSite(seed, 3) {
+  Stream(std::uint64_t seed, const Kind& kind) : VirtualSite(seed, 3), kind_(kind) {
     model::Policy policy;
-    policy.order = model::QueueOrder::kFcfs;
+    policy.order = kind.order;
     policy.stop_grace = kGrace;
-    policy.overdue_after = {};
+    policy.overdue_after = kind.overdue_after;
     policy.max_queue_size = 100'000;
     policy.backfill_by_prediction = false;
     begin(policy);
@@ -111,9 +118,14 @@ class Stream : public testing::VirtualSite {
       model::JobSpec spec = testing::spec(static_cast<std::uint32_t>(1 + random().below(8)));
       spec.request.cpus = static_cast<std::uint32_t>(1 + random().below(24));
       spec.time_limit = base::minutes(static_cast<std::int64_t>(2 + random().below(300)));
+      spec.preemptible = random().chance(1, 2);
+      const std::uint64_t user = random().below(kind_.users);
+      spec.user += std::to_string(user);
+      spec.uid += static_cast<std::uint32_t>(user);
       submit(spec);
       note();
     }
+    if (kind_.has_reservations) try_to_reserve();
   }
   // Notes what readers are told now.
   void note() {
@@ -123,6 +135,19 @@ class Stream : public testing::VirtualSite {
       planned_.emplace(job, start);
       if (job == first) guaranteed_.emplace(job, start);
     }
+  }
+
+  // Whatever it would break is refused, because it is not forced.
+  void try_to_reserve() {
+    model::MakeReservation reserve;
+    reserve.name = "r" + std::to_string(++reservations_);
+    reserve.begin = now() + base::minutes(static_cast<std::int64_t>(random().below(300)));
+    reserve.duration = base::minutes(static_cast<std::int64_t>(1 + random().below(120)));
+    reserve.maintenance = true;
+    reserve.nodes = {"n" + std::to_string(random().below(nodes()))};
+    reserve.ignore_running = random().chance(1, 2);
+    command({testing::kAdministrator, reserve});
+    note();
   }
 
   struct Count {
@@ -135,6 +160,7 @@ class Stream : public testing::VirtualSite {
 
  private:
   void on_start(const execution::StartOrder& start) override {
+    if (start.attempt.attempt > 1) return;  // it was stopped: what was promised had been kept
     count(guaranteed_, start.attempt.job, guaranteed);
     count(planned_, start.attempt.job, planned);
   }
@@ -147,6 +173,8 @@ class Stream : public testing::VirtualSite {
     into.latest = std::max(into.latest, now() - found->second);
   }
 
+  Kind kind_;
+  std::uint64_t reservations_ = 0;
   std::map<model::JobId, base::Instant> planned_;
   std::map<model::JobId, base::Instant> guaranteed_;
 };
@@ -160,7 +188,7 @@ TEST(PlannedStart, IsKeptWhereItIsGuaranteed) {
     sum.latest = std::max(sum.latest, each.latest);
   };
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    Stream stream(seed);
+    Stream stream(seed, {});
     for (int i = 0; i < 30; ++i) {
       stream.submit_some();
       stream.pass(base::seconds(static_cast<std::int64_t>(1 + stream.random().below(3600))),
@@ -177,6 +205,26 @@ TEST(PlannedStart, IsKeptWhereItIsGuaranteed) {
   RecordProperty("planned_latest_s", std::to_string(planned.latest.value() / 1'000'000'000));
   // If none were late, all of them could be guaranteed.
   EXPECT_GT(planned.late, 0U);
+}
+
+// Jobs that become overdue go before the rest of their class, and reservations take GPUs: no start
+// is promised that these move.
+TEST(PlannedStart, IsKeptBesideOverdueJobsAndReservations) {
+  std::map<model::QueueOrder, std::uint64_t> kept;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const auto order = static_cast<model::QueueOrder>(seed % model::kQueueOrders);
+    Stream stream(seed, {order, base::minutes(seed % 3 == 0 ? 0 : 90), 4, seed % 2 == 0});
+    for (int i = 0; i < 30; ++i) {
+      stream.submit_some();
+      stream.pass(base::seconds(static_cast<std::int64_t>(1 + stream.random().below(3600))),
+                  [&] { stream.note(); });
+      ASSERT_EQ(stream.guaranteed.late, 0U) << "seed " << seed << " step " << i;
+    }
+    kept[order] += stream.guaranteed.starts;
+  }
+  EXPECT_GT(kept[model::QueueOrder::kFcfs], 50U);
+  EXPECT_GT(kept[model::QueueOrder::kPriority], 50U);
+  EXPECT_EQ(kept[model::QueueOrder::kFairShare], 0U);
 }
 
 }  // namespace

@@ -165,6 +165,7 @@ struct MakeReservation {
   std::uint32_t gpus = 0;
   std::string gpu_type;         // canonical; empty: any, but all of one
   bool ignore_running = false;  // jobs that run there may run into it
+  bool force = false;           // also where GPUs are promised to a waiting job, or freed for one
   Repeat repeat = Repeat::kNever;
   base::Instant until;        // no occurrence begins later; unset: `count`
   std::uint32_t count = 0;    // of occurrences; zero: they never end
@@ -189,6 +190,7 @@ struct ChangeReservation {
   std::uint32_t gpus = 0;
   std::string gpu_type;
   bool ignore_running = false;
+  bool force = false;
   std::optional<Repeat> repeat;
   std::optional<base::Instant> until;
   std::optional<std::uint32_t> count;  // from the present one on; zero: they never end

@@ -121,6 +121,7 @@ base::Status put_flags(const std::string& value, Json& body) {
       body["maintenance"] = true;
     } else if (plain == "ignore_jobs") {
       body["ignore_running"] = true;
+      body["force"] = true;
     } else if (plain != "spec_nodes" && plain != "any_nodes") {
       return base::invalid("Flags", fmt::format("'{}' is not supported: MAINT, IGNORE_JOBS, "
                                                 "SPEC_NODES, ANY_NODES, HOURLY, DAILY, WEEKDAY, "

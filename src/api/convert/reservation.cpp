@@ -84,6 +84,7 @@ base::Result<model::MakeReservation> to_model(const v1::CreateReservationRequest
   command.gpus = request.gpus();
   TRY_ASSIGN(command.gpu_type, to_gpu_type(request.gpu_type(), nodes));
   command.ignore_running = request.ignore_running();
+  command.force = request.force();
   if (request.repeat() != v1::RESERVATION_REPEAT_UNSPECIFIED) {
     command.repeat = to_model(request.repeat());
   }
@@ -111,6 +112,7 @@ base::Result<model::ChangeReservation> to_model(const v1::UpdateReservationReque
   change.gpus = request.gpus();
   TRY_ASSIGN(change.gpu_type, to_gpu_type(request.gpu_type(), nodes));
   change.ignore_running = request.ignore_running();
+  change.force = request.force();
   if (request.repeat() != v1::RESERVATION_REPEAT_UNSPECIFIED) {
     change.repeat = to_model(request.repeat());
   }

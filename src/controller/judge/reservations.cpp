@@ -331,6 +331,40 @@ base::Status check_no_job_runs(const State& state, const Reservation& reservatio
                   model::utc(reservation.begin), some_of(jobs)));
 }
 
+// Returns whether the job would run on GPUs of the reservation while that holds, if it began then.
+bool runs_into(const State& state, const Reservation& reservation, const model::Job& job,
+               const scheduling::Slot& slot) {
+  if (job.spec->request.reservation == reservation.name) return false;
+  const bool ends_before = slot.start + needed_by(state, *job.spec) <= reservation.begin;
+  const bool begins_after =
+      reservation.repeat == model::Repeat::kNever && slot.start >= reservation.end;
+  return !ends_before && !begins_after && scheduling::touches(reservation, slot.allocation);
+}
+
+// Jobs are being stopped for one that waits, and lose their work, or a start has been promised.
+base::Status check_nothing_promised(const State& state, const Reservation& reservation,
+                                    const scheduling::PlannedStart* promised, base::Instant now) {
+  std::vector<std::string> jobs;
+  for (const auto& [id, hold] : state.books->holds.all()) {
+    const base::Instant start = std::max(now, hold.decided_at + state.policy->stop_grace);
+    const model::Job& job = *find_job(state, id);
+    if (!runs_into(state, reservation, job, {start, hold.allocation})) continue;
+    jobs.push_back(fmt::format("{} (others are being stopped for it)", name_of(job)));
+  }
+  const model::Job* job = promised == nullptr ? nullptr : find_job(state, promised->job);
+  if (job != nullptr && state.books->holds.find(job->id) == nullptr &&
+      runs_into(state, reservation, *job, promised->slot)) {
+    jobs.push_back(
+        fmt::format("{} (starts by {})", name_of(*job), model::utc(promised->slot.start)));
+  }
+  if (jobs.empty()) return {};
+  return reservation_refused(
+      "force",
+      fmt::format("its GPUs are kept for these waiting jobs, which would run after {}: {}; "
+                  "with force they are taken, and these jobs start later",
+                  model::utc(reservation.begin), some_of(jobs)));
+}
+
 base::Status check_may(const model::Caller& caller, std::string_view verb) {
   if (model::may_touch_site(caller)) return {};
   return base::fail(
@@ -370,7 +404,7 @@ base::Status check_overlap(const State& state, const Reservation& reservation) {
 }  // namespace
 
 base::Result<model::ReservationMade> judge_reservation(
-    const State& state, scheduling::Cluster& cluster, const model::Caller& caller,
+    const State& state, const ReservationGround& ground, const model::Caller& caller,
     const model::MakeReservation& command, base::Instant now, store::Headroom headroom) {
   TRY(check_may(caller, "make"));
   TRY(check_room(headroom));
@@ -395,12 +429,13 @@ base::Result<model::ReservationMade> judge_reservation(
   reservation.users = sorted(command.users);
   reservation.made_by = caller.user;
   reservation.made_at = now;
-  TRY(choose_parts(state, cluster, command, reservation));
+  TRY(choose_parts(state, ground.cluster, command, reservation));
   TRY(check_overlap(state, reservation));
   reservation.let_finish = running_into(state, reservation);
   if (!command.ignore_running) {
     TRY(check_no_job_runs(state, reservation, reservation.let_finish));
   }
+  if (!command.force) TRY(check_nothing_promised(state, reservation, ground.promised, now));
   return model::ReservationMade{std::move(reservation)};
 }
 
@@ -548,7 +583,7 @@ void add_followers(const State& state, const Reservation& before, const Reservat
   }
 }
 
-base::Result<Reservation> changed(const State& state, scheduling::Cluster& cluster,
+base::Result<Reservation> changed(const State& state, const ReservationGround& ground,
                                   const model::ChangeReservation& command,
                                   const Reservation& before, base::Instant now) {
   Reservation after = before;
@@ -568,16 +603,20 @@ base::Result<Reservation> changed(const State& state, scheduling::Cluster& clust
   if (changes_place(command)) {
     const model::MakeReservation where = where_of(command);
     TRY(check_which(where));
-    TRY(choose_parts(state, cluster, where, after));
+    TRY(choose_parts(state, ground.cluster, where, after));
   }
   TRY(check_overlap(state, after));
   TRY(check_running(state, before, command.ignore_running, after));
+  const bool takes_others = changes_times(command) || changes_place(command);
+  if (takes_others && !command.force) {
+    TRY(check_nothing_promised(state, after, ground.promised, now));
+  }
   return after;
 }
 
 }  // namespace
 
-base::Result<Events> judge_reservation_change(const State& state, scheduling::Cluster& cluster,
+base::Result<Events> judge_reservation_change(const State& state, const ReservationGround& ground,
                                               const model::Caller& caller,
                                               const model::ChangeReservation& command,
                                               base::Instant now, store::Headroom headroom) {
@@ -588,7 +627,7 @@ base::Result<Events> judge_reservation_change(const State& state, scheduling::Cl
       !changes_admitted(command)) {
     return wrong("name", "say what is to change");
   }
-  TRY_ASSIGN(Reservation after, changed(state, cluster, command, *before, now));
+  TRY_ASSIGN(Reservation after, changed(state, ground, command, *before, now));
   Events events;
   if (after == *before) return events;
   events.push_back(model::ReservationChanged{after, caller.user});

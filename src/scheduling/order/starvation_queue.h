@@ -36,6 +36,8 @@ class StarvationQueue {
 
   // Returns the longest-waiting job among the oldest jobs of the teams that were not passed.
   std::optional<Entry> next() const;
+  // Returns whether an overdue job waits: with its start another one of its team may become so.
+  bool has_passed() const { return oldest_.size() != teams_.size(); }
 
   friend bool operator==(const StarvationQueue&, const StarvationQueue&) = default;
 

@@ -43,6 +43,7 @@ void World::reserve() {
   made.maintenance = random_.chance(1, 4);
   if (!made.maintenance) made.users = {random_.chance(1, 2) ? "ann" : "bob"};
   made.ignore_running = random_.chance(1, 2);
+  made.force = random_.chance(1, 2);
   if (more.chance(1, 4)) {
     made.repeat = more.chance(3, 4) ? model::Repeat::kHourly : model::Repeat::kDaily;
     made.count = static_cast<std::uint32_t>(1 + more.below(3));
@@ -65,6 +66,7 @@ void World::change_reservation(const model::Reservation& reservation, base::Prng
   model::ChangeReservation change;
   change.name = reservation.name;
   change.ignore_running = random.chance(1, 2);
+  change.force = random.chance(1, 2);
   switch (random.below(5)) {
     case 0:
       change.skip = true;

@@ -6,6 +6,7 @@
 
 #include "base/letters.h"
 #include "controller/explanation.h"
+#include "controller/planned_starts.h"
 #include "controller/snapshot.h"
 #include "scheduling/node_shape.h"
 #include "simulation/scenarios/runner.h"
@@ -144,6 +145,16 @@ base::Status ScenarioRunner::expect_predicted(const Statement& statement) {
   TRY(compare(statement, "p50_s", since_start(found.predicted->start.p50)));
   TRY(compare(statement, "p90_s", since_start(found.predicted->start.p90)));
   return compare(statement, "runs", fmt::format("{}", found.predicted->runs));
+}
+
+// Compares with the start that a client is shown as "Starts by".
+base::Status ScenarioRunner::expect_promise(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  const auto snapshot = controller_->snapshot();
+  const controller::PlannedStarts planned = controller::last_planned_starts(*snapshot);
+  const auto own = planned.find(job.id);
+  const bool is_promised = own != planned.end() && guaranteed_start(*snapshot) == job.id;
+  return compare(statement, "by_s", is_promised ? since_start(own->second) : "none");
 }
 
 base::Status ScenarioRunner::expect_score(const Statement& statement) {

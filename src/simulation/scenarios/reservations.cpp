@@ -69,6 +69,7 @@ base::Status ScenarioRunner::reserve(const Statement& statement) {
   }
   TRY(set_bool(statement, "maintenance", made.maintenance));
   TRY(set_bool(statement, "ignore_running", made.ignore_running));
+  TRY(set_bool(statement, "force", made.force));
   TRY(set_instant(statement, "begin", made.begin));
   TRY(set_instant(statement, "end", made.end));
   TRY(set_duration(statement, "for", made.duration));
@@ -95,6 +96,7 @@ base::Status ScenarioRunner::change_reservation(const Statement& statement) {
   }
   if (has("maintenance")) TRY(set_bool(statement, "maintenance", change.maintenance.emplace()));
   TRY(set_bool(statement, "ignore_running", change.ignore_running));
+  TRY(set_bool(statement, "force", change.force));
   TRY(set_bool(statement, "skip", change.skip));
   if (has("begin")) TRY(set_instant(statement, "begin", change.begin.emplace()));
   if (has("end")) TRY(set_instant(statement, "end", change.end.emplace()));

@@ -79,6 +79,7 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"expect state", &R::expect_state},
       {"expect prediction", &R::expect_prediction},
       {"expect predicted", &R::expect_predicted},
+      {"expect promise", &R::expect_promise},
       {"expect score", &R::expect_score},
       {"expect answer", &R::expect_answer},
       {"expect changed", &R::expect_changed},

@@ -90,6 +90,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status expect_wait(const Statement& statement);
   base::Status expect_prediction(const Statement& statement);
   base::Status expect_predicted(const Statement& statement);
+  base::Status expect_promise(const Statement& statement);
   base::Status expect_score(const Statement& statement);
   base::Status expect_state(const Statement& statement);
   base::Status expect_answer(const Statement& statement);
