@@ -77,7 +77,7 @@ function in_list(list, path, owner,    n, i, items) {
 }
 
 function is_test_path(path) {
-  return path ~ /(_test[.]cpp|_contract[.]h|_fixture[.]h|test_support[.]h)$|\/testing\//
+  return path ~ /(_test[.](cpp|h)|_contract[.]h|_fixture[.]h|test_support[.]h)$|\/testing\//
 }
 
 function begin_file() {

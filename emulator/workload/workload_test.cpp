@@ -8,12 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "os/testing/eventually.h"
 #include "tool/node_files.h"
 
 namespace gpu_emulator {
@@ -94,12 +93,8 @@ class Workload : public ::testing::Test {
 
   // Waits until the GPU shows so many processes.
   bool shows(std::uint32_t gpu, std::uint32_t processes) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (read_gpu(board().gpus[gpu]).process_count != processes) {
-      if (std::chrono::steady_clock::now() > limit) return false;
-      std::this_thread::yield();
-    }
-    return true;
+    return gpu_platform::os::eventually(
+        [&] { return read_gpu(board().gpus[gpu]).process_count == processes; });
   }
 
   std::string root_;

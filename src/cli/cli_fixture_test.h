@@ -1,7 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstdlib>
+#include <ctime>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +41,25 @@ inline bool begins(std::string_view text, std::string_view with) {
 inline bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
+
+// While it lives, local times are UTC.
+class InUtc {
+ public:
+  InUtc() {
+    if (const char* zone = ::getenv("TZ")) before_ = zone;
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+  ~InUtc() {
+    before_ ? ::setenv("TZ", before_->c_str(), 1) : ::unsetenv("TZ");
+    ::tzset();
+  }
+  InUtc(const InUtc&) = delete;
+  InUtc& operator=(const InUtc&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
 
 // Runs commands with a terminal and a clock of the test's own.
 class Cli : public testing::Test {

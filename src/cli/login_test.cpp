@@ -11,6 +11,7 @@
 #include "cli/fake_tls_server_test.h"
 #include "cli/json_view.h"
 #include "cli/profiles.h"
+#include "os/testing/eventually.h"
 
 namespace gpu_platform::cli {
 namespace {
@@ -216,8 +217,8 @@ TEST_F(Login, AsksAtATerminalWithoutShowingWhatIsTyped) {
   std::thread person([&] {
     // Typed once the echo is off, as a person would who reads the question.
     termios state{};
-    while (::tcgetattr(terminal, &state) == 0 && (state.c_lflag & ECHO) != 0)
-      std::this_thread::yield();
+    EXPECT_TRUE(os::eventually(
+        [&] { return ::tcgetattr(terminal, &state) == 0 && (state.c_lflag & ECHO) == 0; }));
     const std::string typed = "wrong\x15gpt_s3creX\x7ft\r";
     EXPECT_EQ(::write(keyboard, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
   });

@@ -22,10 +22,7 @@ constexpr std::string_view kNever =
 
 class Plan : public Cli {
  protected:
-  Plan() {
-    ::setenv("TZ", "UTC", 1);
-    ::tzset();
-  }
+  const InUtc zone_;
 };
 
 TEST_F(Plan, CheckSendsTheJobAndNoEnvironment) {

@@ -22,10 +22,7 @@ constexpr std::string_view kRunning =
 
 class Show : public Cli {
  protected:
-  Show() {
-    ::setenv("TZ", "UTC", 1);
-    ::tzset();
-  }
+  const InUtc zone_;
 };
 
 TEST_F(Show, ListHasOneLineForEachJob) {

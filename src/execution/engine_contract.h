@@ -212,6 +212,7 @@ TEST_P(EngineContract, AStopAfterTheEndChangesNothing) {
 
 TEST_P(EngineContract, TheTimeLimitIsToldWithTheEnd) {
   StartOrder start = order(1, Kind::kObeysTerm);
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   start.time_limit = base::milliseconds(400);
   const Ended ended = run(start);
   EXPECT_NE(status_of(ended.exit), 0);
@@ -224,7 +225,9 @@ TEST_P(EngineContract, TheTimeLimitIsKeptWhileTheDaemonIsAway) {
     GTEST_SKIP() << why;
   }
   StartOrder start = order(1, Kind::kIgnoresTerm);
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   start.time_limit = base::milliseconds(400);
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   start.stop_grace = base::milliseconds(100);
   engine().start(start);
   ASSERT_TRUE(harness_->wait_until([&] { return !told(start).started.empty(); }));
@@ -238,6 +241,7 @@ TEST_P(EngineContract, TheTimeLimitIsKeptWhileTheDaemonIsAway) {
 TEST_P(EngineContract, AShorterLimitEndsWhatHasHadItsTime) {
   StartOrder start = order(1, Kind::kIgnoresTerm);
   start.time_limit = base::hours(1);
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   start.stop_grace = base::milliseconds(100);
   engine().start(start);
   ASSERT_TRUE(begins(start));

@@ -16,6 +16,7 @@
 #include "kubernetes/folder_fixture.h"
 #include "kubernetes/scripted_server_fixture.h"
 #include "os/clock.h"
+#include "os/testing/eventually.h"
 
 namespace gpu_platform::kubernetes {
 namespace {
@@ -166,6 +167,7 @@ TEST(Client, ASlowServerIsGivenUpAfterTheTimeoutAndOthersAreAnswered) {
   });
   const auto client = client_of(access_to(server));
   std::optional<Answer> slow;
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   client->send({.path = "/slow", .timeout = base::milliseconds(300)},
                [&](const Answer& answer) { slow = answer; });
   EXPECT_EQ(ask(*client, "/quick").status, 200);
@@ -181,6 +183,7 @@ TEST(Client, AServerThatDripsIsGivenUpAfterTheTimeout) {
     while (!wire.is_dropped()) wire.piece("x");
   });
   const auto client = client_of(access_to(server), {.max_body = std::size_t{8} << 30});
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   EXPECT_EQ(ask(*client, {.path = "/", .timeout = base::milliseconds(200)}).status, 0);
 }
 
@@ -274,7 +277,7 @@ TEST(Client, ARefusalForLoadIsAnsweredWhereItsTimeIsTooLongOrMissing) {
   const auto client = client_of(access_to(server));
   EXPECT_EQ(ask(*client, "/long").status, 429);
   EXPECT_EQ(ask(*client, "/eviction").status, 429);
-  EXPECT_EQ(ask(*client, {.path = "/long", .timeout = base::milliseconds(500)}).status, 429);
+  EXPECT_EQ(ask(*client, {.path = "/long", .timeout = base::seconds(5)}).status, 429);
   EXPECT_EQ(server.requests().size(), 3U);
 }
 
@@ -282,22 +285,24 @@ TEST(Client, ARefusalForLoadIsAnsweredAtTheLatestWithinTheTimeout) {
   ScriptedServer server(
       [](const SeenRequest&, Wire& wire) { wire.answer(429, "busy", "Retry-After: 1\r\n"); });
   const auto client = client_of(access_to(server));
-  const Answer answer = ask(*client, {.path = "/", .timeout = base::milliseconds(1500)});
+  const Answer answer = ask(*client, {.path = "/", .timeout = base::milliseconds(3500)});
   EXPECT_EQ(answer.status, 429);
   EXPECT_EQ(answer.body, "busy");
-  EXPECT_EQ(server.requests().size(), 2U);
+  // Four where no time is lost; a slow machine has time for two.
+  EXPECT_GE(server.requests().size(), 2U);
+  EXPECT_LE(server.requests().size(), 4U);
   EXPECT_EQ(client->pending(), 0U);
 }
 
 // ---- Streams ----
 
 TEST(ClientStream, TellsBytesAsTheyComeAndItsEnd) {
-  std::atomic<bool> may_go_on = false;
+  std::atomic<int> may_go_on = 0;
   ScriptedServer server([&](const SeenRequest&, Wire& wire) {
     wire.begin_stream();
-    while (!may_go_on.exchange(false)) std::this_thread::yield();
+    EXPECT_TRUE(os::eventually([&] { return may_go_on >= 1; }));
     wire.piece("one\n");
-    while (!may_go_on) std::this_thread::yield();
+    EXPECT_TRUE(os::eventually([&] { return may_go_on >= 2; }));
     wire.piece("two\n");
     wire.end_stream();
   });
@@ -306,10 +311,10 @@ TEST(ClientStream, TellsBytesAsTheyComeAndItsEnd) {
   client->open_stream({.path = "/watch"}, told.handlers());
   ASSERT_TRUE(poll_until(*client, [&] { return told.opened == 1; }));
   EXPECT_EQ(told.bytes, "");
-  may_go_on = true;
+  may_go_on = 1;
   ASSERT_TRUE(poll_until(*client, [&] { return told.bytes == "one\n"; }));
   EXPECT_FALSE(told.end.has_value());
-  may_go_on = true;
+  may_go_on = 2;
   ASSERT_TRUE(poll_until(*client, [&] { return told.end.has_value(); }));
   EXPECT_EQ(told.bytes, "one\ntwo\n");
   EXPECT_EQ(told.opened, 1);
@@ -337,11 +342,11 @@ TEST(ClientStream, SilenceEndsItButBytesKeepItAlive) {
   });
   const auto client = client_of(access_to(server));
   Told told;
-  client->open_stream({.path = "/watch", .timeout = base::milliseconds(300)}, told.handlers());
+  client->open_stream({.path = "/watch", .timeout = base::seconds(2)}, told.handlers());
   ASSERT_TRUE(poll_until(*client, [&] { return told.end.has_value(); }));
   EXPECT_EQ(told.bytes, "a");
   EXPECT_EQ(told.end->status, 0);
-  EXPECT_EQ(told.end->failure, "nothing came for 0.3 s");
+  EXPECT_EQ(told.end->failure, "nothing came for 2 s");
 }
 
 TEST(ClientStream, IsGivenUpWithAllConnectionsWhenTheServerHasFallenSilent) {
@@ -358,6 +363,7 @@ TEST(ClientStream, IsGivenUpWithAllConnectionsWhenTheServerHasFallenSilent) {
     Told told;
     client->open_stream({.path = "/watch", .timeout = base::minutes(5)}, told.handlers());
     ASSERT_TRUE(poll_until(*client, [&] { return !told.bytes.empty(); }));
+    // layers allow expires: it is to pass; what is to succeed does not wait for it
     EXPECT_EQ(ask(*client, {.path = "/", .timeout = base::milliseconds(200)}).status, 0);
     if (is_long) {
       ASSERT_TRUE(poll_until(*client, [&] { return told.end.has_value(); }));
@@ -488,17 +494,32 @@ TEST(ClientTls, ChecksTheServerNameThatTheAccessGives) {
 
 // ---- Proxies ----
 
+// A variable of this process's environment while this lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
 TEST(ClientProxy, IsUsedAsConfiguredAndNeverFromTheEnvironment) {
   ScriptedServer server([](const SeenRequest&, Wire& wire) { wire.answer(200, "direct"); });
   ScriptedServer proxy([](const SeenRequest&, Wire& wire) { wire.answer(200, "proxy"); });
-  ::setenv("http_proxy", proxy.address().c_str(), 1);
-  ::setenv("no_proxy", "127.0.0.1", 1);
   ClusterAccess access = access_to(server);
-  EXPECT_EQ(ask(*client_of(access), "/").body, "direct");
+  {
+    const Variable of_environment("http_proxy", proxy.address());
+    EXPECT_EQ(ask(*client_of(access), "/").body, "direct");
+  }
+  // Nor does the environment take an address from the configured one.
+  const Variable of_environment("no_proxy", "127.0.0.1");
   access.proxy_url = proxy.address();
   EXPECT_EQ(ask(*client_of(access), "/").body, "proxy");
-  ::unsetenv("http_proxy");
-  ::unsetenv("no_proxy");
 }
 
 // ---- Credentials ----

@@ -3,13 +3,13 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kubernetes/scripted_server_fixture.h"
 #include "os/clock.h"
+#include "os/testing/eventually.h"
 
 namespace gpu_platform::kubernetes {
 namespace {
@@ -56,7 +56,7 @@ TEST(ClientConnections, ManyKeptConnectionsThatAreClosedFailNoRequest) {
       return seen.connection <= kKept ? wire.drop() : wire.answer(200, "");
     }
     ++arrived;
-    while (arrived < kKept) std::this_thread::yield();
+    EXPECT_TRUE(os::eventually([&] { return arrived == kKept; }));
     wire.answer(200, "");
   });
   const auto client = client_to(server);

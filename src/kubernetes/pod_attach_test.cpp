@@ -233,7 +233,7 @@ TEST(PodAttach, AClientThatReadsNothingIsDetachedAndTheJobGoesOn) {
     printed.set_value();
     repeat(pod);
   });
-  PodStreams streams(plain_endpoint(server), {.person_patience = base::milliseconds(50)});
+  PodStreams streams(plain_endpoint(server), {.person_patience = base::seconds(1)});
   Channel idle(streams, own_process());
   printed.get_future().wait();
   Channel next(streams, own_process());
@@ -247,6 +247,7 @@ TEST(PodAttach, AnEndThatTheServerDoesNotTellIsToldByUs) {
     pod.write(1, "last words");
     pod.read();
   });
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   PodStreams streams(plain_endpoint(server), {.end_time = base::milliseconds(50)});
   Channel channel(streams, own_process(), {}, ends_with(9));
   EXPECT_TRUE(channel.hear_output("last words"));

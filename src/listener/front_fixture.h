@@ -19,6 +19,7 @@
 #include "listener/front.h"
 #include "listener/testing/self_signed.h"
 #include "listener/testing/tls_client.h"
+#include "os/testing/eventually.h"
 
 // A front before a real server of the API, with users that a test names.
 
@@ -121,12 +122,7 @@ class ListenerFront : public testing::Test {
   }
   template <class Condition>
   static bool eventually(Condition&& condition) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > limit) return false;
-      std::this_thread::yield();
-    }
-    return true;
+    return os::eventually(std::forward<Condition>(condition));
   }
 
   std::string directory_;

@@ -76,6 +76,27 @@ std::vector<BadInput> rows() {
 
 using BadInputTest = ServerTest;
 
+bool is_for_root(const BadInput& row) {
+  return row.name == "unknown user";
+}
+
+// Another user is refused for naming one at all.
+TEST_F(BadInputTest, OfRootIsRefusedNamingTheFieldAndChangesNothing) {
+  if (uid_ != 0) GTEST_SKIP() << "only root may name another user";
+  start();
+  const std::uint64_t seq = core_.last_seq();
+  int count = 0;
+  for (const BadInput& row : rows()) {
+    if (!is_for_root(row)) continue;
+    ++count;
+    const RawResponse response = ask(row.method, row.target, row.body);
+    EXPECT_EQ(response.status, row.status) << row.name << ": " << response.body;
+    EXPECT_EQ(parsed(response).value("field", ""), row.field) << row.name << ": " << response.body;
+  }
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(core_.last_seq(), seq);
+}
+
 TEST_F(BadInputTest, IsRefusedNamingTheFieldAndChangesNothing) {
   start();
   // The table's job 1 exists, so that a request is refused only for what is wrong with it.
@@ -83,7 +104,7 @@ TEST_F(BadInputTest, IsRefusedNamingTheFieldAndChangesNothing) {
   const std::uint64_t seq = core_.last_seq();
   std::size_t count = 0;
   for (const BadInput& row : rows()) {
-    if (row.name == "unknown user" && uid_ != 0) continue;  // 403: only root may name one
+    if (is_for_root(row)) continue;
     ++count;
     const RawResponse response = ask(row.method, row.target, row.body);
     EXPECT_EQ(response.status, row.status) << row.name << ": " << response.body;

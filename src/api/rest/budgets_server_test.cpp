@@ -175,6 +175,7 @@ TEST_F(ServerBudgets, HeadersHaveALimitOfFields) {
 // A large list that is read slowly holds no snapshot: what has left meanwhile is left out, and
 // what follows is there.
 TEST_F(ServerBudgets, ASlowReaderOfAListGetsTheRestOfIt) {
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   options_.limits.slow_after = std::chrono::milliseconds(1);
   options_.page_bytes = std::size_t{64} << 20;
   start();

@@ -33,7 +33,8 @@ std::string damaged(std::string text, base::Prng& random) {
 }
 
 TEST_F(FuzzTest, NoBytesBringTheServerDown) {
-  options_.limits.request_time = std::chrono::milliseconds(200);
+  // It holds for the requests that must be answered, too; the wait at the end is as long once.
+  options_.limits.request_time = std::chrono::seconds(2);
   core_.add_job(user_, uid_);
   start();
   const std::string talks[] = {

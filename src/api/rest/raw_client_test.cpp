@@ -5,20 +5,34 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace gpu_platform::api {
+
+namespace {
+
+void set_patience(int descriptor, std::chrono::milliseconds patience) {
+  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
+  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+}  // namespace
+
+RawClient::RawClient(int descriptor, std::chrono::milliseconds patience) : descriptor_(descriptor) {
+  set_patience(descriptor_, patience);
+}
 
 RawClient::RawClient(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   descriptor_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval limit{20, 0};
-  ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  set_patience(descriptor_, kPatience);
   if (::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) close();
 }
 
@@ -47,13 +61,14 @@ void RawClient::finish_sending() {
 bool RawClient::fill() {
   char chunk[65536];
   const ssize_t got = ::recv(descriptor_, chunk, sizeof chunk, 0);
+  has_ended_ = got == 0 || (got < 0 && errno == ECONNRESET);
   if (got <= 0) return false;
   buffer_.append(chunk, static_cast<std::size_t>(got));
   return true;
 }
 
 bool RawClient::is_closed() {
-  return buffer_.empty() && !fill();
+  return buffer_.empty() && !fill() && has_ended_;
 }
 
 std::optional<std::string> RawClient::take_line() {
@@ -126,7 +141,7 @@ std::optional<RawResponse> RawClient::receive() {
     while (fill()) {
     }
     response->body = std::exchange(buffer_, {});
-    response->is_complete = true;
+    response->is_complete = has_ended_;
   }
   return response;
 }
@@ -148,6 +163,30 @@ std::string request_text(std::string_view method, std::string_view target, std::
   text += "\r\n";
   text += body;
   return text;
+}
+
+TEST(RawClient, ASilentConnectionIsNotAClosedOne) {
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  RawClient client(pair[0], std::chrono::milliseconds(20));
+  EXPECT_FALSE(client.is_closed());
+  ASSERT_EQ(::send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_FALSE(client.is_closed()) << "something is left";
+  ::close(pair[1]);
+  EXPECT_FALSE(client.is_closed()) << "something is left";
+}
+
+TEST(RawClient, AConnectionThatTheOtherSideEndsIsClosed) {
+  for (const bool is_reset : {false, true}) {
+    int pair[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    RawClient client(pair[0]);
+    if (is_reset) {
+      ASSERT_TRUE(client.send("what is never read"));
+    }
+    ::close(pair[1]);
+    EXPECT_TRUE(client.is_closed()) << is_reset;
+  }
 }
 
 }  // namespace gpu_platform::api

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,12 +15,13 @@ struct RawResponse {
   bool is_complete = false;  // false: the connection ended before the body did
 };
 
-// A blocking HTTP client that sends exactly the bytes it is told to. Gives up after 20 s of
-// silence.
+// A blocking HTTP client that sends exactly the bytes it is told to. Gives up after some silence.
 class RawClient {
  public:
+  static constexpr std::chrono::milliseconds kPatience{20'000};
+
   explicit RawClient(const std::string& path);
-  explicit RawClient(int descriptor) : descriptor_(descriptor) {}  // owns it
+  explicit RawClient(int descriptor, std::chrono::milliseconds patience = kPatience);  // owns it
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
@@ -37,7 +39,8 @@ class RawClient {
   // One chunk of a chunked body; nothing at its end (is_at_end() tells a regular one) or when cut.
   std::optional<std::string> receive_chunk();
   bool is_at_end() const { return is_at_end_; }
-  // True when the other side has closed and nothing is left.
+  // Waits; true when the other side has closed and nothing is left, false when it only says
+  // nothing.
   bool is_closed();
 
   std::optional<RawResponse> request(std::string_view method, std::string_view target,
@@ -52,6 +55,7 @@ class RawClient {
   int descriptor_ = -1;
   std::string buffer_;
   bool is_at_end_ = false;
+  bool has_ended_ = false;  // the last attempt to read found the connection closed
 };
 
 // The request as text; a body is sent as JSON.

@@ -15,6 +15,7 @@
 #include "api/fake_core_test.h"
 #include "api/rest/raw_client_test.h"
 #include "api/rest/server.h"
+#include "os/testing/eventually.h"
 
 namespace gpu_platform::api {
 
@@ -60,15 +61,9 @@ class ServerTest : public testing::Test {
     return user ? user->name : std::to_string(uid);
   }
 
-  // Waits for what other threads do; false after 20 s.
   template <class Condition>
   static bool eventually(Condition&& condition) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > limit) return false;
-      std::this_thread::yield();
-    }
-    return true;
+    return os::eventually(std::forward<Condition>(condition));
   }
   bool all_connections_gone() {
     return eventually([&] { return server_->figures().connections == 0; });

@@ -82,7 +82,7 @@ TEST_F(KubernetesEngineTest, TheRanksOfAGangStartTogetherAndKnowEachOther) {
 
 TEST_F(KubernetesEngineTest, AGangThatCannotStartAsAWholeIsTakenBack) {
   harness_.close();
-  harness_.options().settings.start_patience = base::milliseconds(300);
+  harness_.options().settings.start_patience = base::seconds(4);  // the holder's, too
   harness_.reopen();
   const StartOrder holder = harness_.gang(3, {Kind::kIgnoresTerm, 0}, 1);
   ASSERT_TRUE(begins(holder));
@@ -267,12 +267,12 @@ TEST_F(KubernetesEngineTest, OutputIsFollowedWhileItIsReadAndCompleteAtTheEnd) {
 TEST_F(KubernetesEngineTest, ASecondControllerIsRefusedAndTheSameOneIsNot) {
   KubernetesEngineOptions second = harness_.options();
   second.lease.identity = "another";
-  second.lease.duration = base::seconds(2);
-  second.patience = base::seconds(10);
+  second.lease.duration = base::seconds(6);
+  second.patience = base::seconds(30);
   const NoEnvironment none;
   ToldByAttempt told;
   harness_.close();
-  harness_.options().lease.duration = base::seconds(2);
+  harness_.options().lease.duration = base::seconds(6);  // of which it renews in time
   harness_.reopen();
   const auto refused = KubernetesEngine::open(second, none, told);
   ASSERT_FALSE(refused.has_value());
@@ -420,6 +420,7 @@ TEST_F(NewcomerTest, StartsWhereThePodsAreOfOtherNames) {
 TEST_F(NewcomerTest, DoesNotBeginWithAClusterThatItCannotSee) {
   harness_.close();
   harness_.server().go_away();
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   harness_.options().patience = base::milliseconds(200);
   const NoEnvironment none;
   ToldByAttempt told;

@@ -54,7 +54,8 @@ class KubernetesWorkloadsTest : public ::testing::Test {
     harness_.options().desk = &desk_;
     harness_.options().settings.admits_workloads = true;
     harness_.options().settings.workloads_user = "ann";
-    harness_.options().settings.workload_settles = base::milliseconds(300);
+    // What is made together, one pod after the other, is seen as one workload.
+    harness_.options().settings.workload_settles = base::seconds(1);
     harness_.set_moves(false);
     ASSERT_EQ(harness_.open(), "");
     harness_.server().call("PATCH", "/api/v1/namespaces/jobs",
@@ -198,6 +199,7 @@ TEST_F(KubernetesWorkloadsTest, APodOfAnotherNamespaceWithTheSameLabelsTakesNoPl
 
 TEST_F(KubernetesWorkloadsTest, APodWithoutANodeInTimeIsTakenBackAndItsJobQueuedAgain) {
   harness_.close();
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   harness_.options().settings.start_patience = base::milliseconds(300);
   harness_.reopen();
   for (const char* node : {"node-0", "node-1", "node-2"}) {

@@ -82,15 +82,19 @@ TEST(WorkloadPodView, GroupsByTheFirstLabelThatIsKnown) {
 
 TEST(WorkloadPodView, NoJsonEndsTheProgram) {
   base::Prng prng(5);
+  int accepted = 0;
   for (int i = 0; i < 2000; ++i) {
     Json pod = their_pod();
     for (std::uint64_t n = 1 + prng.below(3); n > 0; --n) spoil(pod, prng);
     if (const auto view = view_of_workload_pod(pod, kGpu)) {
+      ++accepted;
+      EXPECT_EQ(workload_of_key(view->workload.key()), view->workload) << pod.dump();
       (void)spec_of_workload(
           {*view}, {}, {{"alpha", {{"pool", "a"}}, 8, 64, base::Bytes(std::int64_t{1} << 40)}});
       (void)facts_of_owner(pod, view->workload);
     }
   }
+  EXPECT_GT(accepted, 100);
 }
 
 TEST(WorkloadOwner, SaysHowManyPodsThereWillBe) {

@@ -16,6 +16,7 @@
 #include "execution/process/attempt_files.h"
 #include "execution/process/kept_output.h"
 #include "node/protocol.h"
+#include "os/testing/eventually.h"
 
 namespace gpu_platform::execution::testing {
 
@@ -27,12 +28,7 @@ constexpr uid_t kOtherUser = 65534;  // nobody
 }  // namespace
 
 bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    poll(nullptr, 0, 2);
-  }
-  return true;
+  return os::eventually(condition);
 }
 
 bool is_alive(int pid) {

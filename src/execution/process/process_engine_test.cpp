@@ -58,6 +58,7 @@ TEST_P(BothModes, DoubleForkedChildDoesNotOutliveItsJob) {
   StartOrder start = shell(1,
                            "setsid sh -c 'echo $$ > child; exec sleep 1000' < /dev/null & "
                            "while [ ! -s child ]; do sleep 0.01; done");
+  // layers allow expires: it is to pass; what is to succeed does not wait for it
   start.stop_grace = base::milliseconds(50);
   EXPECT_EQ(run(start).exit.code, 0);
   EXPECT_FALSE(is_alive(std::stoi(read(path("child")))));
@@ -326,6 +327,7 @@ TEST_F(OneEngine, SupervisorsKilledAtRandomNeverMakeAJobRunTwice) {
   std::map<std::string, int> runs;
   std::istringstream lines(read(path("ran")));
   for (std::string line; std::getline(lines, line);) ++runs[line];
+  EXPECT_GE(runs.size(), kJobs - kJobs / 3) << "those of the others ran";
   for (const auto& [job, count] : runs) EXPECT_EQ(count, 1) << job;
 }
 

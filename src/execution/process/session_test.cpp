@@ -208,8 +208,9 @@ TEST_P(SessionTest, WhoeverTakesNothingIsLeftBehindAndTheJobGoesOn) {
   ASSERT_TRUE(is_kept(job, "\n1000000\n"));
 }
 
+// It is announced when half of its time is over, and the client must be there by then.
 TEST_P(SessionTest, IdleJobIsAnnouncedAndEndedWithoutDaemon) {
-  const StartOrder job = on_terminal("echo ready; read word", base::milliseconds(400));
+  const StartOrder job = on_terminal("echo ready; read word", base::seconds(6));
   begin(job);
   const os::Descriptor channel = attach(job);
   close_engine();

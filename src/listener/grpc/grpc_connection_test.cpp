@@ -106,8 +106,9 @@ TEST_F(ListenerGrpc, ADeadlineAndACancellationEndTheCallAtTheDaemonToo) {
   GrpcClient client(port_);
   v1::WatchJobRequest request;
   request.set_id(id_of(job));
+  // Two seconds, in which the first message comes.
   const auto late =
-      client.call(kWatchJob, request.SerializeAsString(), "ann", {{"grpc-timeout", "50m"}});
+      client.call(kWatchJob, request.SerializeAsString(), "ann", {{"grpc-timeout", "2S"}});
   EXPECT_EQ(late.status(), kCodeDeadline);
   EXPECT_EQ(late.messages.size(), 1U) << "what came before stays";
   const auto id = client.begin(GrpcClient::head(kWatchJob, "ann"),
@@ -294,7 +295,7 @@ TEST_F(ListenerGrpcFlood, BytesThatAreNoHttp2EndTheConnection) {
     TlsClient raw(port_, {.protocols = "\x02h2"});
     ASSERT_TRUE(raw.is_connected());
     ASSERT_TRUE(raw.send(bytes));
-    while (!raw.is_closed()) continue;
+    EXPECT_TRUE(raw.is_closed_in_the_end());
   }
   TlsClient other(port_, {.protocols = "\x08http/1.1"});
   EXPECT_FALSE(other.is_connected()) << "this door speaks h2 alone";
@@ -321,8 +322,11 @@ TEST_F(ListenerGrpcFlood, AHeadThatNeverEndsIsNotKept) {
 class ListenerGrpcTimes : public ListenerGrpc {
  protected:
   void SetUp() override {
-    front_options_.times.first_request = std::chrono::milliseconds(300);
+    // In this time those who speak must have begun; the others do not care.
+    front_options_.times.first_request = std::chrono::seconds(3);
+    // layers allow expires: it is to pass; what is to succeed does not wait for it
     front_options_.times.request = std::chrono::milliseconds(300);
+    // layers allow expires: it is to pass; what is to succeed does not wait for it
     front_options_.times.idle = std::chrono::milliseconds(300);
     ListenerGrpc::SetUp();
   }
@@ -337,7 +341,7 @@ TEST_F(ListenerGrpcTimes, SlowClientsAreEnded) {
   EXPECT_EQ(slow.finish(id).status(), kCodeDeadline);
   silent.read_until([] { return false; });
   EXPECT_EQ(silent.goodbye(), NGHTTP2_NO_ERROR);
-  while (!half.is_closed()) continue;
+  EXPECT_TRUE(half.is_closed_in_the_end());
   GrpcClient idle(port_);
   EXPECT_EQ(idle.call(kGetJob, get_request("1"), "ann").status(), kCodeNotFound);
   idle.read_until([] { return false; });

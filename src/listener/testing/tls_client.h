@@ -10,6 +10,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -18,7 +20,7 @@
 #include <string_view>
 
 // A blocking client for tests that sends exactly the bytes it is told to, over TLS or plain. It
-// gives up after 20 s of silence, and believes every certificate.
+// gives up after some silence, and believes every certificate.
 
 namespace gpu_platform::listener {
 
@@ -30,6 +32,7 @@ struct TlsClientOptions {
   int receive_buffer = 0;        // bytes; 0: the system's
   std::string certificate = {};  // PEM, with its key: shown to a server that asks
   std::string key = {};
+  std::chrono::milliseconds patience{20'000};
 };
 
 class TlsClient {
@@ -43,7 +46,8 @@ class TlsClient {
 
   explicit TlsClient(std::uint16_t port, const Options& options = {}) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const timeval limit{20, 0};
+    const auto patience = options.patience.count();
+    const timeval limit{patience / 1000, patience % 1000 * 1000};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (options.receive_buffer > 0) {
@@ -94,7 +98,7 @@ class TlsClient {
     }
     return true;
   }
-  // More bytes, up to so many at once; empty: the other side has closed.
+  // More bytes, up to so many at once; empty: the other side has closed, or says nothing more.
   std::string receive_some(std::size_t most = 65'536) {
     std::string bytes(most, '\0');
     const long got = ssl_ != nullptr ? SSL_read(ssl_, bytes.data(), static_cast<int>(most))
@@ -102,7 +106,15 @@ class TlsClient {
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
   }
-  bool is_closed() { return buffer_.empty() && receive_some().empty(); }
+  // Waits; true when the other side has closed and nothing is left, false when it only says
+  // nothing.
+  bool is_closed() { return buffer_.empty() && receive_some().empty() && has_ended(); }
+  // Reads on until the other side closes; false when it falls silent without that.
+  bool is_closed_in_the_end() {
+    buffer_.clear();
+    while (!receive_some().empty()) continue;
+    return has_ended();
+  }
 
   // The next answer with its whole body; nothing when the connection ends before.
   std::optional<Response> receive() {
@@ -152,6 +164,14 @@ class TlsClient {
   }
 
  private:
+  // Asks the socket itself, because TLS reads nothing after an error either.
+  bool has_ended() const {
+    char bytes[4096];
+    long got = 0;
+    do got = ::recv(socket_, bytes, sizeof bytes, 0);
+    while (got > 0);
+    return got == 0 || errno == ECONNRESET;
+  }
   void use_certificate(const Options& options) {
     BIO* const certificate_text = BIO_new_mem_buf(options.certificate.data(), -1);
     BIO* const key_text = BIO_new_mem_buf(options.key.data(), -1);

@@ -148,14 +148,22 @@ TEST(ProbeProtocol, RefusesMessagesBeyondItsBound) {
 
 TEST(ProbeProtocol, NeverReadsPastDamagedBytes) {
   base::Prng random(7);
+  int accepted = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = encode(kMessages[random.below(std::size(kMessages))]);
     for (int flips = 0; flips < 3; ++flips) {
       bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
     }
-    // Whatever is accepted is a message that can be written again.
-    if (const auto decoded = decode_probe_message(bytes)) (void)encode(*decoded);
+    // Whatever is accepted is a message that is written and read as the same.
+    const auto decoded = decode_probe_message(bytes);
+    if (!decoded) continue;
+    ++accepted;
+    const std::string again = encode(*decoded);
+    const auto twice = decode_probe_message(again);
+    ASSERT_TRUE(twice) << round;
+    EXPECT_EQ(encode(*twice), again) << round;
   }
+  EXPECT_GT(accepted, 100);
 }
 
 TEST(ProbeProtocol, LeavesOutProcessesBeyondItsBound) {
