@@ -192,6 +192,12 @@ for my $place (sort { $rows{$a}{line} <=> $rows{$b}{line} } keys %rows) {
   next if $row->{tests} eq "-";
   $tests{$_} or say_problem("$table:$row->{line}: $place: no such test: $_") for split " ", $row->{tests};
 }
+my $page = "docs/isolation.md";
+if (-e $page) {
+  my $text = text_of($page);
+  $tests{$1} or say_problem("$page: no such test: $1") while $text =~ /`([A-Z]\w+\.[A-Z]\w+)`/g;
+  -e "tests/e2e/$1_test.cpp" or say_problem("$page: no such file of tests: $1") while $text =~ /`((?:attack|isolation)\w*)`/g;
+}
 if ($problems) {
   print "$problems violations of $table (scripts/check_root_reach --list prints the places)\n";
   exit 1;

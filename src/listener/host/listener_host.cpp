@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ constexpr int kBacklog = 1024;
 // A listener that has lived so long has not died of how it was started.
 constexpr std::int64_t kSoundLifeMs = 60'000;
 constexpr std::int64_t kEndGraceMs = 2'000;
+constexpr std::int64_t kTakeMs = 2'000;  // for the listener to take a message
 
 struct OpenPlace {
   os::Descriptor socket;
@@ -94,6 +96,9 @@ base::Result<Child> spawn(const ListenerHostOptions& options) {
   }
   Child child;
   child.link = os::Descriptor(pair[0]);
+  // One that takes nothing is not waited for.
+  const timeval patience{kTakeMs / 1000, 0};
+  ::setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   const os::Descriptor theirs(pair[1]);
   std::vector<std::string> words = {options.program};
   if (options.user) {
