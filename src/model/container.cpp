@@ -102,15 +102,20 @@ bool is_within(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// The folders of a container that its engine makes, and that keep it apart from the host.
-std::string objection_to_target(std::string_view path) {
-  if (std::string why = objection_to_path(path); !why.empty()) return why;
-  if (path == "/") return "is the root of the container";
-  constexpr std::array<std::string_view, 3> kOfEngine = {"/proc", "/sys", "/dev"};
+constexpr std::array<std::string_view, 3> kOfEngine = {"/proc", "/sys", "/dev"};
+
+std::string objection_to_engines_folder(std::string_view path) {
   for (const std::string_view folder : kOfEngine) {
     if (is_within(path, folder)) return fmt::format("lies in {}, which is the engine's", folder);
   }
   return {};
+}
+
+// Of the host.
+std::string objection_to_source(std::string_view path) {
+  if (std::string why = objection_to_path(path); !why.empty()) return why;
+  if (path == "/") return "is the host's root";
+  return objection_to_engines_folder(path);
 }
 
 std::string_view shown(std::string_view text) {
@@ -190,6 +195,18 @@ base::Status check_no_container(const JobSpec& spec) {
 
 }  // namespace
 
+std::string objection_to_place(std::string_view path) {
+  if (std::string why = objection_to_path(path); !why.empty()) return why;
+  if (path == "/") return "is the root of the container";
+  if (is_within(path, "/etc")) return "lies in /etc, which is the platform's";
+  return objection_to_engines_folder(path);
+}
+
+std::string objection_to_workdir(std::string_view path) {
+  if (std::string why = objection_to_path(path); !why.empty()) return why;
+  return objection_to_engines_folder(path);
+}
+
 std::string objection_to_image(std::string_view reference) {
   constexpr std::string_view kForm =
       "is not a reference to an image such as registry.example.org/team/name:tag";
@@ -258,11 +275,10 @@ base::Result<ContainerMount> parse_container_mount(std::string_view text) {
     if (mode != "ro" && mode != "rw") return invalid("ends with neither ro nor rw");
     mount.read_only = mode == "ro";
   }
-  if (mount.source == "/") return invalid("has the host's root as its source");
-  if (const std::string why = objection_to_target(mount.source); !why.empty()) {
+  if (const std::string why = objection_to_source(mount.source); !why.empty()) {
     return invalid("has a source that " + why);
   }
-  if (const std::string why = objection_to_target(mount.target); !why.empty()) {
+  if (const std::string why = objection_to_place(mount.target); !why.empty()) {
     return invalid("has a target that " + why);
   }
   return mount;
@@ -281,7 +297,7 @@ base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text) {
   const auto size = base::parse_size(text.substr(colon + 1));
   if (!size || size->value() < kPage) return invalid("has no size of at least 4 KiB");
   tmpfs.size = *size;
-  if (const std::string why = objection_to_target(tmpfs.target); !why.empty()) {
+  if (const std::string why = objection_to_place(tmpfs.target); !why.empty()) {
     return invalid("has a folder that " + why);
   }
   return tmpfs;
@@ -294,7 +310,7 @@ base::Status check_container(const JobSpec& spec) {
   }
   TRY(check_places(spec));
   if (!spec.container_workdir.empty()) {
-    const std::string why = objection_to_path(spec.container_workdir);
+    const std::string why = objection_to_workdir(spec.container_workdir);
     if (!why.empty()) {
       return wrong("container_workdir", fmt::format("'{}' {}", shown(spec.container_workdir), why));
     }

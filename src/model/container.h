@@ -31,6 +31,12 @@ struct ContainerTmpfs {
 };
 base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text);
 
+// Returns why nothing of a job may be mounted at that path of a container; empty: it may. The
+// folders that its engine makes keep it apart from the host; /etc says who it is.
+std::string objection_to_place(std::string_view path);
+// The same for the directory that the job starts in.
+std::string objection_to_workdir(std::string_view path);
+
 // Returns what is wrong with a reference to an image; empty: nothing. It is
 // "[HOST[:PORT]/]NAME[/NAME][:TAG][@sha256:DIGEST]" in lower case, as registries have it.
 std::string objection_to_image(std::string_view reference);

@@ -54,6 +54,27 @@ TEST(Container, MountsThatWouldReachTheHostAreRefused) {
   EXPECT_TRUE(parse_container_mount("/devices:/process")) << "names that only begin so";
 }
 
+TEST(Container, NothingIsMountedWhereItIsSaidWhoAJobIs) {
+  for (const char* const target :
+       {"/etc", "/etc/", "/etc/group", "/etc/passwd", "/etc/ssl/certs"}) {
+    EXPECT_THAT(objection_to_place(target), HasSubstr("the platform's")) << target;
+    EXPECT_FALSE(parse_container_mount(std::string("/data:") + target)) << target;
+    EXPECT_FALSE(parse_container_tmpfs(std::string(target) + ":1M")) << target;
+  }
+  EXPECT_EQ(objection_to_place("/etcetera"), "");
+  EXPECT_TRUE(parse_container_mount("/etc/ssl:/ssl:ro")) << "the site's rules say";
+}
+
+TEST(Container, NoJobStartsInAFolderOfTheKernel) {
+  JobSpec spec = in_container();
+  for (const char* const folder : {"/proc", "/proc/self/fd/7", "/sys/fs", "/dev/shm", "/a/../b"}) {
+    spec.container_workdir = folder;
+    EXPECT_EQ(check_container(spec).error().field, "container_workdir") << folder;
+  }
+  spec.container_workdir = "/";
+  EXPECT_TRUE(check_container(spec));
+}
+
 TEST(Container, ATmpfsHasASize) {
   const auto tmpfs = parse_container_tmpfs("/scratch:2G");
   ASSERT_TRUE(tmpfs);

@@ -19,7 +19,6 @@ namespace gpu_platform::e2e {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -137,28 +136,63 @@ TEST_F(AttackOnTheContainerPart, NamesThatMeanAllGpusDoNotReachTheEngine) {
 }
 
 // A board's files are the daemon's word, without a rule of the site.
-TEST_F(AttackOnTheContainerPart, FilesOfABoardAreOpenedAsTheUserAndNeverAsRoot) {
+TEST_F(AttackOnTheContainerPart, NoFileOfTheHostIsMountedAsThatOfABoard) {
   std::filesystem::create_symlink(place("secret"), job_file("link"));
+  std::filesystem::create_directories(job_file("own"));
+  std::ofstream(job_file("own/state")) << "the daemon's\n";
+  std::ofstream(job_file("own/group")) << "2106:x:0:\n";
+  std::filesystem::create_directory(place("theirs"));
+  std::ofstream(place("theirs/state")) << "the daemon's\n";
+  ASSERT_EQ(chown(place("theirs").c_str(), kService, kService), 0);
   const auto board = [&](const std::string& mount) {
     return [&, mount](node::ContainerRequest& c) {
       c.gpus = {text("GPU-1")};
       c.board_files = {text(mount)};
     };
   };
-  const std::string look = "cat /x /x/name /x/etc/shadow; echo over";
-  for (const std::string& mount :
-       {place("secret") + ":/x", place("closed") + ":/x", std::string("/:/x")}) {
-    EXPECT_THAT(tried(board(mount), look),
-                AllOf(Not(HasSubstr("what only root")), Not(HasSubstr("root:"))))
-        << mount;
+  const std::string look = "cat /x /x/name /etc/shadow; id -G; echo it ran";
+  for (const std::string& source :
+       {place("secret"), place("closed"), place("closed/name"), std::string("/etc/shadow"),
+        std::string("/etc"), std::string("/root"), std::string("/usr"),
+        std::string("/etc/hostname"), job_file("link"), job_file("own/state"), job_file("own"),
+        place("theirs/state"), place("theirs/../rules"), engine_.socket(),
+        std::string("/proc/self/environ")}) {
+    for (const std::string& target : {source, std::string("/x"), std::string("/etc/group")}) {
+      EXPECT_THAT(tried(board(source + ":" + target), look),
+                  AllOf(HasSubstr("gpu-platform: "), Not(HasSubstr("it ran"))))
+          << source << ":" << target;
+    }
   }
-  for (const std::string& mount : {place("closed/name") + ":/x", job_file("link") + ":/x"}) {
-    EXPECT_THAT(tried(board(mount), look),
-                AnyOf(HasSubstr("Permission denied"), HasSubstr("symbolic link")))
-        << mount;
+  EXPECT_THAT(tried(board(job_file("own/group") + ":/etc/group"), look),
+              HasSubstr("lies in /etc, which is the platform's"));
+  std::filesystem::create_directory(place("board"));
+  std::ofstream(place("board/state")) << "root's\n";
+  const std::string state = place("board/state");
+  EXPECT_THAT(
+      tried(board(state + ":" + state),
+            "cat " + state + "; echo mine > " + state + "; echo it ran"),
+      AllOf(HasSubstr("root's\n"), HasSubstr("Read-only file system"), HasSubstr("it ran\n")));
+}
+
+TEST_F(AttackOnTheContainerPart, WhatSaysWhoAJobIsComesFromTheLauncherAlone) {
+  std::ofstream(job_file("group")) << "2106:x:0:\n";
+  const auto mount = [&](const std::string& target) {
+    return [&, target](node::ContainerRequest& c) { c.mounts = {text(target)}; };
+  };
+  for (const char* const target : {"/etc/group", "/etc", "/etc/", "/etc/passwd", "//etc/group",
+                                   "/a/../etc/group", "/dev/gpu-platform", "/proc/1/root"}) {
+    EXPECT_THAT(tried(mount(job_file("group") + ":" + target), "id -G; echo it ran"),
+                AllOf(HasSubstr("gpu-platform: "), Not(HasSubstr("it ran"))))
+        << target;
+    EXPECT_THAT(tried([&](auto& c) { c.tmpfs = {text(std::string(target) + ":1M")}; }),
+                AllOf(HasSubstr("gpu-platform: "), Not(HasSubstr("it ran"))))
+        << target;
   }
-  EXPECT_THAT(tried(board(engine_.socket() + ":/x"), "/bin/busybox nc local:/x && echo connected"),
-              Not(HasSubstr("connected")));
+  for (const char* const folder : {"/proc/self/fd/7", "/sys", "/dev", "relative", "/a/../proc"}) {
+    EXPECT_THAT(tried([&](auto& c) { c.workdir = text(folder); }),
+                AllOf(HasSubstr("the directory '"), Not(HasSubstr("it ran"))))
+        << folder;
+  }
 }
 
 TEST_F(AttackOnTheContainerPart, NeitherTheEngineNorItsRulesAreTheDaemons) {

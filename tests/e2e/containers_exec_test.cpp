@@ -119,8 +119,7 @@ TEST_F(ContainersExec, ACommandRunsInTheJobsContainerAsItsUserAndGivesItsExitCod
   EXPECT_THAT(done.out, AllOf(HasSubstr("/" + id + "-1/"), HasSubstr("\n" + id + "\n")));
   EXPECT_EQ(done.err, "aside\n");
   EXPECT_EQ(exec(id, {"sh", "-c", "kill -9 $$"}).exit_code, 137);
-  // Docker's exec says 126 of it.
-  EXPECT_EQ(exec(id, {"no-such-program"}).exit_code, engine_.is_docker() ? 126 : 127);
+  EXPECT_EQ(exec(id, {"no-such-program"}).exit_code, 127);
   EXPECT_EQ(exec(id, {"/etc"}).exit_code, 126);
   EXPECT_TRUE(has_relays(0));
   EXPECT_EQ(daemon_->job(id)["state"], "RUNNING");

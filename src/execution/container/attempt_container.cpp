@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -91,17 +90,6 @@ std::uint64_t capabilities_at(std::string_view status, std::string_view name) {
   return bits;
 }
 
-// Those of the plan and of the container's first process, which the image may have given more.
-std::set<std::string, std::less<>> known_groups(std::string_view status_of_first,
-                                                const ContainerPlan& plan) {
-  std::set<std::string, std::less<>> known(plan.groups.begin(), plan.groups.end());
-  known.insert(std::to_string(plan.gid));
-  for (const char* const name : {"Gid", "Groups"}) {
-    for (const std::string_view group : words_at(status_of_first, name)) known.emplace(group);
-  }
-  return known;
-}
-
 }  // namespace
 
 bool HeldProcess::has_ended() const {
@@ -166,12 +154,6 @@ std::string objection_to_entered(std::string_view status, std::string_view statu
   const std::uint64_t bound = capabilities_at(status, "CapBnd");
   if ((bound & ~capabilities_at(status_of_first, "CapBnd")) != 0) {
     return "the engine started it with more capabilities than the container has";
-  }
-  const auto known = known_groups(status_of_first, plan);
-  for (const char* const name : {"Gid", "Groups"}) {
-    for (const std::string_view group : words_at(status, name)) {
-      if (!known.contains(group)) return fmt::format("the engine started it in group {}", group);
-    }
   }
   return {};
 }

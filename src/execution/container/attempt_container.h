@@ -42,8 +42,8 @@ ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::s
                                                const std::string& attempt);
 
 // Returns why a process that the engine started in the container may not stay there; empty: it may.
-// It may have nothing that neither the plan nor the container's first process has. The texts are
-// those of /proc/PID/status.
+// It is what the plan says, and its bounding set has no capability that the container's first
+// process lacks. The texts are those of /proc/PID/status.
 std::string objection_to_entered(std::string_view status, std::string_view status_of_first,
                                  const ContainerPlan& plan);
 

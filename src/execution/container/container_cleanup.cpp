@@ -17,6 +17,7 @@
 #include "execution/container/container_rules.h"
 #include "execution/container/engine_open.h"
 #include "execution/container/fetched_images.h"
+#include "execution/container/start_hold.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
@@ -52,6 +53,7 @@ std::vector<std::string> names_in(const std::string& path) {
 
 // Nothing below a stage is touched: it is a user's.
 void remove_stages(const std::string& folder) {
+  if (is_start_folder(folder)) return remove_start_folder(folder);
   for (const std::string& name : names_in(folder)) {
     const std::string stage = folder + "/" + name;
     umount2(stage.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);

@@ -24,6 +24,7 @@
 #include "execution/container/attempt_container.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/hijacked_stream.h"
+#include "execution/container/start_hold.h"
 #include "model/channel.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
@@ -45,8 +46,9 @@ constexpr std::int64_t kHangUpGraceMs = 5'000;  // as a relay gives a process
 constexpr std::int64_t kAfterKillMs = 5'000;    // for the engine to see the end
 constexpr std::int64_t kAfterContainerMs = 3'000;
 constexpr std::int64_t kExitCodeMs = 10'000;
-constexpr std::int64_t kUnsettledMs = 1'000;  // a process may not be what it will be at once
-constexpr std::int64_t kFirstLookMs = 10;
+constexpr std::int64_t kUnsettledMs = 20'000;  // for the engine to execute the program that waits
+constexpr std::int64_t kFirstLookMs = 5;
+constexpr std::int64_t kMaxPauseMs = 50;  // of the looks at what waits
 constexpr std::int64_t kMaxLookMs = 500;
 constexpr int kConnectMs = 10'000;
 constexpr std::size_t kMaxOwedSignals = 64;
@@ -97,6 +99,7 @@ class ContainerExec {
     auto found = find_container(*engine_, o_.place.cgroup, o_.place.attempt);
     if (!found) return std::unexpected(std::move(found).error());
     container_ = *std::move(found);
+    if (auto made = make_word(); !made) return std::unexpected(std::move(made).error());
     if (auto made = create(*request); !made) return std::unexpected(std::move(made).error());
     auto stream = engine_->hijack("/exec/" + id_ + "/start",
                                   {{"Detach", false}, {"Tty", o_.terminal.has_value()}});
@@ -110,6 +113,7 @@ class ContainerExec {
 
  private:
   static constexpr const char* kEngine = "the container engine";
+  static constexpr const char* kAnother = "the engine started another program";
 
   // A relay that hangs up ends every wait for the engine. What must be done then is done by calls
   // that wait for nothing but the engine.
@@ -120,11 +124,26 @@ class ContainerExec {
     });
   }
 
+  // The command waits for it.
+  ContainerDone<> make_word() {
+    auto start = read_start(start_folder(o_.place.cgroup, o_.place.attempt));
+    // Before, root works in the container, and nothing of a user may.
+    if (!start || !start->goes_on) return container_failed("the job's container does not run");
+    start_ = *std::move(start);
+    word_ = StartWord::make(start_.folder,
+                            fmt::format("{}-{}-{}", kFirstWord, getpid(), os::boot_ms()));
+    if (word_.is_made()) return {};
+    return container_failed(fmt::format("prepare a command in the container: {}", strerror(errno)));
+  }
+
   ContainerDone<> create(const node::LaunchRequest& request) {
     EntryJson body = {{"AttachStdin", true},      {"AttachStdout", true},
                       {"AttachStderr", true},     {"Tty", o_.terminal.has_value()},
                       {"Privileged", false},      {"Cmd", EntryJson::array()},
                       {"Env", EntryJson::array()}};
+    for (const std::string& word : {std::string(kStartProgram), word_.name(), start_.workdir}) {
+      body["Cmd"].push_back(word);
+    }
     // Each ends with a NUL. Without a user the engine takes the container's, with its groups.
     for (const std::string_view word : request.command) {
       body["Cmd"].push_back(std::string(word.substr(0, word.size() - 1)));
@@ -186,29 +205,33 @@ class ContainerExec {
     give_up_after(kAfterContainerMs);
   }
 
-  // Until the engine knows its process and the kernel has said what that is.
+  // Until the engine knows its process, and the kernel says that it waits and what it is.
   void look_at_command() {
     const std::int64_t now = os::boot_ms();
     if (command_.is_there() || container_has_ended_ || now < next_look_) return;
-    look_ms_ = std::min(look_ms_ * 2, kMaxLookMs);
+    look_ms_ = std::min(look_ms_ * 2, kMaxPauseMs);
     next_look_ = now + look_ms_;
     const auto told = engine_->get("/exec/" + id_ + "/json");
     const auto pid = static_cast<int>(told ? number_field(*told, "Pid") : 0);
     if (pid <= 0) return;
     HeldProcess process = hold_process_in(o_.place.cgroup, pid);
-    const std::string why = process.is_there() ? objection_to(pid) : outside(pid);
-    if (why.empty() && !process.is_there()) return;  // it has ended meanwhile
-    if (why.empty()) {
-      command_ = std::move(process);
-      if (!size_) size_ = o_.terminal;
-      return;
+    if (process.is_there() && is_held(pid, start_)) {
+      const std::string why = objection_to(pid);
+      if (why.empty()) return let_go(std::move(process));
+      return end_what_is_wrong(why, pid, process);
     }
     if (unsettled_since_ == 0) unsettled_since_ = now;
-    if (now - unsettled_since_ < kUnsettledMs) {
-      next_look_ = now + kFirstLookMs;
-    } else {
-      end_what_is_wrong(why, pid, process);
-    }
+    if (now - unsettled_since_ < kUnsettledMs) return;
+    const std::string why = process.is_there() ? kAnother : outside(pid);
+    if (!why.empty()) end_what_is_wrong(why, pid, process);
+  }
+
+  void let_go(HeldProcess process) {
+    command_ = std::move(process);
+    if (!size_) size_ = o_.terminal;
+    if (is_gone_ || word_.say_go()) return;
+    failure_ = "the command cannot go on";
+    kill_command();
   }
 
   std::string objection_to(int pid) const {
@@ -220,6 +243,7 @@ class ContainerExec {
     plan.uid = o_.place.uid;
     plan.gid = o_.place.gid;
     plan.groups = o_.place.groups;
+    plan.cgroup = o_.place.cgroup;
     const std::string status = status_of(pid);
     const std::string first = status_of(container_.first.pid);
     const bool has_ended = status.empty() || status.find("\nState:\tZ") != std::string::npos;
@@ -384,6 +408,8 @@ class ContainerExec {
 
   const ContainerEntryOptions& o_;
   const ContainerRules rules_;
+  KeptStart start_;
+  StartWord word_;
   std::optional<EngineCalls> engine_;
   AttemptContainer container_;
   bool container_has_ended_ = false;

@@ -8,7 +8,6 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,17 +25,22 @@
 #include "execution/container/container_cleanup.h"
 #include "execution/container/container_failure.h"
 #include "execution/container/container_gpus.h"
+#include "execution/container/container_places.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/create_body.h"
 #include "execution/container/credentials_search.h"
 #include "execution/container/engine_calls.h"
 #include "execution/container/engine_open.h"
 #include "execution/container/fetched_images.h"
+#include "execution/container/first_process.h"
 #include "execution/container/hijacked_stream.h"
 #include "execution/container/image_fetch.h"
 #include "execution/container/image_platform.h"
+#include "execution/container/image_start.h"
 #include "execution/container/mount_stages.h"
 #include "execution/container/output_frames.h"
+#include "execution/container/request_checks.h"
+#include "execution/container/start_hold.h"
 #include "execution/container/terminal_link.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
@@ -60,10 +64,10 @@ constexpr int kLongestPauseMs = 32;
 constexpr int kLookMs = 5'000;                 // how often a silent container is looked at
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
 constexpr std::size_t kMaxReport = 600;
-constexpr std::size_t kMaxPlaces = 256;  // twice what a specification may have
 constexpr std::size_t kMaxOrders = 64;
 constexpr int kAnnotationsMinor = 43;  // the first version of the API that has them
 constexpr int kStarts = 3;             // where the engine goes away meanwhile
+constexpr base::Duration kHoldPause = base::milliseconds(2);
 
 std::string read_all(int fd) {
   std::string bytes;
@@ -72,11 +76,6 @@ std::string read_all(int fd) {
     bytes.append(buffer, static_cast<std::size_t>(got));
   }
   return bytes;
-}
-
-// The text of /proc/PID/status; there is none when its parent has seen the end.
-bool has_ended(const std::string& status) {
-  return status.empty() || status.find("\nState:\tZ") != std::string::npos;
 }
 
 bool has_all(const Json& labels, const Json& wanted) {
@@ -224,16 +223,27 @@ class ContainerRun {
     long_step().tell("");
     if (!fetched) return std::unexpected(fetched.error());
     images_.note_fetch(image(), *fetched, os::wall_now());
-    return check_platform("image " + image(), fetched->platform);
+    image_ = *fetched;
+    if (auto fits = check_host_platform("image " + image(), image_.platform); !fits) return fits;
+    return is_rootless() ? ContainerDone<>() : prepare_start();
   }
 
-  // Else the kernel refuses the program: "exec format error", whatever the reason is.
-  static ContainerDone<> check_platform(const std::string& what, const std::string& platform) {
-    utsname host{};
-    uname(&host);
-    const std::string ours = platform_of_machine(host.machine);
-    if (platform.empty() || can_execute(ours, platform)) return {};
-    return container_failed(fmt::format("{} is for {}, and this node is {}", what, platform, ours));
+  // What the image says of its start and its volumes is looked at here, because the engine would do
+  // it as root.
+  ContainerDone<> prepare_start() {
+    const Json& config = image_.config;
+    if (image_.id.empty()) return container_failed("the engine does not say what the image is");
+    if (std::string why = objection_to_volumes(config); !why.empty())
+      return container_failed(fmt::format("image {} has a volume that {}", image(), why));
+    const std::string_view asked = request_->container.workdir;
+    std::string workdir(asked.substr(0, asked.size() - 1));
+    if (workdir.empty()) workdir = workdir_of_image(config);
+    if (std::string why = model::objection_to_workdir(workdir); !why.empty())
+      return container_failed(fmt::format("the directory '{}' {}", workdir, why));
+    if (auto made = hold_.make(start_folder(o_.cgroup, o_.attempt), user(), workdir); !made)
+      return made;
+    start_ = {kStartProgram, kFirstWord, workdir};
+    return {};
   }
 
   RegistryCredentials credentials() {
@@ -249,51 +259,38 @@ class ContainerRun {
 
   ContainerDone<> open_mounts() {
     if (is_rootless()) return stages_.look_at(mounts_);
-    return stages_.open(user(), mounts_, mounts_folder_begin(cluster(), o_.attempt));
-  }
-
-  ContainerDone<> check_rules() {
-    if (std::string why = objection_to_image(rules_, image()); !why.empty())
-      return container_failed(why);
-    if (auto fits = check_asked_platform(); !fits) return fits;
-    const std::string& secret = rules_.site_credentials;
-    if (std::string why = secret.empty() ? "" : node::objection_to_secret(secret); !why.empty())
-      return container_failed("credentials: " + why);
-    const auto network = static_cast<model::ContainerNetwork>(request_->container.network);
-    if (std::string why = objection_to_network(rules_, network); !why.empty())
-      return container_failed(why);
-    if (const std::string name = strange_gpu_name(*request_); !name.empty()) {
-      return container_failed(fmt::format("'{}' is not the UUID of a GPU", name));
-    }
-    const node::ContainerRequest& asked = request_->container;
-    if (asked.mounts.size() + asked.tmpfs.size() + asked.board_files.size() > kMaxPlaces)
-      return container_failed(fmt::format("it has more than {} mounts", kMaxPlaces));
-    for (const std::string_view text : asked.annotations) {
-      std::string why = objection_to_annotation(rules_, text.substr(0, text.size() - 1));
-      if (!why.empty()) return container_failed(why);
-    }
-    for (const std::string_view text : asked.mounts) {
-      auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
-      if (!mount) return container_failed("mount " + mount.error().message);
-      if (std::string why = objection_to_mount(rules_, *mount); !why.empty())
-        return container_failed(why);
-      mounts_.push_back(*std::move(mount));
+    const std::string begin = mounts_folder_begin(cluster(), o_.attempt);
+    if (auto opened = stages_.open(user(), mounts_, begin); !opened) return opened;
+    if (gpu_way_ != GpuWay::kNodes) return {};
+    if (!board_files_.empty()) return stages_.open_board_files(user(), board_files_, begin);
+    for (const std::string& file : rules_.driver_files) {
+      if (auto opened = stages_.open_driver_file(file, begin); !opened) return opened;
     }
     return {};
   }
 
-  // Before the image is fetched: the engine would have the image of another architecture under its
-  // name from then on, for everyone.
-  ContainerDone<> check_asked_platform() const {
-    const std::string asked = platform();
-    if (asked.empty()) return {};
-    if (std::string why = model::objection_to_platform(asked); !why.empty())
-      return container_failed(fmt::format("platform '{}' {}", asked, why));
-    return check_platform("--platform", asked);
+  // With root's rights we make them ourselves.
+  ContainerDone<std::vector<ContainerPlace>> places() const {
+    std::vector<ContainerPlace> places;
+    for (const OpenMount& mount : stages_.opened()) {
+      places.push_back({mount.source, mount.target, mount.read_only, 0});
+    }
+    for (const std::string_view text : request_->container.tmpfs) {
+      const auto tmpfs = model::parse_container_tmpfs(text.substr(0, text.size() - 1));
+      if (!tmpfs) return container_failed(tmpfs.error().message);
+      places.push_back({"", tmpfs->target, false, static_cast<std::uint64_t>(tmpfs->size.value())});
+    }
+    return places;
   }
 
-  // The rules allow the files of an emulated board: they are the job's as its GPUs are. They are
-  // opened as its user, like all mounts.
+  ContainerDone<> check_rules() {
+    auto mounts = check_request(rules_, *request_);
+    if (!mounts) return std::unexpected(mounts.error());
+    mounts_ = *std::move(mounts);
+    return check_host_platform("--platform", platform());
+  }
+
+  // The rules allow the files of an emulated board: they are the job's as its GPUs are.
   ContainerDone<> find_gpus() {
     gpu_way_ = gpu_way(*request_, rules_, info_, engine_.api_minor());
     if (gpu_way_ != GpuWay::kNodes) return {};
@@ -304,7 +301,7 @@ class ContainerRun {
     for (const std::string_view text : request_->container.board_files) {
       auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
       if (!mount) return container_failed("the emulated board: " + mount.error().message);
-      mounts_.push_back(*std::move(mount));
+      board_files_.push_back(*std::move(mount));
     }
     return gpu_nodes_.find(*request_, mounts_folder_begin(cluster(), o_.attempt));
   }
@@ -340,6 +337,7 @@ class ContainerRun {
     node::Identity user;
     user.uid = o_.uid;
     user.gid = o_.gid;
+    user.name = o_.name;
     for (const std::string& group : o_.groups) {
       std::uint32_t number = 0;
       std::from_chars(group.data(), group.data() + group.size(), number);
@@ -354,18 +352,20 @@ class ContainerRun {
     ContainerPlan plan = this->plan();
     const auto body = create_body(plan);
     if (!body) return container_failed(body.error().message);
+    words_ = (*body)["Cmd"].get<std::vector<std::string>>();
     if (take_signals()) return 128 + SIGTERM;
     if (auto made = create(*body); !made) return std::unexpected(made.error());
     for (int starts = 1;; ++starts) {
       auto output = start();
       if (output || !output.error().is_away || starts == kStarts) {
         if (!output) return not_started(output.error());
+        const auto goes_on = look_at_first(plan);
+        if (!goes_on) return std::unexpected(goes_on.error());
+        if (!*goes_on) return 128 + SIGTERM;
         stages_.remove();  // the container has its own of them
-        if (std::string why = objection_to_running(plan); !why.empty())
-          return container_failed(why);
         is_resized_ = true;
         pump(*output);
-        return wait_for_end();
+        return with_outcome(wait_for_end());
       }
       if (auto back = open_engine(engine_, rules_.socket, long_step()); !back)
         return std::unexpected(back.error());
@@ -401,7 +401,13 @@ class ContainerRun {
     plan.uid = o_.uid;
     plan.gid = o_.gid;
     if (!is_rootless()) plan.groups = o_.groups;  // no others are in its user namespace
-    plan.mounts = stages_.opened();
+    if (is_rootless()) {
+      plan.mounts = stages_.opened();
+    } else {
+      plan.mounts = hold_.mounts();  // nothing of a user
+      plan.start = start_;
+      plan.entrypoint = entrypoint_of_image(image_.config);
+    }
     plan.has_annotations = engine_.api_minor() >= kAnnotationsMinor;
     set_gpus(plan);
     name_ = plan.cluster + "-" + o_.attempt;
@@ -418,6 +424,7 @@ class ContainerRun {
       return;
     }
     plan.gpu_nodes = gpu_nodes_.found();
+    if (!is_rootless()) return;
     for (const std::string& file : rules_.driver_files) plan.mounts.push_back({file, file, true});
   }
 
@@ -483,6 +490,9 @@ class ContainerRun {
     const auto read_back = engine_.get("/containers/" + id_ + "/json");
     if (!read_back) return container_failed("the engine", read_back.error());
     if (std::string why = difference(body, *read_back); !why.empty()) return container_failed(why);
+    const std::string used = text_field(*read_back, "Image");
+    if (!is_rootless() && !is_same_image(used, image_.id))
+      return container_failed(fmt::format("image {} has changed meanwhile", image()));
     return check_driver_of_made();
   }
 
@@ -507,36 +517,51 @@ class ContainerRun {
     if (is_ours) static_cast<void>(engine_.remove("/containers/" + name_ + "?force=1&v=1"));
   }
 
-  // The runtimes' own words say whose fault it is.
-  static int code_of_start(std::string_view message) {
-    const auto says = [&](std::string_view text) {
-      return message.find(text) != std::string_view::npos;
-    };
-    if (says("executable file not found")) return 127;
-    if (!says("exec: ")) return kNoContainer;
-    if (says("no such file or directory")) return 127;
-    return says("permission denied") || says("is a directory") ? 126 : kNoContainer;
+  // False: a stop came first.
+  ContainerDone<bool> look_at_first(const ContainerPlan& plan) {
+    const auto found = engine_.get("/containers/" + id_ + "/json");
+    if (!found || !found->is_object()) return container_failed("the engine does not say what runs");
+    const auto pid = static_cast<int>(number_field(field(*found, "State"), "Pid"));
+    if (pid <= 0) return true;  // the engine says how it ended
+    if (!is_rootless()) return let_go(pid, plan);
+    const std::string why = objection_to_rootless(pid, plan);
+    if (!why.empty()) return container_failed(why);
+    return true;
   }
 
-  // What the kernel says of its first process. One that has ended already did so as it was made.
-  std::string objection_to_running(const ContainerPlan& plan) {
-    const auto found = engine_.get("/containers/" + id_ + "/json");
-    if (!found || !found->is_object()) return "the engine does not say what runs";
-    const std::int64_t pid = number_field(field(*found, "State"), "Pid");
-    if (pid <= 0) return {};
-    const std::string folder = "/proc/" + std::to_string(pid);
-    const std::string groups = os::read_small_file(AT_FDCWD, (folder + "/cgroup").c_str());
-    const std::string status = os::read_small_file(AT_FDCWD, (folder + "/status").c_str());
-    if (groups.empty() || has_ended(status)) return {};
-    if (is_rootless()) return objection_to_rootless(pid, plan);
-    const auto group = node::find_cgroup2_path(groups);
-    if (!group || (*group + "/").find(engine_cgroup_ + "/") == std::string::npos) {
-      return "the engine started it outside of the job's cgroup";
-    }
-    const std::string gpu = missing_gpu_node(*request_, folder + "/root");
-    const bool is_there = !has_ended(os::read_small_file(AT_FDCWD, (folder + "/status").c_str()));
-    if (!gpu.empty() && is_there) return "the engine started it without the GPU " + gpu;
-    return objection_to_process(status, plan);
+  // It is our own program, which waits until all is as it was asked for.
+  ContainerDone<bool> let_go(int pid, const ContainerPlan& plan) {
+    const auto start = read_start(start_folder(o_.cgroup, o_.attempt));
+    if (!start) return container_failed("the container's start cannot be read");
+    const auto first =
+        wait_for_held(pid, o_.cgroup, *start, [this] { return wait(kHoldPause) && !is_to_end(); });
+    if (!first) return std::unexpected(first.error());
+    if (!first->is_there()) return !is_to_end();
+    std::string why = objection_to_held(*first, plan, *start);
+    if (first->has_ended()) return true;
+    if (!why.empty()) return container_failed(why);
+    auto places = this->places();
+    if (!places) return std::unexpected(places.error());
+    const auto put = put_places(*first, user(), *std::move(places), [this](int fd) {
+      pollfd fds[] = {{fd, POLLIN, 0}, {signal_fd_, POLLIN, 0}};
+      poll(fds, std::size(fds), -1);
+      take_signals();
+      return !is_to_end();
+    });
+    if (is_to_end()) return false;
+    if (!put) return std::unexpected(put.error());
+    if (!hold_.say_go()) return container_failed("the container's start cannot go on");
+    return true;
+  }
+
+  bool is_to_end() const { return is_stopped_ || is_killed_; }
+
+  // Our program ends with the codes that the engines' own tools have for it.
+  ContainerDone<int> with_outcome(ContainerDone<int> end) const {
+    const bool may_be_ours = end && (*end == kNotExecutable || *end == kNoProgram);
+    const auto outcome = may_be_ours && !is_rootless() ? hold_.outcome() : std::nullopt;
+    if (!outcome) return end;
+    return container_failed(describe_outcome(*outcome, start_.back(), words_), *end);
   }
 
   // What came for it before it could be found is for it, too.
@@ -666,6 +691,7 @@ class ContainerRun {
   void remove() {
     has_begun_ = true;  // no signal stops this
     stages_.remove();
+    hold_.remove();
     if (!id_.empty()) {
       images_.note_use(image(), os::wall_now());
       const auto removed = engine_.remove("/containers/" + id_ + "?force=1&v=1");
@@ -684,8 +710,13 @@ class ContainerRun {
   std::string name_;
   std::string id_;
   std::vector<model::ContainerMount> mounts_;
+  std::vector<model::ContainerMount> board_files_;
   MountStages stages_;
-  Json info_;  // the engine's
+  ImageOnHost image_;
+  StartHold hold_;                  // of a container that is root's
+  std::vector<std::string> start_;  // what it is started with
+  std::vector<std::string> words_;  // the job's program and its arguments
+  Json info_;                       // the engine's
   GpuWay gpu_way_ = GpuWay::kNone;
   GpuNodes gpu_nodes_;
   TerminalLink terminal_;

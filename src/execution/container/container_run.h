@@ -22,6 +22,7 @@ struct ContainerRunOptions {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::string> groups;  // numbers
+  std::string name;                 // of the account; empty: it has none
   int request_fd = 3;               // an encoded node::LaunchRequest
   int report_fd = 4;  // a file: gets the line "doing: what", "failed: why", "oom" or "ended"
 };

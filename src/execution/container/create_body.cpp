@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -72,6 +74,30 @@ void put_limits(Json& host, const ContainerPlan& plan) {
   }
   if (request.max_processes != 0) host["PidsLimit"] = request.max_processes;
   if (!request.near_cpus.empty()) host["CpusetCpus"] = std::string(request.near_cpus);
+}
+
+// The engine would look for the program, and make the directory, as root: with ours in between, the
+// job's user does. It would also run what the image has for its health, unlooked at.
+base::Status put_program(Json& body, const ContainerPlan& plan) {
+  const node::ContainerRequest& container = plan.request->container;
+  const std::string entrypoint = plain(container.entrypoint);
+  if (!plan.start.empty()) {
+    std::vector<std::string> words = plan.entrypoint;
+    if (!entrypoint.empty()) words = {entrypoint};
+    for (std::string& word : plain(plan.request->command)) words.push_back(std::move(word));
+    body["Entrypoint"] = plan.start;
+    body["Cmd"] = std::move(words);
+    body["WorkingDir"] = "/";
+    body["Healthcheck"] = {{"Test", {"NONE"}}};
+    return {};
+  }
+  if (!entrypoint.empty()) body["Entrypoint"] = {entrypoint};
+  if (const std::string workdir = plain(container.workdir); !workdir.empty()) {
+    body["WorkingDir"] = workdir;
+  }
+  TRY_ASSIGN(Json tmpfs, tmpfs_of(plan));
+  if (!tmpfs.empty()) body["HostConfig"]["Tmpfs"] = std::move(tmpfs);
+  return {};
 }
 
 // The annotations are labels, too, by which an engine's own tools list containers. Ours come last:
@@ -153,8 +179,51 @@ std::string_view status_value(std::string_view status, std::string_view name) {
   return {};
 }
 
-std::string_view first_word(std::string_view text) {
-  return text.substr(0, text.find_first_of(" \t"));
+// The numbers of a line of /proc/PID/status; nothing: there are others than numbers.
+std::optional<std::vector<std::uint32_t>> status_numbers(std::string_view status,
+                                                         std::string_view name) {
+  std::vector<std::uint32_t> numbers;
+  std::string_view rest = status_value(status, name);
+  while (true) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    if (rest.empty()) return numbers;
+    const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+    numbers.push_back(number);
+    rest.remove_prefix(word.size());
+  }
+}
+
+// The real, the effective, the saved and the file system's.
+std::string objection_to_ids(std::string_view status, std::string_view name, std::uint32_t asked) {
+  const auto ids = status_numbers(status, name);
+  if (!ids || ids->size() != 4) return fmt::format("its {} cannot be read", name);
+  const auto other = std::ranges::find_if(*ids, [&](auto id) { return id != asked; });
+  if (other == ids->end()) return {};
+  return fmt::format("the engine started it as {} {} and not {}", name == "Uid" ? "user" : "group",
+                     *other, asked);
+}
+
+// Some engines add the group itself.
+std::string objection_to_groups(std::string_view status, const ContainerPlan& plan) {
+  const auto groups = status_numbers(status, "Groups");
+  if (!groups) return "its groups cannot be read";
+  std::set<std::uint32_t> asked{plan.gid};
+  for (const std::string& text : plan.groups) {
+    std::uint32_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    asked.insert(number);
+  }
+  for (const std::uint32_t group : *groups) {
+    if (!asked.contains(group)) return fmt::format("the engine started it in group {}", group);
+  }
+  for (const std::uint32_t group : asked) {
+    const bool is_there = group == plan.gid || std::ranges::find(*groups, group) != groups->end();
+    if (!is_there) return fmt::format("the engine started it without group {}", group);
+  }
+  return {};
 }
 
 }  // namespace
@@ -179,14 +248,7 @@ base::Result<Json> create_body(const ContainerPlan& plan) {
       {"StdinOnce", request.takes_input},
       {"HostConfig", host_config(plan)},
   };
-  if (const std::string entrypoint = plain(container.entrypoint); !entrypoint.empty()) {
-    body["Entrypoint"] = {entrypoint};
-  }
-  if (const std::string workdir = plain(container.workdir); !workdir.empty()) {
-    body["WorkingDir"] = workdir;
-  }
-  TRY_ASSIGN(Json tmpfs, tmpfs_of(plan));
-  if (!tmpfs.empty()) body["HostConfig"]["Tmpfs"] = std::move(tmpfs);
+  TRY(put_program(body, plan));
   put_annotations(body, plan);
   put_gpus(body, plan.gpu_way, request, plan.gpu_nodes);
   return body;
@@ -229,20 +291,23 @@ std::string difference(const Json& asked, const Json& made) {
 }
 
 std::string objection_to_process(std::string_view status, const ContainerPlan& plan) {
-  std::uint32_t uid = 0;
-  const std::string_view text = first_word(status_value(status, "Uid"));
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
-  if (error != std::errc() || end != text.data() + text.size()) return "its user cannot be read";
-  if (uid != plan.uid) return fmt::format("the engine started it as user {}", uid);
+  if (std::string why = objection_to_ids(status, "Uid", plan.uid); !why.empty()) return why;
+  if (std::string why = objection_to_ids(status, "Gid", plan.gid); !why.empty()) return why;
+  // Those of a user namespace are the engine's own numbers.
+  const bool is_rootless = plan.cgroup.empty();
+  std::string why = is_rootless ? "" : objection_to_groups(status, plan);
+  if (!why.empty()) return why;
   if (status_value(status, "NoNewPrivs") != "1")
     return "the engine started it without no_new_privs";
   const bool is_filtered = status_value(status, "Seccomp") == "2";
   if (plan.rules->needs_seccomp && !is_filtered) {
     return "the engine filters no system calls of it (the rule 'seccomp off' allows that)";
   }
-  const std::string_view effective = status_value(status, "CapEff");
-  if (plan.uid != 0 && effective.find_first_not_of('0') != std::string_view::npos) {
-    return fmt::format("the engine started it with capabilities {}", effective);
+  for (const char* const set : {"CapEff", "CapPrm", "CapAmb"}) {
+    const std::string_view held = status_value(status, set);
+    if (plan.uid != 0 && held.find_first_not_of('0') != std::string_view::npos) {
+      return fmt::format("the engine started it with capabilities {}", held);
+    }
   }
   return {};
 }

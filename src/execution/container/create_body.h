@@ -16,7 +16,7 @@
 
 namespace gpu_platform::execution {
 
-// A mount whose source was opened, and is at a place of our own.
+// A mount whose source was opened; with root's rights it is at a place of our own.
 struct OpenMount {
   std::string source;
   std::string target;
@@ -32,8 +32,13 @@ struct ContainerPlan {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::string> groups;
-  std::vector<OpenMount> mounts;
-  bool has_annotations = false;  // the engine knows annotations; else they are labels alone
+  std::vector<OpenMount> mounts;  // the engine's to make
+  // The platform's program that the container starts with, and its arguments; the image's entry
+  // point and the job's command follow them. Without: the engine starts the job's own program, and
+  // makes its folders in memory and its directory.
+  std::vector<std::string> start;
+  std::vector<std::string> entrypoint;  // the image's, for `start`
+  bool has_annotations = false;         // the engine knows annotations; else they are labels alone
   GpuWay gpu_way = GpuWay::kNone;
   std::vector<ContainerDevice> gpu_nodes;  // for GpuWay::kNodes
 };
@@ -47,7 +52,8 @@ base::Result<nlohmann::json> create_body(const ContainerPlan& plan);
 std::string difference(const nlohmann::json& asked, const nlohmann::json& made);
 
 // Returns why the process of a container may not go on, from the text of its /proc/PID/status;
-// empty: it may.
+// empty: it may. It has exactly the user, the group and, but for an engine without root's rights,
+// the groups of the plan.
 std::string objection_to_process(std::string_view status, const ContainerPlan& plan);
 
 }  // namespace gpu_platform::execution

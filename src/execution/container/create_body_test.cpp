@@ -71,5 +71,65 @@ TEST(CreateBody, ARootlessContainerKeepsItsUserAndAsksForNoLimits) {
   EXPECT_FALSE((*in_cgroup)["HostConfig"].contains("UsernsMode"));
 }
 
+TEST(CreateBody, AContainerStartsWithThePlatformsProgramAndNothingOfTheImageElse) {
+  Asked it(false);
+  it.request.container.workdir = text_with_nul("/work");
+  it.request.container.tmpfs = {text_with_nul("/scratch:1M")};
+  it.plan.start = {"/dev/gpu-platform-start", "go", "/work"};
+  it.plan.entrypoint = {"/entry", "-c"};
+  const auto body = create_body(it.plan);
+  ASSERT_TRUE(body);
+  EXPECT_EQ((*body)["Entrypoint"], nlohmann::json(it.plan.start));
+  EXPECT_EQ((*body)["Cmd"], nlohmann::json({"/entry", "-c", "true"}));
+  EXPECT_EQ((*body)["WorkingDir"], "/") << "an engine makes it, as root";
+  EXPECT_EQ((*body)["Healthcheck"]["Test"], nlohmann::json({"NONE"}));
+  EXPECT_FALSE((*body)["HostConfig"].contains("Tmpfs"));
+  it.request.container.entrypoint = text_with_nul("/own");
+  EXPECT_EQ((*create_body(it.plan))["Cmd"], nlohmann::json({"/own", "true"}));
+}
+
+// What a process of the plan's user is, as the kernel writes it.
+struct Status {
+  std::string uid = "1000\t1000\t1000\t1000";
+  std::string gid = "100\t100\t100\t100";
+  std::string groups = "27 2106 ";
+  std::string permitted = "0000000000000000";
+
+  std::string objection(const std::string& cgroup = "/gp/1-1") const {
+    ContainerRules rules;
+    ContainerPlan plan;
+    plan.rules = &rules;
+    plan.cgroup = cgroup;
+    plan.uid = 1000;
+    plan.gid = 100;
+    plan.groups = {"2106", "27"};
+    return objection_to_process("Name:\tstart\nUid:\t" + uid + "\nGid:\t" + gid + "\nGroups:\t" +
+                                    groups + "\nCapPrm:\t" + permitted +
+                                    "\nCapEff:\t0000000000000000\nCapAmb:\t0000000000000000"
+                                    "\nNoNewPrivs:\t1\nSeccomp:\t2\n",
+                                plan);
+  }
+};
+
+TEST(ObjectionToProcess, ItHasExactlyTheIdsOfItsUser) {
+  EXPECT_EQ(Status().objection(), "");
+  EXPECT_EQ(Status{.groups = "27 100 2106"}.objection(), "") << "some engines add the group itself";
+  for (const char* const ids : {"0\t1000\t1000\t1000", "1000\t0\t1000\t1000", "1000\t1000\t0\t1000",
+                                "1000\t1000\t1000\t0"}) {
+    EXPECT_THAT(Status{.uid = ids}.objection(), HasSubstr("as user 0 and not 1000")) << ids;
+  }
+  EXPECT_THAT(Status{.gid = "100\t100\t100\t0"}.objection(), HasSubstr("as group 0 and not 100"));
+  EXPECT_THAT(Status{.gid = "100\t100"}.objection(), HasSubstr("cannot be read"));
+  EXPECT_THAT(Status{.groups = "0 27 2106 "}.objection(), HasSubstr("in group 0"));
+  EXPECT_THAT(Status{.groups = "27 "}.objection(), HasSubstr("without group 2106"));
+  EXPECT_THAT(Status{.groups = "27 x"}.objection(), HasSubstr("cannot be read"));
+  EXPECT_THAT(Status{.permitted = "0000000000000001"}.objection(), HasSubstr("capabilities"));
+}
+
+TEST(ObjectionToProcess, OfARootlessEngineTheGroupsAreItsOwnNumbers) {
+  EXPECT_EQ(Status{.groups = "265533 "}.objection(""), "");
+  EXPECT_THAT((Status{.uid = "0\t0\t0\t0", .groups = ""}.objection("")), HasSubstr("as user 0"));
+}
+
 }  // namespace
 }  // namespace gpu_platform::execution

@@ -212,6 +212,7 @@ ContainerDone<ImageOnHost> fetch_image(EngineCalls& engine, const ImageOrder& or
   if (found) {
     image.id_before = text_field(*found, "Id");
     image.platform = platform_of_image(*found);
+    image.config = field(*found, "Config");
   }
   if (order.pull != model::ImagePull::kAlways) {
     if (found && !is_another(image, order)) {
@@ -230,6 +231,7 @@ ContainerDone<ImageOnHost> fetch_image(EngineCalls& engine, const ImageOrder& or
   if (!fetched) return image;
   image.id = text_field(*fetched, "Id");
   image.platform = platform_of_image(*fetched);
+  image.config = field(*fetched, "Config");
   if (is_another(image, order)) {
     return container_failed(fmt::format("image {} is for {}, and --platform asks for {}",
                                         order.image, image.platform, order.platform));

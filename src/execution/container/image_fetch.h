@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "execution/container/container_failure.h"
 #include "execution/container/engine_calls.h"
 #include "execution/container/long_step.h"
@@ -26,7 +28,8 @@ struct ImageOnHost {
   std::string id;         // the engine's; empty: not known
   std::string id_before;  // what the image's name meant before; empty: nothing was there
   bool is_fetched = false;
-  std::string platform = {};  // "linux/amd64"; empty: not known
+  std::string platform = {};   // "linux/amd64"; empty: not known
+  nlohmann::json config = {};  // "Config" of the engine's answer; null: not known
 };
 
 // Makes the engine have the image, which it fetches from its registry where the order says so. A

@@ -21,8 +21,8 @@ using gpu_platform::execution::ContainerRunOptions;
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
     "usage: gpu-platform-container run|exec|connect --rules FILE --cgroup PATH | --cluster NAME\n"
-    "                                  --attempt JOB-N --uid N --gid N --groups N,N [--root DIR]\n"
-    "                                  [--columns N --rows N] [--port N]\n"
+    "                                  --attempt JOB-N --uid N --gid N --groups N,N [--name NAME]\n"
+    "                                  [--root DIR] [--columns N --rows N] [--port N]\n"
     "       gpu-platform-container clean --rules FILE --cgroup PATH | --cluster NAME --root DIR\n"
     "run, exec, connect: speak to the container engine for a job. clean: removes what attempts "
     "that\n"
@@ -62,6 +62,10 @@ bool parse_option(std::string_view name, std::string_view value, ContainerRunOpt
   if (name == "--root") {
     options.root = value;
     return value.starts_with('/');
+  }
+  if (name == "--name") {
+    options.name = value;
+    return true;
   }
   if (name == "--uid") return parse_number(value, options.uid);
   if (name == "--gid") return parse_number(value, options.gid);

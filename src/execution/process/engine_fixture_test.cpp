@@ -114,7 +114,8 @@ void EngineTest::SetUp() {
 }
 
 void EngineTest::start_service() {
-  for (const char* const name : {"gpu-platform-node", "gpu-platform-container"}) {
+  for (const char* const name :
+       {"gpu-platform-node", "gpu-platform-container", "gpu-platform-start"}) {
     const std::filesystem::path from =
         std::filesystem::path(options_.node_program).parent_path() / name;
     if (!std::filesystem::exists(from)) continue;  // for jobs with an image alone

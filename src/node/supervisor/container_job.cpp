@@ -78,6 +78,8 @@ ContainerStart ContainerJob::start() const {
                    std::to_string(request_.user.gid),
                    "--groups",
                    joined(request_.user.groups),
+                   "--name",
+                   request_.user.name,
                    "--root",
                    o_.folders->path};
   start.request_fd = request_fd_;
