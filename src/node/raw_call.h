@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// System calls without the C library: what failed comes back as -errno, and errno itself, which a
-// child that shares our memory shares too, is neither read nor written. For such a child
-// (syscalls.h), while its parent goes on. Nothing here allocates or fails otherwise.
+// System calls without the C library: what failed comes back as -errno. For a child on its way to
+// its program, and for calls that the C library would make for all threads or not at all. Nothing
+// here allocates or fails otherwise.
 
 namespace gpu_platform::node {
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 // System calls that the C library of Debian 12 does not offer, or not in the form needed here.
@@ -22,16 +21,5 @@ void reset_signal(int signal);
 int fork_into_cgroup(int cgroup_fd);
 // fork(2) that also opens a handle of the child. For a process without threads.
 int fork_with_pidfd(int* pidfd);
-
-// Starts a child that shares the caller's memory until it executes a program or exits, and runs
-// `run(argument)` on the given stack. This is as cheap as vfork, but the caller goes on at once, so
-// a child that hangs delays no one. The stack, the argument and all that `run` reads must stay as
-// they are until then. `run` must not return, must allocate nothing and must use raw calls only
-// (raw_call.h), because errno is shared too. cgroup_fd -1: the caller's cgroup.
-struct SharedStack {
-  void* base = nullptr;
-  std::size_t size = 0;
-};
-int spawn_sharing_memory(void (*run)(void*), void* argument, SharedStack stack, int cgroup_fd);
 
 }  // namespace gpu_platform::node

@@ -32,8 +32,9 @@ std::uint8_t to_code(model::EndReason reason) {
 }
 
 model::EndReason reason_of(const node::EndRecord& end) {
-  const bool is_prolog = end.cause == node::EndCause::kPrologFailed;
-  if (end.kind == node::EndKind::kNotStarted && !is_prolog) return model::EndReason::kLaunchFailed;
+  const bool says_why =
+      end.cause == node::EndCause::kPrologFailed || end.cause == node::EndCause::kOutOfMemory;
+  if (end.kind == node::EndKind::kNotStarted && !says_why) return model::EndReason::kLaunchFailed;
   switch (end.cause) {
     case node::EndCause::kItself:
       return model::EndReason::kNone;

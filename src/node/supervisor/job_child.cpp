@@ -19,14 +19,14 @@ namespace gpu_platform::node {
 namespace {
 
 [[noreturn]] void give_up(JobChild& child, int error, const char* why = nullptr) {
-  child.error = error < 0 ? -error : error;
-  child.why = why;
-  child.has_failed = true;
+  child.report->error = error < 0 ? -error : error;
+  if (why != nullptr) child.report->set_why(why);
+  child.report->has_failed = true;
   raw_exit(127);
 }
 
 void at(JobChild& child, StartStep step) {
-  child.step.store(step, std::memory_order_relaxed);
+  child.report->step.store(static_cast<std::uint8_t>(step), std::memory_order_relaxed);
 }
 
 void check(JobChild& child, long result) {
@@ -237,8 +237,7 @@ void unblock_all_signals() {
 
 }  // namespace
 
-void run_job_child(void* job_child) {
-  JobChild& child = *static_cast<JobChild*>(job_child);
+void run_job_child(JobChild& child) {
   check(child, raw_call(SYS_setsid));
   if (child.container_request_fd >= 0) run_container_client(child);
   if (child.oom_score != nullptr) set_oom_score(child.oom_score);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,10 +8,12 @@
 #include "node/folders/private_folders.h"
 #include "node/limits/cpu_binding.h"
 #include "node/protocol.h"
+#include "node/supervisor/start_report.h"
 #include "node/user_switch.h"
 
-// The way of a job's process from its birth to its program. It shares the supervisor's memory
-// meanwhile (spawn_sharing_memory), so nothing here allocates, and every call is a raw one.
+// The way of a job's process from its birth to its program. Its memory is a copy of the
+// supervisor's, but for the report that both have, and what it takes anew counts as the job's: so
+// nothing here allocates.
 
 namespace gpu_platform::node {
 
@@ -30,11 +31,12 @@ enum class StartStep : std::uint8_t {
   kExecute
 };
 
-// Everything the child needs, made ready before it exists, and what it says of itself.
+// Everything the child needs, made ready before it exists.
 struct JobChild {
-  explicit JobChild(const LaunchRequest& of) : request(&of), user(of.user) {}
+  JobChild(const LaunchRequest& of, StartReport& to) : request(&of), report(&to), user(of.user) {}
 
   const LaunchRequest* request;
+  StartReport* report;  // its steps are those above
   UserSwitch user;
   bool switches_user = false;
   const char* oom_score = nullptr;
@@ -55,15 +57,10 @@ struct JobChild {
   std::vector<char*> arguments;
   std::vector<char*> environment;
 
-  std::atomic<StartStep> step = StartStep::kSession;
-  bool has_failed = false;    // at that step
-  int error = 0;              // of the failure; 0: `why` says it alone
-  const char* why = nullptr;  // more telling than the error
-
   static constexpr std::size_t kMaxPath = 4096;
   char path[kMaxPath];  // of the program, while it is looked up; not initialised
 };
 
-[[noreturn]] void run_job_child(void* job_child);
+[[noreturn]] void run_job_child(JobChild& child);
 
 }  // namespace gpu_platform::node

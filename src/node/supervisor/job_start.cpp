@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "node/syscalls.h"
@@ -16,7 +17,6 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr std::size_t kStackSize = 64 * 1024;
 constexpr const char* kDefaultSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::vector<char*> pointers(const std::vector<std::string_view>& texts) {
@@ -57,9 +57,9 @@ void set_container_client(JobChild& child, const ContainerStart& container) {
   child.environment = {nullptr};
 }
 
-std::unique_ptr<JobChild> prepare(const JobStartOptions& options) {
+std::unique_ptr<JobChild> prepare(const JobStartOptions& options, StartReport& report) {
   const LaunchRequest& request = *options.request;
-  auto child = std::make_unique<JobChild>(request);
+  auto child = std::make_unique<JobChild>(request, report);
   child->switches_user = geteuid() == 0;
   child->oom_score = options.oom_score;
   child->output_fd = options.output_fd;
@@ -82,30 +82,25 @@ std::unique_ptr<JobChild> prepare(const JobStartOptions& options) {
 
 }  // namespace
 
-// Its stack is not initialised: of its pages only those are made that the child touches.
-JobStart::JobStart(const JobStartOptions& options)
-    : options_(options), child_(prepare(options_)), stack_(new char[kStackSize]) {}
+JobStart::JobStart(const JobStartOptions& options) : options_(options) {
+  if (report_.is_there()) child_ = prepare(options_, *report_);
+}
 
 JobStart::~JobStart() {
-  const bool is_on_its_way = socket_ >= 0;
   finish();
   if (mounts_ >= 0) close(mounts_);
-  if (!is_on_its_way) return;
-  // They go with our own process.
-  static_cast<void>(child_.release());
-  static_cast<void>(stack_.release());
 }
 
 bool JobStart::begin() {
   int ends[2];
   // Closed by the program's execution as by the child's end: that is how we hear of either.
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    failure_ = std::string("make a socket: ") + strerror(errno);
+  if (child_ == nullptr || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    failure_ = std::string("make a page and a socket: ") + strerror(errno);
     return false;
   }
   child_->parent_socket = ends[1];
-  pid_ = spawn_sharing_memory(run_job_child, child_.get(), {stack_.get(), kStackSize},
-                              options_.cgroup_fd);
+  pid_ = fork_into_cgroup(options_.cgroup_fd);
+  if (pid_ == 0) run_job_child(*child_);
   const int error = errno;
   close(ends[1]);
   socket_ = ends[0];
@@ -127,9 +122,18 @@ bool JobStart::is_over() {
     if (packet.kind == os::Packet::Kind::kNothing) return false;
     if (packet.kind == os::Packet::Kind::kClosed) break;
   }
-  was_executed_ = !child_->has_failed && child_->step.load() == StartStep::kExecute;
+  was_executed_ = !has_failed() && step() == StartStep::kExecute;
   finish();
   return true;
+}
+
+StartStep JobStart::step() const {
+  const std::uint8_t step = report_.is_there() ? report_->step.load() : 0;
+  return static_cast<StartStep>(std::min(step, static_cast<std::uint8_t>(StartStep::kExecute)));
+}
+
+bool JobStart::was_killed() const {
+  return failure_.empty() && !was_executed_ && !has_failed();
 }
 
 void JobStart::finish() {
@@ -146,7 +150,7 @@ int JobStart::take_mounts() {
 
 std::string JobStart::doing() const {
   const LaunchRequest& request = *options_.request;
-  switch (child_->step.load()) {
+  switch (step()) {
     case StartStep::kSession:
       return "make a session";
     case StartStep::kLimits:
@@ -174,13 +178,15 @@ std::string JobStart::doing() const {
 std::string JobStart::detail() const {
   if (!failure_.empty()) return failure_;
   std::string text = doing();
-  if (!child_->has_failed) return text + ": killed meanwhile";
-  if (child_->why != nullptr) text += std::string(": ") + child_->why;
-  const bool says_all = child_->why != nullptr && is_its_own(child_->step.load());
-  if (child_->error != 0 && !says_all) text += std::string(": ") + strerror(child_->error);
+  if (!has_failed()) return text + ": killed meanwhile";
+  const std::string why = report_->why();
+  const int error = report_->error.load();
+  if (!why.empty()) text += ": " + why;
+  const bool says_all = !why.empty() && is_its_own(step());
+  if (error != 0 && !says_all) text += std::string(": ") + strerror(error);
   // If the program exists outside of the job, the error must say why the job cannot see it.
-  const bool is_hidden = child_->folders != nullptr && is_missing(child_->error) &&
-                         child_->step.load() == StartStep::kExecute &&
+  const bool is_hidden = child_->folders != nullptr && is_missing(error) &&
+                         step() == StartStep::kExecute &&
                          std::string_view(child_->arguments.front()).starts_with("/tmp/");
   return is_hidden ? text + " (a job's /tmp is its own: execution.private_tmp)" : text;
 }
@@ -188,9 +194,10 @@ std::string JobStart::detail() const {
 // Directory, output file and program are the job's own; the rest, and a host that has run out of
 // something, is not its fault.
 int JobStart::exit_code() const {
-  if (!failure_.empty() || !child_->has_failed || !is_its_own(child_->step.load())) return 0;
-  if (child_->why != nullptr) return 126;
-  switch (child_->error) {
+  if (!failure_.empty() || !has_failed() || !is_its_own(step())) return 0;
+  if (!report_->why().empty()) return 126;
+  const int error = report_->error.load();
+  switch (error) {
     case ENOMEM:
     case EAGAIN:
     case EMFILE:
@@ -199,7 +206,7 @@ int JobStart::exit_code() const {
     case EIO:
       return 0;
     default:
-      return child_->step.load() == StartStep::kExecute && is_missing(child_->error) ? 127 : 126;
+      return step() == StartStep::kExecute && is_missing(error) ? 127 : 126;
   }
 }
 

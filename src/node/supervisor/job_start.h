@@ -8,6 +8,7 @@
 #include "node/confinement.h"
 #include "node/protocol.h"
 #include "node/supervisor/job_child.h"
+#include "node/supervisor/start_report.h"
 
 namespace gpu_platform::node {
 
@@ -48,8 +49,9 @@ struct JobStartOptions {
 // The start may take for ever: a directory or a program can be on a file system that hangs. No call
 // here waits for it: handle() tells when to look.
 //
-// There is one object for each start. If the child still starts when the object is destroyed, the
-// object leaves it the memory that it needs.
+// The child is a process of its own from the first moment: it shares no memory with this one but
+// the page in which it reports, because it enters the job's groups, where the kernel kills what
+// shares memory with a process that is out of memory. There is one object for each start.
 class JobStart {
  public:
   explicit JobStart(const JobStartOptions& options);
@@ -75,15 +77,19 @@ class JobStart {
 
   // These are for a start that is over.
   bool was_executed() const { return was_executed_; }
+  // Returns whether the child neither executed the program nor said why not.
+  bool was_killed() const;
   int exit_code() const;       // when not executed: see EndKind::kNotStarted
   std::string detail() const;  // when not executed: which step failed and why
 
  private:
   void finish();
+  StartStep step() const;
+  bool has_failed() const { return report_.is_there() && report_->has_failed.load(); }
 
   const JobStartOptions options_;
+  const SharedPage<StartReport> report_;
   std::unique_ptr<JobChild> child_;
-  std::unique_ptr<char[]> stack_;
   int socket_ = -1;
   int pid_ = -1;
   int mounts_ = -1;

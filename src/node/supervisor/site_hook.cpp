@@ -20,41 +20,36 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr std::size_t kStackSize = 64 * 1024;
 constexpr std::uint64_t kKeptOutput = 64 * 1024;
 constexpr std::size_t kLastWords = 120;  // bytes
 
 }  // namespace
 
-// Everything the child needs, made ready before it exists: it shares our memory, so it must not
-// allocate.
+// Everything the child needs, made ready before it exists.
 struct SiteHook::Plan {
   std::string file;
   const char* oom_score = nullptr;
   const std::vector<int>* entrances = nullptr;
   int cgroup_procs = -1;  // -1: no cgroup
   int output_fd = -1;
-  std::vector<std::string> entries;
   std::vector<char*> environment;
-  const char* failed = nullptr;  // a step
-  int error = 0;
-  alignas(16) char stack[kStackSize];  // not initialised
+  StartReport* report = nullptr;
 };
 
 namespace {
 
-[[noreturn]] void give_up(const char*& failed, int& error, const char* step, long result) {
-  error = static_cast<int>(-result);
-  failed = step;
+[[noreturn]] void give_up(StartReport& report, const char* step, long result) {
+  report.error = static_cast<int>(-result);
+  report.set_why(step);
+  report.has_failed = true;
   raw_exit(127);
 }
 
 }  // namespace
 
-void SiteHook::run_child(void* argument) {
-  Plan& plan = *static_cast<Plan*>(argument);
+void SiteHook::run_child(Plan& plan) {
   const auto check = [&plan](long result, const char* step) {
-    if (result < 0) give_up(plan.failed, plan.error, step, result);
+    if (result < 0) give_up(*plan.report, step, result);
   };
   check(raw_call(SYS_setsid), "setsid");
   if (plan.oom_score != nullptr) {  // best effort, as for the job itself
@@ -81,7 +76,7 @@ void SiteHook::run_child(void* argument) {
   char* const arguments[] = {plan.file.data(), nullptr};
   const long result =
       raw_call(SYS_execve, plan.file.c_str(), &arguments[0], plan.environment.data());
-  give_up(plan.failed, plan.error, "execute it", result);
+  give_up(*plan.report, "execute it", result);
 }
 
 namespace {
@@ -101,11 +96,6 @@ std::string made_plain(std::string text) {
 SiteHook::SiteHook(int output, std::string folder, std::string name)
     : pump_({output, std::move(folder), std::move(name), kKeptOutput, 1, 0}) {}
 
-// A child that hangs on its way needs its plan as long as it is there, which may be longer than us.
-SiteHook::~SiteHook() {
-  if (pid_ > 0) static_cast<void>(plan_.release());
-}
-
 void SiteHook::fail(std::string why) {
   has_ended_ = true;
   failure_ = std::move(why);
@@ -115,14 +105,18 @@ void SiteHook::start(const Options& options) {
   // Checked again: it may have been replaced since the launcher began.
   if (const std::string why = objection_to_hook(options.file); !why.empty()) return fail(why);
   if (!pump_.open()) return fail(std::string("make its pipe: ") + strerror(errno));
-  plan_.reset(new Plan);
-  Plan& plan = *plan_;
+  report_.emplace();
+  if (!report_->is_there()) return fail(std::string("make a page: ") + strerror(errno));
+  StartReport& report = **report_;
+  Plan plan;
+  plan.report = &report;
   plan.file = options.file;
   plan.oom_score = options.oom_score;
   plan.entrances = options.entrances;
   plan.output_fd = pump_.write_end();
-  plan.entries = options.environment;
-  for (std::string& entry : plan.entries) plan.environment.push_back(entry.data());
+  for (const std::string& entry : options.environment) {
+    plan.environment.push_back(const_cast<char*>(entry.c_str()));
+  }
   plan.environment.push_back(nullptr);
   // It enters by itself: one born into a cgroup that was killed before is killed too by some
   // kernels (seen with Linux 6.18).
@@ -130,7 +124,8 @@ void SiteHook::start(const Options& options) {
     plan.cgroup_procs = openat(options.cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (plan.cgroup_procs < 0) return fail(std::string("open its cgroup: ") + strerror(errno));
   }
-  pid_ = spawn_sharing_memory(run_child, &plan, {plan.stack, sizeof plan.stack}, -1);
+  pid_ = fork_into_cgroup(-1);
+  if (pid_ == 0) run_child(plan);
   const int spawn_error = errno;
   // The child has its own.
   if (plan.cgroup_procs >= 0) close(plan.cgroup_procs);
@@ -146,8 +141,9 @@ void SiteHook::ended(int status) {
   pid_ = -1;
   has_ended_ = true;
   pump_.pump();
-  if (plan_->failed != nullptr) {
-    failure_ = std::string(plan_->failed) + ": " + strerror(plan_->error);
+  const StartReport& report = **report_;
+  if (report.has_failed) {
+    failure_ = report.why() + ": " + strerror(report.error);
     return;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;

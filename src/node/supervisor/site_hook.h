@@ -1,10 +1,11 @@
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "node/supervisor/output_pump.h"
+#include "node/supervisor/start_report.h"
 
 namespace gpu_platform::node {
 
@@ -23,7 +24,6 @@ class SiteHook {
 
   // What it prints goes to the file `name` in `folder` of `output` (OutputPump::Options).
   SiteHook(int output, std::string folder, std::string name);
-  ~SiteHook();
   SiteHook(const SiteHook&) = delete;
   SiteHook& operator=(const SiteHook&) = delete;
 
@@ -46,12 +46,12 @@ class SiteHook {
 
  private:
   struct Plan;
-  [[noreturn]] static void run_child(void* plan);
+  [[noreturn]] static void run_child(Plan& plan);
   void fail(std::string why);
   std::string last_words() const;
 
   OutputPump pump_;
-  std::unique_ptr<Plan> plan_;
+  std::optional<SharedPage<StartReport>> report_;
   int pid_ = -1;
   bool has_ended_ = false;
   std::uint64_t killed_after_ms_ = 0;

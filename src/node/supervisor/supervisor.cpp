@@ -311,11 +311,15 @@ class Supervisor {
       return;
     }
     if (start->pid() > 0) wait_for(start->pid());  // it is on its last few steps
+    std::string detail = start->detail();
+    // On its way it is in the job's groups already.
+    const bool ran_out = start->was_killed() && confinement_.limits().ran_out_of_memory();
+    if (ran_out) detail += ": out of memory";
     if (step_ == JobStep::kEpilog) {
-      end_job(JobSteps::told(step_, start->detail()));
+      end_job(JobSteps::told(step_, detail));
     } else {
-      end_unstarted(static_cast<std::uint8_t>(start->exit_code()),
-                    JobSteps::told(step_, start->detail()));
+      if (ran_out && cause_ == EndCause::kItself) cause_ = EndCause::kOutOfMemory;
+      end_unstarted(static_cast<std::uint8_t>(start->exit_code()), JobSteps::told(step_, detail));
     }
   }
 
@@ -332,7 +336,7 @@ class Supervisor {
   void give_up_start(const std::string& why) {
     const std::string detail = JobSteps::told(step_, start_->doing() + ": " + why);
     start_->give_up();
-    abandoned_ = take_start();
+    take_start();
     begin_kill();
     if (step_ == JobStep::kEpilog) {
       end_job(detail);
@@ -721,10 +725,9 @@ class Supervisor {
   bool has_begun_epilog_ = false;
   std::string setup_error_;
   int signal_fd_ = -1;
-  std::unique_ptr<JobStart> start_;      // of a step that is on its way
-  std::unique_ptr<JobStart> abandoned_;  // its child may still need it
-  std::int64_t start_by_ = 0;            // when that must be over, on the boot clock; 0: none is
-  int main_pid_ = -1;                    // of the step that runs, until it is reaped
+  std::unique_ptr<JobStart> start_;  // of a step that is on its way
+  std::int64_t start_by_ = 0;        // when that must be over, on the boot clock; 0: none is
+  int main_pid_ = -1;                // of the step that runs, until it is reaped
   TimeLimit limit_;
   AttemptProcesses processes_;
   AttemptReport report_;
