@@ -645,6 +645,10 @@ std::string container_report_name(model::AttemptId attempt) {
   return attempt_name(attempt) + ".container";
 }
 
+std::string owed_epilog_name(model::AttemptId attempt) {
+  return attempt_name(attempt) + ".epilog";
+}
+
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::uint64_t hash = base::hash64(real_path, device * 0x9e3779b97f4a7c15ULL ^ inode);

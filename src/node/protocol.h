@@ -351,6 +351,7 @@ std::string session_name(model::AttemptId attempt);  // 42-1.session, in folder/
 // 42-1.container, in folder/attempts: the line in which the client of a container engine says what
 // it does or why it gave up ("doing: pulling the image, 43 %").
 std::string container_report_name(model::AttemptId attempt);
+std::string owed_epilog_name(model::AttemptId attempt);  // 42-1.epilog, likewise: owed_epilog.h
 
 // A short name for a launcher's folder, so that two daemons on one host never share a cgroup.
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode);

@@ -137,5 +137,51 @@ TEST_F(AttackSupervisor, OutlivesStepsAndCommandsInAJobThatIsFull) {
   EXPECT_EQ(epilogs().size(), 4U);
 }
 
+TEST_F(AttackSupervisor, ThatIsLostLeavesTheSitesEpilogToTheLauncher) {
+  const std::string gate = file("gate");
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  start_with("{ env; id -u; cat /proc/self/cgroup; cat " + gate + "; echo end; } >> " +
+             file("log"));
+  const std::string id = daemon_->submit({"--gpus", "8", "--workdir", room(), "--user", "nobody",
+                                          "--memory", "64M", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(runs(id));
+  for (const pid_t supervisor : daemon_->processes("gp-supervisor")) kill(supervisor, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return read_file(file("log")).find("0::") != std::string::npos; }));
+  const std::string text = read_file(file("log"));
+  EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_HOOK=epilog\n"));
+  EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_JOB_ID=" + id + "\n"));
+  EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=nobody\n"));
+  EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_END=SUPERVISOR_LOST\n"));
+  EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES="));
+  EXPECT_THAT(text, HasSubstr("\n0\n"));
+  EXPECT_THAT(text, HasSubstr("/" + id + "-1\n"));
+  // Neither a new daemon nor a new launcher takes it for something to kill, or runs it again.
+  daemon_->kill_now();
+  for (const pid_t launcher : daemon_->processes("launcher")) kill(launcher, SIGKILL);
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  EXPECT_NE(daemon_->job(id)["attempts"][0]["state"], "RELEASED") << "the GPUs wait for the epilog";
+  std::ofstream(gate) << "go\n";
+  EXPECT_EQ(ended(id)["reason"], "SUPERVISOR_LOST");
+  const std::string all = read_file(file("log"));
+  EXPECT_TRUE(all.ends_with("go\nend\n")) << all;
+  EXPECT_EQ(all.find("GPU_PLATFORM_HOOK"), all.rfind("GPU_PLATFORM_HOOK"));
+  EXPECT_TRUE(eventually([&] { return daemon_->processes("gp-supervisor").empty(); }));
+  EXPECT_FALSE(std::filesystem::exists(daemon_->node_folder() + "/attempts/" + id + "-1.epilog"));
+}
+
+TEST_F(AttackSupervisor, ThatIsLostWithDaemonAndLauncherLeavesItToTheNext) {
+  start();
+  const std::string id = submit({}, "exec sleep 1000");
+  ASSERT_TRUE(runs(id));
+  const auto supervisors = daemon_->processes("gp-supervisor");
+  const auto launchers = daemon_->processes("launcher");
+  daemon_->kill_now();
+  for (const pid_t pid : launchers) kill(pid, SIGKILL);
+  for (const pid_t pid : supervisors) kill(pid, SIGKILL);
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  EXPECT_EQ(ended(id)["reason"], "SUPERVISOR_LOST");
+  EXPECT_EQ(epilogs(), std::vector<std::string>{id + " SUPERVISOR_LOST"});
+}
+
 }  // namespace
 }  // namespace gpu_platform::e2e

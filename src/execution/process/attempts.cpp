@@ -253,7 +253,10 @@ void Attempts::answer(const node::Message& message, os::Descriptor pidfd, std::i
     }
   } else if (const auto* tree = std::get_if<node::TreeState>(&message)) {
     Attempt* a = find(tree->attempt);
-    if (a != nullptr && a->phase == Phase::kKilling && tree->empty) finish(tree->attempt, *a);
+    if (a != nullptr && a->phase == Phase::kKilling && tree->empty) {
+      const node::Record record = read_attempt(folder_, tree->attempt).record;
+      finish(tree->attempt, *a, record.cleaned ? record.cleaned->epilog_failure : std::string());
+    }
   } else if (const auto* refused = std::get_if<node::ForgetRefused>(&message)) {
     if (find(refused->attempt) == nullptr) discard_unknown(refused->attempt, now);
   }

@@ -254,7 +254,9 @@ TEST_F(Hooks, BothAreRunWhileTheDaemonIsAway) {
 TEST_F(Hooks, OfAKilledSupervisorAreKilledToo) {
   const std::string hang = "echo $$ >> " + path("pids") + "; touch " +
                            path("$GPU_PLATFORM_HOOK-$GPU_PLATFORM_JOB_ID") + "; exec sleep 1000";
-  with_hooks("[ $GPU_PLATFORM_JOB_ID = 2 ] || { " + hang + "; }", hang);
+  with_hooks("[ $GPU_PLATFORM_JOB_ID = 2 ] || { " + hang + "; }",
+             "[ $GPU_PLATFORM_JOB_ID = 2 ] || { " + to_log("epilog $GPU_PLATFORM_END") +
+                 "exit; }; " + hang);
   const StartOrder in_prolog = shell(1, to_log("command"));
   engine_->start(in_prolog);
   ASSERT_TRUE(wait_for_file(path("prolog-1")));
@@ -265,13 +267,42 @@ TEST_F(Hooks, OfAKilledSupervisorAreKilledToo) {
   ASSERT_TRUE(wait_for_file(path("epilog-2")));
   kill(static_cast<pid_t>(supervisor_pid(in_epilog.attempt)), SIGKILL);
   EXPECT_EQ(end_of(in_epilog).exit.code, 3);
-  EXPECT_EQ(log(), "");
+  EXPECT_EQ(log(), "epilog SUPERVISOR_LOST\n");
+  EXPECT_EQ(epilog_failure(in_epilog), "its supervisor was lost while it ran, not repeated");
   std::ifstream pids(path("pids"));
   int found = 0;
   for (int pid = 0; pids >> pid; ++found) {
     EXPECT_TRUE(eventually([&] { return !is_alive(pid); })) << pid;
   }
   EXPECT_EQ(found, 2);
+}
+
+TEST_F(Hooks, TheEpilogOfALostSupervisorRunsOnceInTheJobsGroupsAndItsFailureIsTold) {
+  with_hooks("", "cat /proc/self/cgroup; " + to_log("$GPU_PLATFORM_END") +
+                     "setsid sleep 1000 & echo $! > " + path("left") + "; echo bad; exit 4");
+  const StartOrder start = as_nobody(shell(1, "sleep 1000"));
+  engine_->start(start);
+  ASSERT_TRUE(observed_->wait_started(start.attempt));
+  kill(static_cast<pid_t>(supervisor_pid(start.attempt)), SIGKILL);
+  EXPECT_EQ(end_of(start).exit.lost, model::Lost::kUnknown);
+  EXPECT_EQ(log(), "SUPERVISOR_LOST\n");
+  EXPECT_THAT(epilog_failure(start), MatchesRegex("exit code 4: .*bad"));
+  EXPECT_THAT(read(folder() + "/output/" + node::output_folder(start.attempt) + "/1.epilog"),
+              HasSubstr("/1-1\n"));
+  int left = 0;
+  std::ifstream(path("left")) >> left;
+  EXPECT_TRUE(eventually([&] { return !is_alive(left); }));
+}
+
+TEST_F(Hooks, TheEpilogOfALostSupervisorIsToldAnEndThatWasRecorded) {
+  with_hooks("", to_log("$GPU_PLATFORM_END $GPU_PLATFORM_EXIT_CODE"));
+  StartOrder start = shell(1, "setsid sh -c 'trap \"\" TERM; sleep 1000' & exit 3");
+  start.stop_grace = base::seconds(100);
+  engine_->start(start);
+  ASSERT_TRUE(observed_->wait_until([&] { return !observed_->of(start.attempt).ended.empty(); }));
+  kill(static_cast<pid_t>(supervisor_pid(start.attempt)), SIGKILL);
+  EXPECT_EQ(end_of(start).exit.code, 3);
+  EXPECT_EQ(log(), "FAILED 3\n");
 }
 
 TEST_F(Hooks, OfTheSiteThatOthersCouldChangeAreRefused) {

@@ -27,9 +27,11 @@
 #include "node/launcher/delegated_scope.h"
 #include "node/launcher/file_opener.h"
 #include "node/launcher/identities.h"
+#include "node/owed_epilog.h"
 #include "node/received_request.h"
 #include "node/record.h"
 #include "node/relay/relay.h"
+#include "node/supervisor/attempt_report.h"
 #include "node/supervisor/session_socket.h"
 #include "node/supervisor/supervisor.h"
 #include "node/syscalls.h"
@@ -380,9 +382,7 @@ class Launcher {
       attempts_->signal_supervisor(signal_order->attempt, send_signal_number(),
                                    signal_order->signal);
     } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
-      const bool empty = attempts_->kill_tree(kill_order->attempt);
-      if (empty) attempts_->sweep(kill_order->attempt);
-      answer(TreeState{kill_order->attempt, empty});
+      answer(TreeState{kill_order->attempt, end_tree(kill_order->attempt)});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
       forget(*forget_order);
     } else if (const auto* removal = std::get_if<RemoveOutput>(&message)) {
@@ -395,6 +395,61 @@ class Launcher {
       return refuse("a message that only a launcher sends");
     }
     return true;
+  }
+
+  // Returns whether nothing is left of it. A supervisor that was lost leaves us the site's epilog.
+  bool end_tree(model::AttemptId attempt) {
+    if (OwedEpilog::is_run(folders_.attempts, attempt)) return false;
+    if (!attempts_->kill_tree(attempt)) return false;
+    attempts_->sweep(attempt);
+    return !runs_owed_epilog(attempt);
+  }
+
+  // Once at most: one that began with its supervisor has failed with it.
+  bool runs_owed_epilog(model::AttemptId attempt) {
+    const OpenRecord found = attempts_->look_at(attempt);
+    if (found.holder != Holder::kNobody || !found.record.beginning || found.record.cleaned) {
+      return false;
+    }
+    OwedEpilog owed(folders_.attempts, attempt);
+    if (!owed.take()) return false;
+    const std::optional<LaunchRequest> request = owed.request();
+    const int record = open_below(folders_.attempts, attempt_name(attempt).c_str(), O_RDWR);
+    const bool is_to_be_run =
+        request && request->boot_id == boot_id_ && !o_.hooks.epilog.empty() && !owed.has_begun();
+    if (is_to_be_run && record >= 0) {
+      fork_lost_epilog(owed, {record, attempt, *request, found.record.end});
+    }
+    if (owed.has_begun() && record >= 0) {
+      AttemptReport(attempt, record, -1)
+          .write(encode_slot(
+              CleanedRecord{os::wall_now(), "its supervisor was lost while it ran, not repeated"}));
+    }
+    if (!is_to_be_run) owed.remove();
+    if (record >= 0) close(record);
+    return is_to_be_run;
+  }
+
+  struct LostAttempt {
+    int record;
+    model::AttemptId attempt;
+    const LaunchRequest& request;  // of the epilog
+    const std::optional<EndRecord>& end;
+  };
+
+  // If it cannot be started now, the daemon asks again.
+  void fork_lost_epilog(const OwedEpilog& owed, const LostAttempt& lost) {
+    if (flock(lost.record, LOCK_EX) != 0) return;
+    prepare_for(confinement_, lost.request);
+    owed.mark_begun();
+    int pidfd = -1;
+    const int pid = fork_with_pidfd(&pidfd);
+    if (pid == 0) {
+      leave_launcher();
+      run_lost_epilog(supervisor_options(lost.attempt, lost.request, lost.record), lost.end);
+    }
+    if (pid < 0) owed.mark_owed();
+    if (pid > 0) close(pidfd);
   }
 
   void forget(const Forget& order) {
@@ -516,6 +571,11 @@ class Launcher {
   [[noreturn]] void become_supervisor(model::AttemptId attempt, const LaunchRequest& request,
                                       int record) {
     leave_launcher();
+    run_supervisor(supervisor_options(attempt, request, record));
+  }
+
+  SupervisorOptions supervisor_options(model::AttemptId attempt, const LaunchRequest& request,
+                                       int record) const {
     SupervisorOptions options;
     options.attempt = attempt;
     options.request = &request;
@@ -529,7 +589,7 @@ class Launcher {
     options.hooks = &o_.hooks;
     options.containers = {container_client_, o_.containers, rootless_cluster()};
     options.title = o_.title;
-    run_supervisor(options);
+    return options;
   }
 
   // Closes and resets what a child of the launcher must not keep.

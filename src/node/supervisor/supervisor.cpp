@@ -24,6 +24,7 @@
 #include "model/job_signal.h"
 #include "node/cgroup.h"
 #include "node/host_shutdown.h"
+#include "node/owed_epilog.h"
 #include "node/process_tree.h"
 #include "node/record.h"
 #include "node/supervisor/attempt_processes.h"
@@ -71,7 +72,8 @@ class Supervisor {
         container_(o_, request_),
         limit_(request_.time_limit_ms, request_.limit_signal_before_ms),
         processes_(options.base_fd, attempt_name(options.attempt)),
-        report_(options.attempt, options.record_fd, options.notice_fd) {}
+        report_(options.attempt, options.record_fd, options.notice_fd),
+        owed_epilog_(options.folders->attempts, options.attempt) {}
 
   void run() {
     if (!write_beginning()) return;  // not even a record: the daemon sees that nothing was started
@@ -82,6 +84,10 @@ class Supervisor {
     take_signals();
     if (cause_ != EndCause::kItself) {  // stopped before it began
       finish_unstarted(0, "stopped before it was started");
+      return;
+    }
+    if (!note_epilog()) {
+      finish_unstarted(0, setup_error_);
       return;
     }
     begin();
@@ -139,6 +145,12 @@ class Supervisor {
   bool setup_failed(std::string_view what) {
     setup_error_ = std::string(what) + ": " + strerror(errno);
     return false;
+  }
+
+  // From here on it is run, also without us.
+  bool note_epilog() {
+    if (o_.hooks->epilog.empty() || owed_epilog_.note(request_)) return true;
+    return setup_failed("note the site's epilog");
   }
 
   void finish_unstarted(std::uint8_t code, std::string detail) {
@@ -227,6 +239,7 @@ class Supervisor {
     in_grace_ = false;
     processes_.give_room();
     confinement_.drop_mounts();  // the memory of its /dev/shm is not to be the epilog's
+    owed_epilog_.mark_begun();
     begin_hook(epilog_, o_.hooks->epilog, "epilog", o_.hooks->epilog_timeout_ms);
   }
 
@@ -237,6 +250,7 @@ class Supervisor {
     confinement_.remove_groups();
     container_.remove_groups();
     record_cleaned();
+    if (has_begun_epilog_) owed_epilog_.remove();
     confinement_.remove_folder();  // afterwards, so that nothing waits for it
     phase_ = Phase::kOver;
   }
@@ -731,6 +745,7 @@ class Supervisor {
   TimeLimit limit_;
   AttemptProcesses processes_;
   AttemptReport report_;
+  OwedEpilog owed_epilog_;
   BootTimer timer_;
   std::int64_t deadline_ = 0;  // on the boot clock; 0: none
   std::int64_t warn_at_ = 0;   // likewise
@@ -744,6 +759,8 @@ class Supervisor {
   EndCause cause_ = EndCause::kItself;
   EndRecord end_;
 };
+
+}  // namespace
 
 void take_own_place(const SupervisorOptions& options) {
   sigset_t all;
@@ -760,8 +777,6 @@ void take_own_place(const SupervisorOptions& options) {
   memset(options.title.data(), 0, options.title.size());
   memcpy(options.title.data(), title.data(), size);
 }
-
-}  // namespace
 
 void run_supervisor(const SupervisorOptions& options) {
   take_own_place(options);

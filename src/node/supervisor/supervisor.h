@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "node/confinement.h"
 #include "node/folders/node_folders.h"
 #include "node/protocol.h"
+#include "node/record.h"
 #include "node/site_hooks.h"
 
 namespace gpu_platform::node {
@@ -46,5 +48,14 @@ struct SupervisorOptions {
 // recorded before that, "cleaned" after everything. The site's epilog is run once for every attempt
 // that came as far as the site's prolog or its own start; nothing stops it but its own time.
 [[noreturn]] void run_supervisor(const SupervisorOptions& options);
+
+// In the place of a supervisor that was lost before the site's epilog began: runs that epilog, in a
+// cgroup and groups like the job's, and records its end as "cleaned". `request` is that of the
+// epilog (owed_epilog.h), `end` the job's where it was recorded. No process of the job may be left.
+[[noreturn]] void run_lost_epilog(const SupervisorOptions& options,
+                                  const std::optional<EndRecord>& end);
+
+// What both begin with: signals, a session and a name of their own.
+void take_own_place(const SupervisorOptions& options);
 
 }  // namespace gpu_platform::node
