@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/parse.h"
@@ -43,6 +44,27 @@ std::unexpected<base::Error> removed_output(model::JobId job, const model::Polic
                     "id");
 }
 
+// Whether the job's process has opened the file that its user named. Before, and where it never
+// came so far, what is there is no output of the job.
+enum class UsersFileIs { kOpened, kStillToBeOpened, kNeverOpened };
+
+UsersFileIs look_at_start(const model::Job& job, std::uint32_t attempt) {
+  const auto found = std::ranges::find(job.attempts, attempt, &model::Attempt::number);
+  if (found == job.attempts.end()) return UsersFileIs::kNeverOpened;
+  if (found->started_at != base::Instant()) return UsersFileIs::kOpened;
+  const bool is_to_come = found->ended_at == base::Instant() && model::is_active(job.state);
+  return is_to_come ? UsersFileIs::kStillToBeOpened : UsersFileIs::kNeverOpened;
+}
+
+base::Result<api::OutputPiece> nothing_printed(const model::JobId job, std::uint32_t attempt,
+                                               const std::string& file) {
+  return base::fail(base::ErrorCode::kNotFound,
+                    fmt::format("attempt {} of job {} has printed nothing to {}: it ended before "
+                                "its program ran",
+                                attempt, job.value, file),
+                    "id");
+}
+
 }  // namespace
 
 execution::KubernetesEngine* JobOutputs::cluster_of(const model::Job& job,
@@ -73,6 +95,15 @@ api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attemp
     cluster->follow_output({job.id, attempt});
   }
   if (cluster == nullptr && !job.spec->output.empty()) {
+    const UsersFileIs opened = look_at_start(job, attempt);
+    if (opened != UsersFileIs::kOpened) {
+      return {false,
+              [opened, id = job.id, attempt, file](std::uint64_t offset,
+                                                   std::size_t) -> base::Result<api::OutputPiece> {
+                if (opened == UsersFileIs::kNeverOpened) return nothing_printed(id, attempt, file);
+                return api::OutputPiece{offset, {}};
+              }};
+    }
     return {true,
             [files = files_, uid = job.spec->uid, file](std::uint64_t offset, std::size_t most) {
               return read_users_file(files.open(uid, file), file, offset, most);

@@ -33,22 +33,26 @@ UserSwitch::UserSwitch(Identity identity) : identity_(std::move(identity)) {
   read_back_.resize(identity_.groups.size() + 1);  // one more, so that a surplus shows
 }
 
+// Where the host sets fs.suid_dumpable, every change of an id makes the process one that the user
+// may trace, until that is taken back. Meanwhile the capabilities that are kept forbid it.
 SwitchFailure UserSwitch::become() {
   const auto& [uid, gid, groups, name] = identity_;
+  raw_call(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0);
   const long grouped = raw_call(SYS_setgroups, groups.size(), groups.data());
   if (grouped != 0) return {"set its groups", static_cast<int>(-grouped)};
   const long as_group = raw_call(SYS_setresgid, gid, gid, gid);
   if (as_group != 0) return {"set its group", static_cast<int>(-as_group)};
   const long as_user = raw_call(SYS_setresuid, uid, uid, uid);
   if (as_user != 0) return {"set its user", static_cast<int>(-as_user)};
+  if (const char* what = close_to_tracing()) return {what, 0};
+  raw_call(SYS_prctl, PR_SET_KEEPCAPS, 0, 0, 0, 0);
   if (uid != 0) {
-    // Drops what setresuid leaves: an inheritable set, or all of them under unusual securebits. The
-    // ambient set goes with the permitted one.
+    // What was kept, and what setresuid leaves besides: an inheritable set. The ambient set goes
+    // with the permitted one.
     Capabilities none;
     const long dropped = raw_call(SYS_capset, &none.header, &none.sets[0]);
     if (dropped != 0) return {"drop capabilities", static_cast<int>(-dropped)};
   }
-  raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   return compare();
 }
 
@@ -78,15 +82,23 @@ SwitchFailure UserSwitch::compare() {
   return {};
 }
 
+// What /proc shows of the process belongs to root all the while, whatever the host's setting is:
+// else the user could name it as a file.
 bool UserSwitch::borrow() const {
   return raw_call(SYS_setgroups, identity_.groups.size(), identity_.groups.data()) == 0 &&
          raw_call(SYS_setresgid, kSame, identity_.gid, kSame) == 0 &&
-         raw_call(SYS_setresuid, kSame, identity_.uid, kSame) == 0;
+         raw_call(SYS_setresuid, kSame, identity_.uid, kSame) == 0 && close_to_tracing() == nullptr;
 }
 
 bool UserSwitch::give_back() {
   return raw_call(SYS_setresuid, kSame, 0, kSame) == 0 &&
-         raw_call(SYS_setresgid, kSame, 0, kSame) == 0;
+         raw_call(SYS_setresgid, kSame, 0, kSame) == 0 && close_to_tracing() == nullptr;
+}
+
+const char* close_to_tracing() {
+  raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  const bool is_closed = raw_call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
+  return is_closed ? nullptr : "it could be traced";
 }
 
 }  // namespace gpu_platform::node

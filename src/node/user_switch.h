@@ -15,6 +15,10 @@ struct SwitchFailure {
   int error = 0;               // 0: done, but not what was asked for
 };
 
+// Makes what /proc shows of this process root's, and lets no process of its user trace it, until it
+// executes a program or changes its ids. Raw calls only. Returns null, or what is wrong.
+const char* close_to_tracing();
+
 // Made ready where memory may be allocated; the rest is raw calls only (raw_call.h).
 class UserSwitch {
  public:
@@ -23,8 +27,8 @@ class UserSwitch {
 
   // Sets real, effective and saved ids and groups, and drops all capabilities except root's own.
   // Then all of it is read back and compared: if a security module, a kernel or a container did
-  // something else, the start ends. The process is not dumpable afterwards, so it cannot be traced
-  // before it executes.
+  // something else, the start ends. The process is at no moment one that its user could trace
+  // before it executes, whatever the host's fs.suid_dumpable is.
   SwitchFailure become();
 
   // Between the two we are root with the user's rights: what is opened is opened as by the user,

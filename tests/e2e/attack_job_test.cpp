@@ -365,6 +365,55 @@ TEST_F(AttackJob, DevicesAndSocketsTakeNoOutput) {
   close(server);
 }
 
+// ---- output paths that lead to what is no file of the user's
+
+// The opener has the user's rights, but what /proc shows of it is the platform's, and what it shows
+// of others is more than a job sees.
+TEST_F(AttackJob, LogsShowNothingThatTheKernelShows) {
+  const std::string of_root = "/proc/" + std::to_string(daemon_.pid()) + "/cmdline";
+  const std::string out = in_open_folder("out");
+  for (const std::string& target :
+       {of_root, std::string("/proc/self/maps"), std::string("/proc/self/status"),
+        std::string("/proc/version"), std::string("/sys/kernel/uevent_seqnum"),
+        std::string("/proc/self/fd/3"), std::string("/dev/fd/0")}) {
+    std::filesystem::remove(out);
+    const std::string id =
+        submit_script("rm " + out + "; ln -s " + target + " " + out, {"--output", out});
+    EXPECT_EQ(ended(id)["state"], "COMPLETED");
+    const Finished logs = daemon_.cli({"jobs", "logs", id});
+    EXPECT_NE(logs.exit_code, 0) << target;
+    EXPECT_EQ(logs.out, "") << target;
+    const auto direct = ended(submit({"--output", target}, {"/bin/true"}));
+    EXPECT_EQ(direct["exit_code"], 126) << target;
+  }
+}
+
+TEST_F(AttackJob, KernelFilesThatTheUserMayWriteTakeNoOutput) {
+  for (const std::string path : {"/proc/self/comm", "/proc/self/oom_score_adj", "/proc/self/mem",
+                                 "/proc/self/clear_refs", "/proc/self/fd/1", "/dev/stdout"}) {
+    const auto job = ended(submit({"--output", path}, {"/bin/echo", "x"}));
+    EXPECT_EQ(job["exit_code"], 126) << path << job.dump(2);
+  }
+}
+
+TEST_F(AttackJob, FileThatNoJobHasOpenedIsNoOutput) {
+  std::ofstream(in_open_folder("secret")) << "of another\n";  // of root; all may read it
+  const std::string id = submit({"--output", in_open_folder("secret")}, {"/bin/true"});
+  EXPECT_EQ(ended(id)["exit_code"], 126);
+  const Finished logs = daemon_.cli({"jobs", "logs", id});
+  EXPECT_EQ(logs.exit_code, 3);
+  EXPECT_EQ(logs.out, "");
+  EXPECT_THAT(logs.err, HasSubstr("has printed nothing to"));
+}
+
+TEST_F(AttackJob, DescriptorOfThePlatformIsNoDirectoryOfAJob) {
+  for (int fd = 3; fd < 12; ++fd) {
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    const auto job = ended(submit({"--workdir", path}, {"/bin/pwd"}));
+    EXPECT_EQ(job["exit_code"], 126) << path << job.dump(2);
+  }
+}
+
 // The kernel gives a lease up to 45 seconds to be returned, for a process that waits for it.
 TEST_F(AttackJob, LeaseOnTheOutputFileHoldsNoGpu) {
   const pid_t holder = fork();

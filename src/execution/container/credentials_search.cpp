@@ -2,14 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 #include "node/user_switch.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
+#include "os/named_file.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::execution {
@@ -115,18 +114,14 @@ RegistryCredentials ask_user(const CredentialsSearch& search) {
 }  // namespace
 
 std::string read_own_file(const std::string& path, std::string& why) {
-  open_how how{};
-  // Nothing waits for the other end of a FIFO.
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  how.resolve = RESOLVE_NO_MAGICLINKS;
-  const os::Descriptor file(
-      static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  const os::Descriptor file(os::open_named_file(path.c_str(), O_RDONLY));
   struct stat about{};
   if (!file.is_open() || fstat(file.get(), &about) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) why = path + ": " + strerror(errno);
     return {};
   }
   if (!S_ISREG(about.st_mode)) why = path + " is not a regular file";
+  if (const char* objection = os::objection_to_place(file.get())) why = path + ": " + objection;
   if (about.st_uid != geteuid()) why = path + " belongs to another user";
   if (about.st_size > static_cast<off_t>(kMaxFile)) why = path + " is longer than 1 MiB";
   if (!why.empty()) return {};

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <string>
@@ -8,6 +9,7 @@
 #include "execution/container/container_cleanup.h"
 #include "execution/container/container_exec.h"
 #include "execution/container/container_run.h"
+#include "node/user_switch.h"
 
 // gpu-platform-container: speaks to the container engine for one job with an image, or for a
 // command or a connection beside one. The job's supervisor or a relay starts it; descriptors 3 and
@@ -112,6 +114,8 @@ int main(int argc, char** argv) {
   ContainerEntryOptions entry;
   const ContainerRunOptions& options = entry.place;
   const std::string_view what = argc > 1 ? argv[1] : "";
+  // With root's rights it holds more than the job's user, who is not to read it.
+  if (geteuid() == 0 && gpu_platform::node::close_to_tracing() != nullptr) return kUsage;
   bool is_right = argc % 2 == 0 && (what == "run" || what == "exec" || what == "connect");
   for (int i = 2; is_right && i + 1 < argc; i += 2) {
     is_right = parse_entry_option(argv[i], argv[i + 1], entry);

@@ -11,6 +11,7 @@
 #include "node/protocol.h"
 #include "node/syscalls.h"
 #include "node/user_switch.h"
+#include "os/named_file.h"
 #include "os/packet_socket.h"
 
 namespace gpu_platform::node {
@@ -36,12 +37,14 @@ void tell(int socket, const OpenedFile& opened, int file = -1) {
                  failure.what != nullptr ? failure.what : ""});
     _exit(1);
   }
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const int file = os::open_named_file(path.c_str(), O_RDONLY);
   struct stat about{};
   if (file < 0 || fstat(file, &about) != 0) {
     tell(kKept, {errno, {}});
   } else if (!S_ISREG(about.st_mode)) {
     tell(kKept, {EINVAL, "it is not a regular file"});
+  } else if (const char* why = os::objection_to_place(file)) {
+    tell(kKept, {EINVAL, why});
   } else {
     tell(kKept, {}, file);
   }

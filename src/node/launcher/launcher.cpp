@@ -35,6 +35,7 @@
 #include "node/supervisor/session_socket.h"
 #include "node/supervisor/supervisor.h"
 #include "node/syscalls.h"
+#include "node/user_switch.h"
 #include "os/clock.h"
 #include "os/packet_socket.h"
 #include "os/small_file.h"
@@ -101,6 +102,8 @@ class Launcher {
     if (error_.empty() && !o_.containers.empty()) find_container_client();
     if (!error_.empty()) return false;
     umask(0);  // modes are written out where files are made
+    // With root's rights we hold more than the users: none of them reads us or what we fork.
+    if (geteuid() == 0 && close_to_tracing() != nullptr) return failed("close to tracing", o_.root);
     set_signals();
     error_ = open_node_folders(o_.root, o_.client_gid, folders_);
     if (!error_.empty() || !take_lock() || !open_notices()) return false;

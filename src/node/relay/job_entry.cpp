@@ -29,6 +29,7 @@
 #include "node/session_keyring.h"
 #include "node/syscalls.h"
 #include "node/user_switch.h"
+#include "os/named_file.h"
 #include "os/packet_socket.h"
 #include "os/small_file.h"
 
@@ -173,7 +174,7 @@ Step run_command(const EntryOptions& options, const Streams& streams) {
   if (const auto failed = become_user(options)) return *failed;
   if (const auto failed = filter_syscalls(options)) return *failed;
   umask(request.umask);
-  if (chdir(request.workdir.data()) != 0) return Step::kWorkdir;
+  if (os::change_to_named_folder(request.workdir.data()) != 0) return Step::kWorkdir;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -13,6 +13,7 @@
 #include "node/seccomp/syscall_filter.h"
 #include "node/session_keyring.h"
 #include "node/supervisor/users_file.h"
+#include "os/named_file.h"
 
 namespace gpu_platform::node {
 
@@ -80,7 +81,7 @@ void open_outputs(JobChild& child) {
 
 void go_to_workdir(JobChild& child) {
   at(child, StartStep::kWorkdir);
-  check(child, raw_call(SYS_chdir, c_text(child.request->workdir)));
+  if (os::change_to_named_folder(c_text(child.request->workdir)) != 0) give_up(child, errno);
 }
 
 // Without root's rights it is the job's user already.

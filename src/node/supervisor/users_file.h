@@ -6,8 +6,8 @@ namespace gpu_platform::node {
 // waits: a FIFO without a reader, a lease of another process and the like are failures. The file is
 // always opened to append, because two streams may share a file, and so may attempts.
 //
-// Regular files, FIFOs with a reader, and /dev/null are accepted. Raw calls only (raw_call.h).
-// Returns a descriptor that blocks as usual, or the reason why there is none.
+// Regular files, FIFOs with a reader, and /dev/null are accepted, where they are the user's
+// (os/named_file.h). Returns a descriptor that blocks as usual, or the reason why there is none.
 struct UsersFile {
   int fd = -1;
   int error = 0;              // of one that was not opened
