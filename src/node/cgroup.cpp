@@ -10,12 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 #include <vector>
 
 #include "node/mount_table.h"
 #include "node/syscalls.h"
+#include "os/clock.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::node {
@@ -168,11 +170,44 @@ std::vector<std::string> engine_groups(const std::string& cgroup) {
 
 }  // namespace
 
-void remove_engine_groups(const std::string& cgroup) {
+namespace {
+
+// Until all processes in it have ended, or the time is over.
+void wait_for_processes(int cgroup_fd, std::int64_t until_ms) {
+  for (const int pid : pids_in(cgroup_fd)) {
+    pollfd ended{open_pidfd(pid), POLLIN, 0};
+    if (ended.fd < 0) continue;
+    const auto left = std::max<std::int64_t>(until_ms - os::boot_ms(), 0);
+    poll(&ended, 1, static_cast<int>(left));
+    close(ended.fd);
+  }
+}
+
+}  // namespace
+
+void remove_engine_groups(const std::string& cgroup, int patience_ms) {
+  const std::int64_t until_ms = os::boot_ms() + patience_ms;
   for (const std::string& group : engine_groups(cgroup)) {
-    rmdir((group + "/conmon").c_str());
+    const int fd = open_cgroup(AT_FDCWD, group.c_str());
+    if (fd < 0) continue;
+    if (patience_ms > 0) wait_for_processes(fd, until_ms);
+    remove_cgroups_below(fd);
+    close(fd);
     rmdir(group.c_str());
   }
+}
+
+std::vector<std::string> engine_groups_below(const std::string& base) {
+  std::vector<std::string> names;
+  for (const std::string& group : engine_groups(base)) {
+    const int fd = open_cgroup(AT_FDCWD, group.c_str());
+    if (fd < 0) continue;
+    for_each_child(fd, [&](const char* name) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+    });
+    close(fd);
+  }
+  return names;
 }
 
 std::optional<std::uint64_t> peak_of_engine_groups(const std::string& cgroup) {

@@ -78,8 +78,30 @@ class ContainersLife : public ::testing::Test {
   bool nothing_is_left() const {
     return eventually([&] {
       return engine_.containers().empty() && daemon_->processes("gp-supervisor").empty() &&
-             clients().empty();
+             clients().empty() && groups().empty();
     });
+  }
+  // Of this test's attempts, in the older cgroup trees.
+  std::vector<std::string> groups() const {
+    std::vector<std::string> found;
+    const std::string log = daemon_->log();
+    constexpr std::string_view kBegin = "/gpu-platform-";
+    const std::size_t at = log.find(kBegin, log.find("isolation held="));
+    const std::string base = log.substr(at, log.find_first_of(" \"\n", at) - at);
+    EXPECT_GT(base.size(), kBegin.size());
+    std::ifstream mounts("/proc/self/mounts");
+    std::string device;
+    std::string point;
+    std::string type;
+    std::string rest;
+    while (mounts >> device >> point >> type && std::getline(mounts, rest)) {
+      const std::string path = point + base;
+      if (type != "cgroup" || !std::filesystem::exists(path)) continue;
+      for (const auto& entry : std::filesystem::directory_iterator(path)) {
+        if (entry.is_directory()) found.push_back(entry.path().string());
+      }
+    }
+    return found;
   }
 
   Engine engine_;

@@ -33,7 +33,8 @@ using Json = nlohmann::json;
 
 constexpr const char* kMountsParent = "/run";
 constexpr std::string_view kMounts = "gpu-platform-mounts-";
-constexpr std::size_t kUniqueEnd = 7;  // "-XXXXXX"
+constexpr std::size_t kUniqueEnd = 7;    // "-XXXXXX"
+constexpr int kGroupsPatienceMs = 2000;  // with the engine's processes in a group
 
 std::string last_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
@@ -87,6 +88,15 @@ class Cleanup {
       const std::string attempt =
           path.substr(begin.size(), path.size() - begin.size() - kUniqueEnd);
       if (is_over(attempt)) remove_stages(path);
+    }
+  }
+
+  // After the containers, because their engine's own processes were in these groups.
+  void clean_groups() const {
+    if (o_.cgroup.empty()) return;
+    for (const std::string& attempt : node::engine_groups_below(o_.cgroup)) {
+      if (is_over(attempt))
+        node::remove_engine_groups(o_.cgroup + "/" + attempt, kGroupsPatienceMs);
     }
   }
 
@@ -184,6 +194,7 @@ int clean_containers(const ContainerCleanOptions& options) {
     return 1;
   }
   const auto cleaned = cleanup.clean_engine(*rules);
+  cleanup.clean_groups();
   if (!cleaned) fprintf(stderr, "%s\n", cleaned.error().why.c_str());
   return cleaned ? 0 : 1;
 }

@@ -48,6 +48,7 @@ constexpr std::size_t kMaxWaiting = 4096;
 constexpr const char* kNotices = "notices";
 constexpr int kNoticesSize = 1 << 20;
 constexpr std::int64_t kCleanEveryMs = 3'600'000;
+constexpr int kLastPatienceMs = 300;  // of a launcher that ends
 
 // Nothing where there is no driver of NVIDIA's.
 std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
@@ -80,7 +81,7 @@ class Launcher {
       // A supervisor that is left may be about to make its job's groups in these places.
       if (leave_cgroup_base(base_)) {
         leave_confinement(confinement_);
-        if (!container_client_.empty()) remove_engine_groups(base_.path);
+        if (!container_client_.empty()) remove_engine_groups(base_.path, kLastPatienceMs);
       }
       return 0;
     }

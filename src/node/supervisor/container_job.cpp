@@ -17,6 +17,7 @@ namespace gpu_platform::node {
 namespace {
 
 constexpr std::size_t kMaxReport = 1024;  // bytes
+constexpr int kEnginePatienceMs = 5000;
 
 // Above the numbers that the client gets them as.
 int moved_up(int fd) {
@@ -101,7 +102,7 @@ void ContainerJob::signal(int client_pid, int signal) const {
 }
 
 void ContainerJob::remove_groups() const {
-  if (is_in_cgroup()) remove_engine_groups(cgroup());
+  if (is_in_cgroup()) remove_engine_groups(cgroup(), kEnginePatienceMs);
 }
 
 std::optional<std::uint64_t> ContainerJob::peak_memory_bytes() const {

@@ -47,6 +47,7 @@ class ContainerJob {
   // attempt's own cgroup does not.
   std::optional<std::uint64_t> peak_memory_bytes() const;
   // Of an attempt that has no process left: what the engine has made for it in older cgroup trees.
+  // Waits a moment for the engine's own processes to leave it.
   void remove_groups() const;
 
   // These are for a client that has ended.

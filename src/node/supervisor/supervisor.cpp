@@ -248,10 +248,11 @@ class Supervisor {
   void finish() {
     pump_all();  // what the last processes wrote
     confinement_.remove_groups();
-    container_.remove_groups();
     record_cleaned();
     if (has_begun_epilog_) owed_epilog_.remove();
-    confinement_.remove_folder();  // afterwards, so that nothing waits for it
+    // Afterwards, so that nothing waits for it.
+    confinement_.remove_folder();
+    container_.remove_groups();
     phase_ = Phase::kOver;
   }
 
