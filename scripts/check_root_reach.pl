@@ -4,7 +4,7 @@ use warnings;
 use File::Find;
 
 my ($mode, $table) = @ARGV;
-my (@rooms, @without, %is_call, %member_in, %rows);
+my (@rooms, @without, %is_call, %is_word, %member_in, %rows);
 my $problems = 0;
 sub say_problem {
   my ($text) = @_;
@@ -22,6 +22,7 @@ while (my $line = <$in>) {
   if ($line =~ /^room\s+(\S+)\s/) { push @rooms, $1 }
   elsif ($line =~ /^without\s+(\S+)\s+--\s+\S/) { push @without, $1 }
   elsif ($line =~ /^call\s+\S+\s+--\s+(.+?)\s*$/) { $is_call{$_} = 1 for split " ", $1 }
+  elsif ($line =~ /^word\s+\S+\s+--\s+(.+?)\s*$/) { $is_word{$_} = 1 for split " ", $1 }
   elsif ($line =~ /^member\s+(\S+)\s+--\s+(.+?)\s*$/) { $member_in{$_} = $1 for split " ", $2 }
   elsif ($line =~ /^place\s+(\S+)\s+(\S+)\s+--\s+(.+?)\s*\|\s*(\S+)\s*\|\s*(.+?)\s*\|\s*(.+?)\s*$/) {
     my ($file, $function, $calls, $how, $touches, $tests) = ($1, $2, $3, $4, $5, $6);
@@ -74,6 +75,7 @@ sub call_at {
     my $is_known = $is_call{$1} || $is_call{$token};
     return ($token, $is_known && $before eq "(" && $before_that =~ /^(raw_call6?|syscall)$/);
   }
+  return ($token, 1) if $is_word{$token};
   return ($token, 0) unless $$text =~ /\G(?=\s*\()/;
   # Without an argument it is a function of ours that has the name.
   return ($token, 0) if $is_also_ours{$token} && $$text =~ /\G(?=\s*\(\s*\))/;
