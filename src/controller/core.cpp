@@ -83,7 +83,11 @@ Core::Reply Core::command(const model::Command& command, base::Instant now,
   const std::size_t events_before = batch_.events.size();
   const std::size_t ended_before = batch_.ended_jobs.size();
   const Request request{command.caller, now, headroom};
-  Reply reply = std::visit([&](const auto& body) { return on(body, request); }, command.body);
+  // The door has looked, too; what the command waited for since may have taken long.
+  const base::Status holds = check_credential(state_, command.caller, now);
+  Reply reply = holds
+                    ? std::visit([&](const auto& body) { return on(body, request); }, command.body)
+                    : Reply(std::unexpected(holds.error()));
   emit_all(judge_trail(state_, command, std::span(batch_.events).subspan(events_before),
                        std::span(batch_.ended_jobs).subspan(ended_before)),
            now);

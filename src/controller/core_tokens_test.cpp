@@ -160,6 +160,83 @@ TEST_F(CoreTokens, OneThatWasMadeWithATokenMayNeitherDoMoreNorLastLongerAndEndsW
   EXPECT_EQ(names, (std::vector<std::string>{"grandchild", "child", "parent"}));
 }
 
+TEST_F(CoreTokens, OneThatWasMadeWithASignedCredentialEndsWithItAndCarriesItsNames) {
+  const model::ProvenNames names{{"openid:ann", "x"}, "https://sso.example", "sub", "ann"};
+  model::MakeToken made = order("long");
+  made.proven = names;
+  made.proven_until = kNoon + base::seconds(20);
+  made.never_expires = true;
+  EXPECT_EQ(refusal(kOwner, made), "FAILED_PRECONDITION never_expires");
+  made.never_expires = false;
+  made.expires_at = kNoon + base::seconds(21);
+  EXPECT_EQ(refusal(kOwner, made), "FAILED_PRECONDITION expires_at");
+  made.expires_at = {};
+  const TokenId id = make(kOwner, made);
+  EXPECT_EQ(find(id)->expires_at, kNoon + base::seconds(20));
+  EXPECT_EQ(find(id)->proven, names);
+  // And so do all of its line.
+  const TokenId child = make(with(kOwner, id), order("child"));
+  const TokenId grandchild = make(with(kOwner, child), order("grandchild"));
+  EXPECT_EQ(find(grandchild)->expires_at, kNoon + base::seconds(20));
+  EXPECT_EQ(find(grandchild)->proven, names);
+  EXPECT_FALSE(find(make(kOwner, order("own")))->proven.has_value());
+
+  made.name = "later";
+  made.proven_until = kNoon;
+  EXPECT_EQ(refusal(kOwner, made), "UNAUTHENTICATED ");
+  made.proven_until = {};
+  EXPECT_EQ(refusal(kOwner, made), "UNAUTHENTICATED ");
+  made.proven_until = kNoon + base::seconds(20);
+  made.proven->names = {std::string(model::kMaxProvenBytes, 'x')};
+  EXPECT_EQ(refusal(kOwner, made), "FAILED_PRECONDITION ");
+}
+
+TEST_F(CoreTokens, OneEndsItselfAndItsLineAndOthersOnlyIfItMayDoAsMuch) {
+  model::MakeToken weak = order("weak");
+  weak.role = Role::kViewer;
+  const TokenId viewer = make(kOwner, weak);
+  weak.name = "weak-too";
+  const TokenId other_viewer = make(kOwner, weak);
+  const TokenId user = make(kOwner, order("user"));
+  model::MakeToken strong = order("strong");
+  strong.role = Role::kOperator;
+  const TokenId operators = make(kAdministrator, strong);
+
+  for (const TokenId id : {other_viewer, user, operators}) {
+    EXPECT_EQ(refusal(with(kOwner, viewer), model::RevokeToken{id}), "PERMISSION_DENIED token");
+  }
+  EXPECT_EQ(refusal(with(kOwner, user), model::RevokeToken{operators}), "PERMISSION_DENIED token");
+  EXPECT_TRUE(tell(with(kOwner, user), model::RevokeToken{other_viewer}));
+  EXPECT_TRUE(tell(with(kOwner, operators), model::RevokeToken{user}));
+  const TokenId child = make(with(kOwner, viewer), order("child"));
+  EXPECT_EQ(refusal(with(kOwner, child), model::RevokeToken{viewer}), "PERMISSION_DENIED token");
+  EXPECT_TRUE(tell(with(kOwner, viewer), model::RevokeToken{child}));
+  EXPECT_TRUE(tell(with(kOwner, viewer), model::RevokeToken{viewer}));
+  EXPECT_TRUE(tell(kOwner, model::RevokeToken{operators})) << "the user without a token may";
+}
+
+TEST_F(CoreTokens, ThoseThatWereMadeWithTokensLeaveRoomForTheirUser) {
+  const TokenId stolen = make(kOwner, order("stolen"));
+  for (std::size_t i = 0; i < model::kMaxMadeWithTokensPerUser; ++i) {
+    make(with(kOwner, stolen), order("t" + std::to_string(i)));
+  }
+  EXPECT_EQ(refusal(with(kOwner, stolen), order("more")), "RESOURCE_EXHAUSTED ");
+  make(kOwner, order("own"));
+  ASSERT_TRUE(tell(kOwner, model::RevokeToken{stolen}));
+  make(with(kOwner, make(kOwner, order("next"))), order("again"));
+}
+
+TEST_F(CoreTokens, ACallerWhoseTokenHasEndedDoesNothingMore) {
+  model::MakeToken soon = order("soon");
+  soon.expires_at = kNoon + base::hours(1);
+  const model::Caller ann = with(kOwner, make(kOwner, soon));
+  now_ = now_ + base::hours(1);  // and the core has not looked at its clock yet
+  EXPECT_EQ(refusal(ann, model::RevokeToken{TokenId(1)}), "UNAUTHENTICATED ");
+  EXPECT_EQ(refusal(ann, model::ActOnJob{model::JobId(1)}), "UNAUTHENTICATED ");
+  EXPECT_EQ(refusal(ann, model::SubmitJob{}), "UNAUTHENTICATED ");
+  core_.advance(now_);
+}
+
 TEST_F(CoreTokens, ACallerWhoseTokenIsGoneMakesNone) {
   const TokenId id = make(kOwner, order());
   ASSERT_TRUE(tell(kOwner, model::RevokeToken{id}));

@@ -348,6 +348,8 @@ void check_token(const State& state, const model::Token& token, Found& found) {
                             (!token.expires_at.is_set() || token.expires_at > parent->expires_at);
   if (lasts_longer) violated("lasts longer than the token that it was made with");
   if (token.role > parent->role) violated("may do more than the token that it was made with");
+  if (token.proven != parent->proven)
+    violated("holds by other names than the one it was made with");
 }
 
 void check_tokens(const State& state, Found& found) {

@@ -7,7 +7,10 @@ void TokenIndex::enter(const model::Token& token) {
   if (!token.request_id.empty()) {
     requests_.emplace(std::pair{token.created_by, token.request_id}, token.id);
   }
-  if (token.made_with.valid()) made_with_.emplace(token.made_with, token.id);
+  if (token.made_with.valid()) {
+    made_with_.emplace(token.made_with, token.id);
+    of_tokens_.emplace(token.uid, token.id);
+  }
   if (token.expires_at.is_set()) ends_.emplace(token.expires_at, token.id);
 }
 
@@ -15,12 +18,22 @@ void TokenIndex::leave(const model::Token& token) {
   names_.erase({token.uid, token.name});
   requests_.erase({token.created_by, token.request_id});
   made_with_.erase({token.made_with, token.id});
+  of_tokens_.erase({token.uid, token.id});
   ends_.erase({token.expires_at, token.id});
 }
 
 std::size_t TokenIndex::count_of(std::uint32_t uid) const {
   std::size_t count = 0;
   for (auto at = names_.lower_bound({uid, {}}); at != names_.end() && at->first == uid; ++at) {
+    ++count;
+  }
+  return count;
+}
+
+std::size_t TokenIndex::count_made_with_tokens(std::uint32_t uid) const {
+  std::size_t count = 0;
+  for (auto at = of_tokens_.lower_bound({uid, {}}); at != of_tokens_.end() && at->first == uid;
+       ++at) {
     ++count;
   }
   return count;

@@ -16,13 +16,16 @@
 namespace gpu_platform::controller {
 
 // Finds tokens by what judges ask for.
-// Ownership: values. Thread: one owner. Cost: O(log tokens), of count_of the tokens of the user.
+// Ownership: values. Thread: one owner. Cost: O(log tokens), of the counts the tokens of the
+// user.
 class TokenIndex {
  public:
   void enter(const model::Token& token);
   void leave(const model::Token& token);
 
   std::size_t count_of(std::uint32_t uid) const;
+  // Returns how many of these were made with tokens.
+  std::size_t count_made_with_tokens(std::uint32_t uid) const;
   bool has_name(std::uint32_t uid, const std::string& name) const;
   // Returns the token that this maker's request made; nothing if it made none that still holds.
   std::optional<model::TokenId> of_request(const std::string& maker, const std::string& id) const;
@@ -37,6 +40,7 @@ class TokenIndex {
   std::set<std::pair<std::uint32_t, std::string>> names_;
   std::map<std::pair<std::string, std::string>, model::TokenId> requests_;
   std::set<std::pair<model::TokenId, model::TokenId>> made_with_;  // parent, child
+  std::set<std::pair<std::uint32_t, model::TokenId>> of_tokens_;   // user, made with a token
   std::set<std::pair<base::Instant, model::TokenId>> ends_;
 };
 

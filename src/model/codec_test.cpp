@@ -171,6 +171,20 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   EXPECT_FALSE(again->has_kubernetes);
 }
 
+TEST(ModelCodec, ATokenOfAnOlderVersionHoldsByNoNames) {
+  Token token;
+  token.id = TokenId(7);
+  token.used_at = base::Instant(5);
+  std::string bytes;
+  append_token(token, bytes);
+  bytes.pop_back();  // that it has names
+  set_length_at(bytes, 0, static_cast<std::uint32_t>(bytes.size() - 4));
+  const auto again = decode_token(bytes);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, token);
+  EXPECT_FALSE(again->proven.has_value());
+}
+
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {
   std::string batch = bytes_of({EventSeq(9), base::Instant(2), JobEligible{JobId(3)}});
   batch[4 + 2] = 0x7f;

@@ -210,12 +210,15 @@ struct MakeToken {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::optional<Role> role;  // absent: a user's, or the caller's own if that is less
-  // At most as far away as the policy and the caller's own token allow. Unset: the default lifetime
-  // or, if that is less, as far as these allow.
+  // At most as far away as the policy and the caller's credential allow. Unset: the default
+  // lifetime or, if that is less, as far as these allow.
   base::Instant expires_at;
   bool never_expires = false;  // instead of expires_at
   std::string hash;            // of the secret
   std::string request_id;      // the caller's own key; empty: none
+  // That the caller came with instead of a token, and when it ends.
+  std::optional<ProvenNames> proven = std::nullopt;
+  base::Instant proven_until = {};
 };
 
 // Ends a token, and all that were made with it.

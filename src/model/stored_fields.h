@@ -212,9 +212,12 @@ inline auto fields(Reservation& v) {
   return std::tie(v.name, v.begin, v.end, v.maintenance, v.teams, v.users, v.parts, v.let_finish,
                   v.made_by, v.made_at, v.repeat, v.last_begin, v.utc_offset);
 }
+inline auto fields(ProvenNames& v) {
+  return std::tie(v.names, v.issuer, v.user_claim, v.user);
+}
 inline auto fields(Token& v) {
   return std::tie(v.id, v.name, v.user, v.uid, v.gid, v.role, v.created_at, v.created_by,
-                  v.expires_at, v.hash, v.made_with, v.request_id, v.used_at);
+                  v.expires_at, v.hash, v.made_with, v.request_id, v.used_at, v.proven);
 }
 inline auto fields(PolicyApplied& v) {
   return std::tie(v.policy, v.by);

@@ -2,13 +2,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "model/ids.h"
 #include "model/role.h"
 
 namespace gpu_platform::model {
+
+// The names that a certificate or an issuer's token has proven, and the user that they stood for.
+struct ProvenNames {
+  std::vector<std::string> names;  // "email:ada@example.org"
+  std::string issuer;              // of an OpenID Connect token; empty: they are a certificate's
+  std::string user_claim;          // of that token: the one that has the name
+  std::string user;
+
+  friend bool operator==(const ProvenNames&, const ProvenNames&) = default;
+};
+// Names with more bytes together are too many for a token.
+inline constexpr std::size_t kMaxProvenBytes = 4096;
 
 // A credential for callers from other machines. A caller that shows its secret is that user, and
 // may do what both the user and the role may. The secret itself is nowhere in the core or the
@@ -30,6 +44,9 @@ struct Token {
   TokenId made_with;         // that its maker came with, and ends with it; invalid: none
   std::string request_id;    // of its maker: a repetition makes no other one
   base::Instant used_at;     // about kTokenUseInterval behind the last use; unset: never
+  // That its maker came with, or the maker of the first token of its line: it holds only while the
+  // site's rule has one of these names stand for the same user. Absent: it was made without.
+  std::optional<ProvenNames> proven = std::nullopt;
 
   friend bool operator==(const Token&, const Token&) = default;
 };
@@ -38,6 +55,8 @@ inline constexpr std::size_t kTokenHashBytes = 32;
 inline constexpr std::size_t kTokenSecretBytes = 32;
 inline constexpr std::size_t kMaxTokens = 10'000;
 inline constexpr std::size_t kMaxTokensPerUser = 100;
+// Of these, those that were made with tokens: a leaked one leaves room for what its user makes.
+inline constexpr std::size_t kMaxMadeWithTokensPerUser = 50;
 // Of a token whose maker says nothing of its end.
 inline constexpr base::Duration kDefaultTokenLifetime = base::hours(90 * 24);
 // Each use within this time of the one that the journal has is not written again.

@@ -22,23 +22,45 @@ struct Bounds {
   Role role = Role::kUser;
   base::Instant end;  // unset: none
   const Token* token = nullptr;
+  std::optional<model::ProvenNames> proven = std::nullopt;
 };
 
-base::Result<Bounds> bounds_of(const State& state, const model::Caller& caller, base::Instant now) {
+void end_at(Bounds& bounds, base::Instant end) {
+  if (!end.is_set()) return;
+  bounds.end = bounds.end.is_set() ? std::min(bounds.end, end) : end;
+}
+
+base::Status check_size(const model::ProvenNames& proven) {
+  std::size_t bytes = proven.issuer.size() + proven.user_claim.size() + proven.user.size();
+  for (const std::string& name : proven.names) bytes += name.size();
+  if (bytes <= model::kMaxProvenBytes) return {};
+  return base::fail(ErrorCode::kFailedPrecondition,
+                    fmt::format("the credential that you came with has names of {} bytes; a token "
+                                "may be made with {} at most",
+                                bytes, model::kMaxProvenBytes));
+}
+
+base::Result<Bounds> bounds_of(const State& state, const model::Caller& caller,
+                               const model::MakeToken& command, base::Instant now) {
   Bounds bounds{.role = std::min(caller.role, caller.max_role), .end = {}, .token = nullptr};
   if (const base::Duration longest = state.policy->max_token_lifetime;
       longest != base::Duration()) {
     bounds.end = now + longest;
   }
+  if (command.proven) {
+    TRY(check_size(*command.proven));
+    if (command.proven_until <= now) {
+      return base::fail(ErrorCode::kUnauthenticated, "the credential that you came with has ended");
+    }
+    bounds.proven = command.proven;
+    end_at(bounds, command.proven_until);
+  }
   if (caller.credential == 0) return bounds;
+  TRY(check_credential(state, caller, now));
   bounds.token = state.tokens.find(caller.credential);
-  if (bounds.token == nullptr || is_expired(*bounds.token, now)) {
-    return base::fail(ErrorCode::kUnauthenticated, "the token of this connection holds no longer");
-  }
   bounds.role = std::min(bounds.role, bounds.token->role);
-  if (const base::Instant end = bounds.token->expires_at; end.is_set()) {
-    bounds.end = bounds.end.is_set() ? std::min(bounds.end, end) : end;
-  }
+  bounds.proven = bounds.token->proven;
+  end_at(bounds, bounds.token->expires_at);
   return bounds;
 }
 
@@ -57,7 +79,7 @@ base::Status check_user(const model::Caller& caller, const model::MakeToken& com
                     "user");
 }
 
-base::Status check_count(const State& state, const model::MakeToken& command) {
+base::Status check_count(const State& state, const model::MakeToken& command, bool is_by_token) {
   if (state.token_index.has_name(command.uid, command.name)) {
     return base::fail(ErrorCode::kAlreadyExists,
                       fmt::format("name: user {} has a token {} already; revoke it, or choose "
@@ -70,6 +92,14 @@ base::Status check_count(const State& state, const model::MakeToken& command) {
                       fmt::format("user {} has {} tokens, which is the most; revoke some",
                                   command.user, model::kMaxTokensPerUser));
   }
+  const bool has_room = !is_by_token || state.token_index.count_made_with_tokens(command.uid) <
+                                            model::kMaxMadeWithTokensPerUser;
+  if (!has_room) {
+    return base::fail(ErrorCode::kResourceExhausted,
+                      fmt::format("user {} has {} tokens that were made with tokens, which is the "
+                                  "most; revoke some, or make this one without a token",
+                                  command.user, model::kMaxMadeWithTokensPerUser));
+  }
   if (state.tokens.size() >= model::kMaxTokens) {
     return base::fail(ErrorCode::kResourceExhausted,
                       fmt::format("there are {} tokens, which is the most", model::kMaxTokens));
@@ -78,10 +108,12 @@ base::Status check_count(const State& state, const model::MakeToken& command) {
 }
 
 // What sets the bound, in words.
-std::string bound_text(const State& state, const Bounds& bounds) {
-  const bool is_own = bounds.token != nullptr && bounds.token->expires_at == bounds.end;
-  if (is_own) {
+std::string bound_text(const State& state, const model::MakeToken& command, const Bounds& bounds) {
+  if (bounds.token != nullptr && bounds.token->expires_at == bounds.end) {
     return fmt::format("the token that you came with ends {}", model::utc(bounds.end));
+  }
+  if (command.proven && command.proven_until == bounds.end) {
+    return fmt::format("the credential that you came with ends {}", model::utc(bounds.end));
   }
   return fmt::format("tokens last {} at most here (api.max_token_lifetime)",
                      base::written(state.policy->max_token_lifetime));
@@ -94,8 +126,8 @@ base::Result<base::Instant> end_of(const State& state, const Bounds& bounds,
   }
   if (command.never_expires) {
     if (!bounds.end.is_set()) return base::Instant();
-    return base::fail(ErrorCode::kFailedPrecondition, "never_expires: " + bound_text(state, bounds),
-                      "never_expires");
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      "never_expires: " + bound_text(state, command, bounds), "never_expires");
   }
   if (!command.expires_at.is_set()) {
     const base::Instant end = now + model::kDefaultTokenLifetime;
@@ -107,10 +139,35 @@ base::Result<base::Instant> end_of(const State& state, const Bounds& bounds,
                       "expires_at");
   }
   if (bounds.end.is_set() && command.expires_at > bounds.end) {
-    return base::fail(ErrorCode::kFailedPrecondition, "expires_at: " + bound_text(state, bounds),
-                      "expires_at");
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      "expires_at: " + bound_text(state, command, bounds), "expires_at");
   }
   return command.expires_at;
+}
+
+// The token and all that were made with it, each after the one that it was made with.
+std::vector<model::TokenId> line_of(const State& state, model::TokenId token) {
+  std::vector<model::TokenId> line{token};
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const auto children = state.token_index.made_with(line[i]);
+    line.insert(line.end(), children.begin(), children.end());
+  }
+  return line;
+}
+
+// A token ends itself and what was made with it. Beyond that a viewer's changes nothing, and one of
+// another role ends none that may do more: so a thief of a weak token does not lock its user out.
+base::Status check_may_end(const State& state, const model::Caller& caller, const Token& token) {
+  if (caller.credential == 0) return {};
+  const Token* const own = state.tokens.find(caller.credential);
+  const auto line = line_of(state, own->id);
+  if (std::ranges::find(line, token.id) != line.end()) return {};
+  if (own->role > Role::kViewer && own->role >= token.role) return {};
+  return base::fail(ErrorCode::kPermissionDenied,
+                    fmt::format("token: the token that you came with has the role {}, and ends "
+                                "itself and what was made with it alone here",
+                                to_string(own->role)),
+                    "token");
 }
 
 model::TokenRevoked end_of(const Token& token, std::string by) {
@@ -118,6 +175,13 @@ model::TokenRevoked end_of(const Token& token, std::string by) {
 }
 
 }  // namespace
+
+base::Status check_credential(const State& state, const model::Caller& caller, base::Instant now) {
+  if (caller.credential == 0) return {};
+  const Token* const token = state.tokens.find(caller.credential);
+  if (token != nullptr && !is_expired(*token, now)) return {};
+  return base::fail(ErrorCode::kUnauthenticated, "the token of this connection holds no longer");
+}
 
 base::Result<TokenMade> judge_token(const State& state, const model::Caller& caller,
                                     const model::MakeToken& command, base::Instant now,
@@ -129,7 +193,7 @@ base::Result<TokenMade> judge_token(const State& state, const model::Caller& cal
     }
   }
   TRY(check_user(caller, command));
-  TRY_ASSIGN(const Bounds bounds, bounds_of(state, caller, now));
+  TRY_ASSIGN(Bounds bounds, bounds_of(state, caller, command, now));
   if (headroom != store::Headroom::kAmple) {
     return base::fail(ErrorCode::kResourceExhausted,
                       "the disk of the data directory is full: no tokens are made until space is "
@@ -146,7 +210,7 @@ base::Result<TokenMade> judge_token(const State& state, const model::Caller& cal
                                   to_string(bounds.role)),
                       "role");
   }
-  TRY(check_count(state, command));
+  TRY(check_count(state, command, bounds.token != nullptr));
   Token token;
   TRY_ASSIGN(token.expires_at, end_of(state, bounds, command, now));
   token.id = model::TokenId(state.last_token_id + 1);
@@ -160,6 +224,7 @@ base::Result<TokenMade> judge_token(const State& state, const model::Caller& cal
   token.hash = command.hash;
   token.made_with = model::TokenId(caller.credential);
   token.request_id = command.request_id;
+  token.proven = std::move(bounds.proven);
   return TokenMade{token.id, model::TokenCreated{std::move(token)}};
 }
 
@@ -171,11 +236,8 @@ base::Result<Events> judge_revocation(const State& state, const model::Caller& c
                       fmt::format("there is no token {} of yours that holds", command.token.value),
                       "token");
   }
-  std::vector<model::TokenId> ending{token->id};
-  for (std::size_t i = 0; i < ending.size(); ++i) {
-    const auto children = state.token_index.made_with(ending[i]);
-    ending.insert(ending.end(), children.begin(), children.end());
-  }
+  TRY(check_may_end(state, caller, *token));
+  std::vector<model::TokenId> ending = line_of(state, token->id);
   std::ranges::reverse(ending);  // none outlives the token that it was made with
   Events events;
   for (const model::TokenId id : ending) {

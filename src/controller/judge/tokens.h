@@ -12,6 +12,9 @@
 
 namespace gpu_platform::controller {
 
+// Refused: the token that the caller came with has ended meanwhile.
+base::Status check_credential(const State& state, const model::Caller& caller, base::Instant now);
+
 struct TokenMade {
   model::TokenId id;
   std::optional<model::TokenCreated> event;  // none: an earlier request with its id made it
@@ -20,7 +23,8 @@ base::Result<TokenMade> judge_token(const State& state, const model::Caller& cal
                                     const model::MakeToken& command, base::Instant now,
                                     store::Headroom headroom);
 
-// Returns the end of the token, and of all that were made with it.
+// Returns the end of the token, and of all that were made with it. Refused for a caller whose own
+// token may do less than the other one.
 base::Result<Events> judge_revocation(const State& state, const model::Caller& caller,
                                       const model::RevokeToken& command);
 
