@@ -558,7 +558,9 @@ std::optional<Call> PodAttempts::next_removal(const Attempt& attempt, std::uint3
       release.place = rank.pod->finalizer_at.value_or(0);
       return release;
     }
-    if (!rank.pod->is_being_deleted && !rank.is_delete_sent) {
+    // Also if it is being deleted: the API server marks it first, and a request that was cut off
+    // between the two leaves it so.
+    if (!rank.is_delete_sent) {
       Call removal = call(CallKind::kDeletePod);
       removal.grace_seconds = 0;
       return removal;

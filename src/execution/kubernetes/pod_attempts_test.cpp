@@ -191,6 +191,20 @@ TEST_F(PodAttemptsTest, OneWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
   EXPECT_EQ(this->ended()->reason, model::EndReason::kIdleTimeout);
 }
 
+// The API server marks a pod as deleted, then removes it: a request that ends between the two, as
+// with the daemon, leaves a pod that Kubernetes removes at the next request alone.
+TEST_F(PodAttemptsTest, APodWhoseRemovalWasCutOffIsRemovedByTheNextDaemon) {
+  pod_ = ended_after(base::seconds(50));
+  pod_->is_being_deleted = true;
+  pod_->finalizer_at.reset();
+  attempts_->adopt({{order(), AttemptState::kRunning}}, start_);
+  list();
+  advance(start_ + base::minutes(5));
+  attempts_->forget({kOne});
+  advance(start_ + base::minutes(6));
+  EXPECT_EQ(std::ranges::count(kinds_, CallKind::kDeletePod), 1);
+}
+
 TEST_F(PodAttemptsTest, OneThatWasStoppedBeforeAnythingWasMadeIsNotLost) {
   attempts_->adopt({{order(), AttemptState::kStopping}}, start_);
   attempts_->stop({kOne, true, {}, model::EndReason::kCancelledBy});
