@@ -72,7 +72,7 @@ void put_labels(Json& metadata, const model::JobSpec& spec) {
   Json others = Json::object();
   for (const model::Label& label : spec.labels) {
     if (!label.key.empty() && is_label_text(label.key) && is_label_text(label.value)) {
-      metadata["labels"][label.key] = label.value;
+      metadata["labels"][std::string(kJobLabelPrefix) + label.key] = label.value;
     } else {
       others[printable_line(label.key)] = printable_line(label.value);
     }

@@ -18,6 +18,9 @@
 
 namespace gpu_platform::execution {
 
+// Before each label of a job that is a label of its pod: with a name of its own choice, a pod would
+// be one of a Service, a policy or a controller of others.
+inline constexpr std::string_view kJobLabelPrefix = "job.gpu-platform/";
 // The annotation with the job's labels that are no labels of the pod, as a JSON object.
 inline constexpr std::string_view kOtherLabels = "gpu-platform/labels";
 inline constexpr std::string_view kUserLabel = "gpu-platform/user";

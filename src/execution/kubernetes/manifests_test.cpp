@@ -243,7 +243,9 @@ TEST(PodManifest, NoLabelOfAUserSteersTheCluster) {
                  {"note", "two words"}};
   const Json metadata = pod_of(an_order(spec, {a_node("n1", 1)}))["metadata"];
   EXPECT_EQ(metadata["labels"]["gpu-platform/cluster"], "lab");
-  EXPECT_EQ(metadata["labels"]["run"], "7");
+  EXPECT_EQ(metadata["labels"]["job.gpu-platform/run"], "7");
+  EXPECT_FALSE(metadata["labels"].contains("run"))
+      << "a Service of others that selects by this label would send its clients to the job";
   EXPECT_FALSE(metadata["labels"].contains("kueue.x-k8s.io/queue-name"));
   EXPECT_FALSE(metadata["labels"].contains("note"));
   EXPECT_EQ(metadata["annotations"]["gpu-platform/user"], "ann@corp.example");
