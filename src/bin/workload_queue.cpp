@@ -211,6 +211,14 @@ void WorkloadQueue::on(UserFound& found) {
                            ? error.message
                            : fmt::format("user {}: {}", found.submission.user, error.message));
   }
+  // It is submitted with root's rights; what a user may ask for is the same by either way.
+  const model::PriorityClass highest = snapshot_->policy->highest_user_priority;
+  const model::PriorityClass asked = found.submission.spec.priority.priority_class;
+  if (asked < highest) {
+    return refuse(key, fmt::format("the annotation gpu-platform/priority asks for {}; the highest "
+                                   "for users here is {} (policies.highest_user_priority)",
+                                   to_string(asked), to_string(highest)));
+  }
   model::SubmitJob job;
   job.spec = std::move(found.submission.spec);
   job.spec.user = found.user->name;

@@ -519,6 +519,21 @@ TEST_F(KubernetesWorkloads, AQuotaRefusesAWorkloadInWordsAndAnUnknownUserToo) {
   EXPECT_THAT(condition(last)["message"].get<std::string>(), HasSubstr("no-such-user"));
 }
 
+TEST_F(KubernetesWorkloads, NoAnnotationOfAPodPassesTheHighestPriorityOfUsers) {
+  start_daemon("policies: {highest_user_priority: medium}\n");
+  const auto make_single = [&](const std::string& name, const std::string& priority) {
+    Json pod = pod_of(name, 1);
+    pod["metadata"]["annotations"]["gpu-platform/priority"] = priority;
+    server_.call("POST", kTheirPods, pod);
+  };
+  make_single("proud", "critical");
+  ASSERT_TRUE(says("proud", "Refused")) << condition("proud").dump() << daemon_->log();
+  EXPECT_THAT(condition("proud")["message"].get<std::string>(),
+              HasSubstr("policies.highest_user_priority"));
+  make_single("modest", "low");
+  EXPECT_TRUE(runs("modest")) << condition("modest").dump() << daemon_->log();
+}
+
 TEST_F(KubernetesWorkloads, ADaemonThatIsKilledAgainAndAgainAdmitsEachWorkloadOnce) {
   start_daemon();
   constexpr int kWorkloads = 10;
