@@ -95,6 +95,13 @@ struct WorkloadAttempts::Attempt {
   bool holds(const WorkloadPod& waiting) const {
     return order.spec->request.gpus == 0 || waiting.gpus > 0;
   }
+  // The job was given what its first pods asked for: one that asks for more is none of it.
+  bool may_seat(const WorkloadPod& waiting) const {
+    const model::ResourceRequest& request = order.spec->request;
+    const std::uint64_t of_all = std::uint64_t{request.gpus} * request.nodes;
+    const std::uint64_t each = of_all / std::max<std::uint32_t>(1, holders());
+    return waiting.uncounted.empty() && (waiting.gpus == 0 || waiting.gpus == each);
+  }
   const std::string& node_of(std::uint32_t rank) const {
     const std::size_t on_each = std::max<std::size_t>(1, holders() / order.nodes.size());
     return order.nodes.at(std::min(rank / on_each, order.nodes.size() - 1)).node_name;

@@ -301,6 +301,7 @@ void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
 void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
   std::vector<WorkloadPod> waiting;
   if (attempt.has_order) waiting = waiting_(attempt.key);
+  std::erase_if(waiting, [&](const WorkloadPod& pod) { return !attempt.may_seat(pod); });
   std::ranges::sort(waiting, is_older);
   std::set<std::string> offered;
   for (auto& [rank, seat] : attempt.seats) {

@@ -93,11 +93,23 @@ void WorkloadGroups::see_namespace(const Json& object) {
 void WorkloadGroups::remove_namespace(const Json& object) {
   const std::string name = line_at(object, {"metadata", "name"});
   namespaces_not_in_list_.erase(name);
+  without_rights_.erase(name);
   if (terms_.erase(name) == 0) return;
   for (auto& [key, group] : groups_) {
     if (group.workload.namespace_name != name) continue;
     group.pods.clear();
     change(group, key);
+  }
+}
+
+void WorkloadGroups::see_rights(const std::string& namespace_name, bool has_rights) {
+  if (!has_rights) {
+    without_rights_.insert(namespace_name);
+    return;
+  }
+  if (without_rights_.erase(namespace_name) == 0) return;
+  for (auto& [key, group] : groups_) {
+    if (group.workload.namespace_name == namespace_name) change(group, key);
   }
 }
 
@@ -373,8 +385,21 @@ void WorkloadGroups::submit(const std::string& key, Group& group, base::Instant 
                     group.workload.namespace_name),
         now);
   }
+  if (without_rights_.contains(group.workload.namespace_name)) {
+    return refuse(group, key,
+                  fmt::format("the platform may not admit pods in namespace {}: bind its role "
+                              "gpu-platform-queue there",
+                              group.workload.namespace_name),
+                  now);
+  }
   std::vector<WorkloadPod> pods;
   for (const auto& [uid, pod] : group.pods) {
+    if (!pod.uncounted.empty()) {
+      return refuse(group, key,
+                    fmt::format("pod {} asks for devices that the queue does not count, {}",
+                                pod.name, pod.uncounted),
+                    now);
+    }
     if (!pod.claim.empty() && settings_.devices == DeviceMode::kCounts) {
       return refuse(
           group, key,

@@ -79,6 +79,11 @@ class WorkloadGroups {
   void see_namespace(const nlohmann::json& object);
   void remove_namespace(const nlohmann::json& object);
   void namespaces_listed();
+  // Whether the platform may admit pods there; until it is told, it may.
+  void see_rights(const std::string& namespace_name, bool has_rights);
+  bool is_queued(const std::string& namespace_name) const {
+    return terms_.contains(namespace_name);
+  }
   void begin_pods();
   void see_pod(const nlohmann::json& object);
   void remove_pod(const nlohmann::json& object);
@@ -157,6 +162,7 @@ class WorkloadGroups {
   bool are_namespaces_listed_ = false;
   bool are_pods_listed_ = false;
   std::map<std::string, NamespaceTerms> terms_;
+  std::set<std::string> without_rights_;          // namespaces
   std::map<std::string, Group> groups_;           // by key
   std::map<std::string, WorkloadPod> pods_;       // by uid, in any namespace
   std::set<std::string> namespaces_not_in_list_;  // of a list that is read

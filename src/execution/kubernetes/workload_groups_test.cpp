@@ -83,6 +83,29 @@ class WorkloadGroupsTest : public ::testing::Test {
   std::string why_withdrawn_;
 };
 
+TEST_F(WorkloadGroupsTest, APodThatAsksForWhatIsNotCountedIsRefusedInWords) {
+  Json pod = their_pod({.name = "alone", .owner_kind = ""});
+  pod["spec"]["initContainers"] = Json::array(
+      {{{"name", "first"}, {"resources", {{"limits", {{"nvidia.com/mig-1g.10gb", "7"}}}}}}});
+  groups_.see_pod(pod);
+  advance(base::seconds(60));
+  EXPECT_THAT(submitted_, IsEmpty());
+  ASSERT_FALSE(conditions_.empty());
+  EXPECT_EQ(conditions_.back().reason, "Refused");
+  EXPECT_THAT(conditions_.back().message,
+              HasSubstr("nvidia.com/mig-1g.10gb; ask for nvidia.com/gpu"));
+}
+
+TEST_F(WorkloadGroupsTest, WithoutItsRoleInANamespaceNothingIsSubmittedUntilItIsBound) {
+  groups_.see_rights("ml", false);
+  see("alone", {.owner_kind = ""});
+  advance(base::seconds(60));
+  EXPECT_THAT(submitted_, IsEmpty());
+  groups_.see_rights("ml", true);
+  advance(base::seconds(1));
+  EXPECT_THAT(submitted_, SizeIs(1));
+}
+
 TEST_F(WorkloadGroupsTest, SubmitsAWorkloadOnceWhenAllPodsThatItsOwnerWantsAreThere) {
   see("train-0");
   advance();

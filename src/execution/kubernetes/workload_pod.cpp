@@ -126,14 +126,46 @@ std::optional<std::uint32_t> small_number(std::string_view text) {
 
 // A pod that names a claim which the platform is to make says how many devices that has.
 void read_claim(const Json& pod, WorkloadPod& view) {
+  const Json& claims = list_at(pod, {"spec", "resourceClaims"});
+  if (claims.empty()) return;
   const auto gpus = small_number(line_at(pod, {"metadata", "annotations", kGpusAnnotation}));
-  if (!gpus || *gpus == 0) return;
-  for (const Json& claim : list_at(pod, {"spec", "resourceClaims"})) {
-    view.claim = line_at(claim, {"resourceClaimName"});
-    if (view.claim.empty()) continue;
-    view.gpus = *gpus;
+  std::string name = line_at(claims.front(), {"resourceClaimName"});
+  // The devices of any other claim are chosen by its user.
+  if (claims.size() > 1 || name.empty() || gpus.value_or(0) == 0 || view.gpus > 0) {
+    view.uncounted = fmt::format(
+        "by its resource claims; name a single one that does not exist yet, with the annotation "
+        "{}, "
+        "or ask for a number of GPUs",
+        kGpusAnnotation);
     return;
   }
+  view.claim = std::move(name);
+  view.gpus = *gpus;
+}
+
+// Shares and instances of GPUs, and the names that each DeviceClass has by itself.
+bool is_of_gpus(std::string_view resource) {
+  return resource.starts_with("nvidia.com/") ||
+         resource.starts_with("deviceclass.resource.kubernetes.io/");
+}
+
+void read_uncounted(const Json& object, std::string_view gpu_resource, WorkloadPod& view) {
+  for (const char* const list : {"limits", "requests"}) {
+    for (const auto& [name, amount] : map_at(object, {"resources", list}).items()) {
+      if (is_of_gpus(name) && name != gpu_resource) {
+        view.uncounted = fmt::format("as {}; ask for {}", printable_line(name), gpu_resource);
+      }
+    }
+  }
+}
+
+void read_uncounted_of_all(const Json& pod, std::string_view gpu_resource, WorkloadPod& view) {
+  for (const char* const list : {"containers", "initContainers"}) {
+    for (const Json& container : list_at(pod, {"spec", list})) {
+      read_uncounted(container, gpu_resource, view);
+    }
+  }
+  read_uncounted(at(pod, {"spec"}), gpu_resource, view);
 }
 
 // Its first container is what people know it by.
@@ -188,6 +220,7 @@ std::optional<WorkloadPod> view_of_workload_pod(const Json& pod, std::string_vie
   const OtherPod asked = amounts_asked_by(pod, gpu_resource);
   view.gpus = asked.counted_gpus;
   read_claim(pod, view);
+  read_uncounted_of_all(pod, gpu_resource, view);
   view.milli_cpus = asked.milli_cpus;
   view.memory = asked.memory;
   view.group_size = small_number(label_of_pod(pod, kGroupSizeLabel));

@@ -59,6 +59,9 @@ struct WorkloadPod {
   // The ResourceClaim that the platform makes for it, for just the devices that it chooses: one
   // that the pod names, with the annotation gpu-platform/gpus for their number. Empty: none.
   std::string claim;
+  // What it asks for that may be a GPU and is not counted in `gpus`, in words; empty: nothing. Such
+  // a pod is never admitted.
+  std::string uncounted;
   std::uint32_t milli_cpus = 0;
   base::Bytes memory;
   std::optional<std::uint32_t> group_size;  // of kGroupSizeLabel

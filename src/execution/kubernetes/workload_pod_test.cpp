@@ -1,3 +1,5 @@
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -48,6 +50,49 @@ TEST(WorkloadPodView, IsNothingWithoutOurGateAndWhenThePodIsOverOrGoes) {
   pod = their_pod();
   pod["status"]["phase"] = "Failed";
   EXPECT_FALSE(view_of_workload_pod(pod, kGpu));
+}
+
+TEST(WorkloadPodView, SaysWhatMayBeAGpuAndIsNotCounted) {
+  const auto uncounted = [](const std::function<void(Json&)>& change) {
+    Json pod = their_pod({.gpus = 0});
+    change(pod);
+    return seen_pod(pod).uncounted;
+  };
+  const auto ask_for = [](Json& container, const char* list, const std::string& name) {
+    container["resources"][list][name] = "1";
+  };
+  for (const std::string name : {"nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared",
+                                 "deviceclass.resource.kubernetes.io/gpu.nvidia.com"}) {
+    for (const char* const list : {"limits", "requests"}) {
+      EXPECT_THAT(uncounted([&](Json& pod) { ask_for(pod["spec"]["containers"][0], list, name); }),
+                  HasSubstr(name));
+      EXPECT_THAT(
+          uncounted([&](Json& pod) { ask_for(pod["spec"]["initContainers"][0], list, name); }),
+          HasSubstr(name));
+    }
+    EXPECT_THAT(uncounted([&](Json& pod) { ask_for(pod["spec"], "requests", name); }),
+                HasSubstr(name));
+  }
+  const auto claims = [&](Json list, const char* gpus, int number = 0) {
+    return uncounted([&](Json& pod) {
+      pod["spec"]["resourceClaims"] = std::move(list);
+      pod["metadata"]["annotations"]["gpu-platform/gpus"] = gpus;
+      if (number > 0) pod["spec"]["containers"][0]["resources"]["limits"][kGpu] = number;
+    });
+  };
+  const Json ours = {{"name", "a"}, {"resourceClaimName", "exact"}};
+  const Json theirs = {{"name", "b"}, {"resourceClaimTemplateName", "theirs"}};
+  EXPECT_EQ(claims(Json::array({ours}), "2"), "");
+  EXPECT_NE(claims(Json::array({ours}), ""), "");
+  EXPECT_NE(claims(Json::array({ours}), "0"), "");
+  EXPECT_NE(claims(Json::array({ours}), "2", 8), "") << "the number would not be counted";
+  EXPECT_NE(claims(Json::array({ours, ours}), "2"), "");
+  EXPECT_NE(claims(Json::array({theirs}), "2"), "");
+  EXPECT_EQ(uncounted([&](Json& pod) {
+              ask_for(pod["spec"]["containers"][0], "limits", "rdma/shared");
+              ask_for(pod["spec"]["initContainers"][0], "limits", kGpu);
+            }),
+            "");
 }
 
 TEST(WorkloadPodView, KnowsWhereOurGateStandsAmongOthers) {
