@@ -337,7 +337,8 @@ const std::array kKeys = {
     Key{"engines.kubernetes.workloads.enabled", +[](C& c) -> bool& { return c.kubernetes_workloads; },
         0, 0, Effect::kRestart,
         "Whether pods that others create are queued, too: those with the scheduling gate gpu-platform/admission, in namespaces "
-        "with the label gpu-platform/queue. It takes the role gpu-platform-workloads (docs/kubernetes.md)."},
+        "with the label gpu-platform/queue. It takes the role gpu-platform-workloads and, in each of these namespaces, "
+        "gpu-platform-queue (docs/kubernetes.md)."},
     Key{"engines.kubernetes.workloads.user", +[](C& c) -> SiteName& { return c.kubernetes_workloads_user; },
         0, 0, Effect::kRestart,
         "The user whose jobs these are, if their namespace has no label gpu-platform/user. Empty: such workloads are refused."},

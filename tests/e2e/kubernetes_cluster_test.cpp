@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class KubernetesCluster : public ::testing::Test {
     auto access = kubernetes::load_kubeconfig(folder_ + "/admin.kubeconfig", "");
     ASSERT_TRUE(access.has_value()) << access.error().message;
     admin_ = *kubernetes::Client::make(*std::move(access));
+    apply_policies("admission_account.yaml");
+    apply_policies("admission_labels.yaml");
     prepare();
     remove_leftovers();
     daemon_ = std::make_unique<Daemon>(DaemonOptions{
@@ -63,15 +66,51 @@ class KubernetesCluster : public ::testing::Test {
     while (!answer) admin_->poll(base::seconds(1));
     return Json::parse(answer->body, nullptr, false);
   }
-  // Gives the platform's user a further role of deploy/kubernetes.
-  void bind_role(const std::string& role) {
-    const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    Json binding = ask({.path = bindings + "/test-gpu-platform"});
-    binding["metadata"] = {{"name", "test-" + role}};
-    binding["roleRef"]["name"] = role;
-    const Json bound = ask({.method = Method::kPost, .path = bindings, .body = binding.dump()});
-    EXPECT_TRUE(bound["kind"] == "ClusterRoleBinding" || bound["reason"] == "AlreadyExists")
-        << bound.dump(2);
+  // Gives the platform's user further roles of deploy/kubernetes: "access-allocate" or
+  // "access-queue" of tests/kubernetes/objects.jq.
+  void give_access(const std::string& access) {
+    const Finished objects =
+        run_command({"jq", "-cn", "-f", GP_SOURCE_DIRECTORY "/tests/kubernetes/objects.jq", "--arg",
+                     "what", access, "--arg", "name", "default", "--argjson", "count", "0"});
+    ASSERT_EQ(objects.exit_code, 0) << objects.err;
+    std::istringstream lines(objects.out);
+    for (std::string line; std::getline(lines, line);) {
+      const Json binding = Json::parse(line);
+      const std::string place = binding["metadata"].contains("namespace")
+                                    ? "namespaces/default/rolebindings"
+                                    : "clusterrolebindings";
+      const Json bound = ask({.method = Method::kPost,
+                              .path = "/apis/rbac.authorization.k8s.io/v1/" + place,
+                              .body = line});
+      EXPECT_TRUE(bound["kind"] == binding["kind"] || bound["reason"] == "AlreadyExists")
+          << bound.dump(2);
+    }
+  }
+  // The user of the test's cluster stands for the platform's service account.
+  void apply_policies(const std::string& file) {
+    std::string text = read_file(GP_SOURCE_DIRECTORY "/deploy/kubernetes/" + file);
+    const std::string account = "'system:serviceaccount:gpu-platform:gpu-platform'";
+    for (std::size_t at = 0; (at = text.find(account)) != std::string::npos;) {
+      text.replace(at, account.size(), "'gpu-platform'");
+    }
+    const std::string separator = "\n---\n";
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(separator, at), text.size());
+      apply_document(text.substr(at, end - at));
+      at = end + separator.size();
+    }
+  }
+  void apply_document(const std::string& document) {
+    const std::size_t at = document.find("\nkind: ") + 7;
+    const std::string kind = document.substr(at, document.find('\n', at) - at);
+    const bool is_binding = kind.ends_with("Binding");
+    const std::string plural = base::to_lower(
+        is_binding ? kind + "s" : kind.substr(0, kind.size() - 1) + "ies");  // a policy
+    const Json made = ask({.method = Method::kPost,
+                           .path = "/apis/admissionregistration.k8s.io/v1/" + plural,
+                           .body = document,
+                           .content_type = "application/yaml"});
+    EXPECT_TRUE(made["kind"] != "Status" || made["reason"] == "AlreadyExists") << made.dump(2);
   }
   // Each test has a new data directory, and pods of others that an earlier one admitted stay.
   void remove_leftovers() {
@@ -126,7 +165,7 @@ class KubernetesClusterWorkloads : public KubernetesCluster {
       patch(fmt::format("/api/v1/nodes/gpu-node-{}/status", node),
             {{"status", {{"capacity", gpus}, {"allocatable", gpus}}}});
     }
-    bind_role("gpu-platform-workloads");
+    give_access("access-queue");
     const Json labels = {{"gpu-platform/queue", "default"}, {"gpu-platform/user", "nobody"}};
     patch("/api/v1/namespaces/default", {{"metadata", {{"labels", labels}}}});
     apply_policy();
@@ -141,36 +180,13 @@ class KubernetesClusterWorkloads : public KubernetesCluster {
                              .content_type = "application/strategic-merge-patch+json"});
     EXPECT_NE(answer["kind"], "Status") << path << answer.dump(2);
   }
-  // The user of the test's cluster stands for the platform's service account.
   void apply_policy() {
-    std::string text = read_file(GP_SOURCE_DIRECTORY "/deploy/kubernetes/admission_gate.yaml");
-    const std::string account = "system:serviceaccount:gpu-platform:gpu-platform";
-    for (std::size_t at = 0; (at = text.find(account)) != std::string::npos;) {
-      text.replace(at, account.size(), "gpu-platform");
-    }
-    const std::string separator = "\n---\n";
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find(separator, at), text.size());
-      apply_document(text.substr(at, end - at));
-      at = end + separator.size();
-    }
+    apply_policies("admission_gate.yaml");
     // They are in force a moment later.
     ASSERT_TRUE(eventually([&] { return is_gated("8"); })) << "the policy puts no gate on a pod";
     EXPECT_FALSE(is_gated("")) << "a pod without GPUs is left alone";
     ASSERT_TRUE(eventually([&] { return probe("", {{"gpu-platform/job", "1"}})["code"] == 422; }))
         << probe("", {{"gpu-platform/job", "1"}}).dump(2);
-  }
-  void apply_document(const std::string& document) {
-    const std::size_t at = document.find("\nkind: ") + 7;
-    const std::string kind = document.substr(at, document.find('\n', at) - at);
-    const bool is_binding = kind.ends_with("Binding");
-    const std::string plural = base::to_lower(
-        is_binding ? kind + "s" : kind.substr(0, kind.size() - 1) + "ies");  // a policy
-    const Json made = ask({.method = Method::kPost,
-                           .path = "/apis/admissionregistration.k8s.io/v1/" + plural,
-                           .body = document,
-                           .content_type = "application/yaml"});
-    EXPECT_TRUE(made["kind"] != "Status" || made["reason"] == "AlreadyExists") << made.dump(2);
   }
   // What the server makes of a pod that asks for so many GPUs; it is not made.
   Json probe(const std::string& gpus, const Json& labels) {
@@ -357,7 +373,7 @@ TEST_F(KubernetesTaintRules, ADeviceThatARuleTaintsIsNotGivenUntilTheRuleIsGone)
 class KubernetesClusterOwned : public KubernetesCluster {
  protected:
   void prepare() override {
-    bind_role("gpu-platform-allocate");
+    give_access("access-allocate");
     configure(Json::array({{{"opaque", opaque_}}}));
   }
   void TearDown() override {

@@ -84,30 +84,34 @@ rights_of() {  # USER NAMESPACE [CURL-ARGUMENT...]
       | group_by(.key)[] | "\(.[0].key) \(map(.verbs[]) | unique | join(" "))"'
 }
 
-decider_rights="/events create patch
-/nodes get list watch
+# In any namespace.
+reader_rights="/nodes get list watch
+/pods get list watch
+resource.k8s.io/deviceclasses get list watch
+resource.k8s.io/devicetaintrules get list watch
+resource.k8s.io/resourceclaims get list watch
+resource.k8s.io/resourceslices get list watch"
+
+# In a namespace of jobs.
+decider_rights="/nodes get list watch
 /pods create delete get list patch watch
 /pods/attach create get
 /pods/exec create get
 /pods/log get
 /pods/portforward create get
-/resourcequotas get list watch
 /services create
 resource.k8s.io/deviceclasses get list watch
 resource.k8s.io/devicetaintrules get list watch
 resource.k8s.io/resourceclaims create delete get list watch
 resource.k8s.io/resourceslices get list watch"
 
-allocator_rights="/events create patch
-/nodes get list watch
+allocator_rights="/nodes get list watch
 /pods create delete get list patch watch
 /pods/attach create get
 /pods/binding create
 /pods/exec create get
 /pods/log get
 /pods/portforward create get
-/pods/status patch
-/resourcequotas get list watch
 /services create
 resource.k8s.io/deviceclasses get list watch
 resource.k8s.io/devicetaintrules get list watch
@@ -116,19 +120,12 @@ resource.k8s.io/resourceclaims/binding patch update
 resource.k8s.io/resourceclaims/status patch update
 resource.k8s.io/resourceslices get list watch"
 
-# With the third role in addition to the second.
-admitter_rights="/events create patch
+# In a namespace whose workloads are admitted.
+admitter_rights="/events create
 /namespaces list watch
 /nodes get list watch
-/pods create delete get list patch watch
-/pods/attach create get
-/pods/binding create
-/pods/exec create get
-/pods/log get
-/pods/portforward create get
+/pods delete get list patch watch
 /pods/status patch
-/resourcequotas get list watch
-/services create
 batch/jobs get
 jobset.x-k8s.io/jobsets get
 kubeflow.org/jaxjobs get
@@ -140,13 +137,12 @@ kubeflow.org/xgboostjobs get
 ray.io/rayclusters get
 resource.k8s.io/deviceclasses get list watch
 resource.k8s.io/devicetaintrules get list watch
-resource.k8s.io/resourceclaims create delete get list patch update watch
-resource.k8s.io/resourceclaims/binding patch update
-resource.k8s.io/resourceclaims/status patch update
+resource.k8s.io/resourceclaims create delete get list watch
 resource.k8s.io/resourceslices get list watch"
 
 check_rights() {
   expect "the platform has exactly the rights that deciding takes" "$decider_rights" "$(rights_of platform default)"
+  expect "and reads in all other namespaces" "$reader_rights" "$(rights_of platform kube-system)"
   expect "and leases in its own namespace alone" "coordination.k8s.io/leases create get update" \
     "$(rights_of platform "$platform_namespace" | grep leases)"
 }
@@ -163,7 +159,7 @@ check_rights_to_allocate() {
     "$(status_of platform POST "$pods/by-us/binding" "$(binding_of by-us node-0)")"
   expect "and allocates no device" 403 "$(status_of platform PATCH "$claims/pinned/status" '{"status":{}}' application/merge-patch+json)"
   expect "and secrets are out of its sight" 403 "$(status_of platform GET /api/v1/namespaces/default/secrets)"
-  objects access | jq -c 'select(.kind == "ClusterRoleBinding") | .metadata.name += "-allocate" | .roleRef.name += "-allocate"' | put admin
+  objects access-allocate default | put admin
   until_true 10 eval '[[ $(rights_of platform default) == "$allocator_rights" ]]' || true
   expect "with the second role it has exactly those that allocating takes" "$allocator_rights" "$(rights_of platform default)"
   expect "and binds a pod" 201 "$(status_of platform POST "$pods/by-us/binding" "$(binding_of by-us node-0)")"
@@ -256,15 +252,19 @@ helm() {
 }
 
 rights_of_service_account() {
-  rights_of admin "${1:-default}" -H "Impersonate-User: system:serviceaccount:$platform_namespace:gpu-platform"
+  rights_of admin "${1:-gpu-platform-jobs}" -H "Impersonate-User: system:serviceaccount:$platform_namespace:gpu-platform"
 }
 
-# The status of a pod with a label of the platform that is not made.
-labelled_pod_of_a_user() {
-  call admin POST "$pods?dryRun=All" "$@" -o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' \
-    -d "$(pod_of labelled '.metadata.labels = {"gpu-platform/job": "1"}')"
+# The status of a pod that the chart's service account, or the admin, makes in the namespace of jobs; it is not made.
+pod_of_chart() {  # JQ-FILTER [CURL-ARGUMENT...]
+  call admin POST "/api/v1/namespaces/gpu-platform-jobs/pods?dryRun=All" "${@:2}" -o /dev/null -w '%{http_code}' \
+    -H 'Content-Type: application/json' -d "$(platform_pod gp-lab-1-1-0 ".metadata.namespace = \"gpu-platform-jobs\" | $1")"
 }
-refuses_labels() { [[ $(labelled_pod_of_a_user) == 422 ]]; }
+as_service_account=(-H "Impersonate-User: system:serviceaccount:$platform_namespace:gpu-platform")
+refuses_labels() { [[ $(pod_of_chart .) == 422 ]]; }
+refuses_privileges() {
+  [[ $(pod_of_chart '.spec.containers[0].securityContext.privileged = true' "${as_service_account[@]}") == 422 ]]
+}
 
 check_chart() {
   local chart=$ROOT/deploy/helm/gpu-platform
@@ -272,6 +272,8 @@ check_chart() {
   expect "the chart is of the program's version" "$(sed -n 's/^project(.* VERSION \([^ ]*\).*/\1/p' "$ROOT/CMakeLists.txt")" \
     "$(sed -n 's/^appVersion: "\(.*\)"/\1/p' "$chart/Chart.yaml")"
   objects volume journal | put admin
+  objects plain gpu-platform-jobs | put admin
+  objects plain ml | put admin
   if helm lint --strict "$chart"; then right "Helm has no advice about the chart"; else fail "Helm has advice about the chart"; fi
   # The roles are there already: the test's user has them, too.
   if helm install pool "$chart" "${options[@]}" --take-ownership --wait --timeout 60s; then
@@ -282,18 +284,21 @@ check_chart() {
   expect "its jobs run in this cluster" "in_cluster: true" \
     "$(value_of "/api/v1/namespaces/$platform_namespace/configmaps/pool-config" '.data["config.yaml"]' | grep -o 'in_cluster: .*')"
   expect "its service account has the rights that deciding takes" "$decider_rights" "$(rights_of_service_account)"
+  expect "and reads in the namespaces that it is not given" "$reader_rights" "$(rights_of_service_account kube-system)"
   expect "and leases in its namespace" "coordination.k8s.io/leases create get update" \
     "$(rights_of_service_account "$platform_namespace" | grep leases)"
+  until_true 30 refuses_privileges || true
+  expect "its policies refuse a privileged pod of its account" 422 \
+    "$(pod_of_chart '.spec.containers[0].securityContext.privileged = true' "${as_service_account[@]}")"
+  expect "and take one of a job" 201 "$(pod_of_chart . "${as_service_account[@]}")"
+  until_true 30 refuses_labels || true
+  expect "but not from others: the labels are its own" 422 "$(pod_of_chart .)"
   helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set config.scheduling.max_queue_size=7 --wait --timeout 60s ||
     fail "the chart does not upgrade"
   expect "with rbac.allocate it has those that allocating takes" "$allocator_rights" "$(rights_of_service_account)"
-  helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set rbac.workloads=true --set admission.policies=true \
+  helm upgrade pool "$chart" "${options[@]}" --set rbac.workloads=true --set rbac.queueNamespaces='{ml}' --set admission.policies=true \
     --set config.scheduling.max_queue_size=7 --wait --timeout 60s || fail "the chart does not upgrade again"
-  expect "with rbac.workloads it has those that admitting workloads takes" "$admitter_rights" "$(rights_of_service_account)"
-  until_true 30 refuses_labels || true
-  expect "with admission.policies it keeps its labels to its own account" "422" "$(labelled_pod_of_a_user)"
-  expect "which may write them" "201" \
-    "$(labelled_pod_of_a_user -H "Impersonate-User: system:serviceaccount:$platform_namespace:gpu-platform")"
+  expect "with rbac.workloads it has those that admitting workloads takes" "$admitter_rights" "$(rights_of_service_account ml)"
   expect "a value of config arrives in the file" "  max_queue_size: 7" \
     "$(value_of "/api/v1/namespaces/$platform_namespace/configmaps/pool-config" '.data["config.yaml"]' | grep max_queue)"
 }
@@ -307,5 +312,6 @@ run_checks() {
   check_rights_to_allocate
   check_own_allocation
   check_chart
+  check_admission
   (( failures == 0 ))
 }

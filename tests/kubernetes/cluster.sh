@@ -2,7 +2,9 @@
 # plays the kubelets. Sourced by scripts/check_kubernetes after scripts/lib.sh. A cluster is a folder:
 #
 #   admin.kubeconfig     may do everything
-#   platform.kubeconfig  the user gpu-platform, who has the roles of deploy/kubernetes/rbac.yaml alone
+#   platform.kubeconfig  the user gpu-platform, who has the roles of deploy/kubernetes/rbac.yaml alone; its jobs are in the
+#                        namespace "default"
+#   user.kubeconfig      the user ann, who has no rights yet
 #   env                  server, certificate and ports, to be sourced
 #   output               the log of each container, as a container runtime writes it
 #   processes            a line for each: name, process id
@@ -99,6 +101,7 @@ write_users() {
   done <<'END'
 admin,admin,system:masters
 platform,gpu-platform,
+user,ann,
 scheduler,system:kube-scheduler,
 controllers,system:kube-controller-manager,
 kubelet,system:node:localhost,system:nodes
@@ -180,7 +183,7 @@ END
 # The platform's namespace, its user's rights and the class of its devices.
 put_platform() {
   objects namespace "$platform_namespace" | put admin && put_file "$ROOT/deploy/kubernetes/rbac.yaml" &&
-    objects access | put admin && objects classes | put admin
+    objects access default | put admin && objects classes | put admin
 }
 
 # ---- Down ----
@@ -274,6 +277,16 @@ put_file() {
     name=$(sed -n 's/^  name: //p' <<<"$document" | head -n 1)
     apply_object admin "$kind" "$name" "$platform_namespace" "$document" || return
   done < <(sed 's/^---$/\x00/' "$1"; printf '\0')
+}
+
+# The policies of deploy/kubernetes. The user of the test's cluster stands for the platform's service account.
+put_policies() {
+  local file
+  for file in admission_labels admission_gate admission_account; do
+    sed "s/'system:serviceaccount:gpu-platform:gpu-platform'/'gpu-platform'/" "$ROOT/deploy/kubernetes/$file.yaml" \
+      >"$cluster/$file.yaml"
+    put_file "$cluster/$file.yaml" || return
+  done
 }
 
 # use_cluster FOLDER: later calls go to this running cluster.

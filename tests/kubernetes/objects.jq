@@ -2,8 +2,10 @@
 #   nodes    N nodes of eight H100 each, "NAME-0" to "NAME-<N-1>", with the ResourceSlices that NVIDIA's DRA driver
 #            publishes: the driver gpu.nvidia.com, a pool for each node, devices "gpu-<minor>", attribute uuid
 #   classes  the DeviceClass gpu.nvidia.com
-#   access   the bindings of the user gpu-platform to the roles of deploy/kubernetes/rbac.yaml, for pinned devices
-#   namespace, volume   the platform's own, for its chart
+#   access   the bindings of the user gpu-platform to the roles of deploy/kubernetes/rbac.yaml, for pinned devices and jobs in
+#            the namespace NAME; access-allocate, access-queue: what allocating and the workloads of NAME take in addition
+#   user     the binding of the user ann to the role "edit" in the namespace NAME
+#   namespace, volume   the platform's own, for its chart; plain: a namespace without labels
 
 def gpus_of_a_node: 8;
 
@@ -60,10 +62,14 @@ def class: {
   }
 };
 
-def binding($kind; $role): {
-  apiVersion: "rbac.authorization.k8s.io/v1", kind: "\($kind)Binding",
-  metadata: ({name: "test-\($role)"} + if $kind == "Role" then {namespace: "gpu-platform"} else {} end),
-  roleRef: {apiGroup: "rbac.authorization.k8s.io", kind: $kind, name: $role},
+# For the whole cluster, or in a namespace.
+def binding($role; $namespace): {
+  apiVersion: "rbac.authorization.k8s.io/v1", kind: (if $namespace == null then "ClusterRoleBinding" else "RoleBinding" end),
+  metadata: ({name: "test-\($role)"} + if $namespace == null then {} else {namespace: $namespace} end),
+  roleRef: {
+    apiGroup: "rbac.authorization.k8s.io", name: $role,
+    kind: (if $role == "gpu-platform-leader" then "Role" else "ClusterRole" end)
+  },
   subjects: [{apiGroup: "rbac.authorization.k8s.io", kind: "User", name: "gpu-platform"}]
 };
 
@@ -81,7 +87,12 @@ def volume: {
 if $what == "nodes" then range($count) as $i | "\($name)-\($i)" | node(.), slice(.; $i)
 elif $what == "classes" then class
 elif $what == "namespace" then namespace
+elif $what == "plain" then namespace | del(.metadata.labels)
 elif $what == "volume" then volume
-elif $what == "access" then binding("ClusterRole"; "gpu-platform"), binding("Role"; "gpu-platform-leader")
+elif $what == "access" then
+  binding("gpu-platform"; null), binding("gpu-platform-jobs"; $name), binding("gpu-platform-leader"; "gpu-platform")
+elif $what == "access-allocate" then binding("gpu-platform-allocate"; null), binding("gpu-platform-jobs-allocate"; $name)
+elif $what == "access-queue" then binding("gpu-platform-workloads"; null), binding("gpu-platform-queue"; $name)
+elif $what == "user" then binding("edit"; $name) | .subjects[0].name = "ann"
 else error("no objects \($what)")
 end

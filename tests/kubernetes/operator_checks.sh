@@ -19,12 +19,9 @@ put_workload_site() {
   put admin <<'END' || return
 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"gpu-platform/queue": "default", "gpu-platform/user": "nobody"}}}
 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-platform-jobs"}}
-{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "test-workloads"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gpu-platform-workloads"}, "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "gpu-platform"}]}
 END
-  # The user of the test's cluster stands for the platform's service account.
-  sed 's/system:serviceaccount:gpu-platform:gpu-platform/gpu-platform/' "$ROOT/deploy/kubernetes/admission_gate.yaml" \
-    >"$cluster/policies.yaml"
-  put_file "$cluster/policies.yaml" && until_true 60 is_gate_put || wrong "the policies put no gate on a pod"
+  objects access gpu-platform-jobs | put admin && objects access-queue ml | put admin || return
+  put_policies && until_true 60 is_gate_put || wrong "the policies put no gate on a pod"
 }
 is_gate_put() {
   send admin POST "$their_pods?dryRun=All" "$(pod_of probe '.metadata.namespace = "ml" |

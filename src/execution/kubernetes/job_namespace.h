@@ -23,7 +23,7 @@ bool is_namespace_of_jobs(std::string_view name, const KubernetesSettings& setti
 
 // Whether a pod or a claim is counted as the platform's own use: it is of one of its jobs, by its
 // labels, its name and its namespace, or it has the labels of a workload that was admitted
-// (deploy/kubernetes/admission_gate.yaml keeps users from writing those).
+// (deploy/kubernetes/admission_labels.yaml keeps users from writing those).
 bool is_of_platform(const nlohmann::json& object, const KubernetesSettings& settings);
 
 }  // namespace gpu_platform::execution

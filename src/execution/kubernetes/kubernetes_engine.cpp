@@ -121,7 +121,7 @@ class KubernetesEngine::Worker {
         view_(options_.settings),
         attempts_(options_.settings,
                   [this](std::string_view node) { return view_.boot_id_of(node); }),
-        workloads_(*client_, options_.settings, view_, options_.desk, sink_),
+        workloads_(*client_, options_.settings, view_, options_.desk, sink_, options_.warn),
         streams_(std::move(endpoint)) {
     follow_all();
     thread_ = std::thread([this] { run(); });

@@ -52,6 +52,10 @@ class KubernetesWorkloadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     harness_.options().desk = &desk_;
+    harness_.options().warn = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      warnings_ += line + "\n";
+    };
     harness_.options().settings.admits_workloads = true;
     harness_.options().settings.workloads_user = "ann";
     // What is made together, one pod after the other, is seen as one workload.
@@ -68,10 +72,10 @@ class KubernetesWorkloadsTest : public ::testing::Test {
   }
 
   // Of a kind that the platform cannot read.
-  void make_pod(const std::string& name) {
+  void make_pod(const std::string& name, std::int64_t gpus = 0) {
     Json pod = their_pod({.name = name,
                           .namespace_name = "jobs",
-                          .gpus = 0,
+                          .gpus = gpus,
                           .owner_kind = "Flock",
                           .owner_name = "flock",
                           .owner_uid = owner_uid_,
@@ -125,6 +129,13 @@ class KubernetesWorkloadsTest : public ::testing::Test {
     return !list_at(pod(name), {"spec", "schedulingGates"}).empty();
   }
 
+  std::string warnings() const {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+
+  mutable std::mutex mutex_;
+  std::string warnings_;
   RecordingDesk desk_;
   std::string owner_uid_;
   KubernetesHarness harness_;
@@ -143,6 +154,16 @@ TEST_F(KubernetesWorkloadsTest, AStartAdmitsThePodsThatWaitAndTheirEndIsTheJobs)
   EXPECT_EQ(harness_.told(order.attempt).ended.front().exit.code, 4);
   harness_.engine().forget({order.attempt});
   EXPECT_FALSE(pod("one").is_null()) << "what others have made stays theirs";
+}
+
+TEST_F(KubernetesWorkloadsTest, APodThatAsksForMoreThanItsJobHasTakesNoPlaceOfIt) {
+  const StartOrder order = begin(7);
+  ASSERT_TRUE(harness_.runner().end("jobs/one", {1}));
+  harness_.server().call("DELETE", std::string(kJobPods) + "/one");
+  make_pod("large", 8);
+  make_pod("like", 0);
+  ASSERT_TRUE(until([&] { return !waits("like"); }));
+  EXPECT_TRUE(waits("large")) << "the queue has given its job no GPU";
 }
 
 TEST_F(KubernetesWorkloadsTest, AnAdmissionWhoseAnswerIsLostIsNotMadeTwiceForTwoPods) {
@@ -266,6 +287,18 @@ TEST_F(KubernetesWorkloadsTest, AGroupWithoutAnOwnerIsCancelledWhenItsPodsAreDel
   const Ended ended = harness_.told(order.attempt).ended.front();
   EXPECT_EQ(ended.reason, model::EndReason::kCancelledBy);
   EXPECT_EQ(ended.detail, "its workload was deleted");
+}
+
+TEST_F(KubernetesWorkloadsTest, ANamespaceWithTheLabelAndWithoutTheRoleIsNamedInTheLog) {
+  harness_.server().lack("patch", "pods/status");
+  harness_.server().call(
+      "POST", "/api/v1/namespaces",
+      {{"apiVersion", "v1"},
+       {"kind", "Namespace"},
+       {"metadata", {{"name", "late"}, {"labels", {{"gpu-platform/queue", "default"}}}}}});
+  EXPECT_TRUE(until([&] {
+    return warnings().contains("namespace late has the label gpu-platform/queue");
+  })) << warnings();
 }
 
 TEST_F(KubernetesWorkloadsTest, WithoutPodsAWaitingJobIsWithdrawn) {

@@ -20,29 +20,20 @@ namespace {
 using base::ErrorCode;
 using kubernetes::Answer;
 using kubernetes::Method;
+using kubernetes::Request;
 using Json = nlohmann::json;
 
 // The namespace that a right counts in; empty: all.
 std::string namespace_of_right(const Right& right, const KubernetesSettings& settings,
                                const LeaseTerms& lease) {
   if (right.where == Right::Where::kLease) return lease.namespace_name;
-  // A namespace of each team's own is not known before its first job.
+  return right.where == Right::Where::kEverywhere ? std::string() : settings.namespace_name;
+}
+
+// A namespace of each team's own is not known before its first job.
+bool can_be_asked(const Right& right, const KubernetesSettings& settings) {
   const bool is_per_team = settings.namespace_name.contains('{');
-  const bool is_everywhere = right.where == Right::Where::kEverywhere || is_per_team;
-  return is_everywhere ? std::string() : settings.namespace_name;
-}
-
-Json review_of(const Right& right, const std::string& namespace_name) {
-  Json attributes = {{"verb", right.verb}, {"group", right.group}, {"resource", right.resource}};
-  if (!right.subresource.empty()) attributes["subresource"] = right.subresource;
-  if (!namespace_name.empty()) attributes["namespace"] = namespace_name;
-  return {{"apiVersion", "authorization.k8s.io/v1"},
-          {"kind", "SelfSubjectAccessReview"},
-          {"spec", {{"resourceAttributes", attributes}}}};
-}
-
-bool is_allowed(const Answer& answer) {
-  return flag_at(Json::parse(answer.body, nullptr, false), {"status", "allowed"});
+  return right.where != Right::Where::kJobs || !is_per_team;
 }
 
 std::string words_for(const Right& right, const std::string& namespace_name) {
@@ -58,11 +49,9 @@ base::Status check_rights(Caller& caller, const KubernetesSettings& settings,
                           const LeaseTerms& lease) {
   std::vector<std::string> missing;
   for (const Right& right : needed_rights(settings)) {
+    if (!can_be_asked(right, settings)) continue;
     const std::string name = namespace_of_right(right, settings, lease);
-    const Answer answer =
-        caller.call({.method = Method::kPost,
-                     .path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                     .body = review_of(right, name).dump()});
+    const Answer answer = caller.call(review_of(right, name));
     if (!answer.is_ok()) return failure_of(answer, "asking for the platform's rights");
     if (!is_allowed(answer)) missing.push_back(words_for(right, name));
   }
@@ -184,6 +173,26 @@ base::Status failure_of(const Answer& answer, std::string_view what) {
   return base::fail(ErrorCode::kFailedPrecondition, said);
 }
 
+Request review_of(const Right& right, const std::string& namespace_name) {
+  Json attributes = {{"verb", right.verb}, {"group", right.group}, {"resource", right.resource}};
+  if (!right.subresource.empty()) attributes["subresource"] = right.subresource;
+  if (!namespace_name.empty()) attributes["namespace"] = namespace_name;
+  const Json review = {{"apiVersion", "authorization.k8s.io/v1"},
+                       {"kind", "SelfSubjectAccessReview"},
+                       {"spec", {{"resourceAttributes", attributes}}}};
+  return {.method = Method::kPost,
+          .path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+          .body = review.dump()};
+}
+
+bool is_allowed(const Answer& review) {
+  return flag_at(Json::parse(review.body, nullptr, false), {"status", "allowed"});
+}
+
+Right right_of_queue() {
+  return {"patch", "", "pods", "status"};
+}
+
 std::vector<Right> needed_rights(const KubernetesSettings& settings) {
   std::vector<Right> rights;
   using Where = Right::Where;
@@ -198,19 +207,11 @@ std::vector<Right> needed_rights(const KubernetesSettings& settings) {
   add(Where::kJobs, {"create", "patch", "delete"}, "", "pods");
   add(Where::kJobs, {"get"}, "", "pods", "log");
   add(Where::kJobs, {"create"}, "", "services");
-  if (settings.admits_workloads) {
-    add(Where::kEverywhere, {"list", "watch"}, "", "namespaces");
-    add(Where::kEverywhere, {"patch", "delete"}, "", "pods");
-    add(Where::kEverywhere, {"patch"}, "", "pods", "status");
-    add(Where::kEverywhere, {"create"}, "", "events");
-  }
+  if (settings.admits_workloads) add(Where::kEverywhere, {"list", "watch"}, "", "namespaces");
   if (settings.devices == DeviceMode::kCounts) return rights;
   add(Where::kEverywhere, {"list", "watch"}, kDevices, "resourceslices");
   add(Where::kEverywhere, {"list", "watch"}, kDevices, "resourceclaims");
   add(Where::kJobs, {"create", "delete"}, kDevices, "resourceclaims");
-  if (settings.admits_workloads) {
-    add(Where::kEverywhere, {"create", "delete"}, kDevices, "resourceclaims");
-  }
   if (settings.devices != DeviceMode::kOwned) return rights;
   add(Where::kEverywhere, {"list", "watch"}, kDevices, "deviceclasses");
   add(Where::kJobs, {"create"}, "", "pods", "binding");

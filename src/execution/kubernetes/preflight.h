@@ -27,7 +27,15 @@ struct Right {
   enum class Where : std::uint8_t { kJobs, kEverywhere, kLease };
   Where where = Where::kJobs;  // the namespaces of jobs, all, or the lease's
 };
+// Those that are looked at before the first job. Those on the workloads of others count in each
+// namespace whose label says that they are queued (right_of_queue).
 std::vector<Right> needed_rights(const KubernetesSettings& settings);
+
+// Stands for all that the role gpu-platform-queue gives.
+Right right_of_queue();
+// Asks the API server whether the platform has a right; an empty namespace means all.
+kubernetes::Request review_of(const Right& right, const std::string& namespace_name);
+bool is_allowed(const kubernetes::Answer& review);
 
 // A lease of the cluster, which one controller holds.
 struct LeaseTerms {

@@ -33,5 +33,20 @@ TEST(Preflight, SaysWhatBringsGpusIntoAClusterWithoutAny) {
   EXPECT_THAT(words_for_no_gpus(settings, 3), HasSubstr("no nvidia.com/gpu"));
 }
 
+TEST(Preflight, NeedsNoRightToWriteInAllNamespaces) {
+  KubernetesSettings settings;
+  settings.namespace_name = "jobs";
+  settings.admits_workloads = true;
+  for (const DeviceMode mode : {DeviceMode::kPinned, DeviceMode::kOwned, DeviceMode::kCounts}) {
+    settings.devices = mode;
+    for (const Right& right : needed_rights(settings)) {
+      // Kubernetes asks for this one in all namespaces; by itself it writes nothing.
+      const bool is_part = right.resource == "resourceclaims" && right.subresource == "binding";
+      if (right.where != Right::Where::kEverywhere || is_part) continue;
+      EXPECT_THAT(right.verb, ::testing::AnyOf("get", "list", "watch")) << right.resource;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gpu_platform::execution

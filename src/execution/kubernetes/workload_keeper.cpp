@@ -9,6 +9,7 @@
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pod_view.h"
+#include "execution/kubernetes/preflight.h"
 #include "execution/kubernetes/workload_requests.h"
 #include "os/clock.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 using kubernetes::Answer;
+
+constexpr base::Duration kRightsPause = base::seconds(20);
 
 std::vector<NodeSize> sizes_of(const ClusterView& view) {
   std::vector<NodeSize> sizes;
@@ -35,7 +38,8 @@ std::string reason_in(const Answer& answer) {
 }  // namespace
 
 WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSettings& settings,
-                               const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink)
+                               const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink,
+                               std::function<void(const std::string& line)> warn)
     : client_(client),
       settings_(settings),
       view_(view),
@@ -51,7 +55,8 @@ WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSetti
           }),
       attempts_(
           settings, [&view](std::string_view node) { return view.boot_id_of(node); },
-          [this](const std::string& key) { return groups_.ready_pods(key); }) {}
+          [this](const std::string& key) { return groups_.ready_pods(key); }),
+      warn_(std::move(warn)) {}
 
 std::vector<WorkloadKeeper::Followed> WorkloadKeeper::followed() {
   const auto seen = [this](const Json& object, auto then) {
@@ -80,7 +85,7 @@ std::vector<WorkloadKeeper::Followed> WorkloadKeeper::followed() {
   all.push_back({{"/api/v1/namespaces", "labelSelector=gpu-platform%2Fqueue"},
                  {.on_list_asked = {},
                   .on_list_begin = [this] { groups_.begin_namespaces(); },
-                  .on_object = [this](const Json& object) { groups_.see_namespace(object); },
+                  .on_object = [this](const Json& object) { see_namespace(object); },
                   .on_deleted = [this](const Json& object) { groups_.remove_namespace(object); },
                   .on_listed = [this] { groups_.namespaces_listed(); },
                   .on_trouble = {}}});
@@ -93,6 +98,39 @@ std::vector<WorkloadKeeper::Followed> WorkloadKeeper::followed() {
                   .on_listed = [this] { groups_.pods_listed(); },
                   .on_trouble = {}}});
   return all;
+}
+
+void WorkloadKeeper::see_namespace(const Json& object) {
+  groups_.see_namespace(object);
+  const std::string name = line_at(object, {"metadata", "name"});
+  if (groups_.is_queued(name) && !rights_.contains(name)) ask_for_rights(name);
+}
+
+void WorkloadKeeper::ask_for_rights(const std::string& namespace_name) {
+  client_.send(review_of(right_of_queue(), namespace_name),
+               [this, namespace_name](const Answer& answer) {
+                 if (!answer.is_ok()) return;
+                 const bool has_rights = is_allowed(answer);
+                 const auto known = rights_.find(namespace_name);
+                 const bool is_news = known == rights_.end() || known->second != has_rights;
+                 rights_[namespace_name] = has_rights;
+                 groups_.see_rights(namespace_name, has_rights);
+                 if (has_rights || !is_news || !warn_) return;
+                 warn_(
+                     fmt::format("namespace {} has the label {}, and the platform may not admit "
+                                 "its pods: bind the role gpu-platform-queue there "
+                                 "(deploy/kubernetes/README.md)",
+                                 namespace_name, kQueueLabel));
+               });
+}
+
+// An administrator may bind the role after the label.
+void WorkloadKeeper::ask_for_missing_rights(base::Instant now) {
+  if (rights_asked_at_.is_set() && now < rights_asked_at_ + kRightsPause) return;
+  rights_asked_at_ = now;
+  for (const auto& [name, has_rights] : rights_) {
+    if (!has_rights && groups_.is_queued(name)) ask_for_rights(name);
+  }
 }
 
 void WorkloadKeeper::listed() {
@@ -110,6 +148,7 @@ void WorkloadKeeper::tell(const WorkloadNews& news) {
 void WorkloadKeeper::work(base::Instant now) {
   // How large nodes are must be known before a job is made.
   if (is_listed_) groups_.advance(now);
+  ask_for_missing_rights(now);
   for (const std::string& key : groups_.take_changed_keys()) attempts_.touch_workload(key);
   for (WorkloadSubmission& each : groups_.take_submissions()) desk_->submit(std::move(each));
   for (WorkloadWithdrawal& each : groups_.take_withdrawals()) {

@@ -25,8 +25,10 @@ namespace gpu_platform::execution {
 class WorkloadKeeper {
  public:
   // All outlive it. `desk` may be null where the settings admit no workloads.
+  // `warn` takes lines for the log; it may be empty.
   WorkloadKeeper(kubernetes::Client& client, const KubernetesSettings& settings,
-                 const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink);
+                 const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink,
+                 std::function<void(const std::string& line)> warn);
 
   // What is to be followed for it.
   using Followed = std::pair<kubernetes::Followed, kubernetes::FollowHandlers>;
@@ -46,6 +48,9 @@ class WorkloadKeeper {
  private:
   void make(WorkloadCall call);
   void make(const GroupCall& call, base::Instant now);
+  void see_namespace(const nlohmann::json& object);
+  void ask_for_rights(const std::string& namespace_name);
+  void ask_for_missing_rights(base::Instant now);
   void ask_whether_finished(const std::string& key);
   void say_admitted(const WorkloadCall& call);
   void set_condition(const GroupCall& call);
@@ -58,6 +63,9 @@ class WorkloadKeeper {
   ObservationSink& sink_;
   WorkloadGroups groups_;
   WorkloadAttempts attempts_;
+  std::function<void(const std::string& line)> warn_;
+  std::map<std::string, bool> rights_;  // in queued namespaces, as far as they are known
+  base::Instant rights_asked_at_;
   bool is_listed_ = false;
   std::set<model::AttemptId> said_admitted_;  // of live attempts
   // By the uid of a pod: its condition is set by one request after the other, and what it says of
