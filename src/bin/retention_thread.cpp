@@ -10,17 +10,6 @@
 
 namespace gpu_platform::bin {
 
-namespace {
-
-// Between two steps while there is more to do: the loop and the disk are for others, too.
-constexpr std::int64_t kPauseMs = 20;
-// Between two looks otherwise. It is time enough for the launcher to remove what it was asked for.
-constexpr std::int64_t kIntervalMs = 2'000;
-// After so many requests in vain the administrator is told.
-constexpr int kTimesUntilWarning = 5;
-
-}  // namespace
-
 RetentionThread::RetentionThread(const store::Archive& archive, controller::Loop& loop,
                                  KeptOutputs outputs)
     : loop_(loop),
@@ -56,24 +45,18 @@ base::Duration RetentionThread::look() {
     spdlog::warn("retention why=\"{}\"", step.error().message);
     return base::minutes(1);
   }
+  const controller::RetentionPace::Turn turn =
+      pace_.after(*step, base::Instant(os::monotonic_ns()));
+  if (turn.is_stuck) {
+    spdlog::warn("retention why=\"the output of job {} and {} others is still there\"",
+                 step->outputs.front().value, step->outputs.size() - 1);
+  }
+  if (turn.asks) outputs_.remove(step->outputs);
   if (!step->jobs.empty()) {
     spdlog::debug("retention jobs={} first={}", step->jobs.size(), step->jobs.front().value);
     loop_.drop_from_history(std::move(step->jobs));
   }
-  if (!step->outputs.empty()) return ask_to_remove(step->outputs);
-  asked_.clear();
-  return base::milliseconds(step->has_more ? kPauseMs : kIntervalMs);
-}
-
-base::Duration RetentionThread::ask_to_remove(const std::vector<model::JobId>& outputs) {
-  asked_times_ = outputs == asked_ ? asked_times_ + 1 : 1;
-  asked_ = outputs;
-  if (asked_times_ == kTimesUntilWarning) {
-    spdlog::warn("retention why=\"the output of job {} and {} others is still there\"",
-                 outputs.front().value, outputs.size() - 1);
-  }
-  outputs_.remove(outputs);
-  return base::milliseconds(kIntervalMs);
+  return turn.pause;
 }
 
 }  // namespace gpu_platform::bin

@@ -34,13 +34,11 @@ class RetentionThread {
   void work();
   // Takes one step; returns how long to wait before the next.
   base::Duration look();
-  base::Duration ask_to_remove(const std::vector<model::JobId>& outputs);
 
   controller::Loop& loop_;
   const KeptOutputs outputs_;
   controller::Retention retention_;
-  std::vector<model::JobId> asked_;  // the output that was asked for last
-  int asked_times_ = 0;
+  controller::RetentionPace pace_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_stopping_ = false;

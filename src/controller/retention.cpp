@@ -13,7 +13,40 @@ std::optional<base::Instant> end_of_keeping(base::Duration keep, base::Instant n
   return now + (base::Duration() - keep);
 }
 
+// Between two steps while there is more to do: the loop and the disk are for others, too. The
+// launcher removes the output of a step's jobs in less as a rule.
+constexpr base::Duration kShortPause = base::milliseconds(20);
+// Between two looks otherwise.
+constexpr base::Duration kLongPause = base::seconds(2);
+// About a quarter of a minute.
+constexpr int kTimesUntilStuck = 12;
+
+// After so many requests for the same output.
+base::Duration pause_after(int times) {
+  base::Duration pause = kShortPause;
+  for (int i = 1; i < times && pause < kLongPause; ++i) pause = pause * 2;
+  return std::min(pause, kLongPause);
+}
+
 }  // namespace
+
+RetentionPace::Turn RetentionPace::after(const RetentionStep& step, base::Instant now) {
+  Turn turn{.pause = kShortPause};
+  if (step.outputs != asked_) {
+    asked_ = step.outputs;
+    times_ = 0;
+    ask_again_at_ = now;
+  }
+  if (!asked_.empty() && now >= ask_again_at_) {
+    turn.asks = true;
+    turn.is_stuck = ++times_ == kTimesUntilStuck;
+    ask_again_at_ = now + pause_after(times_);
+  }
+  // While jobs leave, others come into view behind those whose output is still there.
+  if (!step.jobs.empty() || step.has_more) return turn;
+  turn.pause = asked_.empty() ? kLongPause : ask_again_at_ - now;
+  return turn;
+}
 
 base::Result<RetentionStep> Retention::step(const model::Policy& policy, base::Instant now) {
   RetentionStep step;

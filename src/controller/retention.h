@@ -22,6 +22,25 @@ struct RetentionStep {
   bool has_more = false;              // further jobs can be looked at at once
 };
 
+// How fast the steps follow each other. Output is removed by another process, which takes a moment;
+// what is still there is asked for again, at growing intervals. One thread.
+class RetentionPace {
+ public:
+  struct Turn {
+    bool asks = false;      // have the output removed now
+    bool is_stuck = false;  // it was asked for many times in vain; said once
+    base::Duration pause;   // until the next step
+  };
+
+  // `now` never runs backwards.
+  Turn after(const RetentionStep& step, base::Instant now);
+
+ private:
+  std::vector<model::JobId> asked_;  // the output that was asked for last
+  int times_ = 0;
+  base::Instant ask_again_at_;
+};
+
 // Goes through the ended jobs, the earliest endings first. A job leaves the history only when its
 // output is gone: without the job no user could be given it, and nothing would ever remove it. Each
 // job is looked at once for its output after a start of the daemon, and once for the history.

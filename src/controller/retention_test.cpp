@@ -141,5 +141,59 @@ TEST_F(RetentionTest, AStepIsBoundedAndAJobIsNamedOnceInIt) {
   EXPECT_TRUE(outputs_.empty());
 }
 
+// A launcher that removes output a moment after it was asked.
+TEST_F(RetentionTest, HundredsOfJobsWithOutputLeaveEachSecond) {
+  constexpr std::uint64_t kJobs = 4'000;
+  end_jobs(1, kJobs);
+  policy_.job_keep = base::seconds(1);
+  RetentionPace pace;
+  base::Instant now = second(10'000);
+  const base::Instant begin = now;
+  const base::Duration removal = base::milliseconds(15);
+  std::vector<model::JobId> asked;
+  base::Instant removed_at;
+  while (store_.job_count() != 0 && now < begin + base::seconds(60)) {
+    if (now >= removed_at) {
+      for (const model::JobId job : asked) outputs_.erase(job);
+    }
+    auto next = retention_.step(policy_, now);
+    ASSERT_TRUE(next);
+    const RetentionPace::Turn turn = pace.after(*next, now);
+    EXPECT_FALSE(turn.is_stuck);
+    if (turn.asks) {
+      asked = next->outputs;
+      removed_at = now + removal;
+    }
+    ASSERT_TRUE(store_.drop_jobs(next->jobs));
+    now = now + turn.pause;
+  }
+  EXPECT_EQ(store_.job_count(), 0u);
+  EXPECT_LT((now - begin).value(), base::seconds(kJobs / 200).value());
+}
+
+TEST_F(RetentionTest, OutputThatStaysIsAskedForLessAndLessAndSaidOnce) {
+  end_jobs(1, 70);
+  policy_.job_keep = base::seconds(1);
+  outputs_ = {model::JobId(2)};
+  RetentionPace pace;
+  base::Instant now = second(10'000);
+  const base::Instant end = now + base::minutes(2);
+  int asks = 0;
+  int told = 0;
+  while (now < end) {
+    auto next = retention_.step(policy_, now);
+    ASSERT_TRUE(next);
+    const RetentionPace::Turn turn = pace.after(*next, now);
+    asks += turn.asks ? 1 : 0;
+    told += turn.is_stuck ? 1 : 0;
+    ASSERT_TRUE(store_.drop_jobs(next->jobs));
+    now = now + turn.pause;
+  }
+  EXPECT_EQ(store_.job_count(), 1u) << "the others are gone";
+  EXPECT_EQ(told, 1);
+  EXPECT_LT(asks, 80);
+  EXPECT_GT(asks, 40);
+}
+
 }  // namespace
 }  // namespace gpu_platform::controller
