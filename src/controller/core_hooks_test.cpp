@@ -105,6 +105,32 @@ TEST_F(HooksTest, TheThirdInARowHoldsTheJobUntilItsOwnerLetsItGo) {
   EXPECT_EQ(job(1).state, JobState::kPending);
 }
 
+TEST_F(HooksTest, AJobWhoseEnvironmentIsLostIsHeldAndSaysSo) {
+  submit(1);
+  const auto lose = [&](std::uint32_t number) {
+    execution::Ended ended;
+    ended.attempt = attempt(1, number);
+    ended.at = now_;
+    ended.reason = model::EndReason::kEnvironmentLost;
+    see(ended);
+    see(execution::Cleaned{ended.attempt, {}});
+  };
+  lose(1);
+  EXPECT_EQ(job(1).state, JobState::kHeld);
+  EXPECT_EQ(job(1).hold, model::Hold::kByPlatform);
+  EXPECT_EQ(job(1).losses, 0U);
+  EXPECT_EQ(job(1).failures, 0U);
+  const model::WaitReason reason = WaitExplainer(core_.snapshot()).explain(job(1));
+  EXPECT_EQ(reason.code, model::WaitCode::kHeldByPlatform);
+  EXPECT_NE(describe(reason).find("environment variables were lost"), std::string::npos);
+  pass(seconds(1'000));
+  EXPECT_EQ(job(1).attempts.size(), 1U) << "it is not tried again and again";
+  EXPECT_TRUE(act(model::JobAction::kRelease, owner_));
+  lose(2);
+  EXPECT_EQ(job(1).state, JobState::kHeld);
+  EXPECT_TRUE(act(model::JobAction::kCancel, owner_));
+}
+
 TEST_F(HooksTest, AnAdministratorsHoldTakesThePlaceOfThePlatforms) {
   submit(1);
   for (std::uint32_t number = 1; number <= 3; ++number) {

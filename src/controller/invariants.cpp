@@ -249,8 +249,10 @@ void check_one_job(const State& state, const Job& job, Found& found) {
     found.push_back(fmt::format("held: job {} is {}, and {}", job.id.value, to_string(job.state),
                                 is_held ? "has no hold" : "has a hold"));
   }
-  if (job.hold == model::Hold::kByPlatform &&
-      job.prolog_failed_on.size() < model::kMaxPrologFailures) {
+  // A job without an attempt is held by a repair of the store.
+  const bool is_held_for_prolog = job.hold == model::Hold::kByPlatform && !job.attempts.empty() &&
+                                  job.attempts.back().reason != model::EndReason::kEnvironmentLost;
+  if (is_held_for_prolog && job.prolog_failed_on.size() < model::kMaxPrologFailures) {
     found.push_back(fmt::format("prolog: job {} is held for its prolog, which failed {} times",
                                 job.id.value, job.prolog_failed_on.size()));
   }

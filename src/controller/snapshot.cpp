@@ -423,6 +423,12 @@ model::WaitReason WaitExplainer::explain_behind(const model::Job& job, std::uint
   if (job.state == model::JobState::kHeld) {
     model::WaitReason reason;
     reason.code = code_of(job.hold);
+    if (reason.code != model::WaitCode::kHeldByPlatform) return reason;
+    if (job.attempts.empty()) {
+      reason.held_for = model::HeldFor::kRepair;
+    } else if (job.attempts.back().reason == model::EndReason::kEnvironmentLost) {
+      reason.held_for = model::HeldFor::kEnvironment;
+    }
     return reason;
   }
   if (job.state != model::JobState::kQueued) return explain_pending(job);

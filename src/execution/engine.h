@@ -90,7 +90,8 @@ struct Started {
 // site's prolog failed there; nothing of the job was started. Reason kTimeLimit: `time_limit` says
 // which limit was over, for a LimitOrder may have been on its way. Reason kPreempted without a
 // StopOrder: the cluster took its place away, by no fault of the job. Reason kCancelledBy without
-// one: what the job stands for was deleted, so the job is cancelled, too.
+// one: what the job stands for was deleted, so the job is cancelled, too. Reason kEnvironmentLost:
+// the environment that it was submitted with is not there any more (EnvironmentSource).
 struct Ended {
   model::AttemptId attempt;
   base::Instant at;

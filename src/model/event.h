@@ -190,7 +190,7 @@ struct JobRequeued {
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
   bool asked_for = false;          // a person's action has it run again: it counts as neither
   bool prolog_failed = false;      // likewise, but as that
-  bool holds = false;              // this was the last time: from here on the platform holds it
+  bool holds = false;              // from here on the platform holds it, because it cannot start
 };
 
 struct JobEnded {

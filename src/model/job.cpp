@@ -98,6 +98,8 @@ std::string_view to_string(EndReason reason) {
       return "RESERVATION_ENDED";
     case EndReason::kWaitTimeout:
       return "WAIT_TIMEOUT";
+    case EndReason::kEnvironmentLost:
+      return "ENVIRONMENT_LOST";
   }
   return "";
 }

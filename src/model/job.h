@@ -247,8 +247,9 @@ enum class EndReason : std::uint8_t {
   kDependencyFailed,  // a dependency can never be met; detail says why
   kReservationEnded,  // the reservation that it asks for was cancelled or is over
   kWaitTimeout,       // it had not started within its own wait_timeout
+  kEnvironmentLost,   // the store no longer has its environment variables: it was not started
 };
-inline constexpr std::size_t kEndReasons = 17;
+inline constexpr std::size_t kEndReasons = 18;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // Used by the whole process tree of an attempt.

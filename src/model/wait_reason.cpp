@@ -192,9 +192,6 @@ std::string_view opening(WaitCode code) {
       return "held by an administrator; only an administrator can release it";
     case WaitCode::kNoNode:
       return "no node that is up could hold it, even with nothing else running";
-    case WaitCode::kHeldByPlatform:
-      return "held because the site's prolog failed for it too often (see its attempts in jobs "
-             "describe), until it is released (jobs release)";
     case WaitCode::kNoCapacity:
     case WaitCode::kPriority:
     case WaitCode::kPreempting:
@@ -203,7 +200,24 @@ std::string_view opening(WaitCode code) {
     case WaitCode::kArrayLimit:
     case WaitCode::kQuota:
     case WaitCode::kReserved:
+    case WaitCode::kHeldByPlatform:
       return {};
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+std::string_view describe(HeldFor held_for) {
+  switch (held_for) {
+    case HeldFor::kProlog:
+      return "held because the site's prolog failed for it too often (see its attempts in jobs "
+             "describe), until it is released (jobs release)";
+    case HeldFor::kEnvironment:
+      return "held because its environment variables were lost when the store was damaged: cancel "
+             "it and submit it again";
+    case HeldFor::kRepair:
+      return "held because the store was damaged and lost what happened to it: it may have run. "
+             "Release it (jobs release) or cancel it";
   }
   CHECK(false);
   std::unreachable();
@@ -290,6 +304,7 @@ std::string describe(const WaitReason& reason) {
     return text.empty() ? "jobs ahead of it go first" : text;
   }
   if (reason.code == WaitCode::kPreempting) return describe_preemption(reason);
+  if (reason.code == WaitCode::kHeldByPlatform) return std::string(describe(reason.held_for));
   if (reason.code == WaitCode::kBeginTime) {
     return fmt::format("starts no earlier than {}", utc(reason.not_before));
   }

@@ -24,7 +24,7 @@ enum class WaitCode : std::uint8_t {
   kHeldByUser,    // its owner holds it back
   kHeldByAdministrator,
   kNoNode,          // no node that could ever hold it is up
-  kHeldByPlatform,  // the site's prolog failed for it too often
+  kHeldByPlatform,  // the platform cannot start it; HeldFor says why
   kPreempting,      // others are being stopped to make room for it
   kBeginTime,       // it is to start no earlier than a time
   kDependency,      // waits for other jobs
@@ -62,6 +62,13 @@ struct WaitCount {
   friend bool operator==(const WaitCount&, const WaitCount&) = default;
 };
 
+// Why the platform holds a job.
+enum class HeldFor : std::uint8_t {
+  kProlog,       // the site's prolog failed for it too often
+  kEnvironment,  // the store has lost its environment variables
+  kRepair,       // the store has lost events about it
+};
+
 struct WaitReason {
   WaitCode code = WaitCode::kNotEvaluated;
   std::vector<WaitCount> counts;
@@ -72,6 +79,7 @@ struct WaitReason {
   std::vector<JobId> stopping;                // for kPreempting: those not gone yet, ascending
   base::Instant not_before;                   // for kBeginTime
   std::optional<Dependency> waits_for;        // the first that is not met yet, for kDependency
+  HeldFor held_for = HeldFor::kProlog;        // for kHeldByPlatform
   TargetOutcome target;                       // what has become of it so far
   JobState target_state = JobState::kQueued;  // of a single job
   JobId array_id;                             // for kArrayLimit

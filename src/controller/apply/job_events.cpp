@@ -36,8 +36,9 @@ JobState first_state(const model::JobSubmitted& event, const Job& fresh, base::I
 void count_last_attempt(Job& j) {
   if (j.attempts.empty()) return;
   const Attempt& last = j.attempts.back();
-  const bool by_itself =
-      last.exit.lost == model::Lost::kNo && last.reason != model::EndReason::kLaunchFailed;
+  const bool by_itself = last.exit.lost == model::Lost::kNo &&
+                         last.reason != model::EndReason::kLaunchFailed &&
+                         last.reason != model::EndReason::kEnvironmentLost;
   (by_itself || last.exit.code.has_value() ? j.failures : j.losses) += 1;
 }
 
@@ -237,7 +238,6 @@ void apply(Application& a, const model::JobRequeued& event) {
   Job& j = a.job(event.job);
   if (event.prolog_failed) {
     j.prolog_failed_on.push_back(j.attempts.back().first_node());
-    if (event.holds && j.hold == model::Hold::kNone) j.hold = model::Hold::kByPlatform;
   } else if (event.preempted) {
     // A cluster that evicts it makes room for no job of ours.
     if (j.attempts.back().stop_reason == model::EndReason::kPreempted) ++j.preemptions;
@@ -245,6 +245,7 @@ void apply(Application& a, const model::JobRequeued& event) {
     (event.counts_as_failure ? j.failures : j.losses) += 1;
   }
   if (j.attempts.back().stop_reason == model::EndReason::kRequeuedBy) begin_new_turn(a, j);
+  if (event.holds && j.hold == model::Hold::kNone) j.hold = model::Hold::kByPlatform;
   j.eligible_at = event.eligible_at;
   move_job(a, j, event.preempted ? JobTrigger::kPreempt : JobTrigger::kRequeue);
   if (j.hold != model::Hold::kNone) move_job(a, j, JobTrigger::kHold);

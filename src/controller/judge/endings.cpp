@@ -24,7 +24,7 @@ bool was_evicted(const Job& job, const Attempt& attempt) {
 bool has_run(const execution::Ended& seen) {
   if (seen.reason == EndReason::kPreempted) return seen.exit.code || seen.exit.signal;
   return seen.reason != EndReason::kLaunchFailed && seen.reason != EndReason::kPrologFailed &&
-         seen.exit.lost == model::Lost::kNo;
+         seen.reason != EndReason::kEnvironmentLost && seen.exit.lost == model::Lost::kNo;
 }
 
 // The attempt was stopped at a time limit that had been raised; the order had not reached it yet.
@@ -94,6 +94,7 @@ class Settlement {
     }
     if (attempt_.exit.lost != model::Lost::kNo) return requeued_or_failed(false);
     if (attempt_.reason == EndReason::kPrologFailed) return requeued_after_prolog();
+    if (attempt_.reason == EndReason::kEnvironmentLost) return held_without_environment();
     if (attempt_.reason == EndReason::kLaunchFailed) {
       // A missing or forbidden program (127, 126) fails again every time; a failure of the host may
       // not.
@@ -119,6 +120,12 @@ class Settlement {
                               .eligible_at = now_ + backoff_after(policy_, failed_before),
                               .prolog_failed = true,
                               .holds = failed_before + 1 >= model::kMaxPrologFailures};
+  }
+
+  // It would fail again every time, by no fault of its own: a person decides.
+  model::Event held_without_environment() const {
+    return model::JobRequeued{
+        .job = job_.id, .eligible_at = now_, .asked_for = true, .holds = true};
   }
 
   model::Event requeued_or_failed(bool is_failure) const {

@@ -273,8 +273,11 @@ class KubernetesEngine::Worker {
       Ended ended;
       ended.attempt = order.attempt;
       ended.at = os::wall_now();
-      ended.reason = model::EndReason::kLaunchFailed;
-      ended.detail = "the job's environment cannot be read: " + environment.error().message;
+      const bool is_lost = is_environment_lost(environment.error());
+      ended.reason = is_lost ? model::EndReason::kEnvironmentLost : model::EndReason::kLaunchFailed;
+      ended.detail = is_lost
+                         ? std::string(kEnvironmentLostDetail)
+                         : "the job's environment cannot be read: " + environment.error().message;
       sink_.observe(std::move(ended));
       sink_.observe(Cleaned{order.attempt, {}});
       return;

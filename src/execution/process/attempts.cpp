@@ -469,8 +469,8 @@ void Attempts::launch_sent(model::AttemptId id) {
 }
 
 void Attempts::launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code,
-                                 std::string why) {
-  end_unstarted(id, attempts_.at(id), code, std::move(why));
+                                 std::string why, model::EndReason reason) {
+  end_unstarted(id, attempts_.at(id), code, std::move(why), reason);
 }
 
 // ---- telling the core
@@ -506,13 +506,13 @@ void Attempts::lose(model::AttemptId id, Attempt& a, bool node_lost) {
 }
 
 void Attempts::end_unstarted(model::AttemptId id, Attempt& a, std::optional<std::uint8_t> code,
-                             std::string why) {
+                             std::string why, model::EndReason reason) {
   if (!std::exchange(a.told_ended, true)) {
     Ended ended;
     ended.attempt = id;
     ended.at = os::wall_now();
     ended.exit.code = code;
-    ended.reason = model::EndReason::kLaunchFailed;
+    ended.reason = reason;
     ended.detail = std::move(why);
     tell(a, std::move(ended));
   }

@@ -58,7 +58,8 @@ class Attempts {
   const StartOrder* order_of_running(model::AttemptId id) const;
   void launch_sent(model::AttemptId id);
   // The launch cannot even be asked for. With an exit code it is the job's own fault.
-  void launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code, std::string why);
+  void launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code, std::string why,
+                         model::EndReason reason = model::EndReason::kLaunchFailed);
 
   // Handles to be watched since the last call.
   std::vector<int> take_new_handles() { return std::exchange(new_handles_, {}); }
@@ -111,7 +112,7 @@ class Attempts {
   void tell_record(model::AttemptId id, Attempt& a, const node::Record& record);
   void lose(model::AttemptId id, Attempt& a, bool node_lost);
   void end_unstarted(model::AttemptId id, Attempt& a, std::optional<std::uint8_t> code,
-                     std::string why);
+                     std::string why, model::EndReason reason = model::EndReason::kLaunchFailed);
   void finish(model::AttemptId id, Attempt& a, std::string epilog_failure = {});
   Attempt* find(model::AttemptId id);
   void forget_again();

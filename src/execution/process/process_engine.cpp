@@ -476,9 +476,11 @@ class ProcessEngine::Worker {
     if (!request) {
       const bool fault_of_job = request.error().code == base::ErrorCode::kInvalidArgument ||
                                 request.error().code == base::ErrorCode::kResourceExhausted;
-      attempts_.launch_impossible(id,
-                                  fault_of_job ? std::optional<std::uint8_t>(126) : std::nullopt,
-                                  request.error().message);
+      const bool lacks_environment = request.error().code == base::ErrorCode::kDataLoss;
+      attempts_.launch_impossible(
+          id, fault_of_job ? std::optional<std::uint8_t>(126) : std::nullopt,
+          request.error().message,
+          lacks_environment ? model::EndReason::kEnvironmentLost : model::EndReason::kLaunchFailed);
       return LauncherLink::Sent::kYes;
     }
     node::Launch message{id, request->size() > node::kMaxInlineRequest, *request};
@@ -517,7 +519,15 @@ class ProcessEngine::Worker {
     TRY(check_is_here(order));
     std::string submitted;
     if (!spec.environment_ref.empty()) {
-      TRY_ASSIGN(submitted, environment_.environment(spec.environment_ref));
+      auto kept = environment_.environment(spec.environment_ref);
+      if (!kept) {
+        if (is_environment_lost(kept.error())) {
+          return base::fail(base::ErrorCode::kDataLoss, std::string(kEnvironmentLostDetail));
+        }
+        return base::fail(kept.error().code,
+                          "the job's environment cannot be read: " + kept.error().message);
+      }
+      submitted = *std::move(kept);
     }
     TRY_ASSIGN(const UserIdentity user, known);
     RequestOptions options;

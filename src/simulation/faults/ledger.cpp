@@ -464,7 +464,8 @@ void Ledger::check_exit(const model::AttemptEnded& event) {
                                           "engine never said so");
     }
   } else if (event.reason == model::EndReason::kLaunchFailed ||
-             event.reason == model::EndReason::kPrologFailed) {
+             event.reason == model::EndReason::kPrologFailed ||
+             event.reason == model::EndReason::kEnvironmentLost) {
     if (truth != nullptr && truth->starts > 0) {
       findings_.violated("true-exit",
                          named(event.attempt) + " is said never to have started, and did");
