@@ -51,6 +51,13 @@ def call(operation_id, **arguments):
     return answer.parsed
 
 
+def refused(status, operation_id, **arguments):
+    """One call that is refused with the status, as the document allows it."""
+    answer = module_of(operation_id).sync_detailed(client=client, **arguments)
+    assert answer.status_code == status, (operation_id, answer.status_code, answer.content)
+    assert isinstance(answer.parsed, m.Problem), (operation_id, answer.content)
+
+
 def first_event(operation_id, **arguments):
     request = module_of(operation_id)._get_kwargs(**arguments)
     with client.get_httpx_client().stream(**request) as answer:
@@ -146,7 +153,7 @@ assert call("ActOnJobs", body=m.ActOnJobsRequest(action="KILL", ids=[job])).jobs
 
 call("CheckJob", body=m.CheckJobRequest(spec=m.JobSpec(command=["true"], gpus=1)))
 assert call("SizeModelServer", body=m.ModelSizingRequest(model="llama-3-70b")).gpus > 0
-body = m.CreateReservationRequest(name="test", users=["nobody"], gpus=1, duration_seconds=60, ignore_running=True)
+body = m.CreateReservationRequest(name="test", users=["backup"], gpus=1, duration_seconds=60, ignore_running=True)
 assert call("CreateReservation", body=body).name == "test"
 assert call("GetReservation", name="test").name == "test"
 assert call("ListReservations").reservations
@@ -158,6 +165,8 @@ assert call("RevokeToken", token="second").name == "second"
 assert call("CreateTeam", body=m.SetTeamRequest(name="vision", max_gpus=4)).name == "vision"
 assert call("SetTeam", name="vision", body=m.SetTeamRequest(max_gpus=2)).max_gpus == 2
 assert call("GetTeam", name="vision").max_gpus == 2
+refused(404, "AcceptInvitation", name="vision", body=m.AnswerInvitationRequest())
+refused(404, "DeclineInvitation", name="vision", body=m.AnswerInvitationRequest())
 assert [team.name for team in call("ListTeams").teams] == ["vision"]
 assert call("RemoveTeam", name="vision").name == "vision"
 assert call("ListAudit", limit=10).entries

@@ -127,7 +127,7 @@ assert call("ClusterService.GetVersion").version
 
 assert call("PlanningService.CheckJob", spec={"command": ["true"], "gpus": 1}).ListFields()
 assert call("PlanningService.SizeModelServer", model="llama-3-70b").gpus > 0
-made_reservation = call("ReservationService.CreateReservation", name="grpc", users=["nobody"], gpus=1, durationSeconds=60,
+made_reservation = call("ReservationService.CreateReservation", name="grpc", users=["backup"], gpus=1, durationSeconds=60,
                         ignoreRunning=True)
 assert made_reservation.name == "grpc"
 assert call("ReservationService.GetReservation", name="grpc").begin == made_reservation.begin
@@ -138,12 +138,14 @@ assert call("TeamService.CreateTeam", name="speech", maxGpus=4).max_gpus == 4
 assert call("TeamService.SetTeam", name="speech", maxGpus=2).max_gpus == 2
 assert call("TeamService.GetTeam", name="speech").max_gpus == 2
 assert "speech" in [team.name for team in call("TeamService.ListTeams").teams]
+refused("TeamService.AcceptInvitation", grpc.StatusCode.NOT_FOUND, name="speech")
+refused("TeamService.DeclineInvitation", grpc.StatusCode.NOT_FOUND, name="speech")
 assert call("TeamService.RemoveTeam", name="speech").name == "speech"
 assert call("TokenService.CreateToken", name="grpc").secret
 assert "grpc" in [one.name for one in call("TokenService.ListTokens").tokens]
 assert call("TokenService.RevokeToken", token="grpc").name == "grpc"
 assert call("AuditService.ListAudit", limit=10).entries
-assert call("AccessService.WhoAmI").user == "nobody"
+assert call("AccessService.WhoAmI").user == "backup"
 assert call("ConfigurationService.GetConfiguration").ListFields()
 call("ShareService.ListShares")
 call("StatisticsService.GetStatistics")

@@ -168,11 +168,13 @@ class Calls {
 
   v1::ListTeamsResponse teams(const v1::ListTeamsRequest& request, const Peer& peer) const;
   base::Result<v1::Team> team(const std::string& name, const Peer& peer) const;
-  // For both, `done` is called through `resume`, or at once if the request is refused before the
-  // core. `is_new`: there may be none of that name yet.
+  // For all three, `done` is called through `resume`, or at once if the request is refused before
+  // the core. `is_new`: there may be none of that name yet.
   using TeamChanged = std::function<void(base::Result<v1::Team>)>;
   void set_team(const v1::SetTeamRequest& request, bool is_new, const Peer& peer, Resume resume,
                 TeamChanged done) const;
+  void answer_invitation(model::AnswerInvitation answer, const Peer& peer, Resume resume,
+                         TeamChanged done) const;
   void remove_team(const std::string& name, const Peer& peer, Resume resume,
                    TeamChanged done) const;
 
@@ -211,6 +213,9 @@ class Calls {
   v1::Token described(const model::Token& token) const;
   v1::Team described(const model::Team& team, const controller::Snapshot& snapshot,
                      const Peer& peer) const;
+  // Sends a command that changes the team of that name, which is the answer.
+  void change_team(model::Command command, std::string name, const Peer& peer, Resume resume,
+                   TeamChanged done) const;
   // Returns the job as the caller may see it.
   std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid,
                                                       const model::Caller& caller,
@@ -241,8 +246,12 @@ class Calls {
   void send_with_dependencies(Dependent dependent, Resume resume,
                               std::function<void(base::Result<model::CommandReply>)> finish) const;
   // Refused if one of them does not exist on this host.
+  struct NamedUser {
+    std::string field;  // of the request
+    std::string name;
+  };
   struct NamedUsers {
-    std::vector<std::string> names;
+    std::vector<NamedUser> named = {};
     std::size_t next = 0;     // the first that has not been looked up
     std::uint32_t asker = 0;  // the user that they are looked up for
   };

@@ -63,7 +63,9 @@ void Calls::reserve(Command command, const std::vector<std::string>& users, cons
   };
   // Others are refused, and nothing is looked up for them.
   if (!model::may_touch_site(peer.caller)) return send_it({});
-  check_users({users, 0, peer.caller.uid}, resume, std::move(send_it));
+  NamedUsers named{.asker = peer.caller.uid};
+  for (const std::string& user : users) named.named.push_back({"users", user});
+  check_users(std::move(named), resume, std::move(send_it));
 }
 
 void Calls::create_reservation(const v1::CreateReservationRequest& request, const Peer& peer,
@@ -85,11 +87,11 @@ void Calls::update_reservation(const v1::UpdateReservationRequest& request, cons
 // One after the other: there are few of them, and the directory remembers its answers.
 void Calls::check_users(NamedUsers users, Resume resume,
                         std::function<void(base::Status)> done) const {
-  if (users.next == users.names.size()) return done({});
-  const std::string name = users.names[users.next];
+  if (users.next == users.named.size()) return done({});
   const std::uint32_t asker = users.asker;
+  const std::string user = users.named[users.next].name;
   core_.users.find(
-      name, asker,
+      user, asker,
       [this, users = std::move(users), resume = std::move(resume),
        done = std::move(done)](base::Result<host::User> found) mutable {
         const Resume on = resume;
@@ -99,11 +101,13 @@ void Calls::check_users(NamedUsers users, Resume resume,
             ++users.next;
             return check_users(std::move(users), std::move(resume), std::move(done));
           }
+          const auto& [field, name] = users.named[users.next];
           if (found.error().code != base::ErrorCode::kNotFound) {
-            return done(base::fail(found.error().code, "users: " + found.error().message, "users"));
+            return done(base::fail(found.error().code,
+                                   fmt::format("{}: {}", field, found.error().message), field));
           }
-          done(base::invalid("users", fmt::format("users: there is no user '{}' on this machine",
-                                                  users.names[users.next])));
+          done(base::invalid(
+              field, fmt::format("{}: there is no user '{}' on this machine", field, name)));
         });
       });
 }

@@ -5,10 +5,31 @@
 
 #include "api/calls.h"
 #include "api/convert/team.h"
+#include "model/access.h"
 
 // The calls about teams.
 
 namespace gpu_platform::api {
+
+namespace {
+
+// What a caller sees of the invitations to a team: all, if it may end them, else its own.
+void put_invitations(const model::RunTimeTeam& set, const model::Caller& caller, v1::Team& out) {
+  const bool coordinates =
+      caller.teams != nullptr && std::ranges::binary_search(caller.teams->coordinates, set.name);
+  const bool sees_all = coordinates || has(caller, model::Right::kSeeUsage);
+  for (const model::Invitation& invitation : set.invited) {
+    const bool is_own = invitation.user == caller.user;
+    if (is_own) out.set_invites_you(true);
+    if (!is_own && !sees_all) continue;
+    v1::TeamInvitation& listed = *out.add_invited();
+    listed.set_user(invitation.user);
+    listed.set_shares(invitation.shares);
+    listed.set_invited_by(invitation.by);
+  }
+}
+
+}  // namespace
 
 // Without the members that the caller may not see.
 v1::Team Calls::described(const model::Team& team, const controller::Snapshot& snapshot,
@@ -30,6 +51,7 @@ v1::Team Calls::described(const model::Team& team, const controller::Snapshot& s
                      [](const v1::HiddenTeamValue& value) { return value.key() == "members"; });
     if (members != values.end()) values.erase(members);
   }
+  if (set != snapshot.teams->run_time.end()) put_invitations(set->second, peer.caller, out);
   if (core_.access == nullptr) return out;
   for (const std::string& user : core_.access()->coordinators_of(team.name)) {
     out.add_coordinators(user);
@@ -58,8 +80,34 @@ void Calls::set_team(const v1::SetTeamRequest& request, bool is_new, const Peer&
   auto command = to_model(request);
   if (!command) return done(std::unexpected(std::move(command).error()));
   if (is_new) command->presence = model::SetTeam::Presence::kNew;
-  send({peer.caller, *std::move(command)}, std::move(resume),
-       [this, name = request.name(), peer,
+  NamedUsers named{.asker = peer.caller.uid};
+  for (const auto& member : command->add_members) {
+    named.named.push_back({"add_members", member.user});
+  }
+  for (const std::string& user : command->add_coordinators) {
+    named.named.push_back({"add_coordinators", user});
+  }
+  auto send_it = [this, command = *std::move(command), peer, resume,
+                  done = std::move(done)](base::Status checked) {
+    if (!checked) return done(std::unexpected(std::move(checked).error()));
+    change_team({peer.caller, command}, command.name, peer, resume, done);
+  };
+  // Others are refused, and nothing is looked up for them.
+  if (!model::may_touch_team(peer.caller, request.name())) return send_it({});
+  check_users(std::move(named), resume, std::move(send_it));
+}
+
+void Calls::answer_invitation(model::AnswerInvitation answer, const Peer& peer, Resume resume,
+                              TeamChanged done) const {
+  if (const auto named = check_named(peer); !named) return done(std::unexpected(named.error()));
+  const std::string name = answer.name;
+  change_team({peer.caller, std::move(answer)}, name, peer, std::move(resume), std::move(done));
+}
+
+void Calls::change_team(model::Command command, std::string name, const Peer& peer, Resume resume,
+                        TeamChanged done) const {
+  send(std::move(command), std::move(resume),
+       [this, name = std::move(name), peer,
         done = std::move(done)](base::Result<model::CommandReply> reply) {
          if (!reply) return done(std::unexpected(std::move(reply).error()));
          done(team(name, peer));

@@ -68,6 +68,8 @@ int run_team_create(const CommandText& text, Invocation& invocation);
 int run_team_set(const CommandText& text, Invocation& invocation);
 int run_team_delete(const CommandText& text, Invocation& invocation);
 int run_team_add_member(const CommandText& text, Invocation& invocation);
+int run_team_accept(const CommandText& text, Invocation& invocation);
+int run_team_decline(const CommandText& text, Invocation& invocation);
 int run_team_remove_member(const CommandText& text, Invocation& invocation);
 int run_quota_show(const CommandText& text, Invocation& invocation);
 int run_quota_set(const CommandText& text, Invocation& invocation);

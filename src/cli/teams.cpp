@@ -50,6 +50,7 @@ struct TeamOptions {
   std::optional<std::string> parent, shares;
   std::vector<std::string> members, coordinators, dismissed;
   std::array<std::optional<std::string>, kLimits.size()> limits;
+  bool is_default = false;
   Output output;
 };
 
@@ -152,6 +153,24 @@ std::string members_of(const Json& team) {
   return joined(texts, ", ");
 }
 
+std::string invited_of(const Json& team) {
+  std::vector<std::string> texts;
+  for (const Json& each : list_at(team, "invited")) {
+    texts.push_back(fmt::format("{} (by {})", text_at(each, "user"), text_at(each, "invited_by")));
+  }
+  return joined(texts, ", ");
+}
+
+// Tells the caller of an invitation to the team.
+void note_invitation(Console& console, const Json& team) {
+  if (!flag_at(team, "invites_you")) return;
+  const std::string name = harmless(text_at(team, "name"));
+  console.note(
+      fmt::format("you are invited to the team {0}: 'gpu-platform team accept {0}', or "
+                  "'decline'",
+                  name));
+}
+
 void add_row(std::string& page, std::string_view name, const std::string& value) {
   page += fmt::format("{:<19}{}\n", name, harmless(value));
 }
@@ -176,6 +195,8 @@ std::string team_page(const Json& team) {
   add_row(page, "shares", with_origin(team, "shares", text_at(team, "shares")));
   const std::string members = members_of(team);
   if (!members.empty()) add_row(page, "members", with_origin(team, "members", members));
+  const std::string invited = invited_of(team);
+  if (!invited.empty()) add_row(page, "invited", invited);
   const std::string coordinators = joined(texts_at(team, "coordinators"), ", ");
   if (!coordinators.empty()) add_row(page, "coordinators", coordinators);
   add_limits(page, team);
@@ -190,6 +211,7 @@ int show_team(Console& console, const Called<std::string>& answer, const Output&
   const auto team = parse_object(*answer);
   if (output.is_document() || !team) return print_document(console, output, *answer);
   console.out(team_page(*team));
+  note_invitation(console, *team);
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -280,14 +302,41 @@ int run_team_add_member(const CommandText& text, Invocation& invocation) {
   arguments
       .words("TEAM USER[:SHARES]", o.words, 2, kMaxUsers + 1,
              "the team, and its new members: ann, or bob:2 with two shares")
+      .flag("--default", o.is_default,
+            "their jobs that name no team are charged to it (administrators)")
       .output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   Json members;
   const auto put = put_members(members, users_of(o), "USER");
+  if (put && o.is_default) {
+    for (Json& member : members["add_members"]) member["default_team"] = true;
+  }
   base::Result<Json> body = members;
   if (!put) body = std::unexpected(put.error());
   return change_team(text, invocation.console, *client, o, std::move(body));
+}
+
+namespace {
+
+int answer_invitation(const CommandText& text, Invocation& invocation, std::string_view answer) {
+  TeamOptions o;
+  Arguments arguments(text);
+  arguments.words("TEAM", o.words, 1, 1, "the team").output(o.output, {"", "name"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  return show_team(invocation.console,
+                   client->post(fmt::format("{}/{}", path_of_team(o), answer), "{}"), o.output);
+}
+
+}  // namespace
+
+int run_team_accept(const CommandText& text, Invocation& invocation) {
+  return answer_invitation(text, invocation, "accept");
+}
+
+int run_team_decline(const CommandText& text, Invocation& invocation) {
+  return answer_invitation(text, invocation, "decline");
 }
 
 int run_team_remove_member(const CommandText& text, Invocation& invocation) {
@@ -349,6 +398,7 @@ void print_teams(Console& console, const Output& output, const Json& answer) {
   }
   if (table.empty()) return console.note("there are no teams");
   console.out(table.render(output.width(console)));
+  for (const Json& team : list_at(answer, "teams")) note_invitation(console, team);
 }
 
 void print_quotas(Console& console, const Output& output, const Json& answer) {

@@ -41,6 +41,11 @@ TEST_F(TeamCommands, SendWhatIsAskedFor) {
   EXPECT_EQ(sent({"team", "add-member", "vision", "ann", "bob:3"}),
             R"(POST /v1/teams/vision/update {"add_members":[{"user":"ann"},)"
             R"({"user":"bob","shares":3}],"must_exist":true})");
+  EXPECT_EQ(sent({"team", "add-member", "vision", "ann", "--default"}),
+            R"(POST /v1/teams/vision/update {"add_members":[{"user":"ann","default_team":true}],)"
+            R"("must_exist":true})");
+  EXPECT_EQ(sent({"team", "accept", "vision"}), "POST /v1/teams/vision/accept {}");
+  EXPECT_EQ(sent({"team", "decline", "vision"}), "POST /v1/teams/vision/decline {}");
   EXPECT_EQ(sent({"team", "remove-member", "vision", "ann"}),
             R"(POST /v1/teams/vision/update {"remove_members":["ann"],"must_exist":true})");
   EXPECT_EQ(sent({"team", "delete", "vision"}), "DELETE /v1/teams/vision ");
@@ -72,6 +77,22 @@ TEST_F(TeamCommands, ListsAreTables) {
   EXPECT_TRUE(has(out(), "GPU HOURS")) << out();
   EXPECT_EQ(call(server, {"team", "list", "-o", "name"}), 0) << err();
   EXPECT_TRUE(has(out(), "vision\nlab\n")) << out();
+}
+
+TEST_F(TeamCommands, TellOfAnInvitation) {
+  constexpr std::string_view kInviting =
+      R"({"name":"vision","shares":1,"invited":[{"user":"ann","shares":1,"invited_by":"cyd"}],"invites_you":true})";
+  FakeServer server([&](const Request& asked) {
+    return json_answer(asked.target == "/v1/teams" ? fmt::format(R"({{"teams":[{}]}})", kInviting)
+                                                   : std::string(kInviting));
+  });
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"team", "list"}, {"team", "show", "vision"}}) {
+    EXPECT_EQ(call(server, words), 0) << err();
+    EXPECT_TRUE(has(err(), "you are invited to the team vision: 'gpu-platform team accept vision'"))
+        << err();
+  }
+  EXPECT_TRUE(has(out(), "invited            ann (by cyd)\n")) << out();
 }
 
 TEST_F(TeamCommands, AMistakeNamesTheOption) {

@@ -61,6 +61,10 @@ int run_whoami(const CommandText& text, Invocation& invocation) {
   console.out(fmt::format("Role:         {}\n", lower(harmless(text_at(*identity, "role")))));
   console.out(fmt::format("Teams:        {}\n", names_at(*identity, "teams")));
   console.out(fmt::format("Coordinates:  {}\n", names_at(*identity, "coordinates")));
+  if (!list_at(*identity, "invitations").empty()) {
+    console.out(fmt::format("Invited to:   {} (gpu-platform team accept TEAM)\n",
+                            names_at(*identity, "invitations")));
+  }
   console.out(fmt::format("Credential:   {}\n", credential_of(*identity)));
   return console.out_failed() ? kFailure : kOk;
 }

@@ -286,6 +286,13 @@ Core::Reply Core::on(const model::SetTeam& command, const Request& request) {
   return reply;
 }
 
+Core::Reply Core::on(const model::AnswerInvitation& command, const Request& request) {
+  TRY_ASSIGN(model::Event changed,
+             judge_answer(state_, request.caller, command, request.now, request.headroom));
+  emit(std::move(changed), request.now);
+  return model::CommandReply{};
+}
+
 Core::Reply Core::on(const model::RemoveTeam& command, const Request& request) {
   TRY_ASSIGN(model::TeamRemoved removed, judge_removal(state_, request.caller, command));
   emit(std::move(removed), request.now);

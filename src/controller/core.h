@@ -99,6 +99,7 @@ class Core {
   Reply on(const model::RevokeToken& command, const Request& request);
   Reply on(const model::RecordTokenUse& command, const Request& request);
   Reply on(const model::SetTeam& command, const Request& request);
+  Reply on(const model::AnswerInvitation& command, const Request& request);
   Reply on(const model::RemoveTeam& command, const Request& request);
   Reply on(const model::RecordCalls& command, const Request& request);
   // Returns true if something changed.

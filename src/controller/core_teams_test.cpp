@@ -46,13 +46,23 @@ class CoreTeams : public ::testing::Test {
     change.quota = std::move(quota);
     return change;
   }
-  static SetTeam members(std::string name, std::vector<model::Member> add,
+  static SetTeam members(std::string name, std::vector<SetTeam::NewMember> add,
                          std::vector<std::string> remove = {}) {
     SetTeam change;
     change.name = std::move(name);
     change.add_members = std::move(add);
     change.remove_members = std::move(remove);
     return change;
+  }
+  static model::AnswerInvitation accepted(std::string team) { return {std::move(team), true}; }
+  static model::AnswerInvitation declined(std::string team) { return {std::move(team), false}; }
+  // The users that are members of the team, as it is set at run time, and those that are invited.
+  std::string members_of(const std::string& name) const {
+    const model::RunTimeTeam& set = core_.state().teams->run_time.find(name)->second;
+    std::string text;
+    for (const auto& each : set.members) text += each.user + " ";
+    for (const auto& each : set.invited) text += fmt::format("({} by {}) ", each.user, each.by);
+    return text;
   }
   // The caller, as the door hands it to the core with a call that coordinators may use.
   static model::Caller coordinator_of(std::string team) {
@@ -185,7 +195,7 @@ TEST_F(CoreTeams, AReloadHidesWhatWasSetAndBringsItBack) {
   set(change("vision", {{QuotaKey::kMaxRunningJobs, std::nullopt}}));
   apply({});
   EXPECT_EQ(team("vision")->quota, (model::Quota{.max_gpus = 2}));
-  EXPECT_EQ(team("vision")->members, (std::vector<model::Member>{{"bob", 1}}));
+  EXPECT_EQ(team("vision")->members, (std::vector<model::Member>{{"bob", 1, true}}));
 }
 
 TEST_F(CoreTeams, AReloadOfTheSameConfigurationIsNoEvent) {
@@ -222,9 +232,10 @@ TEST_F(CoreTeams, OnlyAdministratorsMakeAndRemoveThem) {
 TEST_F(CoreTeams, ACoordinatorChangesMembersAndLowersLimits) {
   set(change("vision", {{QuotaKey::kMaxGpus, 4}}));
   const model::Caller coordinator = coordinator_of("vision");
-  set(members("vision", {{"ann", 1}, {"cyd", 3}}), coordinator);
+  set(members("vision", {{"ann", 1}, {"cyd", 3}}));
+  set(members("vision", {{"ann", 2}}), coordinator);
   set(members("vision", {}, {"cyd"}), coordinator);
-  EXPECT_EQ(team("vision")->members, (std::vector<model::Member>{{"ann", 1}}));
+  EXPECT_EQ(team("vision")->members, (std::vector<model::Member>{{"ann", 2, true}}));
   set(change("vision", {{QuotaKey::kMaxGpus, 1}, {QuotaKey::kMaxQueuedJobs, 9}}), coordinator);
   EXPECT_EQ(team("vision")->quota, (model::Quota{.max_gpus = 1, .max_queued_jobs = 9}));
   EXPECT_EQ(refused(coordinator, change("vision", {{QuotaKey::kMaxGpus, 5}})),
@@ -246,6 +257,93 @@ TEST_F(CoreTeams, ACoordinatorChangesMembersAndLowersLimits) {
   coordinators.add_coordinators = {"bob"};
   EXPECT_EQ(refused(coordinator, coordinators), "PERMISSION_DENIED add_coordinators");
   EXPECT_EQ(refused(coordinator, members("speech", {{"bob", 1}})), "PERMISSION_DENIED name");
+}
+
+TEST_F(CoreTeams, WhatACoordinatorAddsIsInvitedUntilItAccepts) {
+  set(members("vision", {}));
+  const model::Caller coordinator = coordinator_of("vision");
+  set(members("vision", {{"ann", 2}, {"cyd", 1}}), coordinator);
+  EXPECT_EQ(members_of("vision"), "(ann by bob) (cyd by bob) ");
+  EXPECT_TRUE(team("vision")->members.empty());
+  model::JobSpec spec = testing::spec(1);
+  spec.team = "vision";
+  EXPECT_EQ(core_.command(testing::submission(spec), now_, {}).error().field, "team");
+  expect_same_after_restart();
+  // An invitation is of the one that is invited, to that team.
+  EXPECT_EQ(refused(coordinator, accepted("vision")), "NOT_FOUND name");
+  EXPECT_EQ(refused(kAdministrator, accepted("vision")), "NOT_FOUND name");
+  EXPECT_EQ(refused(kOwner, accepted("speech")), "NOT_FOUND name");
+
+  EXPECT_TRUE(tell(kOwner, accepted("vision")));
+  EXPECT_EQ(team("vision")->members, (std::vector<model::Member>{{"ann", 2, true}}));
+  EXPECT_EQ(refused(kOwner, accepted("vision")), "NOT_FOUND name") << "once";
+  EXPECT_EQ(state_of(submit(1, "vision")), JobState::kStarting);
+  set(members("vision", {}, {"cyd"}), coordinator);
+  EXPECT_EQ(members_of("vision"), "ann ") << "the coordinator withdrew the other one";
+  expect_same_after_restart();
+}
+
+TEST_F(CoreTeams, AnInvitationIsDeclinedAndRunsOutWithItsTeam) {
+  set(members("vision", {}));
+  set(members("vision", {{"ann", 1}}), coordinator_of("vision"));
+  EXPECT_TRUE(tell(kOwner, declined("vision")));
+  EXPECT_EQ(members_of("vision"), "");
+  EXPECT_EQ(refused(kOwner, declined("vision")), "NOT_FOUND name");
+  set(members("vision", {{"ann", 1}}), coordinator_of("vision"));
+  EXPECT_TRUE(tell(kAdministrator, RemoveTeam{"vision"}));
+  set(members("vision", {}));
+  EXPECT_EQ(refused(kOwner, accepted("vision")), "NOT_FOUND name");
+}
+
+TEST_F(CoreTeams, AnAdministratorAddsAtOnceAndSoDoesACoordinatorItself) {
+  set(members("vision", {}));
+  set(members("vision", {{"ann", 1}, {"bob", 3}}), coordinator_of("vision"));
+  EXPECT_EQ(members_of("vision"), "bob (ann by bob) ");
+  set(members("vision", {{"ann", 1}}));
+  EXPECT_EQ(members_of("vision"), "bob ann ");
+}
+
+TEST_F(CoreTeams, AnInvitationToATeamWhoseMembersTheConfigurationNamesIsOnlyDeclined) {
+  set(members("vision", {}));
+  set(members("vision", {{"ann", 1}}), coordinator_of("vision"));
+  apply({{"vision", "", 1, {{"cyd", 1}}}});
+  EXPECT_EQ(refused(kOwner, accepted("vision")), "FAILED_PRECONDITION name");
+  EXPECT_EQ(refused(coordinator_of("vision"), members("vision", {{"ann", 1}})),
+            "FAILED_PRECONDITION add_members");
+  EXPECT_TRUE(tell(kOwner, declined("vision")));
+  EXPECT_TRUE(core_.state().teams->run_time.empty()) << "nothing is left of it";
+}
+
+TEST_F(CoreTeams, NoTeamOfRunTimeIsADefaultUnlessAnAdministratorSaysSo) {
+  set(members("audio", {}));
+  set(members("vision", {{"ann", 1}}));
+  set(members("audio", {{"ann", 1}}), coordinator_of("audio"));
+  EXPECT_TRUE(tell(kOwner, accepted("audio")));
+  const auto team_of = [&](std::uint64_t job) {
+    return find_job(core_.state(), model::JobId(job))->spec->team;
+  };
+  EXPECT_EQ(team_of(submit(1, "")), "");
+  EXPECT_EQ(team_of(submit(1, "audio")), "audio");
+  EXPECT_EQ(refused(coordinator_of("audio"), members("audio", {{"ann", 1, true}})),
+            "PERMISSION_DENIED add_members");
+  set(members("vision", {{"ann", 1, true}}));
+  EXPECT_EQ(team_of(submit(1, "")), "vision");
+  set(members("vision", {{"ann", 5}}), coordinator_of("vision"));
+  EXPECT_EQ(team_of(submit(1, "")), "vision") << "a coordinator's change leaves it as it is";
+  expect_same_after_restart();
+  set(members("vision", {{"ann", 1, false}}));
+  EXPECT_EQ(team_of(submit(1, "")), "");
+  set(members("vision", {{"ann", 1, true}}));
+  set(members("vision", {}, {"ann"}), coordinator_of("vision"));
+  set(members("vision", {{"ann", 1}}), coordinator_of("vision"));
+  EXPECT_TRUE(tell(kOwner, accepted("vision")));
+  EXPECT_EQ(team_of(submit(1, "")), "") << "the word of an administrator went with the member";
+}
+
+TEST_F(CoreTeams, AFullDiskKeepsInvitationsAsTheyAre) {
+  set(members("vision", {}));
+  set(members("vision", {{"ann", 1}}), coordinator_of("vision"));
+  EXPECT_EQ(refused(kOwner, accepted("vision"), store::Headroom::kReserved), "RESOURCE_EXHAUSTED ");
 }
 
 TEST_F(CoreTeams, ValuesAreChecked) {
@@ -314,6 +412,11 @@ TEST_F(CoreTeams, EachChangeIsInTheAuditTrail) {
   core_.take_batch();
   set(members("vision", {{"ann", 1}}));
   EXPECT_TRUE(tell(kAdministrator, RemoveTeam{"vision"}));
+  set(members("audio", {}));
+  for (const bool accept : {false, true}) {
+    set(members("audio", {{"ann", 1}}), coordinator_of("audio"));
+    EXPECT_TRUE(tell(kOwner, model::AnswerInvitation{"audio", accept}));
+  }
   std::vector<std::string> trail;
   for (const auto& record : core_.take_batch().events) {
     const auto entry = model::audit_entry(record);
@@ -321,7 +424,10 @@ TEST_F(CoreTeams, EachChangeIsInTheAuditTrail) {
     trail.push_back(fmt::format("{} {} {}", entry->call.by.user, to_string(entry->call.action),
                                 entry->call.target));
   }
-  EXPECT_EQ(trail, (std::vector<std::string>{"root set_team vision", "root remove_team vision"}));
+  EXPECT_EQ(trail, (std::vector<std::string>{"root set_team vision", "root remove_team vision",
+                                             "root set_team audio", "bob set_team audio",
+                                             "ann decline_invitation audio", "bob set_team audio",
+                                             "ann accept_invitation audio"}));
 }
 
 }  // namespace

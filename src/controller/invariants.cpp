@@ -385,6 +385,18 @@ void check_teams(const State& state, Found& found) {
     found.push_back("teams: the policy has others than the configuration and people made");
   }
   if (sources.run_time.size() > model::kMaxRunTimeTeams) found.push_back("teams: too many");
+  for (const auto& [name, team] : sources.run_time) {
+    const auto is_member = [&](const std::string& user) {
+      return std::ranges::find(team.members, user, &model::Member::user) != team.members.end();
+    };
+    if (std::ranges::any_of(team.invited, [&](const auto& each) { return is_member(each.user); })) {
+      found.push_back(fmt::format("teams: {}: a member is invited", name));
+    }
+    if (!std::ranges::all_of(team.default_of, is_member)) {
+      found.push_back(
+          fmt::format("teams: {}: it is the default of users who are no members", name));
+    }
+  }
   for (const model::Team& team : state.policy->organisation->teams) {
     if (!sources.run_time.contains(team.name)) continue;
     const model::Team* configured = find_team(sources.configured, team.name);

@@ -33,7 +33,8 @@ bool may_touch_team(const Caller& caller, std::string_view team) {
 }
 
 bool manages(const Caller& caller, const JobSpec& spec) {
-  return may_touch_team(caller, spec.team);
+  if (caller.reach == Reach::kAll) return true;
+  return may_touch_team(caller, spec.team) && !caller.teams->is_below(spec.user, spec.uid);
 }
 
 bool may_touch(const Caller& caller, const JobSpec& spec) {

@@ -16,7 +16,7 @@
 namespace gpu_platform::model {
 
 // Returns whether the call may touch the jobs as one who is responsible for them: a coordinator of
-// their team, or a caller who reaches all.
+// their team whose role is not below that of their user, or a caller who reaches all.
 bool manages(const Caller& caller, const JobSpec& spec);
 // Returns whether the call may touch the job: it is the caller's own, or the caller manages it.
 bool may_touch(const Caller& caller, const JobSpec& spec);

@@ -48,7 +48,9 @@ std::string_view to_string(Sight sight) {
 
 AccessRules::AccessRules(AccessSettings settings, const Organisation& organisation,
                          std::uint32_t own_uid)
-    : own_uid_(own_uid), settings_(std::move(settings)) {
+    : settings_(std::move(settings)),
+      roles_(std::make_shared<const UserRoles>(
+          UserRoles{settings_.default_role, settings_.roles, own_uid})) {
   std::map<std::string, TeamNames> by_user;
   for (const Team& team : organisation.teams) {
     for (const Member& member : team.members) by_user[member.user].member_of.insert(team.name);
@@ -58,23 +60,22 @@ AccessRules::AccessRules(AccessSettings settings, const Organisation& organisati
     for (const std::string& user : users) by_user[user].coordinates.insert(all.begin(), all.end());
   }
   for (const auto& [user, names] : by_user) {
+    // Names alone: a caller who is root by its uid reaches everything in any case.
     teams_[user] =
         std::make_shared<const Teams>(Teams{{names.member_of.begin(), names.member_of.end()},
-                                            {names.coordinates.begin(), names.coordinates.end()}});
+                                            {names.coordinates.begin(), names.coordinates.end()},
+                                            roles_->of_name(user),
+                                            roles_});
   }
 }
 
 // A credential from another machine never stands for root.
 bool AccessRules::is_root(const Caller& caller) const {
-  const bool is_uid = caller.uid == 0 || caller.uid == own_uid_;
-  return is_uid && caller.door != Door::kListener;
+  return roles_->is_root(caller.uid) && caller.door != Door::kListener;
 }
 
 void AccessRules::settle(Caller& caller) const {
-  const auto named = settings_.roles.find(caller.user);
-  const Role role = is_root(caller)                  ? Role::kAdmin
-                    : named != settings_.roles.end() ? named->second
-                                                     : settings_.default_role;
+  const Role role = is_root(caller) ? Role::kAdmin : roles_->of_name(caller.user);
   caller.role = std::min(role, caller.max_role);
   const auto teams = teams_.find(caller.user);
   caller.teams = teams == teams_.end() ? nullptr : teams->second;
@@ -104,15 +105,19 @@ bool View::coordinates(std::string_view team) const {
   return caller_.teams != nullptr && contains(caller_.teams->coordinates, team);
 }
 
-bool View::is_in_team(std::string_view team) const {
-  return caller_.teams != nullptr &&
-         (contains(caller_.teams->member_of, team) || coordinates(team));
+bool View::coordinates(const JobSpec& spec) const {
+  return coordinates(spec.team) && !caller_.teams->is_below(spec.user, spec.uid);
+}
+
+bool View::is_member_of(std::string_view team) const {
+  return caller_.teams != nullptr && contains(caller_.teams->member_of, team);
 }
 
 bool View::sees(Sight sight, const JobSpec& spec) const {
   if (spec.uid == caller_.uid || is_open(sight)) return true;
-  if (sight == Sight::kJobs && coordinates(spec.team)) return true;
-  return rules_->audience(sight) == Audience::kTeam && is_in_team(spec.team);
+  if (sight == Sight::kJobs && coordinates(spec)) return true;
+  return rules_->audience(sight) == Audience::kTeam &&
+         (is_member_of(spec.team) || coordinates(spec));
 }
 
 bool View::sees_command_of(std::optional<std::uint32_t> uid) const {
@@ -121,7 +126,8 @@ bool View::sees_command_of(std::optional<std::uint32_t> uid) const {
 
 bool View::sees_usage_of(std::string_view user, std::string_view team) const {
   if (user == caller_.user || is_open(Sight::kUsage)) return true;
-  return rules_->audience(Sight::kUsage) == Audience::kTeam && is_in_team(team);
+  return rules_->audience(Sight::kUsage) == Audience::kTeam &&
+         (is_member_of(team) || coordinates(team));
 }
 
 bool View::sees_jobs_of_others() const {

@@ -47,7 +47,7 @@ struct AccessSettings {
 class AccessRules {
  public:
   // Root alone is more than a user, and the user that the daemon runs as.
-  explicit AccessRules(std::uint32_t own_uid = 0) : own_uid_(own_uid) {}
+  explicit AccessRules(std::uint32_t own_uid = 0) : AccessRules({}, {}, own_uid) {}
   AccessRules(AccessSettings settings, const Organisation& organisation, std::uint32_t own_uid);
 
   // Gives the caller its role, which is at most that of its credential, and its teams.
@@ -65,8 +65,8 @@ class AccessRules {
  private:
   bool is_root(const Caller& caller) const;
 
-  std::uint32_t own_uid_;
   AccessSettings settings_;
+  std::shared_ptr<const UserRoles> roles_;
   std::map<std::string, std::shared_ptr<const Teams>, std::less<>> teams_;  // by user
 };
 
@@ -87,7 +87,9 @@ class View {
 
  private:
   bool is_open(Sight sight) const;  // to this caller, whosever it is
-  bool is_in_team(std::string_view team) const;
+  bool is_member_of(std::string_view team) const;
+  // Of a job, by coordinating the team that it is charged to.
+  bool coordinates(const JobSpec& spec) const;
   bool coordinates(std::string_view team) const;
 
   std::shared_ptr<const AccessRules> rules_;  // never null

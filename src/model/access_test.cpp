@@ -173,6 +173,49 @@ TEST(View, OfACoordinatorHasTheJobsOfItsTeamsButTheirCommandsByPolicy) {
   EXPECT_TRUE(view(from, {"ann", 2}).sees(Sight::kCommands, job_of(7, "video")));
 }
 
+// Jobs that are charged to vision, which ann coordinates.
+TEST(Coordinators, HaveNoPowerOverUsersOfAHigherRoleAndSeeNothingOfThem) {
+  AccessSettings from = settings();
+  for (Audience& audience : from.visibility) audience = Audience::kTeam;
+  Organisation without = organisation();
+  without.teams[1].members = {{"bob"}};
+  const AccessRules all(from, without, 900);
+  struct Owner {
+    std::string user;
+    std::uint32_t uid;
+    bool is_reached;
+  };
+  const std::vector<Owner> owners = {
+      {"bob", 3, true},   {"vera", 1, true},       {"otto", 5, false}, {"eve", 4, false},
+      {"root", 0, false}, {"service", 900, false}, {"bob", 900, false}};
+  for (const Owner& owner : owners) {
+    JobSpec job = job_of(owner.uid, "video");
+    job.user = owner.user;
+    Caller ann = settled(all, {"ann", 2});
+    ann.reach = Reach::kTeams;
+    EXPECT_EQ(manages(ann, job), owner.is_reached) << owner.user;
+    EXPECT_EQ(may_touch(ann, job), owner.is_reached) << owner.user;
+    const View view(std::make_shared<const AccessRules>(all), ann);
+    for (const Sight sight : {Sight::kJobs, Sight::kCommands, Sight::kOutput}) {
+      EXPECT_EQ(view.sees(sight, job), owner.is_reached) << owner.user;
+    }
+  }
+}
+
+TEST(Coordinators, OfARoleReachUsersOfTheSameRole) {
+  AccessSettings from = settings();
+  from.coordinators = {{"vision", {"otto"}}};
+  JobSpec job = job_of(7, "vision");
+  job.user = "olga";
+  from.roles["olga"] = Role::kOperator;
+  Caller otto = settled(rules(from), {.user = "otto", .uid = 3, .max_role = Role::kUser});
+  EXPECT_EQ(otto.role, Role::kUser);
+  otto.reach = Reach::kTeams;
+  EXPECT_TRUE(manages(otto, job)) << "the role is the user's, not that of a token";
+  job.user = "eve";
+  EXPECT_FALSE(manages(otto, job));
+}
+
 TEST(View, OfAnOperatorHasAllJobsAndCommandsAndNoOutput) {
   const View otto = view(settings(), {"otto", 3});
   EXPECT_TRUE(otto.sees_all_jobs());

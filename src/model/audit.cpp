@@ -35,7 +35,9 @@ constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
                                                                       "create_token",
                                                                       "revoke_token",
                                                                       "set_team",
-                                                                      "remove_team"};
+                                                                      "remove_team",
+                                                                      "accept_invitation",
+                                                                      "decline_invitation"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 

@@ -77,8 +77,10 @@ enum class AuditAction : std::uint8_t {
   kRevokeToken,
   kSetTeam,
   kRemoveTeam,
+  kAcceptInvitation,
+  kDeclineInvitation,
 };
-inline constexpr std::size_t kAuditActions = 25;
+inline constexpr std::size_t kAuditActions = 27;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 std::optional<AuditAction> parse_audit_action(std::string_view text);
 

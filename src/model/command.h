@@ -234,16 +234,28 @@ struct RecordTokenUse {
 
 // Changes of a team at run time (model/run_time_team.h). What is not given stays as it is.
 struct SetTeam {
+  struct NewMember {
+    std::string user;
+    std::uint32_t shares = 1;
+    std::optional<bool> is_default = std::nullopt;  // of its jobs that name no team; none: as it is
+  };
   enum class Presence : std::uint8_t { kAny, kNew, kPresent };
   std::string name;
   Presence presence = Presence::kAny;  // of the team before; kAny: it is made if it is missing
   std::optional<std::string> parent;   // empty: the organisation itself
   std::optional<std::uint32_t> shares;
-  std::vector<Member> add_members;  // a member that is there already gets the shares
-  std::vector<std::string> remove_members;
+  // A member that is there already gets the shares. What a coordinator adds is invited.
+  std::vector<NewMember> add_members;
+  std::vector<std::string> remove_members;  // or invited
   std::vector<std::string> add_coordinators;
   std::vector<std::string> remove_coordinators;
   std::map<QuotaKey, std::optional<std::uint32_t>> quota = {};  // no value: none from here on
+};
+
+// The caller's answer to the invitation of a coordinator of the team.
+struct AnswerInvitation {
+  std::string name;  // of the team
+  bool accept = false;
 };
 
 // Removes what was set of a team at run time, and with it the team.
@@ -261,7 +273,7 @@ struct Command {
   Caller caller;
   std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus, MakeReservation,
                ChangeReservation, CancelReservation, RecordCalls, RaiseJob, SignalJob, RecordStep,
-               MakeToken, RevokeToken, RecordTokenUse, SetTeam, RemoveTeam>
+               MakeToken, RevokeToken, RecordTokenUse, SetTeam, RemoveTeam, AnswerInvitation>
       body;
 };
 

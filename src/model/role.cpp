@@ -21,4 +21,9 @@ std::optional<Role> parse_role(std::string_view text) {
   return std::nullopt;
 }
 
+Role UserRoles::of_name(std::string_view user) const {
+  const auto named = by_name.find(user);
+  return named == by_name.end() ? by_default : named->second;
+}
+
 }  // namespace gpu_platform::model

@@ -30,6 +30,14 @@ std::optional<std::uint32_t> set_value(const RunTimeTeam& team, const QuotaKeyRo
   return std::min(*value, *lowered);
 }
 
+std::vector<Member> members_in_force(const RunTimeTeam& team) {
+  std::vector<Member> members = team.members;
+  for (Member& member : members) {
+    member.only_if_named = std::ranges::find(team.default_of, member.user) == team.default_of.end();
+  }
+  return members;
+}
+
 Quota quota_in_force(const Quota& configured, const RunTimeTeam& team) {
   Quota quota = overlaid(configured, team);
   return problem_of(quota) ? configured : quota;
@@ -73,7 +81,7 @@ Organisation organisation_in_force(const TeamSources& sources) {
   for (Team& team : result.teams) {
     const auto set = sources.run_time.find(team.name);
     if (set == sources.run_time.end()) continue;
-    if (team.members.empty()) team.members = set->second.members;
+    if (team.members.empty()) team.members = members_in_force(set->second);
     team.quota = quota_in_force(team.quota, set->second);
   }
   const std::size_t configured = result.teams.size();
@@ -82,7 +90,7 @@ Organisation organisation_in_force(const TeamSources& sources) {
     Team team;
     team.name = name;
     team.shares = set.shares;
-    team.members = set.members;
+    team.members = members_in_force(set);
     team.quota = quota_in_force({}, set);
     result.teams.push_back(std::move(team));
   }

@@ -42,6 +42,15 @@ struct QuotaKeyRow {
 std::span<const QuotaKeyRow> quota_keys();
 std::string_view to_string(QuotaKey key);
 
+// An addition by a coordinator that the user has not accepted.
+struct Invitation {
+  std::string user;
+  std::uint32_t shares = 1;
+  std::string by;  // the coordinator
+
+  friend bool operator==(const Invitation&, const Invitation&) = default;
+};
+
 // What was set of one team at run time. A regular value.
 struct RunTimeTeam {
   std::string name;
@@ -54,11 +63,14 @@ struct RunTimeTeam {
   Quota lowered;
   std::string set_by;  // the user who changed something last
   base::Instant set_at;
+  std::vector<Invitation> invited;  // none of them a member
+  // Those of the members whose jobs are charged to the team without naming it; by administrators.
+  std::vector<std::string> default_of;
 
   friend bool operator==(const RunTimeTeam&, const RunTimeTeam&) = default;
 };
 inline constexpr std::size_t kMaxRunTimeTeams = 1'000;
-inline constexpr std::size_t kMaxRunTimeMembers = 5'000;  // of one team
+inline constexpr std::size_t kMaxRunTimeMembers = 5'000;  // of one team, with who is invited
 inline constexpr std::size_t kMaxRunTimeCoordinators = 100;
 inline constexpr std::uint32_t kMaxTeamShares = 1'000'000;
 inline constexpr std::uint32_t kMaxOverQuotaWeight = 1'000'000;

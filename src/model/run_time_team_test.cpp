@@ -38,7 +38,7 @@ TEST(RunTimeTeam, IsBehindTheTeamsOfTheConfiguration) {
   ASSERT_EQ(result.teams.size(), 4U);
   EXPECT_EQ(result.teams[0].name, "vision");
   EXPECT_EQ(result.teams[2].name, "audio");
-  EXPECT_EQ(result.teams[3], (Team{"speech", "lab", 3, {{"bob", 2}}, {.max_gpus = 4}}));
+  EXPECT_EQ(result.teams[3], (Team{"speech", "lab", 3, {{"bob", 2, true}}, {.max_gpus = 4}}));
 }
 
 TEST(RunTimeTeam, FillsInWhatTheConfigurationDoesNotSet) {
@@ -57,7 +57,7 @@ TEST(RunTimeTeam, FillsInWhatTheConfigurationDoesNotSet) {
   EXPECT_TRUE(run_time_coordinators(sources).empty());
 
   const Organisation without_members = organisation_in_force(sources_of({{"vision"}}, {set}));
-  EXPECT_EQ(without_members.teams.front().members, (std::vector<Member>{{"bob", 1}}));
+  EXPECT_EQ(without_members.teams.front().members, (std::vector<Member>{{"bob", 1, true}}));
 }
 
 TEST(RunTimeTeam, TheLowerOfBothLimitsIsInForce) {

@@ -175,9 +175,12 @@ inline auto fields(Organisation& v) {
   return std::tie(v.teams, v.of_each_user, v.of_users, v.of_projects, v.period, v.allocation,
                   v.reserved_thousandths, v.file);
 }
+inline auto fields(Invitation& v) {
+  return std::tie(v.user, v.shares, v.by);
+}
 inline auto fields(RunTimeTeam& v) {
   return std::tie(v.name, v.parent, v.shares, v.members, v.coordinators, v.quota, v.lowered,
-                  v.set_by, v.set_at);
+                  v.set_by, v.set_at, v.invited, v.default_of);
 }
 inline auto fields(GpuWeight& v) {
   return std::tie(v.type, v.thousandths);
@@ -369,6 +372,8 @@ template <class T>
 inline constexpr std::size_t kNeverStored = 0;
 template <>
 inline constexpr std::size_t kNeverStored<ResourceRequest> = 1;  // barred_types
+template <>
+inline constexpr std::size_t kNeverStored<Member> = 1;  // only_if_named
 
 // True where the list has as many entries as the struct has members that are stored.
 template <IsListed T>

@@ -1,6 +1,7 @@
 #include "model/team.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -85,10 +86,14 @@ base::Result<std::string> team_for(const Organisation& organisation, const std::
                                    const std::string& asked, bool any_team) {
   if (organisation.teams.empty()) return asked;
   std::vector<std::string> own;
+  std::optional<std::string> by_default;
   for (const Team& team : organisation.teams) {
-    if (is_member(team, user)) own.push_back(team.name);
+    const auto member = std::ranges::find(team.members, user, &Member::user);
+    if (member == team.members.end()) continue;
+    own.push_back(team.name);
+    if (!by_default && !member->only_if_named) by_default = team.name;
   }
-  if (asked.empty()) return own.empty() ? std::string() : own.front();
+  if (asked.empty()) return by_default.value_or(std::string());
   if (std::ranges::find(own, asked) != own.end()) return asked;
   if (find_team(organisation, asked) == nullptr) {
     return base::fail(base::ErrorCode::kFailedPrecondition,

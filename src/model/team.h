@@ -68,6 +68,9 @@ std::string_view to_string(AllocationMode mode);  // "hybrid"
 struct Member {
   std::string user;
   std::uint32_t shares = 1;
+  // The member's jobs are charged to the team only if they name it. Of a team that is in force, and
+  // never stored: it follows from what was set at run time.
+  bool only_if_named = false;
 
   friend bool operator==(const Member&, const Member&) = default;
 };
@@ -112,9 +115,9 @@ const Team* find_team(const Organisation& organisation, std::string_view name);
 bool is_member(const Team& team, std::string_view user);
 
 // Returns the team that a job of the user is charged to; empty for a user without a team. `asked`
-// is empty if none is named: then it is the first team that has the user. Without configured teams,
-// any name is one. The error names the field "team" and the allowed teams. `any_team`: the caller
-// need not be a member (administrators).
+// is empty if none is named: then it is the first team that has the user and need not be named.
+// Without configured teams, any name is one. The error names the field "team" and the allowed
+// teams. `any_team`: the caller need not be a member (administrators).
 base::Result<std::string> team_for(const Organisation& organisation, const std::string& user,
                                    const std::string& asked, bool any_team);
 

@@ -14,6 +14,11 @@ TEST(Team, OfAJobIsTheFirstOfItsUserUnlessItNamesAnother) {
   EXPECT_EQ(team_for(kOrganisation, "ann", "vision", false), "vision");
   EXPECT_EQ(team_for(kOrganisation, "bob", "", false), "vision");
   EXPECT_EQ(team_for(kOrganisation, "cyd", "", false), "");
+  Organisation named = kOrganisation;
+  named.teams.push_back({.name = "audio", .members = {{"cyd", 1, true}, {"bob", 1, true}}});
+  EXPECT_EQ(team_for(named, "cyd", "", false), "");
+  EXPECT_EQ(team_for(named, "cyd", "audio", false), "audio");
+  EXPECT_EQ(team_for(named, "bob", "", false), "vision");
 }
 
 TEST(Team, OfOthersIsRefusedWithThoseThatAreAllowed) {

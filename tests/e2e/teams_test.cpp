@@ -22,8 +22,10 @@ using ::testing::Not;
 
 class Teams : public ::testing::Test {
  protected:
-  // As kAnn.
+  // Accounts as kAnn is one.
   static constexpr const char* kCoordinator = "sys";
+  static constexpr const char* kOperator = "bin";
+  static constexpr const char* kAdmin = "sync";
 
   static constexpr int kUsage = 2;
   static constexpr int kNotFound = 3;
@@ -84,7 +86,16 @@ class Teams : public ::testing::Test {
     kill(daemon_.pid(), SIGHUP);
   }
 
-  Daemon daemon_{{.config = "teams:\n  - name: lab\n    max_gpus: 6\n"}};
+  int exit_by(const char* user, std::vector<std::string> arguments) const {
+    return by(user, std::move(arguments)).exit_code;
+  }
+  void add_and_accept(const std::string& team_name, const char* user) const {
+    EXPECT_EQ(exit_by(kCoordinator, {"team", "add-member", team_name, user}), 0);
+    EXPECT_EQ(exit_by(user, {"team", "accept", team_name}), 0);
+  }
+
+  Daemon daemon_{{.config = "teams:\n  - name: lab\n    max_gpus: 6\n"
+                            "access:\n  roles: {operator: [bin], admin: [sync]}\n"}};
 };
 
 TEST_F(Teams, AQuotaHoldsAJobBackUntilItIsRaisedAlsoAcrossAKill) {
@@ -106,7 +117,8 @@ TEST_F(Teams, AQuotaHoldsAJobBackUntilItIsRaisedAlsoAcrossAKill) {
   EXPECT_EQ(after["parent"], "lab");
   EXPECT_EQ(after["origin"], "RUN_TIME");
   EXPECT_EQ(after["set_by"], "root");
-  EXPECT_EQ(after["members"], json::parse(R"([{"user":"daemon","shares":2}])"));
+  EXPECT_EQ(after["members"],
+            json::parse(R"([{"user":"daemon","shares":2,"default_team":false}])"));
   ASSERT_TRUE(waits_for_quota(second));
 
   run({"quota", "set", "vision", "--max-gpus", "2"});
@@ -155,7 +167,7 @@ TEST_F(Teams, ACoordinatorManagesMembersAndLowersLimitsAndAUserNothing) {
   EXPECT_EQ(json::parse(by(kCoordinator, {"whoami", "--json"}).out)["coordinates"],
             json::array({"vision"}));
   EXPECT_EQ(by(kAnn, {"submit", "--team", "vision", "--", "/bin/true"}).exit_code, kRefused);
-  EXPECT_EQ(by(kCoordinator, {"team", "add-member", "vision", kAnn}).exit_code, 0);
+  add_and_accept("vision", kAnn);
   const std::string job = submit(kAnn, {"--gpus", "1", "--team", "vision"});
   ASSERT_TRUE(daemon_.reaches(job, "RUNNING"));
   EXPECT_EQ(by(kCoordinator, {"jobs", "cancel", job}).exit_code, 0);
@@ -191,6 +203,94 @@ TEST_F(Teams, ACoordinatorManagesMembersAndLowersLimitsAndAUserNothing) {
   ASSERT_GT(trail.size(), 8U);
   EXPECT_EQ(trail[0]["target"], "vision");
   EXPECT_EQ(trail[0]["code"], "PERMISSION_DENIED") << "refusals are in the trail, too";
+}
+
+TEST_F(Teams, ACoordinatorConscriptsNoUser) {
+  run({"team", "create", "pirates", "--coordinator", kCoordinator});
+  const std::string before = submit(kAnn, {"--gpus", "1"});
+  const Finished added = by(kCoordinator, {"team", "add-member", "pirates", kAnn, kOperator, kBob});
+  ASSERT_EQ(added.exit_code, 0) << added.err;
+  EXPECT_THAT(added.out, HasSubstr("daemon (by sys)"));
+  EXPECT_EQ(team("pirates")["members"], json::array());
+  // The jobs of the invited are out of reach, old and new.
+  const std::string after = submit(kAnn, {"--gpus", "1"});
+  for (const std::string& job : {before, after}) {
+    EXPECT_TRUE(daemon_.reaches(job, "RUNNING"));
+    EXPECT_EQ(exit_by(kCoordinator, {"jobs", "describe", job}), kNotFound);
+    EXPECT_EQ(exit_by(kCoordinator, {"jobs", "cancel", job}), kNotFound);
+    EXPECT_EQ(daemon_.job(job)["spec"]["team"], nullptr) << daemon_.job(job);
+  }
+  EXPECT_EQ(exit_by(kAnn, {"submit", "--team", "pirates", "--", "/bin/true"}), kRefused);
+  EXPECT_THAT(by(kAnn, {"team", "list"}).err, HasSubstr("you are invited to the team pirates"));
+  EXPECT_THAT(by(kAnn, {"whoami"}).out, HasSubstr("Invited to:   pirates"));
+  // Each answers for itself alone, and sees its own invitation.
+  EXPECT_EQ(exit_by(kCoordinator, {"team", "accept", "pirates"}), kNotFound);
+  EXPECT_EQ(json::parse(by(kBob, {"team", "show", "pirates", "--json"}).out)["invited"].size(), 1U);
+  EXPECT_EQ(exit_by(kBob, {"team", "decline", "pirates"}), 0);
+  EXPECT_EQ(exit_by(kBob, {"team", "accept", "pirates"}), kNotFound);
+  EXPECT_EQ(exit_by(kCoordinator, {"team", "remove-member", "pirates", kOperator}), 0);
+  EXPECT_EQ(exit_by(kOperator, {"team", "accept", "pirates"}), kNotFound) << "it was withdrawn";
+
+  // Invitations outlive the daemon.
+  daemon_.kill_now();
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_EQ(exit_by(kAnn, {"team", "accept", "pirates"}), 0);
+  // A member's jobs are in reach where they name the team, and no others.
+  const std::string unnamed = submit(kAnn, {"--gpus", "1"});
+  const std::string named = submit(kAnn, {"--gpus", "1", "--team", "pirates"});
+  EXPECT_TRUE(daemon_.reaches(named, "RUNNING"));
+  for (const std::string& job : {before, after, unnamed}) {
+    EXPECT_EQ(exit_by(kCoordinator, {"jobs", "cancel", job}), kNotFound);
+    EXPECT_EQ(exit_by(kCoordinator, {"jobs", "hold", job}), kNotFound);
+  }
+  EXPECT_EQ(exit_by(kCoordinator, {"jobs", "cancel", named}), 0);
+  const json trail = daemon_.json({"audit", "list", "--user", kAnn})["entries"];
+  EXPECT_THAT(trail.dump(), HasSubstr("ACCEPT_INVITATION"));
+}
+
+TEST_F(Teams, ACoordinatorHasNoPowerOverUsersOfAHigherRole) {
+  run({"team", "create", "vision", "--coordinator", kCoordinator, "--member", kAdmin});
+  add_and_accept("vision", kOperator);
+  add_and_accept("vision", kAnn);
+  for (const char* user : {kOperator, kAdmin}) {
+    const std::string job = submit(user, {"--gpus", "1", "--team", "vision"});
+    EXPECT_TRUE(daemon_.reaches(job, "RUNNING"));
+    EXPECT_EQ(exit_by(kCoordinator, {"jobs", "describe", job}), kNotFound) << user;
+    for (const char* verb : {"cancel", "kill", "hold", "requeue"}) {
+      EXPECT_EQ(exit_by(kCoordinator, {"jobs", verb, job}), kNotFound) << user << " " << verb;
+    }
+    EXPECT_EQ(exit_by(kCoordinator, {"jobs", "cancel", "--user", user, "--yes"}), 0);
+    EXPECT_EQ(daemon_.job(job)["state"], "RUNNING") << user;
+  }
+  const std::string job = submit(kAnn, {"--gpus", "1", "--team", "vision"});
+  EXPECT_TRUE(daemon_.reaches(job, "RUNNING"));
+  const json seen = json::parse(by(kCoordinator, {"jobs", "list", "--all", "--json"}).out)["jobs"];
+  ASSERT_EQ(seen.size(), 1U) << seen;
+  EXPECT_EQ(seen[0]["id"], job);
+  EXPECT_EQ(exit_by(kCoordinator, {"jobs", "cancel", job}), 0);
+}
+
+TEST_F(Teams, UsersThatAreNamedHaveAccounts) {
+  run({"team", "create", "vision", "--coordinator", kCoordinator});
+  for (const auto& [user, words] : std::vector<std::pair<const char*, std::vector<std::string>>>{
+           {kCoordinator, {"team", "add-member", "vision", "no-such-user"}},
+           {"root", {"team", "add-member", "vision", "no-such-user"}},
+           {"root", {"team", "create", "audio", "--member", "no-such-user"}}}) {
+    const Finished refused = by(user, words);
+    EXPECT_EQ(refused.exit_code, kUsage) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("add_members: there is no user 'no-such-user'"));
+  }
+  const Finished refused = by("root", {"team", "set", "vision", "--coordinator", "no-such-user"});
+  EXPECT_THAT(refused.err, HasSubstr("add_coordinators: there is no user 'no-such-user'"));
+  EXPECT_EQ(team("vision")["invited"], json::array());
+}
+
+TEST_F(Teams, AnAdministratorMayMakeItTheDefaultOfAMember) {
+  run({"team", "create", "vision", "--coordinator", kCoordinator, "--member", kAnn});
+  EXPECT_EQ(daemon_.job(submit(kAnn, {"--gpus", "0"}))["spec"]["team"], nullptr);
+  EXPECT_EQ(exit_by(kCoordinator, {"team", "add-member", "vision", kAnn, "--default"}), kRefused);
+  EXPECT_EQ(exit_by(kAdmin, {"team", "add-member", "vision", kAnn, "--default"}), 0);
+  EXPECT_EQ(daemon_.job(submit(kAnn, {"--gpus", "0"}))["spec"]["team"], "vision");
 }
 
 TEST_F(Teams, MistakesAreNamed) {

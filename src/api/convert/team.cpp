@@ -61,7 +61,10 @@ base::Result<model::SetTeam> to_model(const v1::SetTeamRequest& request) {
   if (request.has_parent()) command.parent = request.parent();
   if (request.has_shares()) command.shares = request.shares();
   for (const v1::TeamMember& member : request.add_members()) {
-    command.add_members.push_back({member.user(), member.has_shares() ? member.shares() : 1});
+    auto& added = command.add_members.emplace_back();
+    added.user = member.user();
+    if (member.has_shares()) added.shares = member.shares();
+    if (member.has_default_team()) added.is_default = member.default_team();
   }
   command.remove_members = {request.remove_members().begin(), request.remove_members().end()};
   command.add_coordinators = {request.add_coordinators().begin(), request.add_coordinators().end()};
@@ -97,6 +100,7 @@ void to_proto(const model::Team& team, const model::TeamSources& sources, v1::Te
     v1::TeamMember& listed = *out.add_members();
     listed.set_user(member.user);
     listed.set_shares(member.shares);
+    listed.set_default_team(!member.only_if_named);
   }
   if (!team.members.empty()) {
     add_origin("members", configured != nullptr && !configured->members.empty(), out);

@@ -225,6 +225,8 @@ const std::map<std::string_view, Extra> kExtras = {
      {"", R"({"name":"r","begin":"2099-01-01T00:00:00Z","end":"2099-01-02T00:00:00Z","gpus":1})"}},
     {"CreateTeam", {"", R"({"name":"t","max_gpus":3})"}},
     {"SetTeam", {"", R"({"max_gpus":3})"}},
+    {"AcceptInvitation", {"", "{}"}},
+    {"DeclineInvitation", {"", "{}"}},
     {"UpdateReservation", {"", R"({"end":"2099-01-02T00:00:00Z"})"}},
 };
 

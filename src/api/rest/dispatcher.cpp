@@ -654,6 +654,23 @@ void Dispatcher::set_team(const Context& context, const v1::SetTeamRequest& mess
                       context, call_of(context.exchange, *context.action, message.name(), {})));
 }
 
+void Dispatcher::accept_invitation(const Context& context,
+                                   const v1::AnswerInvitationRequest& message) const {
+  answer_invitation(context, {message.name(), true});
+}
+
+void Dispatcher::decline_invitation(const Context& context,
+                                    const v1::AnswerInvitationRequest& message) const {
+  answer_invitation(context, {message.name(), false});
+}
+
+void Dispatcher::answer_invitation(const Context& context, model::AnswerInvitation answer) const {
+  const std::string name = answer.name;
+  calls_.answer_invitation(
+      std::move(answer), context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Team>(context, call_of(context.exchange, *context.action, name, {})));
+}
+
 void Dispatcher::remove_team(const Context& context, const v1::RemoveTeamRequest& message) const {
   calls_.remove_team(message.name(), context.exchange.peer(), context.exchange.resume(),
                      answer_changing<v1::Team>(
@@ -792,6 +809,10 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
        })},
       {"TeamService.CreateTeam", changes(AuditAction::kSetTeam, &D::create_team)},
       {"TeamService.SetTeam", changes(AuditAction::kSetTeam, &D::set_team)},
+      {"TeamService.AcceptInvitation",
+       changes(AuditAction::kAcceptInvitation, &D::accept_invitation)},
+      {"TeamService.DeclineInvitation",
+       changes(AuditAction::kDeclineInvitation, &D::decline_invitation)},
       {"TeamService.RemoveTeam", changes(AuditAction::kRemoveTeam, &D::remove_team)},
       {"AuditService.ListAudit", asks<v1::ListAuditRequest>(&Calls::audit)},
   };

@@ -105,6 +105,9 @@ class Dispatcher {
   void revoke_token(const Context& context, const v1::RevokeTokenRequest& message) const;
   void create_team(const Context& context, const v1::SetTeamRequest& message) const;
   void set_team(const Context& context, const v1::SetTeamRequest& message) const;
+  void accept_invitation(const Context& context, const v1::AnswerInvitationRequest& message) const;
+  void decline_invitation(const Context& context, const v1::AnswerInvitationRequest& message) const;
+  void answer_invitation(const Context& context, model::AnswerInvitation answer) const;
   void remove_team(const Context& context, const v1::RemoveTeamRequest& message) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>

@@ -66,6 +66,10 @@ struct Describe {
     call.action = AuditAction::kRemoveTeam;
     call.target = command.name;
   }
+  void operator()(const model::AnswerInvitation& command) const {
+    call.action = command.accept ? AuditAction::kAcceptInvitation : AuditAction::kDeclineInvitation;
+    call.target = command.name;
+  }
   void operator()(const model::RecordTokenUse&) const {}
   void operator()(const model::RecordStep&) const {}
   void operator()(const model::RecordCalls&) const {}

@@ -45,8 +45,8 @@ base::Status check_caller(const State& state, const model::Caller& caller, const
   if (model::may_touch_site(caller)) return {};
   const auto refuse = [&](std::string_view what, std::string field) {
     return base::fail(ErrorCode::kPermissionDenied,
-                      fmt::format("{}: only an administrator may {}; a coordinator may change the "
-                                  "members of the team and lower its limits",
+                      fmt::format("{}: only an administrator may {}; a coordinator may invite and "
+                                  "remove members of the team and lower its limits",
                                   field, what),
                       field);
   };
@@ -61,6 +61,9 @@ base::Status check_caller(const State& state, const model::Caller& caller, const
   if (!command.remove_coordinators.empty()) {
     return refuse("dismiss its coordinators", "remove_coordinators");
   }
+  const bool names_default = std::ranges::any_of(
+      command.add_members, [](const auto& member) { return member.is_default.has_value(); });
+  if (names_default) return refuse("say whose default team it is", "add_members");
   for (const model::QuotaKeyRow& row : model::quota_keys()) {
     if (row.is_limit || !command.quota.contains(row.key)) continue;
     return refuse("change what is guaranteed", std::string(row.name));
@@ -96,6 +99,13 @@ bool is_empty(const RunTimeTeam& team) {
   nothing.set_by = team.set_by;
   nothing.set_at = team.set_at;
   return team == nothing;
+}
+
+base::Status check_headroom(store::Headroom headroom) {
+  if (headroom == store::Headroom::kAmple) return {};
+  return base::fail(ErrorCode::kResourceExhausted,
+                    "the disk of the data directory is full: no teams are changed until space is "
+                    "freed");
 }
 
 // Carries a command into what is set of its team.
@@ -210,39 +220,59 @@ class TeamChange {
 
   base::Status change_members() {
     for (const std::string& user : command_.remove_members) {
-      const auto found = std::ranges::find(team_.members, user, &model::Member::user);
-      if (found != team_.members.end()) {
-        team_.members.erase(found);
-      } else if (has_configured_members()) {
-        return is_configured("users", "remove_members");
-      } else {
-        return base::fail(
-            ErrorCode::kNotFound,
-            fmt::format("remove_members: user {} is no member of the team {}", user, command_.name),
-            "remove_members");
-      }
+      if (remove_member(user)) continue;
+      if (has_configured_members()) return is_configured("users", "remove_members");
+      return base::fail(
+          ErrorCode::kNotFound,
+          fmt::format("remove_members: user {} is no member of the team {} and is not invited",
+                      user, command_.name),
+          "remove_members");
     }
     if (command_.add_members.empty()) return {};
     if (has_configured_members()) return is_configured("users", "add_members");
-    for (const model::Member& member : command_.add_members) {
+    for (const SetTeam::NewMember& member : command_.add_members) {
       TRY(check_user(member.user, "add_members"));
       if (member.shares == 0 || member.shares > model::kMaxTeamShares) {
         return base::invalid("add_members",
                              fmt::format("add_members: shares are 1 to {}", model::kMaxTeamShares));
       }
-      const auto found = std::ranges::find(team_.members, member.user, &model::Member::user);
-      if (found == team_.members.end()) {
-        team_.members.push_back(member);
-      } else {
-        found->shares = member.shares;
-      }
+      add_member(member);
     }
-    if (team_.members.size() <= model::kMaxRunTimeMembers) return {};
+    if (team_.members.size() + team_.invited.size() <= model::kMaxRunTimeMembers) return {};
     return base::fail(ErrorCode::kResourceExhausted,
                       fmt::format("add_members: a team has {} members at most that are set at run "
                                   "time; name more of them in the configuration",
                                   model::kMaxRunTimeMembers),
                       "add_members");
+  }
+  bool remove_member(const std::string& user) {
+    std::erase(team_.default_of, user);
+    const auto is_of = [&](const auto& each) { return each.user == user; };
+    return std::erase_if(team_.members, is_of) + std::erase_if(team_.invited, is_of) > 0;
+  }
+  // A user whom a coordinator adds has to accept it; the coordinator does so by asking.
+  void add_member(const SetTeam::NewMember& member) {
+    const auto found = std::ranges::find(team_.members, member.user, &model::Member::user);
+    const bool is_at_once = model::may_touch_site(caller_) || member.user == caller_.user;
+    if (found != team_.members.end()) {
+      found->shares = member.shares;
+    } else if (is_at_once) {
+      remove_member(member.user);
+      team_.members.push_back({member.user, member.shares});
+    } else {
+      invite(member);
+    }
+    if (!member.is_default) return;
+    std::erase(team_.default_of, member.user);
+    if (*member.is_default) team_.default_of.push_back(member.user);
+  }
+  void invite(const SetTeam::NewMember& member) {
+    const auto found = std::ranges::find(team_.invited, member.user, &model::Invitation::user);
+    if (found != team_.invited.end()) {
+      found->shares = member.shares;
+    } else {
+      team_.invited.push_back({member.user, member.shares, caller_.user});
+    }
   }
   bool has_configured_members() const {
     return configured_ != nullptr && !configured_->members.empty();
@@ -294,11 +324,7 @@ base::Result<std::optional<model::Event>> judge_team(const State& state,
                                                      const SetTeam& command, base::Instant now,
                                                      store::Headroom headroom) {
   TRY(check_caller(state, caller, command));
-  if (headroom != store::Headroom::kAmple) {
-    return base::fail(ErrorCode::kResourceExhausted,
-                      "the disk of the data directory is full: no teams are changed until space is "
-                      "freed");
-  }
+  TRY(check_headroom(headroom));
   TRY(check_presence(state, command));
   TRY_ASSIGN(RunTimeTeam team, TeamChange(state, caller, command).result());
   const auto before = state.teams->run_time.find(command.name);
@@ -308,6 +334,38 @@ base::Result<std::optional<model::Event>> judge_team(const State& state,
     return std::optional<model::Event>();
   }
   if (is_configured && is_empty(team)) return model::TeamRemoved{command.name, caller.user};
+  team.set_by = caller.user;
+  team.set_at = now;
+  return model::TeamSet{std::move(team)};
+}
+
+base::Result<model::Event> judge_answer(const State& state, const model::Caller& caller,
+                                        const model::AnswerInvitation& command, base::Instant now,
+                                        store::Headroom headroom) {
+  TRY(check_headroom(headroom));
+  const auto set = state.teams->run_time.find(command.name);
+  const auto is_own = [&](const model::Invitation& each) { return each.user == caller.user; };
+  if (set == state.teams->run_time.end() || std::ranges::none_of(set->second.invited, is_own)) {
+    return base::fail(ErrorCode::kNotFound,
+                      fmt::format("name: user {} is not invited to the team '{}': a coordinator of "
+                                  "the team invites",
+                                  caller.user, command.name),
+                      "name");
+  }
+  const Team* configured = find_team(state.teams->configured, command.name);
+  if (command.accept && configured != nullptr && !configured->members.empty()) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("name: {} names the members of the team {}: ask an administrator",
+                                  place_of_teams(state), command.name),
+                      "name");
+  }
+  RunTimeTeam team = set->second;
+  const model::Invitation invitation = *std::ranges::find_if(team.invited, is_own);
+  std::erase_if(team.invited, is_own);
+  if (command.accept) team.members.push_back({invitation.user, invitation.shares});
+  if (configured != nullptr && is_empty(team)) {
+    return model::TeamRemoved{command.name, caller.user};
+  }
   team.set_by = caller.user;
   team.set_at = now;
   return model::TeamSet{std::move(team)};

@@ -14,12 +14,19 @@
 namespace gpu_platform::controller {
 
 // An administrator may change all that the configuration does not set. A coordinator of the team
-// may change its members and lower its limits, and take that back. Returns nothing if nothing
-// changes, and a removal if nothing is left beside the configuration.
+// may invite and remove members and lower its limits, and take that back. Returns nothing if
+// nothing changes, and a removal if nothing is left beside the configuration.
 base::Result<std::optional<model::Event>> judge_team(const State& state,
                                                      const model::Caller& caller,
                                                      const model::SetTeam& command,
                                                      base::Instant now, store::Headroom headroom);
+
+// The caller, who is invited to the team, becomes a member of it or is invited no longer. Accepting
+// is refused while the configuration names the members of the team. Returns a removal if nothing is
+// left beside the configuration.
+base::Result<model::Event> judge_answer(const State& state, const model::Caller& caller,
+                                        const model::AnswerInvitation& command, base::Instant now,
+                                        store::Headroom headroom);
 
 // Refused while the configuration names the team, and while jobs or teams are in it. Cost: all
 // jobs.

@@ -147,11 +147,16 @@ void World::manage_teams() {
   // Mostly one that is there; its jobs may keep it.
   const auto& made = controller_->core().state().teams->run_time;
   const bool is_there = !made.empty() && random.chance(2, 3);
+  if (random.chance(1, 6)) {
+    caller = {.user = "ann", .uid = 1001};
+    return tell(
+        model::AnswerInvitation{is_there ? made.begin()->first : name, random.chance(2, 3)});
+  }
   if (random.chance(1, 4)) return tell(model::RemoveTeam{is_there ? made.begin()->first : name});
   model::SetTeam change;
   change.name = name;
-  if (random.chance(1, 4)) {
-    caller = {.user = "ann", .uid = 1001, .reach = model::Reach::kTeams};
+  if (random.chance(1, 3)) {
+    caller = {.user = "cyd", .uid = 1003, .reach = model::Reach::kTeams};
     caller.teams = std::make_shared<const model::Teams>(model::Teams{{}, {name}});
   } else if (random.chance(1, 3)) {
     change.parent = std::string(kTeamNames[random.below(std::size(kTeamNames))]);
