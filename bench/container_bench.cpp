@@ -39,7 +39,7 @@ using execution::EngineCalls;
 using Json = nlohmann::json;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr const char* kNobody = "65534:65534";
+constexpr const char* kUser = "34:34";
 
 [[noreturn]] void give_up(const std::string& why) {
   fmt::print(stderr, "container_bench: {}\n", why);
@@ -83,7 +83,7 @@ class Place {
 
   std::string submit(const std::vector<std::string>& command, bool in_image) {
     Json spec = {{"command", command}, {"gpus", 0},         {"cpus", 1},
-                 {"user", "nobody"},   {"workdir", "/tmp"}, {"memory_bytes", 64 << 20}};
+                 {"user", "backup"},   {"workdir", "/tmp"}, {"memory_bytes", 64 << 20}};
     if (in_image) spec["image"] = kImage;
     return require(rest_->post("/v1/jobs", spec), "submit")["id"].get<std::string>();
   }
@@ -112,7 +112,7 @@ class Place {
                                        "--security-opt",
                                        "no-new-privileges",
                                        "--user",
-                                       kNobody,
+                                       kUser,
                                        "--ipc",
                                        "private",
                                        "--log-driver",
@@ -136,7 +136,7 @@ class Place {
                          {{"Name", "nproc"}, {"Soft", 1024}, {"Hard", 1024}}};
     const Json body = {{"Image", kImage},
                        {"Cmd", {"true"}},
-                       {"User", kNobody},
+                       {"User", kUser},
                        {"HostConfig",
                         {{"NetworkMode", "none"},
                          {"IpcMode", "private"},

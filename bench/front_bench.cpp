@@ -103,7 +103,7 @@ class Doors {
     daemon_ = std::make_unique<Daemon>(e2e::DaemonOptions{.emulate = emulate, .config = config});
     if (!daemon_->start()) give_up("the daemon does not start:\n" + daemon_->log());
     const auto token =
-        daemon_->cli({"token", "create", "--name", "bench", "--user", "nobody", "-q"});
+        daemon_->cli({"token", "create", "--name", "bench", "--user", "backup", "-q"});
     token_ = token.out.substr(0, token.out.find('\n'));
     if (token.exit_code != 0 || !e2e::eventually([this] { return listener_pid() != 0; })) {
       give_up("no token, or no listener: " + token.err);

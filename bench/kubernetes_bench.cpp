@@ -301,7 +301,7 @@ class Bench {
 
   std::string submit(const std::vector<std::string>& options) {
     std::vector<std::string> words = {"--gpus", "1",     "--image", "registry.example.org/torch:2",
-                                      "--user", "nobody"};
+                                      "--user", "backup"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "train"});
     return daemon_->submit(words);

@@ -2,6 +2,10 @@
 
 check_daemon() {
   printf 'monitoring:\n  interval_seconds: 1\npolicies:\n  preempt_min_runtime: 0s\n' >"$work/config.yaml"
+  # A host without an ordinary account has those of the system, which may have jobs in this run.
+  least_uid=1000
+  [ -n "$(other_user)" ] || least_uid=1
+  printf 'execution:\n  min_uid: %s\n' "$least_uid" >>"$work/config.yaml"
   start_daemon 60
   gpus=$(value /total_gpus <"$work/status.json") || gpus=
   if [ -z "$gpus" ]; then
@@ -154,17 +158,23 @@ check_turnaround() {
   fi
 }
 
-# The platform's command line, as another user.
-as_other() { limited 20 setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/ "$@"; }
+# The platform's command line, as another user: the first account of the host whose number a job may have.
+other_user() {
+  most=$(awk '$1 == "UID_MAX" { print $2 }' /etc/login.defs 2>/dev/null | tail -n 1)
+  awk -F: -v least="$least_uid" -v most="${most:-60000}" '$3 >= least + 0 && $3 <= most + 0 && $3 < 65534 { print $1, $3, $4; exit }' /etc/passwd
+}
+as_other() { limited 20 setpriv --reuid "$other_uid" --regid "$other_gid" --clear-groups env HOME=/ "$@"; }
 
 check_other_user() {
   name='another user'
   has_time "$name" 60 || return
   if [ "$(id -u)" != 0 ]; then check "$name" skipped "not root"; return; fi
   if ! command -v setpriv >/dev/null; then check "$name" skipped "no setpriv"; return; fi
-  account=$(awk -F: '$3 == 65534 { print $1 }' /etc/passwd | head -n 1)
-  if [ -z "$account" ]; then check "$name" skipped "no account has the number 65534"; return; fi
-  reach_bundle || { check "$name" skipped "uid 65534 can run the bundle nowhere"; return; }
+  read -r account other_uid other_gid <<EOF
+$(other_user)
+EOF
+  if [ -z "$account" ]; then check "$name" skipped "no account has a number that jobs may have"; return; fi
+  reach_bundle || { check "$name" skipped "$account can run the bundle nowhere"; return; }
   own=$(submit -- sleep 30)
   wait_until 5 job_is "$own" RUNNING
   refusal=$(cd / && as_other "$reachable/bin/gpu-platform" jobs cancel "$own" 2>&1)
@@ -173,8 +183,8 @@ check_other_user() {
   kept=$(job_value "$own" /state)
   clear_jobs
   seen_uid=$(cd / && as_other "$reachable/bin/gpu-platform" run --gpus 1 -- sh -c 'echo "uid $(id -u) $CUDA_VISIBLE_DEVICES"' 2>"$work/other.err")
-  if [ "${seen_uid#uid 65534 GPU-}" != "$seen_uid" ] && [ "$refused" != 0 ] && [ "$kept" = RUNNING ]; then
-    check "$name" passed "$account ran a job on a GPU as uid 65534; root's job was not cancelled ($refusal)"
+  if [ "${seen_uid#uid "$other_uid" GPU-}" != "$seen_uid" ] && [ "$refused" != 0 ] && [ "$kept" = RUNNING ]; then
+    check "$name" passed "$account ran a job on a GPU as uid $other_uid; root's job was not cancelled ($refusal)"
   else
     check "$name" failed "the job printed '$seen_uid' ($(tail -n 1 "$work/other.err")); the cancellation ended with $refused ($refusal), root's job is $kept"
   fi

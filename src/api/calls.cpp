@@ -25,7 +25,14 @@ base::Status Calls::check_named(const Peer& peer) {
 }
 
 base::Status Calls::check_can_run(const Account& account) const {
-  if (!options_.only_uid || *options_.only_uid == account.uid) return {};
+  if (!options_.only_uid) {
+    // Root's jobs are the core's to judge.
+    const std::string why = account.uid == 0 ? "" : objection_to_user(account.uid, options_.users);
+    if (why.empty()) return {};
+    return base::fail(base::ErrorCode::kPermissionDenied,
+                      fmt::format("user: {} may have no jobs: {}", account.user, why), "user");
+  }
+  if (*options_.only_uid == account.uid) return {};
   return base::fail(
       base::ErrorCode::kPermissionDenied,
       fmt::format(

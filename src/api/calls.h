@@ -22,6 +22,7 @@
 #include "gpu_platform/v1/statistics.pb.h"
 #include "gpu_platform/v1/teams.pb.h"
 #include "gpu_platform/v1/tokens.pb.h"
+#include "model/user_range.h"
 
 namespace gpu_platform::api {
 
@@ -56,7 +57,7 @@ class Calls {
     // The only user whose jobs can be started here: a daemon that is not root's has no rights to
     // run jobs as another. Unset: every user.
     std::optional<std::uint32_t> only_uid = {};
-    std::uint32_t min_uid = 1000;  // of users that may have tokens
+    model::UserRange users = {};  // that may have jobs and tokens
   };
   Calls(const CoreAccess& core, Options options)
       : core_(core), reader_(core), options_(std::move(options)) {}

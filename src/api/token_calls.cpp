@@ -56,9 +56,9 @@ void Calls::token_user(const std::string& name, const Peer& peer, const Resume& 
   if (const auto own = check_own(peer, user, "make"); !own) return refuse(own.error());
   core_.users.find(
       user, peer.caller.uid,
-      [resume, user, min_uid = options_.min_uid,
+      [resume, user, range = options_.users,
        done = std::move(done)](base::Result<host::User> found) {
-        resume([user, min_uid, done, found = std::move(found)] {
+        resume([user, range, done, found = std::move(found)] {
           if (!found && found.error().code == ErrorCode::kNotFound) {
             return done(base::invalid(
                 "user", fmt::format("user: there is no user '{}' on this machine", user)));
@@ -67,12 +67,12 @@ void Calls::token_user(const std::string& name, const Peer& peer, const Resume& 
             return done(base::fail(found.error().code, "user: " + found.error().message, "user"));
           }
           // The core refuses root.
-          if (found->uid != 0 && found->uid < min_uid) {
+          const std::string why =
+              found->uid == 0 ? std::string() : objection_to_user(found->uid, range);
+          if (!why.empty()) {
             return done(base::fail(
                 ErrorCode::kPermissionDenied,
-                fmt::format("user: there are no tokens of system accounts: {} has uid {}, below "
-                            "{} (execution.min_uid)",
-                            user, found->uid, min_uid),
+                fmt::format("user: there are no tokens of system accounts: {}: {}", user, why),
                 "user"));
           }
           done(Account{found->name, found->uid, found->gid});

@@ -36,6 +36,7 @@
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
 #include "bin/retention_thread.h"
+#include "bin/site_users.h"
 #include "bin/team_follower.h"
 #include "bin/workload_queue.h"
 #include "config/effective.h"
@@ -361,7 +362,6 @@ LauncherKey launcher_key(const config::Configuration& configuration) {
   if (configuration.epilog_timeout != defaults.epilog_timeout) {
     return {"epilog_timeout", "--epilog-timeout TIME"};
   }
-  if (configuration.min_uid != defaults.min_uid) return {"min_uid", "--min-uid N"};
   if (configuration.seccomp != defaults.seccomp) return {"seccomp", "--seccomp off"};
   if (configuration.mode_setting != defaults.mode_setting) {
     return {"mode_setting", "--mode-setting allow"};
@@ -388,8 +388,9 @@ base::Status set_launcher(const config::Configuration& configuration, const std:
   engine.hooks = {configuration.prolog.path, configuration.epilog.path,
                   ms(configuration.prolog_timeout), ms(configuration.epilog_timeout)};
   engine.containers = configuration.containers.path;
-  engine.launcher_rules = {configuration.root_jobs == config::RootJobs::kAllow,
-                           configuration.min_uid, configuration.mode_setting,
+  TRY_ASSIGN(model::UserRange users, users_of_site(configuration, true));
+  engine.launcher_rules = {configuration.root_jobs == config::RootJobs::kAllow, std::move(users),
+                           configuration.mode_setting,
                            configuration.seccomp == config::Seccomp::kDefault};
   return {};
 }
@@ -570,13 +571,16 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   const auto warn = [this](const std::string& line) {
     log.warn(logging::of_platform("credentials"), "api {}", line);
   };
+  // A pod has the uid of its job's user whatever the daemon is.
+  const bool runs_as_itself = configuration.local_engine && !engine->node_part().can_switch_user;
+  TRY_ASSIGN(const model::UserRange range, users_of_site(configuration, runs_as_itself));
   tokens = std::make_unique<api::TokenAuthenticator>(
       *snapshots, *users, *commands, token_uses,
-      api::TokenAuthenticator::Options{.min_uid = configuration.min_uid, .warn = warn});
+      api::TokenAuthenticator::Options{.users = range, .warn = warn});
   TRY_ASSIGN(web_tokens, web_tokens_of(configuration));
   identities_of_others = std::make_unique<api::IdentityAuthenticator>(
       *users, api::IdentityAuthenticator::Options{
-                  .min_uid = configuration.min_uid,
+                  .users = range,
                   .prove = [this](const api::Credential& shown,
                                   base::Instant now) { return prove(shown, now); },
                   .rule = [this] { return identities.get(); },
@@ -586,10 +590,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
   server_options.io_threads = configuration.api_threads;
-  // A pod has the uid of its job's user whatever the daemon is.
-  const bool runs_as_itself = configuration.local_engine && !engine->node_part().can_switch_user;
   if (runs_as_itself) server_options.only_uid = geteuid();
-  server_options.min_uid = configuration.min_uid;
+  server_options.users = range;
   server_options.authenticator = authenticator.get();
   server_options.budgets = budgets_of(configuration);
   server_options.page_bytes = static_cast<std::size_t>(configuration.api_page_bytes.value());
@@ -623,8 +625,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          [this] { return access.get(); },
                                          &token_uses},
                          *hub));
-  TRY_ASSIGN(network_door,
-             open_network_door(configuration, paths.listener, *server, certificates, log));
+  TRY_ASSIGN(network_door, open_network_door(configuration, paths.listener, *server, certificates,
+                                             range, *users, log));
   return {};
 }
 
@@ -679,7 +681,9 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
         "(execution.root_jobs: refuse forbids them)");
   }
   if (has_kubernetes(configuration)) {
-    parts->workloads = std::make_unique<WorkloadQueue>(parts->users, *parts->store);
+    TRY_ASSIGN(model::UserRange users, users_of_site(configuration, false));
+    parts->workloads =
+        std::make_unique<WorkloadQueue>(parts->users, std::move(users), *parts->store);
     TRY_ASSIGN(parts->cluster, open_kubernetes(configuration, parts->data_dir, options.lease_holder,
                                                *parts->environments, parts->cluster_observations,
                                                *parts->workloads, end_now, options.must_end));

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "bin/site_users.h"
 #include "config/listen_address.h"
-#include "node/local_user.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::bin {
@@ -23,19 +23,6 @@ api::Credential credential_of(listener::Credential&& shown) {
                         ? api::Credential::Kind::kBearer
                         : api::Credential::Kind::kCertificate;
   return {kind, std::move(shown.secret), std::move(shown.address)};
-}
-
-// The user that the listener becomes; nothing where the daemon may not give it another.
-base::Result<std::optional<listener::ListenerHostOptions::User>> user_of(const std::string& name) {
-  if (geteuid() != 0) return std::nullopt;
-  const auto user = node::find_local_user(os::read_small_file(AT_FDCWD, "/etc/passwd"), name);
-  if (!user || user->uid == 0) {
-    return base::fail(
-        base::ErrorCode::kFailedPrecondition,
-        fmt::format("api.listener_user: '{}' is no user of /etc/passwd other than root", name),
-        "api.listener_user");
-  }
-  return listener::ListenerHostOptions::User{user->uid, user->gid};
 }
 
 std::vector<listener::Place> places_of(const config::WordList& addresses, listener::Door door) {
@@ -70,7 +57,8 @@ base::Status read_authorities(const config::Configuration& configuration,
 
 base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     const config::Configuration& configuration, const std::string& program, api::Server& server,
-    api::CertificateProver& certificates, logging::Log& log) {
+    api::CertificateProver& certificates, const model::UserRange& users,
+    host::UserDirectory& directory, logging::Log& log) {
   listener::ListenerHostOptions options;
   options.places = places_of(configuration.rest_addresses, listener::Door::kRest);
   for (listener::Place& place : places_of(configuration.grpc_addresses, listener::Door::kGrpc)) {
@@ -93,7 +81,12 @@ base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     options.settings.asks_for_certificates = true;
     options.shows = [&certificates](const std::string& chain) { certificates.note_own(chain); };
   }
-  TRY_ASSIGN(options.user, user_of(configuration.listener_user.text));
+  // Only root may give it another user than its own.
+  if (geteuid() == 0) {
+    TRY_ASSIGN(const ListenerUser user,
+               listener_user(configuration.listener_user.text, users, directory));
+    options.user = {user.uid, user.gid};
+  }
   options.open = [&server](int descriptor, listener::Credential shown) {
     server.adopt(descriptor, credential_of(std::move(shown)));
   };

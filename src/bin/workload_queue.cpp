@@ -96,9 +96,9 @@ void WorkloadQueue::Mailbox::post(Message message) {
   wake.notify_all();
 }
 
-WorkloadQueue::WorkloadQueue(std::shared_ptr<host::UserDirectory> users,
+WorkloadQueue::WorkloadQueue(std::shared_ptr<host::UserDirectory> users, model::UserRange range,
                              const store::Archive& archive)
-    : users_(std::move(users)), archive_(archive) {}
+    : users_(std::move(users)), range_(std::move(range)), archive_(archive) {}
 
 WorkloadQueue::~WorkloadQueue() {
   stop();
@@ -218,6 +218,9 @@ void WorkloadQueue::on(UserFound& found) {
     return refuse(key, fmt::format("the annotation gpu-platform/priority asks for {}; the highest "
                                    "for users here is {} (policies.highest_user_priority)",
                                    to_string(asked), to_string(highest)));
+  }
+  if (const std::string why = model::objection_to_user(found.user->uid, range_); !why.empty()) {
+    return refuse(key, fmt::format("user {} may have no jobs: {}", found.user->name, why));
   }
   model::SubmitJob job;
   job.spec = std::move(found.submission.spec);

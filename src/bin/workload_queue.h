@@ -17,6 +17,7 @@
 #include "execution/kubernetes/workload_desk.h"
 #include "host/user_directory.h"
 #include "model/command.h"
+#include "model/user_range.h"
 #include "store/store.h"
 
 namespace gpu_platform::bin {
@@ -32,7 +33,9 @@ namespace gpu_platform::bin {
 class WorkloadQueue : public execution::WorkloadDesk, public controller::PublicationListener {
  public:
   // `users` and `archive` outlive it.
-  WorkloadQueue(std::shared_ptr<host::UserDirectory> users, const store::Archive& archive);
+  // `range`: the users that may have jobs.
+  WorkloadQueue(std::shared_ptr<host::UserDirectory> users, model::UserRange range,
+                const store::Archive& archive);
   ~WorkloadQueue() override;
 
   using Command = std::function<void(
@@ -93,6 +96,7 @@ class WorkloadQueue : public execution::WorkloadDesk, public controller::Publica
   std::vector<model::NodeId> ids_of(const std::vector<std::string>& names) const;
 
   std::shared_ptr<host::UserDirectory> users_;
+  const model::UserRange range_;
   const store::Archive& archive_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   // Of its thread:

@@ -11,6 +11,7 @@
 #include "model/access_rules.h"
 #include "model/capacity.h"
 #include "model/policy.h"
+#include "model/user_range.h"
 
 // The site's configuration: the values of a YAML file over the defaults written here. schema.cpp
 // has the keys with their allowed values and meanings; the checks and the reference page come from
@@ -81,7 +82,8 @@ struct Configuration {
   SiteFile network_file;                    // where its nodes are (network_file.h)
 
   RootJobs root_jobs = RootJobs::kAllow;
-  std::uint32_t min_uid = 1000;                       // of users that may have jobs
+  std::uint32_t min_uid = model::kUsualMinUid;        // of users that may have jobs
+  std::optional<std::uint32_t> max_uid;               // absent: as /etc/login.defs has it
   bool mode_setting = false;                          // jobs with GPUs may open nvidia-modeset
   std::uint64_t max_processes = 16'384;               // of a job, threads included
   bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own
@@ -148,7 +150,7 @@ struct Configuration {
   SiteFile tls_certificate;
   SiteFile tls_key;
   SiteFile tls_client_ca;
-  SiteName listener_user{"nobody"};
+  SiteName listener_user;  // empty: a number that nothing else has
 
   // Parts of policy.organisation, which the reader puts together.
   model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;

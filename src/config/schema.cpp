@@ -206,8 +206,13 @@ const std::array kKeys = {
         "Whether jobs of root run as root or are refused."},
     Key{"execution.min_uid", +[](C& c) -> std::uint32_t& { return c.min_uid; },
         1, 4'294'967'294, Effect::kRestart,
-        "The smallest user id that may have jobs. Smaller ids are the system's own accounts (for root see root_jobs). A "
-        "launcher that is a service has --min-uid instead."},
+        "The smallest user id that may have jobs, tokens and identities. Smaller ids are the system's own accounts (for "
+        "root see root_jobs). A launcher that is a service needs the same number as --min-uid."},
+    Key{"execution.max_uid", +[](C& c) -> std::optional<std::uint32_t>& { return c.max_uid; },
+        1, 4'294'967'293, Effect::kRestart,
+        "The largest user id that may have jobs, tokens and identities. By default it is UID_MAX of /etc/login.defs, or "
+        "60000. A site whose directory gives higher numbers raises it; a launcher that is a service needs the same "
+        "number as --max-uid. 65534, 65535 and the users of the platform's own processes never have jobs."},
     Key{"execution.mode_setting", +[](C& c) -> bool& { return c.mode_setting; },
         0, 0, Effect::kRestart,
         "Whether jobs with GPUs may open /dev/nvidia-modeset, which programs need that draw on a screen. A launcher that "
@@ -463,8 +468,9 @@ const std::array kKeys = {
         "read again on SIGHUP."},
     Key{"api.listener_user", +[](C& c) -> SiteName& { return c.listener_user; },
         0, 0, Effect::kRestart,
-        "The user of /etc/passwd that the listener becomes if the daemon runs as root. It may not be root. Otherwise the "
-        "listener runs as the daemon's user, without access to its files."},
+        "The user of /etc/passwd that the listener becomes if the daemon runs as root. It may not be root or a user that "
+        "may have jobs. By default it is a user id that no account and no process has. If the daemon does not run as root, "
+        "the listener runs as the daemon's user, without access to its files."},
 
     Key{"access.default_role", +[](C& c) -> model::Role& { return c.access.default_role; },
         0, 0, Effect::kAnytime,

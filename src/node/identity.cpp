@@ -29,10 +29,7 @@ std::string_view take_field(std::string_view& line, char separator) {
 
 std::string objection_to_uid(std::uint32_t uid, const IdentityRules& rules) {
   if (uid == 0) return rules.allow_root ? "" : "this launcher starts no job as root";
-  if (uid == kNoId) return "4294967295 is not a user";
-  if (uid >= rules.min_uid) return {};
-  return "user " + std::to_string(uid) + " is an account of the system, below " +
-         std::to_string(rules.min_uid) + " (--min-uid)";
+  return objection_to_user(uid, rules.users);
 }
 
 bool parse_account(std::string_view line, std::uint32_t uid, Identity& user) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/user_range.h"
+
 namespace gpu_platform::node {
 
 // The user and groups of a process, as the kernel knows them.
@@ -19,7 +21,7 @@ struct Identity {
 // The rules for users that jobs may run as. They limit the daemon's requests and the user database.
 struct IdentityRules {
   bool allow_root = false;
-  std::uint32_t min_uid = 1000;  // smaller numbers are the system's own accounts
+  model::UserRange users = {};
 };
 // Returns why no job may run with this uid, or an empty text if the user is to be looked up.
 std::string objection_to_uid(std::uint32_t uid, const IdentityRules& rules);

@@ -34,7 +34,7 @@ class AttackOnTheContainerPart : public AttackOnTheLauncher {
     std::ofstream(place("closed/name")) << "what only root reads\n";
     chmod(place("closed").c_str(), 0700);
     write_rules("");
-    restart("1000");
+    restart(of_one_user());
   }
   void TearDown() override {
     if (!IsSkipped()) {
@@ -52,9 +52,10 @@ class AttackOnTheContainerPart : public AttackOnTheLauncher {
                            << further;
     chmod(rules().c_str(), 0644);
   }
-  void restart(const std::string& min_uid) {
+  void restart(std::vector<std::string> options) {
     kill_launcher();
-    start_launcher({"--containers", rules()}, min_uid);
+    options.insert(options.end(), {"--containers", rules()});
+    start_launcher(options);
     greet();
   }
 
@@ -130,7 +131,7 @@ TEST_F(AttackOnTheContainerPart, NamesThatMeanAllGpusDoNotReachTheEngine) {
           << way << " " << name;
     }
   }
-  EXPECT_EQ(launch(++number_, {"true", kService, {{195, 200}, {1, 1}}},
+  EXPECT_EQ(launch(++number_, {"true", kUser, {{195, 200}, {1, 1}}},
                    in_container([&](auto& c) { c.gpus = {text("GPU-1")}; })),
             "device 1:1 is not a GPU of this node");
 }
@@ -225,11 +226,11 @@ TEST_F(AttackOnTheContainerPart, NoImageMakesAJobRunAsRootOrAsAnAccountOfTheSyst
     EXPECT_NE(launch(++number_, {"true", uid}, in_container()), "") << uid;
     EXPECT_FALSE(std::filesystem::exists(record_path(number_))) << uid;
   }
-  EXPECT_EQ(run(++number_, {"/bin/busybox id -u"}, in_container()), "65534\n");
+  EXPECT_EQ(run(++number_, {"/bin/busybox id -u"}, in_container()), "34\n");
 }
 
 TEST_F(AttackOnTheContainerPart, NoWayIntoAContainerAsAnotherUserThanItsOwn) {
-  restart("1");  // accounts of the system may have jobs, so that there are two users
+  restart({});  // accounts of the system may have jobs, so that there are two users
   EXPECT_EQ(launch(1, {"sleep 1000", 1}, in_container()), "");
   ASSERT_TRUE(eventually([&] { return record(1).started && !engine_.containers().empty(); }));
   int ends[2];

@@ -54,7 +54,7 @@ class AttackFromAContainer : public ::testing::Test {
 
   std::string file(const std::string& name) const { return site_.path() + "/" + name; }
   std::string submit(const std::vector<std::string>& options, const std::string& script) {
-    std::vector<std::string> words = {"--gpus", "0", "--user", "nobody", "--image", kImage};
+    std::vector<std::string> words = {"--gpus", "0", "--user", "backup", "--image", kImage};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "/bin/busybox", "sh", "-c", script});
     return daemon_->submit(words);
@@ -107,14 +107,14 @@ TEST_F(AttackFromAContainer, ProgramsOfRootWithTheSetuidBitGiveNoRights) {
       said({"--image", "localhost/setuid:1"},
            "/bin/su root -c 'echo root is: ; id -u' 2>&1 || echo no root; id -u; "
            "grep -e CapBnd -e CapPrm -e NoNewPrivs /proc/self/status");
-  EXPECT_THAT(text, AllOf(HasSubstr("no root\n65534\n"), Not(HasSubstr("root is")),
+  EXPECT_THAT(text, AllOf(HasSubstr("no root\n34\n"), Not(HasSubstr("root is")),
                           HasSubstr("CapBnd:\t0000000000000000"), HasSubstr("NoNewPrivs:\t1")));
 }
 
 TEST_F(AttackFromAContainer, AnImagesOwnUserIsNotTaken) {
   const std::string image = engine_.add_image("localhost/rooted:1", {}, {"USER 0:0"});
   ASSERT_EQ(image, "");
-  EXPECT_THAT(said({"--image", "localhost/rooted:1"}, "id -u; id -g"), HasSubstr("65534\n65534\n"));
+  EXPECT_THAT(said({"--image", "localhost/rooted:1"}, "id -u; id -g"), HasSubstr("34\n34\n"));
 }
 
 // ---- devices
@@ -297,7 +297,7 @@ TEST_F(AttackFromAContainer, ProgramsThatCannotBeExecutedSayWhy) {
   std::ofstream(file("open/text")) << "no program";
   chmod(file("open/text").c_str(), 0644);
   const auto run = [&](const std::string& program) {
-    return ended(daemon_->submit({"--gpus", "0", "--user", "nobody", "--image", kImage, "--mount",
+    return ended(daemon_->submit({"--gpus", "0", "--user", "backup", "--image", kImage, "--mount",
                                   file("open") + ":/open", "--entrypoint", program, "--", "x"}));
   };
   EXPECT_EQ(run("/no/such")["exit_code"], 127);

@@ -41,7 +41,7 @@ class AttackFromTheContainerPart : public AttackOnTheLauncher {
     chmod(place("rules").c_str(), 0644);
     if (const char* const before = getenv(kPrograms)) before_ = before;
     setenv(kPrograms, place("programs").c_str(), 1);
-    start_launcher({"--containers", place("rules")}, "1000");
+    start_launcher(of_one_user({"--containers", place("rules")}));
     greet();
   }
   void TearDown() override {

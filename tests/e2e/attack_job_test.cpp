@@ -1,6 +1,6 @@
 // Attacks by jobs: each test says who attacks, tries it as a real process with exactly those
 // rights, and looks that nothing came of it. Unless it says otherwise the attacker is an ordinary
-// user with jobs of his own, here `nobody`. Where a shell cannot try it, the job runs this program:
+// user with jobs of his own, here `backup`. Where a shell cannot try it, the job runs this program:
 //   e2e_attack_job_test attack NAME ARGUMENT...
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kJobUser = "nobody";
+constexpr const char* kJobUser = "backup";
 
 // ---- what the attacking program does
 
@@ -237,7 +237,7 @@ class AttackJob : public ::testing::Test {
 
   static std::vector<std::string> attackers(const std::vector<std::string>& command) {
     std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid", kJobUser,
-                                      "--regid",          "nogroup", "--clear-groups"};
+                                      "--regid",          "backup",  "--clear-groups"};
     words.insert(words.end(), command.begin(), command.end());
     return words;
   }
@@ -517,7 +517,7 @@ TEST_F(AttackJob, RelayIsTheJobsUserAndClosedToTracing) {
   ASSERT_EQ(found.size(), 1u);
   const std::string relay = std::to_string(found[0]);
   const std::string status = read_file("/proc/" + relay + "/status");
-  EXPECT_EQ(line_of(status, "Uid:"), "Uid:\t65534\t65534\t65534\t65534");
+  EXPECT_EQ(line_of(status, "Uid:"), "Uid:\t34\t34\t34\t34");
   for (const char* set : {"CapPrm:", "CapEff:", "CapInh:", "CapAmb:"}) {
     EXPECT_THAT(line_of(status, set), HasSubstr("0000000000000000"));
   }
@@ -741,13 +741,13 @@ TEST_F(AttackJob, ProcessesOfOthersAreOutOfSight) {
   ASSERT_TRUE(wait_for("looked"));
   ASSERT_TRUE(runs(id));
   const std::string said = output(id);
-  EXPECT_TRUE(said.starts_with("nobody\ncat: /proc/" + launcher + "/cmdline: No such file"))
+  EXPECT_TRUE(said.starts_with("backup\ncat: /proc/" + launcher + "/cmdline: No such file"))
       << said;
   const std::string pid = lines_of(read_file(in_open_folder("pid"))).front();
   EXPECT_EQ(pid, std::to_string(daemon_.job(id)["attempts"][0]["pid"].get<long>()))
       << "numbers are the host's";
   EXPECT_THAT(said, HasSubstr("/proc/" + pid + "\n"));
-  EXPECT_TRUE(exec(id, look + "exit 0").out.starts_with("nobody\n")) << "a command beside it";
+  EXPECT_TRUE(exec(id, look + "exit 0").out.starts_with("backup\n")) << "a command beside it";
 }
 
 // ---- what a job keeps of its launcher's rights

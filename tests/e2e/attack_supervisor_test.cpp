@@ -1,5 +1,5 @@
 // Attacks by jobs on their own supervisors, and what a site keeps if one is lost nevertheless. The
-// attacker is an ordinary user with jobs of their own, here `nobody`, that the kernel kills for
+// attacker is an ordinary user with jobs of their own, here `backup`, that the kernel kills for
 // memory in every moment of a start.
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class AttackSupervisor : public ::testing::Test {
     std::filesystem::create_directory(room());
     chmod(room().c_str(), 01777);
     const Finished reaches = run_command(
-        {"/usr/bin/setpriv", "--reuid", "nobody", "--clear-groups", "/usr/bin/test", "-w", room()});
+        {"/usr/bin/setpriv", "--reuid", "backup", "--clear-groups", "/usr/bin/test", "-w", room()});
     if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << room();
   }
 
@@ -57,7 +57,7 @@ class AttackSupervisor : public ::testing::Test {
   }
 
   std::string submit(std::vector<std::string> options, const std::string& script) const {
-    std::vector<std::string> words{"--gpus", "0", "--workdir", room(), "--user", "nobody"};
+    std::vector<std::string> words{"--gpus", "0", "--workdir", room(), "--user", "backup"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "/bin/sh", "-c", script});
     return daemon_->submit(words);
@@ -142,7 +142,7 @@ TEST_F(AttackSupervisor, ThatIsLostLeavesTheSitesEpilogToTheLauncher) {
   ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
   start_with("{ env; id -u; cat /proc/self/cgroup; cat " + gate + "; echo end; } >> " +
              file("log"));
-  const std::string id = daemon_->submit({"--gpus", "8", "--workdir", room(), "--user", "nobody",
+  const std::string id = daemon_->submit({"--gpus", "8", "--workdir", room(), "--user", "backup",
                                           "--memory", "64M", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(runs(id));
   for (const pid_t supervisor : daemon_->processes("gp-supervisor")) kill(supervisor, SIGKILL);
@@ -150,7 +150,7 @@ TEST_F(AttackSupervisor, ThatIsLostLeavesTheSitesEpilogToTheLauncher) {
   const std::string text = read_file(file("log"));
   EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_HOOK=epilog\n"));
   EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_JOB_ID=" + id + "\n"));
-  EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=nobody\n"));
+  EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=backup\n"));
   EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_END=SUPERVISOR_LOST\n"));
   EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES="));
   EXPECT_THAT(text, HasSubstr("\n0\n"));

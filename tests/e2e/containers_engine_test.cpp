@@ -39,7 +39,7 @@ class MisbehavingEngine : public ::testing::Test {
   std::string rules() const { return site_.path() + "/rules"; }
   std::string submit(const std::string& script) {
     return daemon_->submit(
-        {"--gpus", "0", "--user", "nobody", "--image", kImage, "--", "sh", "-c", script});
+        {"--gpus", "0", "--user", "backup", "--image", kImage, "--", "sh", "-c", script});
   }
   nlohmann::json ended(const std::string& id) {
     daemon_->cli({"jobs", "wait", id});

@@ -59,7 +59,7 @@ class ContainersExec : public ::testing::Test {
   std::vector<std::string> in_image(const std::string& verb, std::vector<std::string> options,
                                     const std::string& script) const {
     std::vector<std::string> words = {verb,     "--gpus",  "0",
-                                      "--user", "nobody",  "--image",
+                                      "--user", "backup",  "--image",
                                       kImage,   "--mount", file("shared") + ":/shared"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "sh", "-c", script});
@@ -114,7 +114,7 @@ TEST_F(ContainersExec, ACommandRunsInTheJobsContainerAsItsUserAndGivesItsExitCod
                                   "-e Seccomp: /proc/self/status; cat /proc/self/cgroup; echo "
                                   "$GPU_PLATFORM_JOB_ID; echo aside >&2; exit 7"});
   EXPECT_EQ(done.exit_code, 7) << done.err;
-  EXPECT_THAT(done.out, AllOf(HasSubstr("from the image\n65534\n"), HasSubstr("NoNewPrivs:\t1"),
+  EXPECT_THAT(done.out, AllOf(HasSubstr("from the image\n34\n"), HasSubstr("NoNewPrivs:\t1"),
                               HasSubstr("CapEff:\t0000000000000000"), HasSubstr("Seccomp:\t2")));
   EXPECT_THAT(done.out, AllOf(HasSubstr("/" + id + "-1/"), HasSubstr("\n" + id + "\n")));
   EXPECT_EQ(done.err, "aside\n");
@@ -226,7 +226,7 @@ TEST_F(ContainersExec, AJobOnATerminalHasItsKeysItsSizeAndItsExitCode) {
   EXPECT_TRUE(terminal.shows("againsized")) << terminal.screen();
   terminal.type("id -u; cat /etc/motd; sh -c 'echo as\"\"leep; exec sleep 1000'\r");
   EXPECT_TRUE(terminal.shows("asleep")) << terminal.screen();
-  EXPECT_THAT(terminal.screen(), HasSubstr("65534\r\nfrom the image\r\n"));
+  EXPECT_THAT(terminal.screen(), HasSubstr("34\r\nfrom the image\r\n"));
   terminal.type("\x03");
   terminal.type("echo inter''rupted $?\r");
   EXPECT_TRUE(terminal.shows("interrupted 130")) << terminal.screen();
@@ -341,7 +341,7 @@ TEST_F(ContainersExec, TheJobsPrologAndEpilogRunOnTheNodeAsItsUser) {
   const Finished done = daemon_->cli(in_image("run", {"--prolog", before, "--epilog", after},
                                               "echo inside >> /shared/log; cat /etc/motd; exit 3"));
   EXPECT_EQ(done.exit_code, 3) << done.err;
-  EXPECT_EQ(read_file(log), "before 65534 1\ninside\nafter 65534 3\n") << daemon_->job("1").dump(2);
+  EXPECT_EQ(read_file(log), "before 34 1\ninside\nafter 34 3\n") << daemon_->job("1").dump(2);
   EXPECT_THAT(done.out, AllOf(HasSubstr("from the image"), HasSubstr("aside")));
   const Finished failed = daemon_->cli(
       in_image("run", {"--prolog", script("no", "exit 8")}, "echo never >> /shared/log"));

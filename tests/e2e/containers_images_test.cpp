@@ -75,9 +75,9 @@ class ContainersImages : public ::testing::Test {
     write_rules("");
     std::ofstream users(file("passwd"));
     for (const std::string& line : lines_of(read_file("/etc/passwd"))) {
-      if (!line.starts_with("nobody:")) users << line << "\n";
+      if (!line.starts_with("backup:")) users << line << "\n";
     }
-    users << "nobody:x:65534:65534::" << file("home") << ":/bin/sh\n";
+    users << "backup:x:34:34::" << file("home") << ":/bin/sh\n";
     users.close();
     chmod(file("passwd").c_str(), 0644);
     daemon_ = std::make_unique<Daemon>(DaemonOptions{
@@ -105,7 +105,7 @@ class ContainersImages : public ::testing::Test {
   }
   nlohmann::json run(const std::string& image) {
     const std::string id = daemon_->submit(
-        {"--gpus", "0", "--user", "nobody", "--image", image, "--", "cat", "/etc/motd"});
+        {"--gpus", "0", "--user", "backup", "--image", image, "--", "cat", "/etc/motd"});
     daemon_->cli({"jobs", "wait", id});
     shown_ += daemon_->cli({"jobs", "logs", id}).out + daemon_->cli({"jobs", "describe", id}).out;
     shown_ += daemon_->cli({"jobs", "list", "--all"}).out;
@@ -159,7 +159,7 @@ TEST_F(ContainersImages, AUsersOwnPasswordComesBeforeTheSites) {
   const std::string refused = detail_of(run(registry_.image()));
   EXPECT_THAT(refused, HasSubstr("authentication required, not Basic ***"));
   EXPECT_FALSE(has_image(registry_.image()));
-  write_credentials("home/.docker/config.json", kAuth, 0600, 65534);
+  write_credentials("home/.docker/config.json", kAuth, 0600, 34);
   const nlohmann::json job = run(registry_.image());
   EXPECT_EQ(job["state"], "COMPLETED") << job.dump(2);
   EXPECT_TRUE(has_image(registry_.image()));
@@ -177,7 +177,7 @@ TEST_F(ContainersImages, FetchedImagesThatNoJobUsesAreRemovedAndOthersStay) {
   const std::string used[] = {registry_.image(), registry_.image("same:1")};
   const std::string other = second.image();
   const std::string running = daemon_->submit(
-      {"--gpus", "0", "--user", "nobody", "--image", used[0], "--", "sleep", "1000"});
+      {"--gpus", "0", "--user", "backup", "--image", used[0], "--", "sleep", "1000"});
   EXPECT_EQ(run(used[1])["state"], "COMPLETED");
   EXPECT_EQ(run(other)["state"], "COMPLETED");
   EXPECT_EQ(run(kImage)["state"], "COMPLETED");
@@ -202,7 +202,7 @@ TEST_F(ContainersImages, ADeniedFetchSaysThatProgramsForCredentialsAreNotRun) {
   write_rules("credentials users\n");
   std::ofstream(file("home/.docker/config.json"))
       << R"({"credHelpers": {")" << registry_.address() << R"(": "touch-it"}})";
-  ASSERT_EQ(chown(file("home/.docker/config.json").c_str(), 65534, 65534), 0);
+  ASSERT_EQ(chown(file("home/.docker/config.json").c_str(), 34, 34), 0);
   EXPECT_THAT(detail_of(run(registry_.image())),
               AllOf(asks_for_a_password(), HasSubstr("programs are not run")));
 }

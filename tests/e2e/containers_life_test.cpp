@@ -46,7 +46,7 @@ class ContainersLife : public ::testing::Test {
     chmod(file("rules").c_str(), 0644);
   }
   std::string submit(std::vector<std::string> options, const std::string& script) const {
-    std::vector<std::string> words = {"--gpus", "0", "--user", "nobody", "--image", kImage};
+    std::vector<std::string> words = {"--gpus", "0", "--user", "backup", "--image", kImage};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "sh", "-c", script});
     return daemon_->submit(words);

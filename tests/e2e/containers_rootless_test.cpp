@@ -21,7 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::uint32_t kNobody = 65534;
+constexpr std::uint32_t kBobsUid = 34;
 
 class RootlessContainers : public ::testing::Test {
  protected:
@@ -30,17 +30,17 @@ class RootlessContainers : public ::testing::Test {
     chmod(site_.path().c_str(), 0755);
     for (const char* const name : {"data", "work"}) {
       std::filesystem::create_directory(file(name));
-      ASSERT_EQ(chown(file(name).c_str(), kNobody, kNobody), 0);
+      ASSERT_EQ(chown(file(name).c_str(), kBobsUid, kBobsUid), 0);
     }
     std::filesystem::create_directory_symlink("/etc", file("link"));
     write_rules(engine_.socket());
     daemon_ = std::make_unique<Daemon>(
         DaemonOptions{.config = "execution:\n  containers: " + file("rules") + "\n",
                       .data_dir = file("data"),
-                      .prefix = {"/usr/bin/setpriv", "--reuid", "nobody", "--regid", "nogroup",
+                      .prefix = {"/usr/bin/setpriv", "--reuid", "backup", "--regid", "backup",
                                  "--clear-groups"}});
     chmod(daemon_->directory().c_str(), 0755);
-    ASSERT_EQ(chown(daemon_->directory().c_str(), kNobody, kNobody), 0);
+    ASSERT_EQ(chown(daemon_->directory().c_str(), kBobsUid, kBobsUid), 0);
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
 
@@ -52,7 +52,7 @@ class RootlessContainers : public ::testing::Test {
     chmod(file("rules").c_str(), 0644);
   }
   std::string submit(const std::vector<std::string>& options, const std::string& script) {
-    std::vector<std::string> words = {"--gpus", "0", "--user", "nobody", "--image", kImage};
+    std::vector<std::string> words = {"--gpus", "0", "--user", "backup", "--image", kImage};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "sh", "-c", script});
     return daemon_->submit(words);
@@ -72,7 +72,7 @@ class RootlessContainers : public ::testing::Test {
     });
   }
 
-  Engine engine_{kNobody};
+  Engine engine_{kBobsUid};
   TemporaryDirectory site_;
   std::unique_ptr<Daemon> daemon_;
 };
@@ -84,11 +84,11 @@ TEST_F(RootlessContainers, AJobIsItsUserInsideAndOutsideAndEndsWithItsExitCode) 
              "-e Seccomp: /proc/self/status; exit 7");
   const nlohmann::json job = ended(id);
   EXPECT_EQ(job["exit_code"], 7) << job.dump(2) << output(id);
-  EXPECT_THAT(output(id), AllOf(HasSubstr("from the image\n65534\n"), HasSubstr("NoNewPrivs:\t1"),
+  EXPECT_THAT(output(id), AllOf(HasSubstr("from the image\n34\n"), HasSubstr("NoNewPrivs:\t1"),
                                 HasSubstr("CapBnd:\t0000000000000000"), HasSubstr("Seccomp:\t2")));
   struct stat made{};
   ASSERT_EQ(stat(file("work/made").c_str(), &made), 0);
-  EXPECT_EQ(made.st_uid, kNobody);
+  EXPECT_EQ(made.st_uid, kBobsUid);
   EXPECT_EQ(ended(submit({}, "exec no-such-program"))["exit_code"], 127);
   EXPECT_TRUE(nothing_is_left());
 }

@@ -52,7 +52,7 @@ class Containers : public ::testing::Test {
   }
   static std::vector<std::string> in_image(std::vector<std::string> options,
                                            const std::vector<std::string>& command) {
-    std::vector<std::string> words = {"--gpus", "0", "--user", "nobody", "--image", kImage};
+    std::vector<std::string> words = {"--gpus", "0", "--user", "backup", "--image", kImage};
     words.insert(words.end(), options.begin(), options.end());
     words.emplace_back("--");
     words.insert(words.end(), command.begin(), command.end());
@@ -96,7 +96,7 @@ TEST_F(Containers, AJobRunsInItsImageAsItsUserAndEndsWithItsExitCode) {
   EXPECT_EQ(job["spec"]["image"], kImage);
   // What goes to one stream keeps its order; Docker's engine has no order for both.
   EXPECT_THAT(output(id),
-              AllOf(HasSubstr("from the image\n"), HasSubstr("65534\n"), HasSubstr("aside\n")));
+              AllOf(HasSubstr("from the image\n"), HasSubstr("34\n"), HasSubstr("aside\n")));
   EXPECT_TRUE(nothing_is_left());
 }
 
@@ -220,7 +220,7 @@ TEST_F(Containers, WhatTheSitesRulesForbidIsNotStarted) {
       {{"--image", "localhost/gp-test:2", "--pull", "never"}, "--pull never"},
   };
   for (const auto& [options, why] : cases) {
-    std::vector<std::string> words = {"--gpus", "0", "--user", "nobody"};
+    std::vector<std::string> words = {"--gpus", "0", "--user", "backup"};
     if (options[0] != "--image") words.insert(words.end(), {"--image", kImage});
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "true"});

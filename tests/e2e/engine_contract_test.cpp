@@ -14,7 +14,7 @@
 namespace gpu_platform::execution::testing {
 namespace {
 
-constexpr std::uint32_t kNobody = 65534;
+constexpr std::uint32_t kBobsUid = 34;
 
 // One container engine for the whole suite: it takes longer to start than a test.
 class ContainerEngine : public ::testing::Environment {
@@ -43,7 +43,7 @@ ContainerEngine& container_engine() {
   return *only;
 }
 ContainerEngine& rootless_engine() {
-  static auto* const only = new ContainerEngine(kNobody);
+  static auto* const only = new ContainerEngine(kBobsUid);
   return *only;
 }
 const ::testing::Environment* const registered[] = {
@@ -73,7 +73,7 @@ class ContainerHarness : public ProcessHarness {
     StartOrder start = ProcessHarness::order(job, act);
     auto spec = *start.spec;
     spec.image = e2e::kImage;
-    spec.uid = spec.gid = kNobody;
+    spec.uid = spec.gid = kBobsUid;
     spec.mounts = {work_ + ":/work"};
     spec.container_workdir = "/work";
     start.spec = std::make_shared<model::JobSpec>(spec);

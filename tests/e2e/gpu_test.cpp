@@ -181,7 +181,7 @@ TEST_F(GpuTest, AJobSeesItsBoardWithoutOptions) {
 TEST_F(GpuTest, AJobOfAnotherUserReadsItsBoardAndCannotChangeIt) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   chmod(daemon_.directory().c_str(), 0755);
-  const Finished tried = daemon_.cli({"run", "--user", "nobody", "--workdir", "/", "--gpus", "1",
+  const Finished tried = daemon_.cli({"run", "--user", "backup", "--workdir", "/", "--gpus", "1",
                                       "--", "/bin/sh", "-c",
                                       "cat $GPU_EMULATOR_STATE > /dev/null || exit 3; "
                                       "! (: >> $GPU_EMULATOR_STATE)"});

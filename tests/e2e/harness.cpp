@@ -172,12 +172,9 @@ Daemon::~Daemon() {
 namespace {
 
 std::string config_of(const DaemonOptions& options) {
-  const auto& arguments = options.arguments;
-  if (std::find(arguments.begin(), arguments.end(), "--launcher") != arguments.end()) {
-    return options.config;
-  }
   const std::string key = "execution:\n";
   std::string config = options.config;
+  if (config.find("min_uid") != std::string::npos) return config;
   const std::size_t at = config.starts_with(key) ? 0 : config.find("\n" + key);
   if (at == std::string::npos) return config + "\n" + key + "  min_uid: 1\n";
   return config.insert(config.find('\n', at + 1) + 1, "  min_uid: 1\n");

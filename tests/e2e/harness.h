@@ -17,7 +17,7 @@ namespace gpu_platform::e2e {
 
 // Two people: accounts that every Debian has.
 inline constexpr const char* kAnn = "daemon";
-inline constexpr const char* kBob = "nobody";
+inline constexpr const char* kBob = "backup";
 
 struct Finished {
   int exit_code = -1;  // 128 + n for a signal
@@ -54,8 +54,8 @@ class TemporaryDirectory {
 
 struct DaemonOptions {
   std::string emulate = "dgx-h100";
-  // YAML text. Where it starts its own launcher, jobs of the system's accounts are added to it:
-  // hosts have no other users that a test could be.
+  // YAML text. Unless it speaks of execution.min_uid, jobs of the system's accounts are added to
+  // it: hosts have no other users that a test could be.
   std::string config;
   std::string data_dir;                // default: DIR/data
   std::vector<std::string> prefix;     // in front of the program: "/usr/bin/setpriv", …

@@ -122,7 +122,7 @@ const auto* const kVerdicts = ::testing::AddGlobalTestEnvironment(new Verdicts);
 
 // ---- jobs
 
-constexpr const char* kVictim = "nobody";
+constexpr const char* kVictim = "backup";
 
 class Isolation : public ::testing::Test {
  protected:
@@ -347,7 +347,7 @@ TEST_F(Isolation, SetUserIdProgramsGainNothing) {
   is_held("user");
   std::filesystem::copy_file("/usr/bin/id", in_open_folder("id"));
   chmod(in_open_folder("id").c_str(), 04755);
-  const std::string id = submit_as_user("./id -u; ./id -G; id -u nobody");
+  const std::string id = submit_as_user("./id -u; ./id -G; id -u backup");
   EXPECT_EQ(ended(id)["state"], "COMPLETED");
   const std::vector<std::string> lines = lines_of(output(id));
   ASSERT_EQ(lines.size(), 3u);

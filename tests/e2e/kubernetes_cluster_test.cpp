@@ -134,7 +134,7 @@ class KubernetesCluster : public ::testing::Test {
   }
   std::string submit(std::vector<std::string> options) {
     options.insert(options.end(),
-                   {"--image", "registry.example.org/torch:2", "--user", "nobody", "--", "train"});
+                   {"--image", "registry.example.org/torch:2", "--user", "backup", "--", "train"});
     return daemon_->submit(std::move(options));
   }
   static std::string pod_name(const std::string& job, int rank = 0) {
@@ -166,7 +166,7 @@ class KubernetesClusterWorkloads : public KubernetesCluster {
             {{"status", {{"capacity", gpus}, {"allocatable", gpus}}}});
     }
     give_access("access-queue");
-    const Json labels = {{"gpu-platform/queue", "default"}, {"gpu-platform/user", "nobody"}};
+    const Json labels = {{"gpu-platform/queue", "default"}, {"gpu-platform/user", "backup"}};
     patch("/api/v1/namespaces/default", {{"metadata", {{"labels", labels}}}});
     apply_policy();
   }

@@ -72,7 +72,7 @@ class KubernetesKubelet : public ::testing::Test {
   static std::vector<std::string> in_image(const std::string& verb,
                                            const std::vector<std::string>& options,
                                            const std::vector<std::string>& command) {
-    std::vector<std::string> words = {verb, "--image", kImageOfNode, "--user", "nobody"};
+    std::vector<std::string> words = {verb, "--image", kImageOfNode, "--user", "backup"};
     words.insert(words.end(), options.begin(), options.end());
     words.emplace_back("--");
     words.insert(words.end(), command.begin(), command.end());
@@ -180,8 +180,7 @@ TEST_F(KubernetesKubelet, AJobHasItsVariablesAndThoseOfThePlatform) {
   const Ran ended = run({"--gpus", "1", "--env", "GREETING=two $(words) $HOME"},
                         "echo \"$GREETING\"; echo \"job $GPU_PLATFORM_JOB_ID\"; "
                         "echo \"cuda ${CUDA_VISIBLE_DEVICES-unset}\"; id -u");
-  EXPECT_EQ(ended.out, "two $(words) $HOME\njob " + ended.job + "\ncuda unset\n65534\n")
-      << ended.err;
+  EXPECT_EQ(ended.out, "two $(words) $HOME\njob " + ended.job + "\ncuda unset\n34\n") << ended.err;
 }
 
 TEST_F(KubernetesKubelet, ThePodsOfAGangKnowTheirRanks) {

@@ -83,7 +83,7 @@ class Kubernetes : public ::testing::Test {
 
   std::string submit(std::vector<std::string> options, const std::string& program = "train") {
     options.insert(options.end(),
-                   {"--image", "registry.example.org/torch:2", "--user", "nobody", "--", program});
+                   {"--image", "registry.example.org/torch:2", "--user", "backup", "--", program});
     return daemon_->submit(std::move(options));
   }
   static std::string pod_name(const std::string& job, int attempt = 1, int rank = 0) {
@@ -228,7 +228,7 @@ TEST_F(Kubernetes, AJobsInputReachesItsPodAndItsExitCodeIsRuns) {
   std::string input;
   for (int i = 0; i < 40'000; ++i) input += std::to_string(i) + "\n";
   const Finished run = daemon_->cli(
-      {"run", "--stdin", "--gpus", "1", "--image", "x", "--user", "nobody", "--", "cat"}, {},
+      {"run", "--stdin", "--gpus", "1", "--image", "x", "--user", "backup", "--", "cat"}, {},
       input);
   EXPECT_EQ(run.exit_code, 5) << run.err << daemon_->log();
   EXPECT_EQ(run.out, "<" + input + ">");
@@ -252,7 +252,7 @@ TEST_F(Kubernetes, ATerminalIsThePodsAndWhatItPrintedBeforeIsShown) {
   start_daemon();
   server_.append_log("jobs", pod_name("1"), "a prompt from before\r\n");
   Terminal terminal({program("gpu-platform"), "--server", "unix:" + daemon_->socket(), "run",
-                     "--pty", "--gpus", "1", "--image", "x", "--user", "nobody", "--", "sh"});
+                     "--pty", "--gpus", "1", "--image", "x", "--user", "backup", "--", "sh"});
   EXPECT_TRUE(terminal.shows("a prompt from before")) << terminal.screen();
   EXPECT_TRUE(terminal.shows("{\"Width\":80,\"Height\":24}")) << terminal.screen();
   terminal.type("hello\r");
@@ -269,7 +269,7 @@ TEST_F(Kubernetes, AJobWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
   start_daemon();
   Terminal terminal({program("gpu-platform"), "--server", "unix:" + daemon_->socket(), "run",
                      "--pty", "--idle-timeout", "2s", "--gpus", "1", "--image", "x", "--user",
-                     "nobody", "--", "sh"});
+                     "backup", "--", "sh"});
   ASSERT_TRUE(eventually([&] { return !daemon_->job("1")["ended_at"].is_null(); }));
   EXPECT_EQ(daemon_->job("1")["state"], "TIMED_OUT") << daemon_->job("1").dump(2);
   EXPECT_EQ(daemon_->job("1")["reason"], "IDLE_TIMEOUT");
@@ -344,14 +344,14 @@ TEST_F(Kubernetes, APodThatKubernetesEvictsComesBackWithoutCostingARetry) {
 
 TEST_F(Kubernetes, WhatCannotRunInAPodIsRefusedWithTheFieldAndTheReason) {
   start_daemon();
-  const Finished none = daemon_->cli({"submit", "--user", "nobody", "--", "true"});
+  const Finished none = daemon_->cli({"submit", "--user", "backup", "--", "true"});
   EXPECT_EQ(none.exit_code, 4) << none.err;
   EXPECT_THAT(none.err, HasSubstr("image"));
   const Finished root = daemon_->cli({"submit", "--image", "x", "--", "true"});
   EXPECT_EQ(root.exit_code, 4) << root.err;
   EXPECT_THAT(root.err, HasSubstr("root"));
   const Finished mount = daemon_->cli(
-      {"submit", "--image", "x", "--user", "nobody", "--mount", "/data:/data", "--", "true"});
+      {"submit", "--image", "x", "--user", "backup", "--mount", "/data:/data", "--", "true"});
   EXPECT_EQ(mount.exit_code, 4) << mount.err;
   EXPECT_THAT(mount.err, HasSubstr("mount"));
 }

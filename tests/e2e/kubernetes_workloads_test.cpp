@@ -60,7 +60,7 @@ class KubernetesWorkloads : public ::testing::Test {
         .emulate = "",
         .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
                   "\n    namespace: jobs\n    devices: counts\n    workloads:\n      enabled: " +
-                  (admits ? "true" : "false") + "\n      user: nobody\n" + further,
+                  (admits ? "true" : "false") + "\n      user: backup\n" + further,
         .data_dir = folder_.path() + "/data"});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
@@ -222,7 +222,7 @@ TEST_F(KubernetesWorkloads, AJobOfOthersIsAdmittedCountedAndEndsWithItsExitCode)
   const std::string id = wait_for_job("Job/train");
   ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
   const Json job = daemon_->job(id);
-  EXPECT_EQ(job["spec"]["user"], "nobody");
+  EXPECT_EQ(job["spec"]["user"], "backup");
   EXPECT_EQ(job["spec"]["workload_pods"], 2);
   EXPECT_EQ(job["gpus"].size(), 8U);
   EXPECT_EQ(daemon_->json({"status"})["available_gpus"], 0);
@@ -435,7 +435,7 @@ TEST_F(KubernetesWorkloads, AJobOfAHigherClassPreemptsAWorkloadWhichComesBack) {
   const std::string id = wait_for_job("Job/low");
   ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
   const std::string urgent = daemon_->submit(
-      {"--gpus", "4", "--priority", "critical", "--image", "x", "--user", "nobody", "--", "train"});
+      {"--gpus", "4", "--priority", "critical", "--image", "x", "--user", "backup", "--", "train"});
   ASSERT_TRUE(daemon_->reaches(urgent, "RUNNING")) << daemon_->job(urgent).dump(2);
   EXPECT_TRUE(eventually([&] { return pod("low-0").is_null() && pod("low-1").is_null(); }));
   for (const std::string name : {"low-2", "low-3"}) make_pod("low", name, 4, "low");
@@ -493,7 +493,7 @@ TEST_F(KubernetesWorkloads, APodThatFailedLeavesItsPlaceToTheNext) {
 }
 
 TEST_F(KubernetesWorkloads, AQuotaRefusesAWorkloadInWordsAndAnUnknownUserToo) {
-  start_daemon("quotas:\n  users:\n    nobody: {max_gpus: 2}\n");
+  start_daemon("quotas:\n  users:\n    backup: {max_gpus: 2}\n");
   make_job("wide", 1, 4);
   ASSERT_TRUE(says("wide-0", "Refused")) << condition("wide-0").dump() << daemon_->log();
   EXPECT_THAT(condition("wide-0")["message"].get<std::string>(), HasSubstr("2"));

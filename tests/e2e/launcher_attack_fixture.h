@@ -20,7 +20,8 @@
 
 namespace gpu_platform::e2e {
 
-inline constexpr uid_t kService = 65534;
+inline constexpr uid_t kService = 38;
+inline constexpr uid_t kUser = 34;  // of the jobs: an account, as "backup" is on every Debian
 
 inline std::string boot_id() {
   return lines_of(read_file("/proc/sys/kernel/random/boot_id")).at(0);
@@ -71,7 +72,7 @@ inline int connect_as(uid_t uid, const std::string& path) {
 
 struct LauncherJob {
   std::string script;
-  std::uint32_t uid = kService;
+  std::uint32_t uid = kUser;
   std::vector<node::DeviceNumber> devices;
   std::string output;  // empty: kept by the platform
 };
@@ -82,12 +83,19 @@ class AttackOnTheLauncher : public ServiceFixture {
   void SetUp() override {
     ServiceFixture::SetUp();
     if (IsSkipped()) return;
-    start_launcher({}, "1000");
+    start_launcher(of_one_user());
     greet();
   }
   void TearDown() override {
     if (socket_ >= 0) close(socket_);
     ServiceFixture::TearDown();
+  }
+
+  // Options of a launcher for which the host has one user; all others are the system's.
+  static std::vector<std::string> of_one_user(std::vector<std::string> further = {}) {
+    const std::string uid = std::to_string(kUser);
+    further.insert(further.end(), {"--min-uid", uid, "--max-uid", uid});
+    return further;
   }
 
   void greet() {

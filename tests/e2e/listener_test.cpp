@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -250,7 +251,7 @@ TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
 Finished run_as_account(const Daemon& daemon, const std::string& user,
                         std::vector<std::string> arguments) {
   std::vector<std::string> words = {"/usr/bin/setpriv",      "--reuid",  user,
-                                    "--clear-groups",        "--regid",  "65534",
+                                    "--clear-groups",        "--regid",  "34",
                                     "/usr/bin/env",          "-C",       "/",
                                     program("gpu-platform"), "--server", "unix:" + daemon.socket()};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -262,7 +263,7 @@ TEST_F(ListenerProcess, TwoUsersActByTheirTokensEachForTheirOwn) {
   start();
   ::chmod(daemon_->directory().c_str(), 0755);
   std::map<std::string, std::string> secrets;
-  for (const char* user : {"daemon", "nobody"}) {
+  for (const char* user : {"daemon", "backup"}) {
     const Finished made = run_as_account(*daemon_, user, {"token", "create", "-q", "--name", "t"});
     if (made.exit_code != 0 && made.err.find("ermission denied") != std::string::npos) {
       GTEST_SKIP() << "closed to other users";
@@ -291,16 +292,16 @@ TEST_F(ListenerProcess, TwoUsersActByTheirTokensEachForTheirOwn) {
   EXPECT_EQ(daemon_->job(id)["spec"]["user"], "daemon");
   EXPECT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->log();
   EXPECT_EQ(ask("daemon", "/v1/jobs/" + id).status, 200);
-  EXPECT_EQ(ask("nobody", "/v1/jobs/" + id).status, 404);
-  EXPECT_EQ(ask("nobody", "/v1/jobs/" + id + "/cancel", "{}").status, 404);
+  EXPECT_EQ(ask("backup", "/v1/jobs/" + id).status, 404);
+  EXPECT_EQ(ask("backup", "/v1/jobs/" + id + "/cancel", "{}").status, 404);
 
   // A token that is revoked ends at the next request, also of a connection that is open.
   TlsClient open(port_);
   const std::string request =
-      get("/v1/jobs", "Authorization: Bearer " + secrets["nobody"] + "\r\n");
+      get("/v1/jobs", "Authorization: Bearer " + secrets["backup"] + "\r\n");
   ASSERT_TRUE(open.send(request));
   EXPECT_EQ(open.receive()->status, 200);
-  EXPECT_EQ(run_as_account(*daemon_, "nobody", {"token", "revoke", "t"}).exit_code, 0);
+  EXPECT_EQ(run_as_account(*daemon_, "backup", {"token", "revoke", "t"}).exit_code, 0);
   ASSERT_TRUE(open.send(request));
   EXPECT_EQ(open.receive()->status, 401);
   EXPECT_EQ(ask("daemon", "/v1/jobs/" + id).status, 200);
@@ -322,7 +323,7 @@ TEST_F(ListenerProcess, GrpcIsADoorOfItsOwnWithTheSameUsers) {
                               "/ada.crt\n" + "access:\n  identities: {\"cn:ada\": daemon}\n"});
   ASSERT_TRUE(daemon_->start()) << daemon_->log();
   ASSERT_TRUE(answers()) << daemon_->log();
-  const Finished made = daemon_->cli({"token", "create", "-q", "--name", "t", "--user", "nobody"});
+  const Finished made = daemon_->cli({"token", "create", "-q", "--name", "t", "--user", "backup"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const std::string token = made.out.substr(0, made.out.find('\n'));
   constexpr const char* kWhoAmI = "/gpu_platform.v1.AccessService/WhoAmI";
@@ -331,7 +332,7 @@ TEST_F(ListenerProcess, GrpcIsADoorOfItsOwnWithTheSameUsers) {
   ASSERT_TRUE(client.is_connected());
   const auto own = client.call(kWhoAmI, "", token);
   ASSERT_EQ(own.status(), 0) << own.message();
-  EXPECT_TRUE(own.messages.at(0).starts_with(with_text("nobody")));
+  EXPECT_TRUE(own.messages.at(0).starts_with(with_text("backup")));
   EXPECT_EQ(client.call(kWhoAmI, "", "gpt_forged").status(), 16);
   EXPECT_EQ(client.call(kWhoAmI, "", "").status(), 16);
   GrpcClient certified(port, true, {.certificate = ada.certificate, .key = ada.key});
@@ -348,14 +349,34 @@ TEST_F(ListenerProcess, GrpcIsADoorOfItsOwnWithTheSameUsers) {
   const auto output = client.call("/gpu_platform.v1.JobService/StreamOutput", with_text(id), token);
   EXPECT_EQ(output.status(), 0) << output.message();
   EXPECT_THAT(output.messages.at(0), HasSubstr("over-grpc\n"));
-  EXPECT_EQ(daemon_->job(id)["spec"]["user"], "nobody");
+  EXPECT_EQ(daemon_->job(id)["spec"]["user"], "backup");
   EXPECT_EQ(certified.call("/gpu_platform.v1.JobService/GetJob", with_text(id), "").status(), 5)
       << "another user's";
 
-  EXPECT_EQ(daemon_->cli({"token", "revoke", "t", "--user", "nobody"}).exit_code, 0);
+  EXPECT_EQ(daemon_->cli({"token", "revoke", "t", "--user", "backup"}).exit_code, 0);
   EXPECT_EQ(client.call(kWhoAmI, "", token).status(), 16) << "also on a connection that is open";
   EXPECT_EQ(status(get("/v1/health")), 200);
   EXPECT_THAT(refusal("api: {grpc: {address: \"0.0.0.0:8444\"}}\n"), HasSubstr("api.grpc.address"));
+}
+
+TEST_F(ListenerProcess, NoProcessOfAnAccountMaySignalIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
+  start();
+  const std::string pid = std::to_string(listener_pid());
+  for (const char* account : {"nobody", "daemon", "backup"}) {
+    const Finished tried = run_command({"/usr/bin/setpriv", "--reuid", account, "--regid", "34",
+                                        "--clear-groups", "/bin/sh", "-c", "kill -9 " + pid});
+    EXPECT_NE(tried.exit_code, 0) << account;
+    EXPECT_NE(tried.err.find("ermitted"), std::string::npos) << tried.err;
+  }
+  EXPECT_EQ(std::to_string(listener_pid()), pid);
+}
+
+TEST_F(ListenerProcess, IsNoUserThatMayHaveJobs) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: the listener is given another user";
+  EXPECT_NE(refusal(configuration("  listener_user: backup\n"))
+                .find("api.listener_user: 'backup' has the number 34, which may have jobs"),
+            std::string::npos);
 }
 
 TEST_F(ListenerProcess, HasNoRightsNoFilesAndFewSystemCalls) {
@@ -369,7 +390,12 @@ TEST_F(ListenerProcess, HasNoRightsNoFilesAndFewSystemCalls) {
   }
   if (geteuid() == 0) {
     EXPECT_EQ(kernel_status(pid, "CapBnd"), "0000000000000000");
-    EXPECT_EQ(kernel_status(pid, "Uid"), "65534\t65534\t65534\t65534");
+    const std::string uids = kernel_status(pid, "Uid");
+    const std::string uid = uids.substr(0, uids.find('\t'));
+    EXPECT_EQ(uids, uid + "\t" + uid + "\t" + uid + "\t" + uid);
+    EXPECT_EQ(kernel_status(pid, "Gid"), uids);
+    EXPECT_EQ(getpwuid(static_cast<uid_t>(std::stoul(uid))), nullptr) << "no account has it";
+    EXPECT_GT(std::stoul(uid), 60'000U) << "no job may have it";
     EXPECT_EQ(kernel_status(pid, "Groups"), "");
     // Its root is an empty folder that is gone.
     const std::string root = "/proc/" + std::to_string(pid) + "/root";

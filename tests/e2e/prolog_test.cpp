@@ -83,7 +83,7 @@ TEST_F(Prolog, OfTheSiteIsRootInTheJobsCgroupAndKnowsTheJob) {
   with(tell + file("before"), tell + file("after"));
   const std::string id =
       submit("id -u; cat /proc/self/cgroup; exit 3",
-             {"--gpus", "1", "--user", "nobody", "--workdir", "/", "--env", "LD_PRELOAD=/none.so"});
+             {"--gpus", "1", "--user", "backup", "--workdir", "/", "--env", "LD_PRELOAD=/none.so"});
   const nlohmann::json job = ended(id);
   EXPECT_EQ(job["exit_code"], 3);
   ASSERT_TRUE(wait_for("after"));
@@ -93,7 +93,7 @@ TEST_F(Prolog, OfTheSiteIsRootInTheJobsCgroupAndKnowsTheJob) {
     EXPECT_TRUE(text.starts_with("0\n")) << text;
     EXPECT_THAT(text, HasSubstr("/" + id + "-1\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_JOB_ID=" + id + "\n"));
-    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=nobody\n"));
+    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=backup\n"));
     EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES=" + uuid + "\n"));
     EXPECT_THAT(text, Not(HasSubstr("LD_PRELOAD")));
   }

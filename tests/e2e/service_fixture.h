@@ -22,9 +22,9 @@
 
 namespace gpu_platform::e2e {
 
-inline constexpr const char* kServiceUser = "nobody";
+inline constexpr const char* kServiceUser = "list";
 inline const std::vector<std::string> kAsService = {
-    "/usr/bin/setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"};
+    "/usr/bin/setpriv", "--reuid", "list", "--regid", "list", "--clear-groups"};
 inline const std::vector<std::string> kAsUser = {"/usr/bin/setpriv", "--reuid", "daemon",
                                                  "--regid",          "daemon",  "--clear-groups"};
 
@@ -57,10 +57,9 @@ class ServiceFixture : public ::testing::Test {
     ASSERT_EQ(chown(path.c_str(), user->pw_uid, user->pw_gid), 0);
   }
 
-  // `further`: options beside those of the unit. Tests have users of the system only, so `min_uid`
-  // lets those have jobs.
-  void start_launcher(const std::vector<std::string>& further = {},
-                      const std::string& min_uid = "1") {
+  // `further`: options beside those of the unit. Tests have users of the system only, which may
+  // therefore have jobs.
+  void start_launcher(const std::vector<std::string>& further = {}) {
     std::vector<std::string> words = {program("gpu-platform-node"),
                                       "launcher",
                                       "--root",
@@ -72,7 +71,7 @@ class ServiceFixture : public ::testing::Test {
                                       "--root-jobs",
                                       "refuse",
                                       "--min-uid",
-                                      min_uid};
+                                      "1"};
     words.insert(words.end(), further.begin(), further.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

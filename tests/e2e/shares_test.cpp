@@ -42,7 +42,7 @@ TEST(Shares, GoDownForWhoeverUsesTheCluster) {
   EXPECT_EQ(daemon.json({"shares", "--team", "speech"})["shares"].size(), 2U);
   EXPECT_EQ(daemon.json({"shares", "--user", user})["shares"].size(), 1U);
   EXPECT_NE(daemon.cli({"shares"}).out.find("  vision/"), std::string::npos);
-  const Finished unknown = daemon.cli({"shares", "--team", "nobody"});
+  const Finished unknown = daemon.cli({"shares", "--team", "backup"});
   EXPECT_NE(unknown.exit_code, 0);
   EXPECT_NE(unknown.err.find("there is no team 'nobody'"), std::string::npos) << unknown.err;
 

@@ -177,7 +177,7 @@ TEST_F(Shims, SqueueShowsWhatRunsAndWhyOthersWait) {
   EXPECT_EQ(call({"squeue", "--noheader", "-O", "JobID:4,State:8", "-j", hog}).out,
             hog + "   RUNNING \n");
   EXPECT_EQ(call({"squeue", "--me", "-h", "-n", "hog", "-o", "%T"}).out, "RUNNING\n");
-  EXPECT_EQ(call({"squeue", "-h", "-u", "nobody"}).out, "");
+  EXPECT_EQ(call({"squeue", "-h", "-u", "backup"}).out, "");
   EXPECT_EQ(call({"scancel", "-n", "waiting", "-t", "PENDING"}).exit_code, 0);
   EXPECT_TRUE(reaches(waiting, "CANCELLED"));
   EXPECT_EQ(daemon.job(hog)["state"], "RUNNING");

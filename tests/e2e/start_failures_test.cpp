@@ -52,7 +52,7 @@ TEST_F(StartFailures, DirectoryThatItsUserMayNotEnterEndsWith126InOneAttempt) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const std::string closed = daemon_.directory() + "/closed";
   ASSERT_EQ(mkdir(closed.c_str(), 0700), 0);
-  const auto job = ended({"--user", "nobody", "--workdir", closed}, {"/bin/true"});
+  const auto job = ended({"--user", "backup", "--workdir", closed}, {"/bin/true"});
   EXPECT_EQ(job["exit_code"], 126);
   EXPECT_EQ(job["attempts"].size(), 1u);
   EXPECT_THAT(job["detail"].get<std::string>(), HasSubstr("closed: Permission denied"));

@@ -17,7 +17,7 @@ put_workload_site() {
       application/merge-patch+json >/dev/null || return
   done
   put admin <<'END' || return
-{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"gpu-platform/queue": "default", "gpu-platform/user": "nobody"}}}
+{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"gpu-platform/queue": "default", "gpu-platform/user": "backup"}}}
 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-platform-jobs"}}
 END
   objects access gpu-platform-jobs | put admin && objects access-queue ml | put admin || return
@@ -214,7 +214,7 @@ check_replacement() {
 
 # submit_urgent NODES: eight GPUs of each; sets `urgent` to the job.
 submit_urgent() {
-  urgent=$(platform submit --nodes "$1" --gpus-per-node 8 --priority critical --image example.org/x:1 --user nobody -- train)
+  urgent=$(platform submit --nodes "$1" --gpus-per-node 8 --priority critical --image example.org/x:1 --user backup -- train)
 }
 cancel() { platform jobs cancel "$1" >/dev/null 2>&1; }
 

@@ -87,8 +87,8 @@ struct IdentityAuthenticator::Shared {
                         "moment");
     }
     if (!found) return refuse(address, "its user has no account here");
-    if (found->uid == 0 || found->uid < options.min_uid) {
-      return refuse(address, "its user is a system account");
+    if (const std::string why = objection_to_user(found->uid, options.users); !why.empty()) {
+      return refuse(address, "its user is a system account: " + why);
     }
     Peer peer;
     peer.caller.user = found->name;

@@ -10,6 +10,7 @@
 #include "api/identity/authenticator.h"
 #include "api/identity/failure_throttle.h"
 #include "host/user_directory.h"
+#include "model/user_range.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {
@@ -30,7 +31,7 @@ std::optional<std::string> user_of(const std::vector<std::string>& names,
 class IdentityAuthenticator final : public Authenticator {
  public:
   struct Options {
-    std::uint32_t min_uid = 1000;  // of users that they may stand for (execution.min_uid)
+    model::UserRange users = {};  // that they may stand for
     FailureThrottle::Limits limits = {};
     std::function<base::Instant()> clock = os::wall_now;
     // What the credential proves; kUnauthenticated with a reason for the log. From any thread.

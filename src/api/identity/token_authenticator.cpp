@@ -62,8 +62,9 @@ struct TokenAuthenticator::Shared {
     };
     if (!found) return refuse("its user has no account here");
     if (found->uid != token.uid) return refuse("its user has another uid now");
-    if (found->uid == 0 || found->uid < options.min_uid)
-      return refuse("its user is a system account");
+    if (const std::string why = objection_to_user(found->uid, options.users); !why.empty()) {
+      return refuse("its user is a system account: " + why);
+    }
     return peer_of(token, *found);
   }
 };

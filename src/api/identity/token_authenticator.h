@@ -9,6 +9,7 @@
 #include "api/identity/authenticator.h"
 #include "api/identity/failure_throttle.h"
 #include "api/identity/token_uses.h"
+#include "model/user_range.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {
@@ -20,7 +21,7 @@ namespace gpu_platform::api {
 class TokenAuthenticator final : public Authenticator {
  public:
   struct Options {
-    std::uint32_t min_uid = 1000;  // of users that may have tokens (execution.min_uid)
+    model::UserRange users = {};  // that may have tokens
     FailureThrottle::Limits limits = {};
     std::function<base::Instant()> clock = os::wall_now;
     // Takes one line for the administrator about a refused credential. Null: no lines.

@@ -170,7 +170,7 @@ class Server::Impl {
   Impl(ServerOptions options, CoreAccess core, EventHub& hub)
       : options_(std::move(options)),
         core_(std::move(core)),
-        calls_(core_, {options_.version, options_.only_uid, options_.min_uid}),
+        calls_(core_, {options_.version, options_.only_uid, options_.users}),
         refusals_(core_.commands),
         subordinate_ids_(options_.subordinate_ids),
         budgets_(std::make_shared<Budgets>(possible(options_.budgets))),

@@ -15,6 +15,7 @@
 #include "api/rest/notable_call.h"
 #include "api/rest/session_limits.h"
 #include "base/result.h"
+#include "model/user_range.h"
 
 namespace gpu_platform::api {
 
@@ -31,7 +32,7 @@ struct ServerOptions {
   SessionLimits limits;
   std::chrono::milliseconds stop_grace{2'000};
   std::optional<std::uint32_t> only_uid = {};  // see Calls::Options
-  std::uint32_t min_uid = 1000;                // likewise
+  model::UserRange users = {};                 // likewise
   // Finds the users behind the connections of the listener; outlives the server. Null: all of them
   // are refused.
   const Authenticator* authenticator = nullptr;

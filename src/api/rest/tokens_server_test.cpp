@@ -14,13 +14,14 @@
 namespace gpu_platform::api {
 namespace {
 
-// Of an account of every Debian that is none of the system's.
-constexpr std::uint32_t kBearerUid = 65534;
+// Of an account of every Debian. It may have tokens where the site lets accounts of the system.
+constexpr std::uint32_t kBearerUid = 34;
 
 class TokensOverHttp : public ServerTest {
  protected:
   TokensOverHttp() {
     options_.authenticator = &authenticator_;
+    options_.users.min_uid = 1;
     has_account_ = host::system_users()->find(kBearerUid).has_value();
   }
 
@@ -44,7 +45,7 @@ class TokensOverHttp : public ServerTest {
   }
 
   TokenUses uses_;
-  TokenAuthenticator authenticator_{core_, core_.users, core_, uses_, {}};
+  TokenAuthenticator authenticator_{core_, core_.users, core_, uses_, {.users = {.min_uid = 1}}};
   std::string bearer_ = name_of(kBearerUid);
   bool has_account_ = false;
 };

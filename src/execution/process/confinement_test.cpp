@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr std::uint32_t kNobody = 65534;
+constexpr std::uint32_t kUser = 34;
 
 class Confinement : public EngineTest {
  protected:
@@ -136,7 +136,7 @@ TEST_F(Confinement, ForkBombIsContained) {
   options_.max_processes = 40;
   open_engine();
   const StartOrder start = as_user(
-      shell(1, "i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done; echo all"), kNobody);
+      shell(1, "i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done; echo all"), kUser);
   StartOrder impatient = start;
   // layers allow expires: it is to pass; what is to succeed does not wait for it
   impatient.stop_grace = base::milliseconds(1);
@@ -151,13 +151,13 @@ TEST_F(Confinement, EveryJobHasItsOwnTmpAndShm) {
   const StartOrder first = as_user(shell(1, "touch /tmp/" + name + " /dev/shm/" + name +
                                                 "; ls /tmp; touch there; "
                                                 "while [ ! -e go ]; do sleep 0.01; done"),
-                                   kNobody);
+                                   kUser);
   engine_->start(first);
   ASSERT_TRUE(wait_for_file(path("there")));
   const StartOrder second =
-      as_user(shell(2, "ls /tmp /dev/shm | grep " + name + "; id -u; stat -c %a:%u /tmp"), kNobody);
+      as_user(shell(2, "ls /tmp /dev/shm | grep " + name + "; id -u; stat -c %a:%u /tmp"), kUser);
   EXPECT_EQ(run(second).exit.code, 0);
-  EXPECT_EQ(output(second), "65534\n700:65534\n");
+  EXPECT_EQ(output(second), "34\n700:34\n");
   EXPECT_NE(access(("/tmp/" + name).c_str(), F_OK), 0);
   EXPECT_NE(access(("/dev/shm/" + name).c_str(), F_OK), 0);
   std::ofstream(path("go")).flush();
@@ -168,7 +168,7 @@ TEST_F(Confinement, EveryJobHasItsOwnTmpAndShm) {
 // The working directory of these tests lies below /tmp.
 TEST_F(Confinement, WorkingDirectoryBelowTmpIsInItsPlace) {
   if (!holds(node::Guard::kFolders)) GTEST_SKIP() << "advisory on this host";
-  const StartOrder start = as_user(shell(1, "pwd; echo here > result; ls -A /tmp"), kNobody);
+  const StartOrder start = as_user(shell(1, "pwd; echo here > result; ls -A /tmp"), kUser);
   EXPECT_EQ(run(start).exit.code, 0);
   EXPECT_EQ(output(start), work_ + "\n" + root_.substr(5) + "\n");
   EXPECT_EQ(read(path("result")), "here\n");
@@ -193,7 +193,7 @@ TEST_F(Confinement, DirectoryThatTheUserMayNotEnterIsNotShown) {
   const std::string secret = root_ + "/secret";
   mkdir(secret.c_str(), 0700);
   mkdir((secret + "/inner").c_str(), 0755);
-  StartOrder start = as_user(shell(1, "ls"), kNobody);
+  StartOrder start = as_user(shell(1, "ls"), kUser);
   model::JobSpec spec = *start.spec;
   spec.workdir = secret + "/inner";
   start.spec = std::make_shared<model::JobSpec>(spec);
@@ -208,7 +208,7 @@ TEST_F(Confinement, LinkToAForeignFileIsNoWayToWriteIt) {
   std::ofstream(victim) << "untouched";
   chmod(victim.c_str(), 0644);
   std::filesystem::create_symlink(victim, path("out"));
-  StartOrder start = as_user(shell(1, "echo overwritten"), kNobody);
+  StartOrder start = as_user(shell(1, "echo overwritten"), kUser);
   model::JobSpec spec = *start.spec;
   spec.output = path("out");
   start.spec = std::make_shared<model::JobSpec>(spec);
@@ -222,9 +222,9 @@ TEST_F(Confinement, NothingGainsRights) {
   const std::string gain = path("id");
   std::filesystem::copy_file("/usr/bin/id", gain);
   chmod(gain.c_str(), 04755);
-  const StartOrder start = as_user(shell(1, "./id -u; grep NoNewPrivs /proc/self/status"), kNobody);
+  const StartOrder start = as_user(shell(1, "./id -u; grep NoNewPrivs /proc/self/status"), kUser);
   EXPECT_EQ(run(start).exit.code, 0);
-  EXPECT_EQ(output(start), "65534\nNoNewPrivs:\t1\n");
+  EXPECT_EQ(output(start), "34\nNoNewPrivs:\t1\n");
 }
 
 TEST_F(Confinement, JobRunsNearItsGpus) {

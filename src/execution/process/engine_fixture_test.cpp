@@ -23,7 +23,7 @@ namespace gpu_platform::execution::testing {
 namespace {
 
 constexpr std::chrono::seconds kLimit{60};
-constexpr uid_t kOtherUser = 65534;  // nobody
+constexpr uid_t kOtherUser = 34;  // "backup" on every Debian
 
 }  // namespace
 
@@ -106,7 +106,7 @@ void EngineTest::SetUp() {
   options_.node_program = GP_PROGRAM_DIRECTORY "/gpu-platform-node";
   options_.max_processes = 200;
   options_.private_folders = true;
-  options_.launcher_rules = {.allow_root = true, .min_uid = 1};
+  options_.launcher_rules = {.allow_root = true, .users = {.min_uid = 1}};
   options_.hide_processes = true;
   prepare();
   if (mode_ == Mode::kAdvisory) start_service();
@@ -141,9 +141,8 @@ void EngineTest::prepare_service() {
 void EngineTest::run_service() {
   const std::string program = root_ + "/gpu-platform-node";
   std::string arguments[] = {
-      "setpriv",      "--reuid=65534", "--regid=65534", "--clear-groups", program,
-      "launcher",     "--root",        folder(),        "--listen",       options_.launcher_socket,
-      "--client-uid", "65534"};
+      "setpriv", "--reuid=34", "--regid=34", "--clear-groups",         program,        "launcher",
+      "--root",  folder(),     "--listen",   options_.launcher_socket, "--client-uid", "34"};
   std::string containers[] = {"--containers", options_.containers};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

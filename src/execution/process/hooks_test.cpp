@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-constexpr std::uint32_t kHookUser = 65534;
+constexpr std::uint32_t kHookUser = 34;
 
 class Hooks : public EngineTest {
  protected:
@@ -54,7 +54,7 @@ class Hooks : public EngineTest {
     start.spec = std::make_shared<model::JobSpec>(spec);
     return start;
   }
-  static StartOrder as_nobody(StartOrder start) {
+  static StartOrder as_user(StartOrder start) {
     return changed(std::move(start), [](model::JobSpec& spec) { spec.uid = spec.gid = kHookUser; });
   }
   StartOrder with_user_hooks(StartOrder start, const std::string& prolog,
@@ -106,7 +106,7 @@ TEST_F(Hooks, OfTheSiteAreRootInTheJobsCgroupWithAnEnvironmentOfTheirOwn) {
              tell + path("epilog.txt"));
   environments_.by_ref["mine"] =
       std::string("LD_PRELOAD=/evil.so\0GPU_PLATFORM_SERVER=http://x\0SECRET=1\0", 61);
-  StartOrder start = changed(as_nobody(shell(1, "kill -9 $$")),
+  StartOrder start = changed(as_user(shell(1, "kill -9 $$")),
                              [](model::JobSpec& spec) { spec.environment_ref = "mine"; });
   model::GpuInfo gpu;
   gpu.uuid = "GPU-x";
@@ -119,9 +119,9 @@ TEST_F(Hooks, OfTheSiteAreRootInTheJobsCgroupWithAnEnvironmentOfTheirOwn) {
     EXPECT_THAT(text, HasSubstr("\n/\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_JOB_ID=1\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_ATTEMPT=1\n"));
-    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_UID=65534\n"));
-    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_GID=65534\n"));
-    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=nobody\n"));
+    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_UID=34\n"));
+    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_GID=34\n"));
+    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=backup\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_WORKDIR=" + work_ + "\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_GPUS=5\n"));
     EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES=GPU-x\n"));
@@ -280,7 +280,7 @@ TEST_F(Hooks, OfAKilledSupervisorAreKilledToo) {
 TEST_F(Hooks, TheEpilogOfALostSupervisorRunsOnceInTheJobsGroupsAndItsFailureIsTold) {
   with_hooks("", "cat /proc/self/cgroup; " + to_log("$GPU_PLATFORM_END") +
                      "setsid sleep 1000 & echo $! > " + path("left") + "; echo bad; exit 4");
-  const StartOrder start = as_nobody(shell(1, "sleep 1000"));
+  const StartOrder start = as_user(shell(1, "sleep 1000"));
   engine_->start(start);
   ASSERT_TRUE(observed_->wait_started(start.attempt));
   kill(static_cast<pid_t>(supervisor_pid(start.attempt)), SIGKILL);
@@ -319,7 +319,7 @@ TEST_F(Hooks, OfTheSiteThatOthersCouldChangeAreRefused) {
   EXPECT_THAT(refusal(), HasSubstr("is not executable"));
   chmod(file.c_str(), 0755);
   ASSERT_EQ(chown(file.c_str(), kHookUser, 0), 0);
-  EXPECT_THAT(refusal(), HasSubstr("belongs to user 65534"));
+  EXPECT_THAT(refusal(), HasSubstr("belongs to user 34"));
   ASSERT_EQ(chown(file.c_str(), 0, 0), 0);
   chmod(site_.c_str(), 0777);
   EXPECT_THAT(refusal(), HasSubstr(site_ + " can be written to by others"));
@@ -347,7 +347,7 @@ TEST_F(Hooks, OfTheUserShareEnvironmentFoldersAndOutputOfTheJob) {
   environments_.by_ref["mine"] = std::string("MINE=yes\0", 9);
   chmod(work_.c_str(), 0777);
   const StartOrder start = changed(
-      with_user_hooks(as_nobody(shell(1, "echo command; cat /tmp/left /dev/shm/left; exit 4")),
+      with_user_hooks(as_user(shell(1, "echo command; cat /tmp/left /dev/shm/left; exit 4")),
                       "echo prolog $MINE $(id -u) $(pwd); echo tmp > /tmp/left; "
                       "echo shm > /dev/shm/left",
                       "echo epilog $MINE $(id -u) $GPU_PLATFORM_EXIT_CODE; cat /tmp/left"),
@@ -355,7 +355,7 @@ TEST_F(Hooks, OfTheUserShareEnvironmentFoldersAndOutputOfTheJob) {
   const Ended ended = run(start);
   EXPECT_EQ(ended.exit.code, 4);
   EXPECT_EQ(output(start),
-            "prolog yes 65534 " + work_ + "\ncommand\ntmp\nshm\nepilog yes 65534 4\ntmp\n");
+            "prolog yes 34 " + work_ + "\ncommand\ntmp\nshm\nepilog yes 34 4\ntmp\n");
 }
 
 TEST_F(Hooks, OfTheUserWriteIntoTheJobsOwnFile) {

@@ -94,7 +94,9 @@ base::Status LauncherLink::spawn() {
                                      "--root-jobs",
                                      allowed(options_.rules.allow_root),
                                      "--min-uid",
-                                     fmt::format("{}", options_.rules.min_uid),
+                                     fmt::format("{}", options_.rules.users.min_uid),
+                                     "--max-uid",
+                                     fmt::format("{}", options_.rules.users.max_uid),
                                      "--mode-setting",
                                      allowed(options_.rules.mode_setting)};
   const node::SiteHooks& hooks = options_.hooks;

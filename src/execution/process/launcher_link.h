@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/user_range.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
 #include "os/descriptor.h"
@@ -15,9 +16,9 @@ namespace gpu_platform::execution {
 // The rules of a launcher for jobs.
 struct LauncherRules {
   bool allow_root = false;
-  std::uint32_t min_uid = 1000;  // of jobs' users
-  bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset
-  bool filter_syscalls = true;   // of jobs
+  model::UserRange users = {};  // that may have jobs
+  bool mode_setting = false;    // jobs with GPUs may open /dev/nvidia-modeset
+  bool filter_syscalls = true;  // of jobs
 };
 
 // The connection to the launcher: started by us, or a service of its own that listens. One thread;

@@ -210,7 +210,7 @@ TEST_P(BothModes, LargeEnvironmentReachesTheJob) {
 TEST_P(BothModes, EmptyRecordOfADeadLauncherMayBeStartedAgain) {
   const StartOrder start = shell(1, "echo ran >> ran");
   const int fd = open((folder() + "/attempts/1-1").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-  ASSERT_EQ(fchown(fd, mode_ == Mode::kAdvisory ? 65534 : 0, 0), 0);
+  ASSERT_EQ(fchown(fd, mode_ == Mode::kAdvisory ? 34 : 0, 0), 0);
   close(fd);
   EXPECT_EQ(run(start).exit.code, 0);
   EXPECT_EQ(read(path("ran")), "ran\n");
@@ -221,7 +221,7 @@ TEST_P(BothModes, DamagedRecordIsUnknownAndNotStartedAgain) {
   const int fd = open((folder() + "/attempts/1-1").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   const std::string damaged(node::kRecordSize, 'x');
   ASSERT_EQ(write(fd, damaged.data(), damaged.size()), static_cast<ssize_t>(damaged.size()));
-  ASSERT_EQ(fchown(fd, mode_ == Mode::kAdvisory ? 65534 : 0, 0), 0);
+  ASSERT_EQ(fchown(fd, mode_ == Mode::kAdvisory ? 34 : 0, 0), 0);
   close(fd);
   EXPECT_EQ(run(start).exit.lost, Lost::kUnknown);
   EXPECT_EQ(read(path("ran")), "");
@@ -356,15 +356,15 @@ TEST_F(OneEngine, SupervisorStaysOutsideTheCgroupOfItsJob) {
 TEST_F(OneEngine, JobRunsAsItsUserWithItsGroupsAndUmask) {
   StartOrder start = shell(1, "id -u; id -g; umask; touch made");
   auto spec = *start.spec;
-  spec.uid = 65534;
-  spec.gid = 65534;
+  spec.uid = 34;
+  spec.gid = 34;
   spec.umask = 027;
   start.spec = std::make_shared<model::JobSpec>(spec);
   EXPECT_EQ(run(start).exit.code, 0);
-  EXPECT_EQ(output(start), "65534\n65534\n0027\n");
+  EXPECT_EQ(output(start), "34\n34\n0027\n");
   struct stat about{};
   ASSERT_EQ(stat(path("made").c_str(), &about), 0);
-  EXPECT_EQ(about.st_uid, 65534u);
+  EXPECT_EQ(about.st_uid, 34u);
 }
 
 TEST_F(OneEngine, UnknownUserIsNotStarted) {
@@ -402,7 +402,7 @@ TEST_F(OneAdvisoryEngine, JobOfAnotherUserIsRefused) {
   start.spec = std::make_shared<model::JobSpec>(spec);
   const Ended ended = run(start);
   EXPECT_EQ(ended.reason, EndReason::kLaunchFailed);
-  EXPECT_EQ(ended.detail, "without root jobs run as user 65534 only, not as 0");
+  EXPECT_EQ(ended.detail, "without root jobs run as user 34 only, not as 0");
 }
 
 }  // namespace

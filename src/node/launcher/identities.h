@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "node/identity.h"
@@ -19,7 +20,7 @@ namespace gpu_platform::node {
 // Without root a job runs as the launcher's own user, and nothing is asked.
 class Identities {
  public:
-  explicit Identities(IdentityRules rules) : rules_(rules) {}
+  explicit Identities(IdentityRules rules) : rules_(std::move(rules)) {}
   ~Identities();
   Identities(const Identities&) = delete;
   Identities& operator=(const Identities&) = delete;

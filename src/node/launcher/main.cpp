@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "model/user_range.h"
 #include "node/launcher/launcher.h"
 #include "node/local_user.h"
 #include "node/ranks/ranks.h"
@@ -20,6 +21,7 @@
 
 namespace {
 
+using gpu_platform::model::max_uid_in;
 using gpu_platform::node::find_local_user;
 using gpu_platform::node::LauncherOptions;
 using gpu_platform::node::SiteHooks;
@@ -30,7 +32,7 @@ constexpr std::string_view kHelp =
     "usage: gpu-platform-node launcher --root DIR (--socket-fd N | --listen PATH)\n"
     "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
     "                                  [--jobs-scope SCOPE] [--root-jobs allow|refuse]\n"
-    "                                  [--min-uid N] [--mode-setting allow|refuse]\n"
+    "                                  [--min-uid N] [--max-uid N] [--mode-setting allow|refuse]\n"
     "                                  [--seccomp default|off] [--containers RULES]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
@@ -39,10 +41,10 @@ constexpr std::string_view kHelp =
     "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
     "  DIR is its own folder, for files that it must trust: as root every folder of its "
     "path\n"
-    "  belongs to root. Jobs run as users from uid N on (default: 1000), which it looks up "
-    "itself;\n"
-    "  as root only with --root-jobs allow. --mode-setting allow: jobs with GPUs may open\n"
-    "  /dev/nvidia-modeset.\n"
+    "  belongs to root. Jobs run as users from uid --min-uid (default: 1000) to --max-uid\n"
+    "  (default: UID_MAX of /etc/login.defs, else 60000), which it looks up itself, never as\n"
+    "  NAME, 65534 or 65535; as root only with --root-jobs allow. --mode-setting allow: jobs with\n"
+    "  GPUs may open /dev/nvidia-modeset.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by no other user. TIME: 90s, 5m, 1h (default: "
     "5m).\n"
@@ -117,8 +119,10 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
     return value == "allow" || value == "refuse";
   }
   if (name == "--min-uid") {
-    return parse_number(value, options.identities.min_uid) && options.identities.min_uid > 0;
+    auto& least = options.identities.users.min_uid;
+    return parse_number(value, least) && least > 0;
   }
+  if (name == "--max-uid") return parse_number(value, options.identities.users.max_uid);
   if (name == "--client-user") {
     const auto user = find_local_user(read_small_file(AT_FDCWD, "/etc/passwd"), value);
     if (!user) return false;
@@ -140,12 +144,15 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
 
 std::optional<LauncherOptions> parse(int argc, char** argv) {
   LauncherOptions options;
+  auto& users = options.identities.users;
+  users.max_uid = max_uid_in(read_small_file(AT_FDCWD, "/etc/login.defs")).value_or(users.max_uid);
   if (argc < 2 || std::string_view(argv[1]) != "launcher" || argc % 2 != 0) return std::nullopt;
   for (int i = 2; i + 1 < argc; i += 2) {
     if (!parse_option(argv[i], argv[i + 1], options)) return std::nullopt;
   }
   const bool one_source = (options.socket_fd >= 0) != !options.listen_path.empty();
-  if (options.root.empty() || !one_source) return std::nullopt;
+  if (options.root.empty() || !one_source || users.min_uid > users.max_uid) return std::nullopt;
+  if (options.client_uid != 0) users.of_platform.push_back(options.client_uid);
   // The arguments lie one after the other; supervisors write their own name over them.
   options.title = {argv[0],
                    static_cast<std::size_t>(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0])};
