@@ -59,6 +59,7 @@ using Json = nlohmann::json;
 
 constexpr unsigned kKillPatience = 10;  // seconds
 constexpr int kRetryMs = 500;
+constexpr int kRemovals = 4;
 constexpr base::Duration kTurnPause = base::milliseconds(10);
 constexpr int kLongestPauseMs = 32;
 constexpr int kLookMs = 5'000;                 // how often a silent container is looked at
@@ -694,8 +695,15 @@ class ContainerRun {
     hold_.remove();
     if (!id_.empty()) {
       images_.note_use(image(), os::wall_now());
-      const auto removed = engine_.remove("/containers/" + id_ + "?force=1&v=1");
-      if (removed || removed.error().status == 404) id_.clear();
+      // An engine may refuse it while it is still busy with the start.
+      for (int tries = 0; !id_.empty() && tries < kRemovals; ++tries) {
+        if (tries > 0) poll(nullptr, 0, kRetryMs);
+        const auto removed = engine_.remove("/containers/" + id_ + "?force=1&v=1");
+        const bool is_gone = removed || removed.error().status == 404;
+        const bool is_final = is_gone || removed.error().is_away || is_killed_;
+        if (is_gone) id_.clear();
+        if (is_final) break;
+      }
     }
   }
 

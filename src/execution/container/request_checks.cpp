@@ -48,6 +48,10 @@ std::string objection_to_parts(const ContainerRules& rules, const node::LaunchRe
   if (asked.mounts.size() + asked.tmpfs.size() + asked.board_files.size() > kMaxPlaces) {
     return fmt::format("it has more than {} mounts", kMaxPlaces);
   }
+  for (const std::string_view text : asked.tmpfs) {
+    const auto tmpfs = model::parse_container_tmpfs(without_nul(text));
+    if (!tmpfs) return tmpfs.error().message;
+  }
   for (const std::string_view text : asked.annotations) {
     why = objection_to_annotation(rules, without_nul(text));
     if (!why.empty()) return why;
