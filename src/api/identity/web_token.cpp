@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/letters.h"
+
 namespace gpu_platform::api {
 
 namespace {
@@ -233,6 +235,20 @@ std::optional<base::Instant> time_claim(const Json& claims, const char* name) {
   return base::Instant(static_cast<std::int64_t>(std::min(seconds, 9e9)) * 1'000'000'000);
 }
 
+// What a token is for stands in its header (RFC 8725, section 3.11). An ID token has no type there,
+// or the general one; a logout token (logout+jwt), an access token (at+jwt, RFC 9068) and all
+// others with a type of their own are for something else. Letters of either case, and the prefix
+// may be there (RFC 7515, section 4.1.9).
+bool has_type_of_id_token(const Json& header) {
+  const auto found = header.find("typ");
+  if (found == header.end()) return true;
+  if (!found->is_string()) return false;
+  std::string type = base::to_lower(found->get<std::string>());
+  constexpr std::string_view kMediaType = "application/";
+  if (type.starts_with(kMediaType)) type.erase(0, kMediaType.size());
+  return type == "jwt";
+}
+
 bool is_for(const Json& claims, const std::string& audience) {
   const auto found = claims.find("aud");
   if (found == claims.end()) return false;
@@ -253,6 +269,8 @@ base::Result<WebToken> read_claims(const Json& claims, const WebTokenRules& rule
                                    base::Instant now) {
   if (web_text_at(claims, "iss") != rules.issuer) return refuse_token("another issuer");
   if (!is_for(claims, rules.audience)) return refuse_token("another audience");
+  // Issuers that do not type their logout tokens mark them so (RFC 8417; Back-Channel Logout, 2.4).
+  if (claims.contains("events")) return refuse_token("it tells of an event (events)");
   const auto ends = time_claim(claims, "exp");
   if (!ends) return refuse_token("no time of its end (exp)");
   const base::Instant not_after = *ends + rules.clock_skew;
@@ -272,7 +290,7 @@ base::Result<WebToken> read_claims(const Json& claims, const WebTokenRules& rule
   if (rules.user_claim == "email" && !has_verified_address(claims)) {
     return refuse_token("the address is not verified at the issuer (email_verified)");
   }
-  return WebToken{std::move(user), not_after};
+  return WebToken{std::move(user), not_after, *ends};
 }
 
 }  // namespace
@@ -316,6 +334,7 @@ class WebTokenCheck {
     if (!header || !signature) return refuse_token("of another form");
     // An extension that must be understood is one that is not (RFC 7515, section 4.1.11).
     if (header->contains("crit")) return refuse_token("it has critical extensions");
+    if (!has_type_of_id_token(*header)) return refuse_token("of another type (typ)");
     const std::string name = web_text_at(*header, "alg");
     const auto algorithm = std::ranges::find(kAlgorithms, std::string_view(name), &Algorithm::name);
     if (algorithm == kAlgorithms.end() || !rules_.algorithms.contains(name)) {

@@ -48,6 +48,7 @@ struct WebTokenRules {
 struct WebToken {
   std::string user;         // the text of the user claim
   base::Instant not_after;  // with the skew
+  base::Instant ends_at;    // as its issuer says
 };
 
 // Costs one check of a signature. kUnauthenticated: the token does not hold; the message says why,

@@ -64,6 +64,7 @@ TEST_F(WebTokens, HoldWithEachAlgorithmThatTheSiteAllows) {
       ASSERT_TRUE(checked.has_value()) << algorithm << ' ' << checked.error().message;
       EXPECT_EQ(checked->user, "ann@example.org");
       EXPECT_EQ(checked->not_after, at(kNow + 330));
+      EXPECT_EQ(checked->ends_at, at(kNow + 300));
       rules_.algorithms = {"none"};
       EXPECT_FALSE(check_web_token(key.sign(claims_, algorithm), keys, rules_, at(kNow)));
     }
@@ -108,6 +109,24 @@ TEST_F(WebTokens, ForgedOnesDoNot) {
   EXPECT_EQ(why_not(rsa_.sign(claims_, "RS384")), "an algorithm that is not allowed");
   EXPECT_EQ(why_not(rsa_.sign(claims_, "RS256", {{"crit", {"exp"}}})),
             "it has critical extensions");
+}
+
+TEST_F(WebTokens, TokensForOtherThingsAreNone) {
+  for (const json& type : {json("JWT"), json("jwt"), json("application/jwt"),
+                           json("Application/JWT"), json(nullptr)}) {
+    EXPECT_EQ(why_not(rsa_.sign(claims_, "RS256", {{"typ", type}})), "holds: ann@example.org")
+        << type;
+  }
+  for (const json& type :
+       {json("logout+jwt"), json("Logout+JWT"), json("at+jwt"), json("application/at+jwt"),
+        json("secevent+jwt"), json("dpop+jwt"), json("JOSE"), json(""), json(" JWT"), json("JWT "),
+        json("application/"), json("application/application/jwt"), json(7), json({"JWT"}),
+        json(true)}) {
+    EXPECT_EQ(why_not(rsa_.sign(claims_, "RS256", {{"typ", type}})), "of another type (typ)")
+        << type;
+  }
+  const json logout = {{"http://schemas.openid.net/event/backchannel-logout", json::object()}};
+  EXPECT_EQ(why_not(signed_with({{"events", logout}})), "it tells of an event (events)");
 }
 
 TEST_F(WebTokens, NoCharacterOfOneMayBeAnotherAndNoneMissing) {

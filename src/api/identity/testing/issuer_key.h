@@ -65,7 +65,9 @@ class IssuerKey {
 
   std::string sign(const nlohmann::json& claims, const std::string& algorithm,
                    nlohmann::json header = {}) const {
-    header.update({{"alg", algorithm}, {"typ", "JWT"}});
+    header["alg"] = algorithm;
+    if (!header.contains("typ")) header["typ"] = "JWT";
+    if (header["typ"].is_null()) header.erase("typ");
     if (!header.contains("kid")) header["kid"] = id_;
     if (header["kid"].is_null()) header.erase("kid");
     return sign_text(base64url(header.dump()) + "." + base64url(claims.dump()), algorithm);
