@@ -30,6 +30,7 @@ class Transport {
   Transport(int descriptor, const Tls* tls);
 
   Outcome handshake();
+  bool is_over_tls() const { return needs_tls_; }
   // After it: its messages, if the client has shown a certificate; otherwise empty. They are what
   // the daemon checks (api/identity/handshake_proof.h).
   const std::string& proof() const { return proof_; }

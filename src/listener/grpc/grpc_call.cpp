@@ -70,12 +70,13 @@ std::string* GrpcCall::field_of(std::string_view name) {
     std::string_view name;
     std::string Head::* value;
   };
-  static constexpr std::array<Known, 10> kKnown = {{{":method", &Head::method},
+  static constexpr std::array<Known, 11> kKnown = {{{":method", &Head::method},
                                                     {":path", &Head::path},
                                                     {":authority", &Head::authority},
                                                     {"content-type", &Head::content_type},
                                                     {"authorization", &Head::authorization},
                                                     {"origin", &Head::origin},
+                                                    {"sec-fetch-site", &Head::fetch_site},
                                                     {"grpc-timeout", &Head::timeout},
                                                     {"grpc-encoding", &Head::encoding},
                                                     {"last-event-id", &Head::last_event_id},
@@ -123,6 +124,8 @@ std::optional<GrpcStatus> GrpcCall::check_head() {
   request.target = head_.path;
   request.bearer = bearer_;
   request.origin = head_.origin;
+  request.fetch_site = head_.fetch_site;
+  request.is_over_tls = environment_.is_over_tls;
   request.authority = head_.authority;
   const std::string host = host_name_of(head_.authority);
   if (host.empty()) return refusal_of(GrpcCode::kInvalidArgument, ":authority is no NAME:PORT");

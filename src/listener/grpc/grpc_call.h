@@ -32,6 +32,7 @@ class GrpcCall {
     DaemonLinks& links;
     Census::Key key;
     bool has_certificate = false;
+    bool is_over_tls = true;
     // Has advance() called soon; may be called when the call is gone.
     std::function<void()> wake;
   };
@@ -68,8 +69,8 @@ class GrpcCall {
  private:
   using Parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
   struct Head {
-    std::string method, path, authority, content_type, authorization, origin, timeout, encoding,
-        last_event_id, fields;
+    std::string method, path, authority, content_type, authorization, origin, fetch_site, timeout,
+        encoding, last_event_id, fields;
   };
 
   std::string* field_of(std::string_view name);

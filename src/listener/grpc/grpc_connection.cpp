@@ -307,7 +307,8 @@ void GrpcConnection::end_soon() {
 // ---- calls
 
 void GrpcConnection::begin_call(std::int32_t id) {
-  GrpcCall::Environment environment{with_, links_, key_, !transport_.proof().empty(), {}};
+  GrpcCall::Environment environment{
+      with_, links_, key_, !transport_.proof().empty(), transport_.is_over_tls(), {}};
   environment.wake = [weak = weak_from_this(), id] {
     const auto connection = std::static_pointer_cast<GrpcConnection>(weak.lock());
     if (connection == nullptr || connection->state_ != State::kTalking) return;

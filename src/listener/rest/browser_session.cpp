@@ -19,9 +19,11 @@ bool is_of_token(char c) {
 
 // Browsers say where a request comes from; what says nothing is no browser of today.
 bool is_from_own_page(const Request& request, const Policy& policy) {
-  if (request.fetch_site == "same-origin") return true;
+  if (is_from_elsewhere(request, policy)) return false;
   const auto& origins = policy.web_origins;
-  return is_own_origin(request) || std::ranges::find(origins, request.origin) != origins.end();
+  const bool is_allowed = std::ranges::find(origins, request.origin) != origins.end();
+  const bool says_own = request.origin.empty() && request.fetch_site == "same-origin";
+  return says_own || is_own_origin(request) || is_allowed;
 }
 
 }  // namespace

@@ -67,6 +67,19 @@ TEST(BrowserSession, ChangesAndChannelsOfOtherSitesAreRefused) {
   EXPECT_EQ(outcome(channel), 0);
 }
 
+TEST(BrowserSession, WhatTheBrowserSaysOfThePageCountsBeforeItsOrigin) {
+  Request request = from_browser("POST");
+  request.origin = "https://gpu.example:8443";
+  request.fetch_site = "cross-site";
+  EXPECT_EQ(outcome(request), 403);
+  request.fetch_site = "same-origin";
+  request.origin = "http://gpu.example:8443";
+  EXPECT_EQ(outcome(request), 403);
+  request.origin = "https://console.example";
+  request.fetch_site = "cross-site";
+  EXPECT_EQ(outcome(request, {{}, {"https://console.example"}}), 0);
+}
+
 TEST(BrowserSession, ReadsAreForOwnPagesAndWhatAPersonTypes) {
   EXPECT_EQ(outcome(from_browser("GET")), 0);
   for (const auto& [site, wanted] :

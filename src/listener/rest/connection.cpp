@@ -133,6 +133,7 @@ bool Connection::take(std::string_view bytes) {
 bool Connection::judge_head() {
   is_head_judged_ = true;
   Request& request = reader_->request();
+  request.is_over_tls = transport_.is_over_tls();
   if (const auto refusal = enter_session(request, with_.policy)) {
     refuse(*refusal);
     return false;

@@ -29,6 +29,14 @@ Refusal refusal(int status, base::ErrorCode code, std::string why, std::string f
 
 }  // namespace
 
+bool is_from_elsewhere(const Request& request, const Policy& policy) {
+  const auto& origins = policy.web_origins;
+  if (std::ranges::find(origins, request.origin) != origins.end()) return false;
+  // What says nothing is no browser of today; "none" is a person who typed the address.
+  return !request.fetch_site.empty() && request.fetch_site != "same-origin" &&
+         request.fetch_site != "none";
+}
+
 std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy,
                              bool has_certificate) {
   const auto& hosts = policy.host_names;
@@ -47,6 +55,12 @@ std::optional<Refusal> judge(const Request& request, const std::string& host, co
   if (!is_known_origin) {
     return refusal(403, base::ErrorCode::kPermissionDenied,
                    "web pages of this origin may not call (api.rest.allowed_origins)", "origin");
+  }
+  if (has_certificate && request.bearer.empty() && is_from_elsewhere(request, policy)) {
+    return refusal(403, base::ErrorCode::kPermissionDenied,
+                   "a certificate does not count for requests that pages of other sites cause "
+                   "(Sec-Fetch-Site; api.rest.allowed_origins)",
+                   "origin");
   }
   const bool has_credential = has_certificate || !request.bearer.empty();
   if (!has_credential && !is_preflight(request) && !asks_for_health(request)) {

@@ -15,6 +15,11 @@ struct Policy {
   std::vector<std::string> web_origins;  // empty: none
 };
 
+// Returns whether a browser says that a page of another site has caused the request. Such a page
+// can have the browser send what it sends by itself: certificates and cookies. A page that the site
+// allows is none of another site.
+bool is_from_elsewhere(const Request& request, const Policy& policy);
+
 // Returns why the request goes no further; its body need not be there yet. `has_certificate`: the
 // client has shown one, so the request needs no token.
 std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy,

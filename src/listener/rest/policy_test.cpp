@@ -56,6 +56,50 @@ TEST(Policy, WebPagesOfOtherSitesMayNotCall) {
   EXPECT_EQ(status(of, policy), 403);
 }
 
+TEST(Policy, APageOfThisServerHasTheSchemeOfTheConnection) {
+  Request of = request("GET", "/v1/jobs");
+  of.authority = "gpu.example:8443";
+  const auto with = [&](const std::string& origin, bool is_over_tls) {
+    of.origin = origin;
+    of.is_over_tls = is_over_tls;
+    return status(of);
+  };
+  EXPECT_EQ(with("https://gpu.example:8443", true), 0);
+  EXPECT_EQ(with("http://gpu.example:8443", true), 403)
+      << "an attacker on the way may have written that page";
+  EXPECT_EQ(with("http://gpu.example:8443", false), 0);
+  EXPECT_EQ(with("https://gpu.example:8443", false), 403);
+  for (const char* other : {"https://", "https://gpu.example", "https://gpu.example:84430",
+                            "HTTPS://gpu.example:8443", "https://gpu.example:8443/", "null"}) {
+    EXPECT_EQ(with(other, true), 403) << other;
+  }
+}
+
+TEST(Policy, ACertificateDoesNotCountForPagesOfOtherSites) {
+  const Policy policy{{}, {"https://console.example"}};
+  Request of = request("GET", "/v1/jobs/1/exec");
+  of.bearer.clear();
+  of.authority = "gpu.example:8443";
+  const auto with = [&](const std::string& site, const std::string& origin = {}) {
+    of.fetch_site = site;
+    of.origin = origin;
+    const auto refusal = judge(of, "gpu.example", policy, true);
+    return refusal ? refusal->status : 0;
+  };
+  for (const char* method : {"GET", "POST", "DELETE"}) {
+    of.method = method;
+    for (const char* site : {"", "none", "same-origin"}) EXPECT_EQ(with(site), 0) << site;
+    for (const char* site : {"cross-site", "same-site", "Cross-Site", "?"}) {
+      EXPECT_EQ(with(site), 403) << site;
+      EXPECT_EQ(with(site, "https://gpu.example:8443"), 403) << site;
+      EXPECT_EQ(with(site, "https://console.example"), 0) << "the site allows this page";
+    }
+  }
+  EXPECT_EQ(with("same-origin", "https://gpu.example:8443"), 0);
+  of.bearer = "gp_x";
+  EXPECT_EQ(with("cross-site"), 0) << "a page that has a token was given it";
+}
+
 TEST(Policy, AnAllowedPageIsToldSoWithoutACredential) {
   const Policy policy{{}, {"https://console.example"}};
   Request of = request("OPTIONS", "/v1/jobs");

@@ -65,8 +65,9 @@ bool has_credential(std::string_view query) {
 }  // namespace
 
 bool is_own_origin(const Request& request) {
-  return !request.authority.empty() && (request.origin == "https://" + request.authority ||
-                                        request.origin == "http://" + request.authority);
+  const std::string_view scheme = request.is_over_tls ? "https://" : "http://";
+  return !request.authority.empty() && request.origin.starts_with(scheme) &&
+         std::string_view(request.origin).substr(scheme.size()) == request.authority;
 }
 
 std::string_view path_of(std::string_view target) {

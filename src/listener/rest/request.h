@@ -14,12 +14,13 @@ namespace gpu_platform::listener {
 // A client's request, read and checked: nothing in it can mean two things.
 struct Request {
   std::string method;
-  std::string target;      // in origin form: "/v1/jobs?limit=2"
-  std::string bearer;      // the text behind "Bearer"; empty: no credential
-  std::string session;     // the token of a browser's cookie (browser_session.h)
-  std::string origin;      // of the web page that calls; empty: none
-  std::string authority;   // of this server, as the client names it: "gpu.example:8443"
-  std::string fetch_site;  // where a browser says that the request comes from: "same-origin"
+  std::string target;       // in origin form: "/v1/jobs?limit=2"
+  std::string bearer;       // the text behind "Bearer"; empty: no credential
+  std::string session;      // the token of a browser's cookie (browser_session.h)
+  std::string origin;       // of the web page that calls; empty: none
+  std::string authority;    // of this server, as the client names it: "gpu.example:8443"
+  std::string fetch_site;   // where a browser says that the request comes from: "same-origin"
+  bool is_over_tls = true;  // the connection
   bool wants_websocket = false;
   bool keeps_alive = true;
   bool expects_continue = false;
@@ -34,7 +35,7 @@ struct Refusal {
   base::Error error;
 };
 
-// Whether a page of this server calls.
+// Whether the origin is this server, by the scheme of the connection and the name in the request.
 bool is_own_origin(const Request& request);
 
 // The path without its query.
