@@ -91,11 +91,9 @@ base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     server.adopt(descriptor, credential_of(std::move(shown)));
   };
   options.tell = [&log](bool is_warning, const std::string& line) {
-    if (is_warning) {
-      log.warn(logging::of_platform("the listener"), "api {}", line);
-    } else {
-      spdlog::info("api {}", line);
-    }
+    // A captured listener writes what it likes, so that all of it is in one budget.
+    log.write(is_warning ? spdlog::level::warn : spdlog::level::info,
+              logging::of_platform("the listener"), "api {}", line);
   };
   return listener::ListenerHost::start(std::move(options));
 }

@@ -21,6 +21,11 @@ std::uint64_t count(base::Bytes bytes) {
   return static_cast<std::uint64_t>(bytes.value());
 }
 
+// An eighth of the connections is for callers on this machine.
+std::uint64_t of_links(std::uint64_t connections) {
+  return connections - connections / 8;
+}
+
 }  // namespace
 
 Budget::Budget(const Limits& limits)
@@ -165,6 +170,10 @@ Budgets::Budgets(const BudgetLimits& limits)
     : connections({"connections open", "close some, or wait until they end", "api.max_connections",
                    "api.max_connections_per_user", limits.connections, limits.connections_per_user,
                    limits.percent_for_root}),
+      links({"connections from other machines open",
+             "close some, or wait until they end (an eighth of all is kept for this machine)",
+             "api.max_connections", "api.max_connections_per_user", of_links(limits.connections),
+             of_links(limits.connections_per_user)}),
       channels({"channels into jobs open (exec, attach, forwarded ports)", "leave some",
                 "api.max_channels", "api.max_channels_per_user", limits.channels,
                 limits.channels_per_user, limits.percent_for_root}),

@@ -127,6 +127,7 @@ struct Budgets {
   explicit Budgets(const BudgetLimits& limits);
 
   Budget connections;
+  Budget links;     // those of them that the listener has opened
   Budget channels;  // into running jobs
   Budget streams;   // answers that are held back or go on: long polls, event streams, output
   Budget bodies;    // bytes of requests that are not answered yet

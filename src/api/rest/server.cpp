@@ -457,18 +457,30 @@ class Server::Impl {
     registry_->enter();
     if (!peer) return begin_refusal(turn, std::move(socket), arrival, peer.error());
     const Holder holder{peer->caller.uid, "user " + peer->caller.user, false};
-    if (const base::Status taken = budgets_->connections.try_take(holder, 1); !taken) {
+    if (const base::Status taken = take_link(holder); !taken) {
       warn(peer->caller.uid, fmt::format("connection of {} from {} refused: {}", holder.name,
                                          arrival->address, taken.error().message));
       return begin_refusal(turn, std::move(socket), arrival, taken.error());
     }
     Session::Environment environment = environment_of(turn, holder);
+    environment.closed = [this, turn, holder](Session* closed) {
+      budgets_->links.give_back(holder, 1);
+      on_closed(turn, holder, closed);
+    };
     environment.admit = [authenticator = options_.authenticator](const Peer& known) {
       return authenticator->check_still_holds(known);
     };
     Peer from_afar = *peer;
     from_afar.caller.door = model::Door::kListener;  // whatever the uid, it is not root
     add_session(turn, std::move(socket), std::move(from_afar), std::move(environment));
+  }
+
+  // A user who works on this machine still gets in when others hold what it may have from afar.
+  base::Status take_link(const Holder& holder) {
+    TRY(budgets_->links.try_take(holder, 1));
+    auto taken = budgets_->connections.try_take(holder, 1);
+    if (!taken) budgets_->links.give_back(holder, 1);
+    return taken;
   }
 
   // The listener expects an answer to the request that it sends, not before it.

@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "listener/host/link_budget.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/packet_socket.h"
@@ -197,6 +198,7 @@ class ListenerHost::Impl {
     auto child = spawn(options_);
     if (!child) return lost(child.error().message);
     child_ = *std::move(child);
+    has_begun_ = false;
     pid_ = child_.pid;
     bool is_told = send(options_.settings);
     for (const OpenPlace& place : places_) {
@@ -248,8 +250,10 @@ class ListenerHost::Impl {
     if (!message) return break_off("it broke the protocol");
     if (auto* open = std::get_if<Open>(&*message)) return take_open(*open, std::move(descriptor));
     if (const auto* note = std::get_if<Note>(&*message)) {
-      return options_.tell(note->is_warning, note->text);
+      if (!budget_.take_note(os::monotonic_ms())) return break_off("it says too much");
+      return options_.tell(note->is_warning, "listener says: " + note->text);
     }
+    if (std::exchange(has_begun_, true)) return break_off("it broke the protocol");
     tell_begun(std::get<Begun>(*message));
   }
 
@@ -262,7 +266,20 @@ class ListenerHost::Impl {
         ::getsockopt(descriptor.get(), SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
         domain == AF_UNIX && type == SOCK_STREAM;
     if (!is_stream) return break_off("it sent no stream socket");
+    // The client is told to try again when the other end is closed.
+    if (!budget_.take_link(open.credential, os::monotonic_ms())) return note_dropped();
     options_.open(descriptor.release(), std::move(open.credential));
+  }
+
+  // Told of now and then: a line for each would be what the budget is against.
+  void note_dropped() {
+    constexpr std::int64_t kBetweenLinesMs = 60'000;
+    ++dropped_links_;
+    const std::int64_t now = os::monotonic_ms();
+    if (now < tell_dropped_at_ms_) return;
+    tell_dropped_at_ms_ = now + kBetweenLinesMs;
+    options_.tell(true, fmt::format("listener asks for too many connections refused={}",
+                                    std::exchange(dropped_links_, 0)));
   }
 
   void tell_begun(const Begun& begun) {
@@ -343,6 +360,10 @@ class ListenerHost::Impl {
   std::string stamp_;
   std::int64_t look_at_ms_ = 0;
   Child child_;
+  bool has_begun_ = false;  // the child has said so
+  LinkBudget budget_;
+  std::uint64_t dropped_links_ = 0;  // since it was told
+  std::int64_t tell_dropped_at_ms_ = 0;
   std::int64_t start_at_ms_ = 0;
   std::int64_t delay_ms_ = 0;
   os::Descriptor wake_;
