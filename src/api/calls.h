@@ -31,10 +31,13 @@ enum class IdentityKind : std::uint8_t { kCertificate, kOpenId };
 // What a credential proves that an authority or an issuer has signed.
 struct ProvenIdentity {
   std::vector<std::string> names;  // "email:ada@example.org"
-  base::Instant not_after;
+  base::Instant not_after;         // until then it is accepted
   IdentityKind kind = IdentityKind::kCertificate;
   std::string issuer = {};  // of an OpenID Connect token
   std::string claim = {};   // of it that has the name
+  // As it says itself, without the skew of clocks that is forgiven. Nothing that is made with it
+  // lasts longer.
+  base::Instant ends_at = {};
 };
 
 // The client at the other end, by the socket's peer credentials or what it has shown.
@@ -207,6 +210,7 @@ class Calls {
   // Finds the user of a new token, which may be none of root's or of the system's.
   void token_user(const std::string& name, const Peer& peer, const Resume& resume,
                   AccountFound done) const;
+  // Hands the command to the core with a new secret.
   void make_token(model::MakeToken command, const model::Caller& caller, Resume resume,
                   std::function<void(base::Result<TokenMade>)> done) const;
   base::Result<model::Token> token_of(const v1::RevokeTokenRequest& request,

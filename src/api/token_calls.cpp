@@ -31,6 +31,17 @@ base::Status check_own(const Peer& peer, const std::string& user, std::string_vi
                     "user");
 }
 
+// What a token that is made with the credential holds by.
+void add_proven(const Peer& peer, model::MakeToken& command) {
+  if (peer.identity == nullptr) return;
+  const ProvenIdentity& identity = *peer.identity;
+  command.proven = model::ProvenNames{.names = identity.names,
+                                      .issuer = identity.issuer,
+                                      .user_claim = identity.claim,
+                                      .user = peer.caller.user};
+  command.proven_until = identity.ends_at;
+}
+
 }  // namespace
 
 v1::Token Calls::described(const model::Token& token) const {
@@ -82,8 +93,10 @@ void Calls::token_user(const std::string& name, const Peer& peer, const Resume& 
 
 void Calls::create_token(const v1::CreateTokenRequest& request, const Peer& peer, Resume resume,
                          std::function<void(base::Result<TokenMade>)> done) const {
+  model::MakeToken order = to_model(request);
+  add_proven(peer, order);
   token_user(request.user(), peer, resume,
-             [this, command = to_model(request), caller = peer.caller, resume,
+             [this, command = std::move(order), caller = peer.caller, resume,
               done = std::move(done)](base::Result<Account> account) mutable {
                if (!account) return done(std::unexpected(std::move(account).error()));
                command.user = account->user;

@@ -244,6 +244,13 @@ base::Result<std::unique_ptr<api::WebTokenProver>> web_tokens_of(
                     "access.openid.keys");
 }
 
+api::TrustedSigners signers_of(const config::Configuration& configuration) {
+  const bool has_issuer = !configuration.openid_keys.path.empty();
+  return {!configuration.tls_client_ca.path.empty(),
+          has_issuer ? configuration.openid_issuer.text : std::string(),
+          configuration.openid_user_claim.text};
+}
+
 // In the order in which they need each other.
 struct Daemon::Parts {
   explicit Parts(std::string directory)
@@ -576,7 +583,13 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   TRY_ASSIGN(const model::UserRange range, users_of_site(configuration, runs_as_itself));
   tokens = std::make_unique<api::TokenAuthenticator>(
       *snapshots, *users, *commands, token_uses,
-      api::TokenAuthenticator::Options{.users = range, .warn = warn});
+      api::TokenAuthenticator::Options{
+          .users = range,
+          .still_stand =
+              [this, signers = signers_of(configuration)](const model::ProvenNames& proven) {
+                return api::still_stand(proven, signers, *identities.get());
+              },
+          .warn = warn});
   TRY_ASSIGN(web_tokens, web_tokens_of(configuration));
   identities_of_others = std::make_unique<api::IdentityAuthenticator>(
       *users, api::IdentityAuthenticator::Options{

@@ -123,6 +123,16 @@ int print_created(Console& console, const std::string& answer, const CreateOptio
   return console.out_failed() ? kFailure : kOk;
 }
 
+// What its maker came with.
+std::string origin_of(const Json& token) {
+  const auto names = token.find("identities");
+  if (names != token.end() && names->is_array() && !names->empty() && names->front().is_string()) {
+    return names->front().get<std::string>();
+  }
+  const std::string parent = text_at(token, "made_with");
+  return parent.empty() ? std::string() : "token " + parent;
+}
+
 std::vector<std::string> token_row(const Json& token) {
   return {text_at(token, "id"),
           text_at(token, "name"),
@@ -131,7 +141,8 @@ std::vector<std::string> token_row(const Json& token) {
           time_of(token, "created_at", ""),
           text_at(token, "created_by"),
           time_of(token, "expires_at", "never"),
-          time_of(token, "last_used_at", "never")};
+          time_of(token, "last_used_at", "never"),
+          origin_of(token)};
 }
 
 }  // namespace
@@ -174,7 +185,8 @@ Called<void> print_tokens(Console& console, Client& client, const Output& output
                {"CREATED"},
                {"BY"},
                {"EXPIRES"},
-               {"LAST USED"}});
+               {"LAST USED"},
+               {"MADE WITH"}});
   const auto end = fetch_pages(client, kTokens, query, UINT64_MAX, {}, [&](const Json& tokens) {
     for (const Json& token : tokens) table.add(token_row(token));
   });

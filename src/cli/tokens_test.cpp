@@ -106,6 +106,15 @@ TEST_F(Tokens, AListShowsEndsAndLastUses) {
   EXPECT_EQ(out().substr(before), "laptop\n");
 }
 
+TEST_F(Tokens, AListShowsWhatTheyWereMadeWith) {
+  constexpr std::string_view kList =
+      R"({"tokens":[{"id":"9","name":"a","made_with":"7","identities":[]},{"id":"8","name":"b","made_with":"7","identities":["cn:ada"]}],"next_page":null})";
+  FakeServer server([&](const Request&) { return json_answer(std::string(kList)); });
+  EXPECT_EQ(call(server, {"token", "list"}), 0) << err();
+  for (const char* text : {"MADE WITH", "token 7", "cn:ada"})
+    EXPECT_TRUE(has(out(), text)) << out();
+}
+
 TEST_F(Tokens, RevokeNamesTheTokenAndItsUser) {
   std::string asked;
   FakeServer server([&](const Request& request) {

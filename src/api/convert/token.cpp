@@ -29,6 +29,10 @@ void to_proto(const model::Token& token, base::Instant used_at, v1::Token& out) 
   if (token.expires_at.is_set()) to_proto(token.expires_at, *out.mutable_expires_at());
   if (used_at.is_set()) to_proto(used_at, *out.mutable_last_used_at());
   if (token.made_with.valid()) out.set_made_with(std::to_string(token.made_with.value));
+  if (!token.proven) return;
+  for (const std::string& name : token.proven->names) out.add_identities(name);
+  if (!token.proven->issuer.empty()) out.set_issuer(token.proven->issuer);
+  if (!token.proven->user_claim.empty()) out.set_user_claim(token.proven->user_claim);
 }
 
 }  // namespace gpu_platform::api

@@ -30,7 +30,8 @@ base::Result<ProvenIdentity> CertificateProver::prove(std::string_view messages,
     return own_.contains(digest);
   };
   TRY_ASSIGN(ProvenCertificate proven, check_handshake(messages, *trusted, is_ours, now));
-  return ProvenIdentity{std::move(proven.names), proven.not_after, IdentityKind::kCertificate};
+  return ProvenIdentity{
+      .names = std::move(proven.names), .not_after = proven.not_after, .ends_at = proven.not_after};
 }
 
 }  // namespace gpu_platform::api

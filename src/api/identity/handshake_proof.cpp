@@ -273,19 +273,29 @@ class ClientChain {
   const X509& own() const { return *own_; }
   EVP_PKEY* key() const { return X509_get0_pubkey(own_.get()); }
 
-  // Empty: an authority has signed it, and it holds now.
-  std::string why_not(const ClientAuthorities& authorities, base::Instant now) const {
+  struct Verdict {
+    std::string why_not;      // empty: an authority has signed it, and it holds now
+    base::Instant not_after;  // of the first of its chain that ends
+  };
+  Verdict check(const ClientAuthorities& authorities, base::Instant now) const {
     const Owned<X509_STORE_CTX> context(X509_STORE_CTX_new());
     auto* const store = static_cast<X509_STORE*>(authorities.store_.get());
     if (X509_STORE_CTX_init(context.get(), store, own_.get(), others_.get()) != 1) {
-      return "out of memory";
+      return {"out of memory", {}};
     }
     X509_STORE_CTX_set_purpose(context.get(), X509_PURPOSE_SSL_CLIENT);
     X509_VERIFY_PARAM* const rules = X509_STORE_CTX_get0_param(context.get());
     X509_VERIFY_PARAM_set_time(rules, now.unix_ns() / 1'000'000'000);
     X509_VERIFY_PARAM_set_auth_level(rules, kSecurityLevel);
-    if (X509_verify_cert(context.get()) == 1) return {};
-    return X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()));
+    if (X509_verify_cert(context.get()) != 1) {
+      return {X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())), {}};
+    }
+    base::Instant not_after = instant_of(*X509_get0_notAfter(own_.get()));
+    const STACK_OF(X509)* const chain = X509_STORE_CTX_get0_chain(context.get());
+    for (int i = 0; i < sk_X509_num(chain); ++i) {
+      not_after = std::min(not_after, instant_of(*X509_get0_notAfter(sk_X509_value(chain, i))));
+    }
+    return {{}, not_after};
   }
 
  private:
@@ -352,8 +362,9 @@ base::Result<ProvenCertificate> check_handshake(
   if (!chain) return unproven("it cannot be read");
   const std::string text = signed_text(digest_of(hello.hash, transcript));
   if (!is_signed_by(chain->key(), verify->body, text)) return unproven("the signature is wrong");
-  if (const std::string why = chain->why_not(authorities, now); !why.empty()) return unproven(why);
-  return ProvenCertificate{names_of(chain->own()), instant_of(*X509_get0_notAfter(&chain->own()))};
+  const ClientChain::Verdict verdict = chain->check(authorities, now);
+  if (!verdict.why_not.empty()) return unproven(verdict.why_not);
+  return ProvenCertificate{names_of(chain->own()), verdict.not_after};
 }
 
 std::string certificate_digest(const std::string& pem) {

@@ -32,7 +32,7 @@ class ClientAuthorities {
 struct ProvenCertificate {
   // "cn:ada", "email:ada@example.org", "dns:build.example.org", "uri:spiffe://example.org/ci"
   std::vector<std::string> names;
-  base::Instant not_after;
+  base::Instant not_after;  // of it and of those that have signed it
 };
 
 // `messages`: those of the handshake from ClientHello to the client's CertificateVerify, each with

@@ -48,6 +48,14 @@ std::optional<std::string> user_of(const std::vector<std::string>& names,
   return found;
 }
 
+bool still_stand(const model::ProvenNames& proven, const TrustedSigners& signers,
+                 const IdentityUsers& users) {
+  const bool counts = proven.issuer.empty() ? signers.has_authorities
+                                            : proven.issuer == signers.issuer &&
+                                                  proven.user_claim == signers.user_claim;
+  return counts && user_of(proven.names, users) == proven.user;
+}
+
 namespace {
 
 // The first of the names that stands for the user.

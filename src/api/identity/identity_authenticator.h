@@ -23,6 +23,16 @@ using IdentityUsers = std::map<std::string, std::string, std::less<>>;
 std::optional<std::string> user_of(const std::vector<std::string>& names,
                                    const IdentityUsers& users);
 
+// Whose names count, beside the rule.
+struct TrustedSigners {
+  bool has_authorities = false;  // of client certificates
+  std::string issuer;            // of OpenID Connect tokens; empty: none
+  std::string user_claim;
+};
+// Returns whether the names, of a signer that still counts, stand for the same user as they did.
+bool still_stand(const model::ProvenNames& proven, const TrustedSigners& signers,
+                 const IdentityUsers& users);
+
 // Credentials that others have signed (docs/security.md): client certificates and the tokens of an
 // OpenID Connect issuer. What they prove is mapped to a user by the site's rule alone, never to
 // root or a system account.

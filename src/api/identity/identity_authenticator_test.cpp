@@ -91,6 +91,26 @@ TEST_F(IdentityNames, ANameIsOneLineAndBounded) {
   EXPECT_EQ(peer->caller.credential_name->name.find('\n'), std::string::npos);
 }
 
+TEST(ProvenNames, StandOnlyForTheUserThatTheyStoodForAndByASignerThatCounts) {
+  const model::ProvenNames certificate{{"cn:ada", "email:ada@example.org"}, {}, {}, "ada"};
+  const TrustedSigners signers{true, "https://sso.example", "sub"};
+  const IdentityUsers domain = {{"email:*@example.org", "*"}};
+  EXPECT_TRUE(still_stand(certificate, signers, domain));
+  EXPECT_TRUE(still_stand(certificate, signers, {{"cn:ada", "ada"}}));
+  EXPECT_FALSE(still_stand(certificate, signers, {}));
+  EXPECT_FALSE(still_stand(certificate, signers, {{"cn:ada", "bob"}}));
+  EXPECT_FALSE(still_stand(certificate, signers, {{"cn:ada", "bob"}, {"email:*@example.org", "*"}}))
+      << "two names for two users";
+  EXPECT_FALSE(still_stand(certificate, {false, "https://sso.example", "sub"}, domain));
+
+  const model::ProvenNames token{{"openid:ada"}, "https://sso.example", "sub", "ada"};
+  const IdentityUsers named = {{"openid:ada", "ada"}};
+  EXPECT_TRUE(still_stand(token, signers, named));
+  EXPECT_FALSE(still_stand(token, {true, "https://other.example", "sub"}, named));
+  EXPECT_FALSE(still_stand(token, {true, "https://sso.example", "email"}, named));
+  EXPECT_FALSE(still_stand(token, {true, {}, {}}, named));
+}
+
 TEST_F(IdentityNames, WhatIsRightlySignedIsNoFailureOfItsAddressWhomeverItStandsFor) {
   for (const char* name : {"cn:unknown", "email:root@example.org", "email:gone@example.org"}) {
     proven_.names = {name};

@@ -48,6 +48,10 @@ struct TokenAuthenticator::Shared {
                              address_group(credential.address), why));
   }
 
+  bool may_hold(const model::Token& token) const {
+    return !token.proven || (options.still_stand && options.still_stand(*token.proven));
+  }
+
   // The user may have been removed or renumbered since the token was made.
   base::Result<Peer> identify(const Credential& credential, const model::Token& token,
                               const base::Result<host::User>& found) {
@@ -95,6 +99,12 @@ base::Result<model::Token> TokenAuthenticator::find(const Credential& credential
   const bool is_same = is_same_hash(hash_of(text->secret), token == nullptr ? none : token->hash);
   if (token == nullptr || !is_same) return refuse("no such token");
   if (is_expired(*token, now)) return refuse(fmt::format("token {}: expired", token->id.value));
+  if (!shared_->may_hold(*token)) {
+    return refuse(
+        fmt::format("token {}: access.identities has no rule any more for the names that "
+                    "it was made with",
+                    token->id.value));
+  }
   return *token;
 }
 
@@ -122,7 +132,8 @@ base::Status TokenAuthenticator::check_still_holds(const Peer& peer) const {
   const auto snapshot = snapshots_.snapshot();
   const model::Token* token = snapshot->tokens.find(peer.caller.credential);
   const base::Instant now = shared_->options.clock();
-  if (token == nullptr || token->uid != peer.caller.uid || is_expired(*token, now)) {
+  if (token == nullptr || token->uid != peer.caller.uid || is_expired(*token, now) ||
+      !shared_->may_hold(*token)) {
     return refused();
   }
   note_use(*token, now);

@@ -24,6 +24,9 @@ class TokenAuthenticator final : public Authenticator {
     model::UserRange users = {};  // that may have tokens
     FailureThrottle::Limits limits = {};
     std::function<base::Instant()> clock = os::wall_now;
+    // Whether the names still stand for the user that they stood for, by the site's rule in force;
+    // asked at each look. From any thread. Null: none do.
+    std::function<bool(const model::ProvenNames&)> still_stand = {};
     // Takes one line for the administrator about a refused credential. Null: no lines.
     std::function<void(const std::string& line)> warn;
   };

@@ -40,6 +40,9 @@ class TokenAuthentication : public testing::Test {
     options.limits.failures = 3;
     options.clock = [this] { return now_; };
     options.warn = [this](const std::string& line) { lines_ += line + "\n"; };
+    options.still_stand = [this](const model::ProvenNames& names) {
+      return names.names == names_in_force_;
+    };
     authenticator_.emplace(core_, directory_, core_, uses_, options);
   }
 
@@ -78,6 +81,7 @@ class TokenAuthentication : public testing::Test {
         }));
   }
 
+  std::vector<std::string> names_in_force_;  // names that the site's rule has
   base::Instant now_ = kSignedInAt;
   std::string lines_;
   std::uint64_t last_id_ = 0;
@@ -103,6 +107,23 @@ TEST_F(TokenAuthentication, ATokenIsItsUserOnThisMachineAndNoAdministrator) {
   EXPECT_TRUE(peer->is_name_known && peer->has_account);
   EXPECT_TRUE(authenticator_->check_still_holds(*peer));
   EXPECT_EQ(lines_, "");
+}
+
+TEST_F(TokenAuthentication, OneThatWasMadeWithASignedCredentialHoldsWhileItsNamesStandForItsUser) {
+  const std::string text = token_of("ann", 1001);
+  model::Token token = *core_.snapshot()->tokens.find(1);
+  token.proven = model::ProvenNames{{"cn:ann"}, {}, {}, "ann"};
+  core_.put_token(token);
+  EXPECT_EQ(refusal(text), "UNAUTHENTICATED");
+  EXPECT_NE(lines_.find("access.identities"), std::string::npos) << lines_;
+  names_in_force_ = {"cn:ann"};
+  const auto peer = ask(text);
+  ASSERT_TRUE(peer) << peer.error().message;
+  EXPECT_TRUE(authenticator_->check_still_holds(*peer));
+  names_in_force_.clear();
+  EXPECT_FALSE(authenticator_->check_still_holds(*peer)) << "also on a connection that is open";
+  TokenAuthenticator without_rule(core_, directory_, core_, uses_, {});
+  EXPECT_FALSE(without_rule.check_still_holds(*peer));
 }
 
 TEST_F(TokenAuthentication, ATokenAllowsNoMoreThanItsRoleAndNoMoreThanItsUser) {

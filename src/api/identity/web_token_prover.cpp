@@ -46,11 +46,9 @@ base::Result<ProvenIdentity> WebTokenProver::prove(std::string_view token, base:
                       "the issuer's keys could not be read for a day (access.openid.keys)");
   }
   TRY_ASSIGN(WebToken proven, check_web_token(token, *keys, rules_, now));
-  return ProvenIdentity{{"openid:" + proven.user},
-                        proven.not_after,
-                        IdentityKind::kOpenId,
-                        rules_.issuer,
-                        rules_.user_claim};
+  return ProvenIdentity{{"openid:" + proven.user}, proven.not_after,
+                        IdentityKind::kOpenId,     rules_.issuer,
+                        rules_.user_claim,         proven.ends_at};
 }
 
 }  // namespace gpu_platform::api

@@ -103,7 +103,10 @@ void World::use_tokens() {
     commands_.emplace_back(controller::CommandInput{
         {caller, std::move(command)}, [](const base::Result<model::CommandReply>&) {}});
   };
-  if (has_token && random.chance(1, 3)) return tell(model::RevokeToken{one});
+  if (has_token && random.chance(1, 3)) {
+    if (random.chance(1, 3)) caller.credential = known[random.below(known.size())].value;
+    return tell(model::RevokeToken{one});
+  }
   if (has_token && random.chance(1, 3)) return tell(model::RecordTokenUse{one, state.at});
   model::MakeToken made;
   made.name = fmt::format("t{}", random.below(8));
@@ -114,6 +117,10 @@ void World::use_tokens() {
   if (random.chance(1, 2)) made.request_id = fmt::format("k{}", random.below(4));
   if (random.chance(1, 2)) made.role = model::Role::kViewer;
   caller.credential = random.chance(1, 2) ? one.value : 0;
+  if (random.chance(1, 4)) {
+    made.proven = model::ProvenNames{{"cn:ann"}, {}, {}, "ann"};
+    made.proven_until = state.at + base::seconds(static_cast<std::int64_t>(random.below(1800)));
+  }
   tell(std::move(made));
 }
 
