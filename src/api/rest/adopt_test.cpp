@@ -128,6 +128,71 @@ TEST_F(Adoption, AStreamEndsBeforeItsNextPieceWhenItsCredentialNoLongerHolds) {
   EXPECT_FALSE(client->is_at_end()) << "cut, not ended";
 }
 
+TEST_F(Adoption, ALongPollTellsNothingToACredentialThatHasEndedMeanwhile) {
+  core_.add_job("ann", 5001);
+  core_.edit_node([](model::Node& node) {
+    for (model::Gpu& gpu : node.gpus) gpu.state = model::GpuState::kInUse;
+  });
+  start();
+  const auto waiting = adopted("ann");
+  waiting->send(request_text("GET", "/v1/jobs/1/wait?timeout_seconds=600"));
+  const auto checking = adopted("ann");
+  checking->send(request_text("POST", "/v1/check",
+                              R"({"spec":{"command":["x"],"gpus":1},"timeout_seconds":600})"));
+  core_.wait_for_command();
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 2; }));
+  authenticator_.is_revoked = true;
+  core_.end_job(model::JobId(1), 0);
+  core_.edit_node([](model::Node& node) { node.gpus[5].state = model::GpuState::kAvailable; });
+  for (const auto* client : {&waiting, &checking}) {
+    const auto answer = (*client)->receive();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->status, 401) << answer->body;
+    EXPECT_TRUE((*client)->is_closed());
+  }
+}
+
+TEST_F(Adoption, WhatIsSilentEndsSoonAfterItsCredential) {
+  options_.limits.admit_every = std::chrono::milliseconds(20);
+  start();
+  core_.add_job("ann", 5001);
+  const auto waiting = adopted("ann");
+  waiting->send(request_text("GET", "/v1/jobs/1/wait?timeout_seconds=600"));
+  const auto following = adopted("ann");
+  following->send(request_text("GET", "/v1/events"));
+  ASSERT_EQ(following->receive_head().value().status, 200);
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 2; }));
+  authenticator_.is_revoked = true;
+  EXPECT_EQ(waiting->receive().value().status, 401);
+  EXPECT_FALSE(following->receive_chunk().has_value());
+  EXPECT_FALSE(following->is_at_end()) << "cut, not ended";
+}
+
+TEST_F(Adoption, AnAnswerThatWaitedForTheCoreIsNotTold) {
+  start();
+  core_.hold_commands(true);
+  const auto client = adopted("ann");
+  client->send(request_text("POST", "/v1/jobs/1/cancel", "{}"));
+  core_.wait_for_command();
+  authenticator_.is_revoked = true;
+  core_.hold_commands(false);
+  EXPECT_EQ(client->receive().value().status, 401);
+}
+
+TEST_F(Adoption, LeavesRoomForItsUserOnThisMachine) {
+  options_.budgets.connections_per_user = 8;
+  start();
+  std::vector<std::unique_ptr<RawClient>> open;
+  for (int i = 0; i < 7; ++i) {
+    open.push_back(adopted("ann"));
+    EXPECT_EQ(open.back()->request("GET", "/v1/version")->status, 200) << i;
+  }
+  EXPECT_EQ(adopted("ann")->request("GET", "/v1/version")->status, 429);
+  open.pop_back();
+  EXPECT_TRUE(
+      eventually([&] { return adopted("ann")->request("GET", "/v1/version")->status == 200; }));
+}
+
 TEST_F(Adoption, CountsForTheUserAndLeavesOthersAlone) {
   options_.budgets.connections_per_user = 2;
   start();

@@ -638,8 +638,17 @@ void Dispatcher::create_token(const Context& context, const v1::CreateTokenReque
 
 void Dispatcher::revoke_token(const Context& context, const v1::RevokeTokenRequest& message) const {
   calls_.revoke_token(message, context.exchange.peer(), context.exchange.resume(),
-                      answer_changing<v1::Token>(context, call_of(context.exchange, *context.action,
-                                                                  message.token(), {})));
+                      [this, weak = context.exchange.weak_from_this(), id = context.request.id,
+                       &route = context.route,
+                       call = call_of(context.exchange, *context.action, message.token(), {})](
+                          base::Result<v1::Token> revoked) {
+                        const auto open = weak.lock();
+                        if (open == nullptr) return;
+                        if (!revoked) return refuse(*open, id, call, std::move(revoked).error());
+                        Reply reply = json_reply(route.success_status, *revoked);
+                        reply.outlives_credential = true;
+                        open->reply(std::move(reply));
+                      });
 }
 
 void Dispatcher::create_team(const Context& context, const v1::SetTeamRequest& message) const {

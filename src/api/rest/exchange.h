@@ -37,6 +37,8 @@ struct Reply {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
   std::unique_ptr<BodySource> source;  // instead of body
+  // It is told although the caller's credential holds no longer: the call itself has ended it.
+  bool outlives_credential = false;
 };
 
 // A request as it came in.

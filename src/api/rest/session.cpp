@@ -264,9 +264,20 @@ void Session::drop_request_body() {
 
 // ---- answering ----
 
+// What a call goes on with is not done for a credential that has ended meanwhile. One that is a
+// token is the core's affair: the call itself may have ended it.
 Calls::Resume Session::resume() {
-  return [gate = environment_.gate](std::function<void()> continuation) {
-    gate->post(std::move(continuation));
+  return [gate = environment_.gate,
+          weak = std::weak_ptr<Exchange>(shared_from_this())](std::function<void()> continuation) {
+    gate->post([weak, continuation = std::move(continuation)] {
+      const auto session = std::static_pointer_cast<Session>(weak.lock());
+      const bool is_signed = session != nullptr && session->peer_.identity != nullptr;
+      if (!is_signed || session->state_ == State::kClosed) return continuation();
+      if (auto admitted = session->environment_.admit(session->peer_); !admitted) {
+        return session->end_unadmitted(std::move(admitted).error());
+      }
+      continuation();
+    });
   };
 }
 
@@ -285,6 +296,7 @@ std::function<void()> Session::waker() {
 
 void Session::keep(std::shared_ptr<void> waiter) {
   waiter_ = std::move(waiter);
+  if (environment_.admit) set_deadline(environment_.limits.admit_every);
   read();
 }
 
@@ -302,6 +314,12 @@ bool Session::wants_websocket() const {
 
 void Session::bridge(ChannelSocket channel) {
   if (state_ != State::kAnswering) return;
+  // The job's own part needs time to open one.
+  if (environment_.admit) {
+    if (auto admitted = environment_.admit(peer_); !admitted) {
+      return end_unadmitted(std::move(admitted).error());
+    }
+  }
   // Bytes that came with the request would be lost: no client may speak before it is answered.
   if (is_stopping_ || !buffer_.empty()) return close();
   count_answer(101);
@@ -324,8 +342,21 @@ void Session::count_answer(int status) {
   environment_.notable(peer_, {request_id_, call_, status, seconds});
 }
 
+// What was found for a credential is not told once it holds no longer, however late that is.
+void Session::withhold_if_ended(Reply& reply) const {
+  if (!environment_.admit || reply.outlives_credential) return;
+  auto admitted = environment_.admit(peer_);
+  if (!admitted) reply = problem_reply(std::move(admitted).error(), request_id_);
+}
+
+void Session::end_unadmitted(base::Error why) {
+  if (state_ != State::kAnswering) return close();
+  reply(problem_reply(std::move(why), request_id_));
+}
+
 void Session::reply(Reply reply) {
   if (state_ != State::kAnswering) return;
+  withhold_if_ended(reply);
   tag(reply);
   count_answer(reply.status);
   const std::shared_ptr<void> waiter = std::move(waiter_);
@@ -436,7 +467,7 @@ void Session::pump() {
   }
   drop_buffer();
   state_ = State::kWaiting;
-  clear_deadline();
+  environment_.admit ? set_deadline(environment_.limits.admit_every) : clear_deadline();
 }
 
 void Session::write() {
@@ -547,9 +578,12 @@ void Session::arm_timer() {
   });
 }
 
-// A channel has no requests to ask at, and may be silent for days.
+// A channel has no requests to ask at, and a stream or a long poll no news to tell: they may be
+// silent for days.
 void Session::admit_again() {
-  if (environment_.admit(peer_)) return set_deadline(environment_.limits.admit_every);
+  auto admitted = environment_.admit(peer_);
+  if (admitted) return set_deadline(environment_.limits.admit_every);
+  if (state_ != State::kBridged) return end_unadmitted(std::move(admitted).error());
   bridge_->leave({boost::beast::websocket::close_code::policy_error, kCredentialEnded});
 }
 
@@ -558,7 +592,9 @@ void Session::on_deadline() {
   if (state_ == State::kClosed) return;
   if (deadline_ == std::chrono::steady_clock::time_point::max()) return;
   if (std::chrono::steady_clock::now() < deadline_) return arm_timer();
-  if (state_ == State::kBridged) return admit_again();
+  const bool is_silent = state_ == State::kBridged || state_ == State::kAnswering ||
+                         (state_ == State::kWaiting && !is_in_line_);
+  if (is_silent) return admit_again();
   if (state_ == State::kReading && (parser_->got_some() || !buffer_.empty())) {
     return refuse(
         408,

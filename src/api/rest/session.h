@@ -131,6 +131,8 @@ class Session final : public Exchange {
   void clear_deadline();
   void arm_timer();
   void on_deadline();
+  void withhold_if_ended(Reply& reply) const;
+  void end_unadmitted(base::Error why);
   void admit_again();
 
   LocalSocket socket_;
