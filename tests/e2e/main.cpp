@@ -17,7 +17,8 @@
 
 namespace gpu_platform::e2e {
 
-int run_attack(int argc, char** argv);  // attack_job_test.cpp
+int run_attack(int argc, char** argv);             // attack_job_test.cpp
+int run_captured_listener(int argc, char** argv);  // attack_listener_budget_test.cpp
 
 namespace {
 
@@ -96,6 +97,8 @@ int main(int argc, char** argv) {
   // The tests call the program so, as a user who attacks.
   if (argc > 2 && std::string_view(argv[1]) == "attack") return run_attack(argc, argv);
   const std::string name = std::filesystem::path(argv[0]).filename();
+  // A daemon calls it so, as its listener.
+  if (name == "gpu-platform-listener") return run_captured_listener(argc, argv);
   ::testing::InitGoogleMock(&argc, argv);
   if (GTEST_FLAG_GET(filter) == "*") GTEST_FLAG_SET(filter, filter_for(name));
   ::testing::UnitTest::GetInstance()->listeners().Append(new Watch);  // GoogleTest is its owner
