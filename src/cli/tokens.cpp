@@ -124,7 +124,7 @@ int print_created(Console& console, const std::string& answer, const CreateOptio
 }
 
 // What its maker came with.
-std::string origin_of(const Json& token) {
+std::string minted_with(const Json& token) {
   const auto names = token.find("identities");
   if (names != token.end() && names->is_array() && !names->empty() && names->front().is_string()) {
     return names->front().get<std::string>();
@@ -142,7 +142,7 @@ std::vector<std::string> token_row(const Json& token) {
           text_at(token, "created_by"),
           time_of(token, "expires_at", "never"),
           time_of(token, "last_used_at", "never"),
-          origin_of(token)};
+          minted_with(token)};
 }
 
 }  // namespace

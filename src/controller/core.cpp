@@ -18,7 +18,7 @@
 #include "controller/judge/teams.h"
 #include "controller/judge/timers.h"
 #include "controller/judge/tokens.h"
-#include "controller/planned_starts.h"
+#include "controller/promised_start.h"
 
 namespace gpu_platform::controller {
 

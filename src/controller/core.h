@@ -121,7 +121,7 @@ class Core {
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 
-  // Returns the planned start of the last cycle that nothing moves back (planned_starts.h).
+  // Returns the planned start of the last cycle that nothing moves back (promised_start.h).
   const scheduling::PlannedStart* promised() const;
   ReservationGround ground_of_reservations();
   bool let_in(model::JobId job, base::Instant now);  // returns whether it is in the queue now

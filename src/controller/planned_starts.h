@@ -1,11 +1,9 @@
 #pragma once
 
 #include <map>
-#include <vector>
 
 #include "base/units.h"
 #include "controller/planning_view.h"
-#include "controller/state.h"
 #include "model/ids.h"
 
 // Planned starts of waiting jobs, by hard limits: every job takes all of its time, nothing fails
@@ -20,13 +18,7 @@ using PlannedStarts = std::map<model::JobId, base::Instant>;
 // that do not fit, policy.backfill_depth of them. Cost: their number.
 PlannedStarts last_planned_starts(const Snapshot& snapshot);
 
-// Returns the planned start that no job behind it and no early end moves back: that of the first
-// job that waits for room. Null if a job that is there, or one that is submitted later, may come to
-// stand before it with time alone: by usage, by the shares beyond guarantees, or because it becomes
-// overdue before that start. `planned`: those of the cycle that follows from the state.
-const scheduling::PlannedStart* promised_start(
-    const State& state, const std::vector<scheduling::PlannedStart>& planned);
-// Returns the job that has it, as published. Invalid: none.
+// Returns the job whose planned start is promised (promised_start.h), as published. Invalid: none.
 model::JobId guaranteed_start(const Snapshot& snapshot);
 
 // Returns the planned starts of all QUEUED jobs, each behind those before it, as far as that can be

@@ -63,7 +63,7 @@ struct Snapshot {
   base::Shared<scheduling::PredictionScores> scores;
   base::PersistentMap<model::Token> tokens = {};  // by TokenId
   base::Shared<model::TeamSources> teams = {};
-  model::JobId promised = {};  // see planned_starts.h; invalid: none
+  model::JobId promised = {};  // see promised_start.h; invalid: none
 };
 
 // The jobs that left the core with a batch: one command may end 100,000 of them.
