@@ -90,8 +90,16 @@ TEST_F(AttackSupervisor, OfAJobKeepsItsProtectionFromTheKernel) {
   const std::string id = submit({}, "cat /proc/self/oom_score_adj; exec sleep 1000");
   ASSERT_TRUE(runs(id));
   EXPECT_TRUE(eventually([&] { return daemon_->cli({"jobs", "logs", id}).out == own; }));
-  for (const pid_t supervisor : daemon_->processes("gp-supervisor")) {
-    EXPECT_EQ(read_file("/proc/" + std::to_string(supervisor) + "/oom_score_adj"), "-900\n");
+  // The launcher's value is -900 where root may lower it.
+  const auto value_of = [](pid_t pid) {
+    return read_file("/proc/" + std::to_string(pid) + "/oom_score_adj");
+  };
+  const auto launchers = daemon_->processes("launcher");
+  ASSERT_EQ(launchers.size(), 1U);
+  const auto supervisors = daemon_->processes("gp-supervisor");
+  EXPECT_EQ(supervisors.size(), 1U);
+  for (const pid_t supervisor : supervisors) {
+    EXPECT_EQ(value_of(supervisor), value_of(launchers[0]));
   }
   daemon_->cli({"jobs", "kill", id});
   ended(id);

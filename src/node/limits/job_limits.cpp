@@ -53,6 +53,7 @@ std::string JobLimits::apply(const LimitPlaces& places, const std::string& name,
   std::string why;
   if (values.memory_bytes > 0) {
     limits_memory_ = places.of(Resource::kMemory).kind != LimitPlace::Kind::kNone;
+    memory_bytes_ = values.memory_bytes;
     why = set(Resource::kMemory, "memory.max", "memory.limit_in_bytes",
               std::to_string(values.memory_bytes));
     if (why.empty() && limits_memory_) refuse_swap(values.memory_bytes);
@@ -115,6 +116,26 @@ void JobLimits::refuse_swap(std::uint64_t memory_bytes) {
   }
   const std::string file = place.path + "/" + name_ + "/memory.memsw.limit_in_bytes";
   os::write_small_file(AT_FDCWD, file.c_str(), std::to_string(memory_bytes));
+}
+
+std::string JobLimits::give_site_room() {
+  if (!limits_memory_ || memory_bytes_ >= kSiteMemory) return {};
+  return change_memory(memory_bytes_, kSiteMemory);
+}
+
+std::string JobLimits::take_room_back() {
+  if (!limits_memory_ || memory_bytes_ >= kSiteMemory) return {};
+  return change_memory(kSiteMemory, memory_bytes_);
+}
+
+// In v1 the limit with swap is never the smaller of the two.
+std::string JobLimits::change_memory(std::uint64_t from, std::uint64_t to) {
+  const bool apart = places_.of(Resource::kMemory).kind == LimitPlace::Kind::kApart;
+  if (apart && to > from) refuse_swap(to);
+  std::string why =
+      set(Resource::kMemory, "memory.max", "memory.limit_in_bytes", std::to_string(to));
+  if (apart && to < from && why.empty()) refuse_swap(to);
+  return why;
 }
 
 std::string JobLimits::make_group(const std::string& path) {

@@ -10,6 +10,8 @@
 
 namespace gpu_platform::node {
 
+inline constexpr std::uint64_t kSiteMemory = std::uint64_t{1} << 30;
+
 // Zero: no limit.
 struct LimitValues {
   std::uint64_t memory_bytes = 0;  // swap included
@@ -32,6 +34,11 @@ class JobLimits {
   std::string apply(const LimitPlaces& places, const std::string& name, int cgroup_fd,
                     const LimitValues& values);
 
+  // The site's programs run in the same groups, but the job's user chose how much memory is there:
+  // while they run it is at least kSiteMemory. Returns an empty text, or what failed.
+  std::string give_site_room();
+  std::string take_room_back();
+
   // The job's first process enters the groups apart from its cgroup by writing "0" to each of
   // these.
   const std::vector<int>& entrances() const { return entrances_; }
@@ -47,12 +54,14 @@ class JobLimits {
                   const std::string& value);
   std::string keep_to(const Bits& cores);
   void refuse_swap(std::uint64_t memory_bytes);
+  std::string change_memory(std::uint64_t from, std::uint64_t to);
   std::string make_group(const std::string& path);
 
   LimitPlaces places_;
   std::string name_;
   int cgroup_fd_ = -1;
   bool limits_memory_ = false;
+  std::uint64_t memory_bytes_ = 0;
   std::vector<std::string> groups_;  // made so far
   std::vector<int> entrances_;
 };

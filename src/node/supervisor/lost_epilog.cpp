@@ -84,6 +84,7 @@ class LostEpilog {
     options.cgroup_fd = processes_.cgroup();
     options.entrances = &confinement_.limits().entrances();
     options.oom_score = o_.oom_score;
+    confinement_.limits().give_site_room();
     epilog_.start(options);
     std::int64_t until = after_ms(o_.hooks->epilog_timeout_ms);
     bool is_late = false;

@@ -209,19 +209,27 @@ class Supervisor {
     options.cgroup_fd = processes_.cgroup();
     options.entrances = &confinement_.limits().entrances();
     options.oom_score = o_.oom_score;
+    confinement_.limits().give_site_room();  // where that fails, it has the job's
     hook.start(options);
     arm(after_ms(timeout_ms));
   }
 
   void prolog_has_ended() {
     arm(0);
-    if (cause_ == EndCause::kItself && prolog_.failure().empty()) {
+    const bool may_begin = cause_ == EndCause::kItself && prolog_.failure().empty();
+    const std::string why = may_begin ? confinement_.limits().take_room_back() : std::string();
+    if (may_begin && why.empty()) {
       begin_job();
       return;
     }
     begin_kill();  // what it may have left
-    if (cause_ == EndCause::kItself) cause_ = EndCause::kPrologFailed;
     phase_ = Phase::kJob;
+    if (may_begin) {
+      cause_ = EndCause::kOutOfMemory;
+      end_unstarted(0, "after the site's prolog its memory is more than the job's limit: " + why);
+      return;
+    }
+    if (cause_ == EndCause::kItself) cause_ = EndCause::kPrologFailed;
     end_unstarted(0, cause_ == EndCause::kPrologFailed ? "the site's prolog: " + prolog_.failure()
                                                        : "stopped during the site's prolog");
   }
