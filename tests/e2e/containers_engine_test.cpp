@@ -24,6 +24,8 @@ using execution::http_answer;
 using execution::usual_answer;
 using ::testing::HasSubstr;
 
+constexpr const char* kInspectedImage = R"({"Id":"sha256:0b","Config":{"Cmd":["true"]}})";
+
 class MisbehavingEngine : public ::testing::Test {
  protected:
   void start(const std::string& socket, const std::string& lines = "") {
@@ -96,11 +98,12 @@ TEST_F(MisbehavingEngine, WhatIsNoAnswerOfHttpIsWaitedForAndTheJobCanBeCancelled
 TEST_F(MisbehavingEngine, AnswersThatMakeNoSenseEndTheJobWithThatReason) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   // What it says of what it made, and what it made.
+  std::atomic<const char*> image = "[[[";
   std::atomic<const char*> created = "";
   std::atomic<const char*> inspected = "";
   FakeEngine engine([&](const EngineRequest& request) {
     if (request.is("POST /containers/create")) return http_answer(201, created.load());
-    if (request.is("GET /images/localhost/gp-test:1/json")) return http_answer(200, "[[[");
+    if (request.is("GET /images/localhost/gp-test:1/json")) return http_answer(200, image.load());
     if (request.is("GET /containers/0a/json")) return http_answer(200, inspected.load());
     return usual_answer(request);
   });
@@ -119,6 +122,8 @@ TEST_F(MisbehavingEngine, AnswersThatMakeNoSenseEndTheJobWithThatReason) {
       {R"({"Id":"0a"})", R"({"HostConfig":{"NetworkMode":"host"}})", "made NetworkMode"},
       {R"({"Id":"0a"})", R"({"HostConfig":{"PidMode":"host"}})", "made PidMode the host's"},
   };
+  EXPECT_THAT(why(ended(submit("true"))), HasSubstr("does not say what the image is"));
+  image = kInspectedImage;
   for (const auto& each : cases) {
     created = each.created;
     inspected = each.inspected;
@@ -136,7 +141,8 @@ TEST_F(MisbehavingEngine, WhatIsMadeWhileTheJobIsCancelledIsRemoved) {
   std::atomic<bool> is_made = false;
   std::atomic<bool> is_removed = false;
   FakeEngine engine([&](const EngineRequest& request) {
-    if (request.is("GET /images/localhost/gp-test:1/json")) return http_answer(200, "{}");
+    if (request.is("GET /images/localhost/gp-test:1/json"))
+      return http_answer(200, kInspectedImage);
     if (request.is("DELETE /containers/0a")) is_removed = true;
     if (!request.is("POST /containers/create")) return usual_answer(request);
     is_making = true;

@@ -244,7 +244,9 @@ void apply(Application& a, const model::JobRequeued& event) {
   } else if (!event.asked_for) {
     (event.counts_as_failure ? j.failures : j.losses) += 1;
   }
-  if (j.attempts.back().stop_reason == model::EndReason::kRequeuedBy) begin_new_turn(a, j);
+  const bool by_person =
+      !j.attempts.empty() && j.attempts.back().stop_reason == model::EndReason::kRequeuedBy;
+  if (by_person) begin_new_turn(a, j);
   if (event.holds && j.hold == model::Hold::kNone) j.hold = model::Hold::kByPlatform;
   j.eligible_at = event.eligible_at;
   move_job(a, j, event.preempted ? JobTrigger::kPreempt : JobTrigger::kRequeue);

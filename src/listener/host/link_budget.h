@@ -32,7 +32,7 @@ class RateMeter {
 class LinkBudget {
  public:
   struct Limits {
-    Rate notes{256, 4};
+    Rate notes{48, 1};  // fewer than the log takes of one source, so that it says why it was ended
     Rate links{8'192, 2'000};
     Rate links_of_credential{4'096, 1'000};
     std::size_t credentials = 4'096;  // told apart; all others count together
