@@ -125,6 +125,25 @@ TEST_F(AttackFromTheContainerPart, ItsOutputIsBoundedAsAJobsIs) {
   EXPECT_LE(size, 3U << 20);
 }
 
+// One that hangs, or that stays on purpose, holds its job's GPUs no longer than it is waited for.
+TEST_F(AttackFromTheContainerPart, OneThatStaysAfterTheKillIsKilledItself) {
+  kill_launcher();
+  start_launcher(of_one_user({"--containers", place("rules"), "--containers-patience", "1s"}));
+  greet();
+  become(
+      "trap '' USR1 TERM INT HUP; sleep 1000 & echo $! >$5/cgroup.procs\n"
+      "printf 'ended\\nclean\\n' >&4; echo deaf; while :; do sleep 0.2; done");
+  EXPECT_EQ(launch(++number_, {"echo never"}, in_image()), "");
+  ASSERT_TRUE(eventually([&] { return output(number_) == "deaf\n"; })) << output(number_);
+  ask(node::Stop{{model::JobId(number_), 1}, true, 0, 1});
+  ASSERT_TRUE(eventually([&] { return record(number_).cleaned.has_value(); }));
+  EXPECT_EQ(end().kind, node::EndKind::kSignalled);
+  EXPECT_EQ(end().value, SIGKILL);
+  EXPECT_EQ(end().cause, node::EndCause::kStopped);
+  // So the launcher knows that something may be left with the engine.
+  EXPECT_TRUE(std::filesystem::exists(record_path(number_) + ".container"));
+}
+
 // Another attempt's record is not its own, and its end is that of its own attempt.
 TEST_F(AttackFromTheContainerPart, AnEndWithoutAWordIsTheAttemptsEnd) {
   for (const char* const script : {"kill -KILL $$", "exit 137", "exec 3<&- 4>&-; exit 0"}) {

@@ -591,7 +591,8 @@ class Launcher {
     options.notice_fd = notice_fd_;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.hooks = &o_.hooks;
-    options.containers = {container_client_, o_.containers, rootless_cluster()};
+    options.containers = {container_client_, o_.containers, rootless_cluster(),
+                          o_.container_patience_ms};
     options.title = o_.title;
     return options;
   }

@@ -7,6 +7,7 @@
 #include "node/launcher/identities.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
+#include "node/supervisor/supervisor.h"
 
 namespace gpu_platform::node {
 
@@ -22,6 +23,7 @@ struct LauncherOptions {
   SiteHooks hooks;               // the site's own programs around each attempt
   bool filter_syscalls = true;   // of jobs
   std::string containers;        // the rules for jobs with an image; empty: there are none
+  std::uint64_t container_patience_ms = kContainerPatienceMs;  // see ContainerClient
   int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none
   std::span<char> title;  // memory of our arguments, which supervisors rename for ps
 };

@@ -34,6 +34,7 @@ constexpr std::string_view kHelp =
     "                                  [--jobs-scope SCOPE] [--root-jobs allow|refuse]\n"
     "                                  [--min-uid N] [--max-uid N] [--mode-setting allow|refuse]\n"
     "                                  [--seccomp default|off] [--containers RULES]\n"
+    "                                  [--containers-patience TIME]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
@@ -53,6 +54,8 @@ constexpr std::string_view kHelp =
     "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
     "  them are refused to all jobs.\n"
     "  RULES: a file with the rules for jobs with an image, owned like FILE (docs/containers.md).\n"
+    "  After --containers-patience (default: 90s) the process that speaks to the container engine\n"
+    "  for a job that is killed is itself killed, if it has not ended by then.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
     "Do not run either by hand; gpu-platform-launcher.service runs the first.\n";
 
@@ -114,6 +117,7 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
     options.containers = value;
     return value.starts_with('/');
   }
+  if (name == "--containers-patience") return parse_time(value, options.container_patience_ms);
   if (name == "--mode-setting") {
     options.mode_setting = value == "allow";
     return value == "allow" || value == "refuse";

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "node/cgroup.h"
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 
@@ -93,8 +94,14 @@ void ContainerJob::stop(int client_pid) const {
   if (is_given() && client_pid > 0) ::kill(client_pid, SIGTERM);
 }
 
-void ContainerJob::kill(int client_pid) const {
-  if (is_given() && client_pid > 0) ::kill(client_pid, SIGUSR1);
+// It ends by itself within seconds. One that hangs, or is not ours any more, would hold the GPUs.
+void ContainerJob::kill(int client_pid) {
+  if (!is_given() || client_pid <= 0) return;
+  const std::int64_t now = os::boot_ms();
+  if (killed_by_ms_ == 0)
+    killed_by_ms_ = now + static_cast<std::int64_t>(o_.containers.patience_ms);
+  was_cut_off_ = now >= killed_by_ms_;
+  ::kill(client_pid, was_cut_off_ ? SIGKILL : SIGUSR1);
 }
 
 void ContainerJob::signal(int client_pid, int signal) const {
@@ -121,8 +128,9 @@ std::string ContainerJob::report() const {
   return std::string(all.substr(0, all.find('\n')));
 }
 
-// One that never began has left nothing.
+// One that never began has left nothing. What one has said that had to be killed is not believed.
 bool ContainerJob::is_clean() const {
+  if (was_cut_off_) return false;
   char text[kMaxReport];
   const ssize_t got = pread(report_fd_, text, sizeof text, 0);
   return got == 0 ||

@@ -39,7 +39,9 @@ class ContainerJob {
   // for the end of one that runs. -1: there is no client.
   void stop(int client_pid) const;
   // Tells it that the container was killed (SIGUSR1): it gives the engine a little time to say so.
-  void kill(int client_pid) const;
+  // Called again and again until it ends: one that has not ended within the patience of
+  // ContainerClient is killed itself, and what it leaves is cleaned up as after any such death.
+  void kill(int client_pid);
   // Has it pass the signal on to the container's processes; for a rootless one.
   void signal(int client_pid, int signal) const;
 
@@ -69,6 +71,8 @@ class ContainerJob {
   const LaunchRequest& request_;
   int request_fd_ = -1;
   int report_fd_ = -1;
+  std::int64_t killed_by_ms_ = 0;  // when it must have ended, on the boot clock; 0: no kill yet
+  bool was_cut_off_ = false;       // it was killed itself
 };
 
 }  // namespace gpu_platform::node

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,9 @@
 
 namespace gpu_platform::node {
 
+// More than the client takes by itself (10 s), and than any time that it gives an engine to stop.
+inline constexpr std::uint64_t kContainerPatienceMs = 90'000;
+
 // What speaks to the container engine for a job with an image.
 struct ContainerClient {
   std::string program;  // empty: there is none
@@ -19,6 +23,7 @@ struct ContainerClient {
   // Of a launcher without root's rights, whose containers are in no cgroup of ours: the name by
   // which they are told from those of other launchers. Else empty.
   std::string cluster;
+  std::uint64_t patience_ms = kContainerPatienceMs;  // with one that was told of the kill
 };
 
 struct SupervisorOptions {
