@@ -44,6 +44,13 @@ TEST(BoardFile, EveryBoardThatWeShipIsValidAndNamedAfterItsFile) {
   EXPECT_GE(boards, 1);
 }
 
+TEST(BoardFile, OfTheMachineUnderQemuIsValid) {
+  const auto board = load_board(MACHINE_BOARD);
+
+  ASSERT_TRUE(board) << board.error().message;
+  EXPECT_EQ(board->host.cpus(), 2u);
+}
+
 TEST(BoardFile, DescribesADgxH100) {
   const auto board = parse_board(dgx_text(), "dgx");
 
