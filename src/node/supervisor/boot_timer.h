@@ -19,11 +19,11 @@ class BootTimer {
 
   // Makes the handle readable at `at_ns` of os::boot_ns(); 0: never.
   void set(std::int64_t at_ns) {
-    constexpr std::int64_t kSecond = 1'000'000'000;
+    constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
     if (std::exchange(at_ns_, at_ns) == at_ns) return;
     itimerspec when{};
-    when.it_value.tv_sec = at_ns / kSecond;
-    when.it_value.tv_nsec = at_ns % kSecond;
+    when.it_value.tv_sec = at_ns / kNanosecondsPerSecond;
+    when.it_value.tv_nsec = at_ns % kNanosecondsPerSecond;
     timerfd_settime(handle_, TFD_TIMER_ABSTIME, &when, nullptr);
   }
   // Makes the handle quiet until the next time that is set.
