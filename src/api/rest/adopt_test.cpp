@@ -130,16 +130,29 @@ TEST_F(Adoption, AStreamEndsBeforeItsNextPieceWhenItsCredentialNoLongerHolds) {
 
 TEST_F(Adoption, ALongPollTellsNothingToACredentialThatHasEndedMeanwhile) {
   core_.add_job("ann", 5001);
+  core_.start_job(model::JobId(1), {});
+  core_.edit_node([](model::Node& node) {
+    for (model::Gpu& gpu : node.gpus) gpu.state = model::GpuState::kInUse;
+  });
   start();
   const auto waiting = adopted("ann");
   waiting->send(request_text("GET", "/v1/jobs/1/wait?timeout_seconds=600"));
-  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 1; }));
+  const auto checking = adopted("ann");
+  checking->send(request_text("POST", "/v1/check",
+                              R"({"spec":{"command":["x"],"gpus":1},"timeout_seconds":600})"));
+  core_.wait_for_command();
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 2; }));
   authenticator_.is_revoked = true;
-  core_.start_job(model::JobId(1), {});
   core_.end_job(model::JobId(1), 0);
-  const auto answer = waiting->receive();
-  ASSERT_TRUE(answer.has_value());
-  EXPECT_EQ(answer->status, 401) << answer->body;
+  core_.edit_node([](model::Node& node) { node.gpus[5].state = model::GpuState::kAvailable; });
+  for (RawClient* const client : {waiting.get(), checking.get()}) {
+    const auto answer = client->receive();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->status, 401) << answer->body;
+    EXPECT_EQ(answer->headers.at("connection"), "close");
+    EXPECT_TRUE(client->is_closed());
+  }
+  EXPECT_TRUE(all_connections_gone());
 }
 
 TEST_F(Adoption, WhatIsSilentEndsSoonAfterItsCredential) {

@@ -342,11 +342,14 @@ void Session::count_answer(int status) {
   environment_.notable(peer_, {request_id_, call_, status, seconds});
 }
 
-// What was found for a credential is not told once it holds no longer, however late that is.
-void Session::withhold_if_ended(Reply& reply) const {
+// What was found for a credential is not told once it holds no longer, however late that is. The
+// connection ends then, as with a request that is refused for it.
+void Session::withhold_if_ended(Reply& reply) {
   if (!environment_.admit || reply.outlives_credential) return;
   auto admitted = environment_.admit(peer_);
-  if (!admitted) reply = problem_reply(std::move(admitted).error(), request_id_);
+  if (admitted) return;
+  reply = problem_reply(std::move(admitted).error(), request_id_);
+  keeps_alive_ = false;
 }
 
 void Session::end_unadmitted(base::Error why) {

@@ -131,7 +131,7 @@ class Session final : public Exchange {
   void clear_deadline();
   void arm_timer();
   void on_deadline();
-  void withhold_if_ended(Reply& reply) const;
+  void withhold_if_ended(Reply& reply);
   void end_unadmitted(base::Error why);
   void admit_again();
 
