@@ -123,29 +123,6 @@ TEST(ColumnsOfNames, MayHaveTextBehindThem) {
   EXPECT_EQ((*columns)[1].width, 0U);
 }
 
-TEST(TimeExpressions, AreReadInTheLocalZone) {
-  const base::Instant now(base::hours(24 * 365 * 50).value());
-  EXPECT_EQ(*parse_time_expression("-S", "now", now), now);
-  EXPECT_EQ(now - *parse_time_expression("-S", "now-2days", now), base::hours(48));
-  EXPECT_EQ(now - *parse_time_expression("-S", "now-90", now), base::seconds(90));
-  const auto day = parse_time_expression("-S", "2019-06-01", now);
-  const auto minute = parse_time_expression("-S", "2019-06-01T12:30", now);
-  ASSERT_TRUE(day && minute);
-  EXPECT_EQ(*minute - *day, base::minutes(750));
-  EXPECT_EQ(slurm_time(*minute, ""), "2019-06-01T12:30:00");
-  EXPECT_EQ(*parse_time_expression("-S", "06/01/19", now), *day);
-  EXPECT_EQ(*parse_time_expression("-S", "060119", now), *day);
-  EXPECT_EQ(*parse_time_expression("-S", "06/01/19-12:30", now), *minute);
-  EXPECT_EQ(*parse_time_expression("-S", "now+90", now) - now, base::seconds(90));
-  EXPECT_EQ(*parse_time_expression("-S", "noon", now) - *parse_time_expression("-S", "today", now),
-            base::hours(12));
-  EXPECT_EQ(*parse_time_expression("-S", "1:30PM", now),
-            *parse_time_expression("-S", "13:30", now));
-  for (const char* text : {"", "tomorrow-ish", "now-2moons", "2019-13-01", "2019-06-01T", "now-"}) {
-    EXPECT_FALSE(parse_time_expression("-S", text, now)) << text;
-  }
-}
-
 TEST(TimesShown, HaveTheFormsOfTheVariable) {
   const auto at = [](std::string_view text) { return *parse_time_expression("", text, {}); };
   const base::Instant now = at("2026-03-11T12:00");  // a Wednesday

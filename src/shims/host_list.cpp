@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -77,14 +78,25 @@ std::string list_of(const std::vector<Name>& parts) {
   return text;
 }
 
+// What names are sorted by.
+std::tuple<std::string, std::uint64_t, std::size_t> rank_of(const Name& name) {
+  return {name.prefix, name.number, name.digits};
+}
+
 }  // namespace
+
+std::vector<std::size_t> host_order(const std::vector<std::string>& names) {
+  std::vector<std::size_t> places(names.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::stable_sort(places, {},
+                           [&](std::size_t place) { return rank_of(name_of(names[place])); });
+  return places;
+}
 
 std::string host_list(std::vector<std::string> names) {
   std::vector<Name> parts;
   for (const std::string& name : names) parts.push_back(name_of(name));
-  std::ranges::sort(parts, {}, [](const Name& name) {
-    return std::tuple(name.prefix, name.number, name.digits);
-  });
+  std::ranges::sort(parts, {}, rank_of);
   parts.erase(std::ranges::unique(parts).begin(), parts.end());
   return list_of(parts);
 }

@@ -19,6 +19,11 @@ TEST(HostList, KeepsTheOrderWhereItCounts) {
   EXPECT_EQ(host_list_in_order({"b", "n1", "b"}), "b,n1,b");
 }
 
+TEST(HostList, SaysTheOrderOfNames) {
+  EXPECT_EQ(host_order({"n10", "b", "n9"}), (std::vector<std::size_t>{1, 2, 0}));
+  EXPECT_TRUE(host_order({}).empty());
+}
+
 TEST(HostList, KeepsLeadingZeros) {
   EXPECT_EQ(host_list({"n001", "n002", "n010"}), "n[001-002,010]");
   EXPECT_EQ(host_list({"n9", "n010"}), "n[9,010]");

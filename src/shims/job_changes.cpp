@@ -12,6 +12,7 @@
 #include "shims/job_view.h"
 #include "shims/node_view.h"
 #include "shims/site.h"
+#include "shims/times.h"
 #include "shims/values.h"
 
 namespace gpu_platform::shims {
@@ -75,11 +76,11 @@ base::Status put_comment(std::string_view value, Change& change) {
 }
 
 base::Status put_begin(std::string_view value, Change& change) {
-  return cli::put_future_time(change.body["spec"], "begin", std::string(value), change.now);
+  return put_coming_time(change.body["spec"], "begin", value, change.now);
 }
 
 base::Status put_deadline(std::string_view value, Change& change) {
-  return cli::put_future_time(change.body["spec"], "deadline", std::string(value), change.now);
+  return put_coming_time(change.body["spec"], "deadline", value, change.now);
 }
 
 base::Status put_dependency(std::string_view value, Change& change) {

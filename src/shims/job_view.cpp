@@ -184,7 +184,7 @@ std::string node_of(const Json& job) {
 
 std::string first_node_of(const Json& job) {
   const auto nodes = node_names(job);
-  return nodes.empty() ? std::string() : nodes.front();
+  return nodes.empty() ? std::string() : nodes[host_order(nodes).front()];
 }
 
 std::int64_t node_count(const Json& job) {
@@ -394,6 +394,11 @@ std::string slurm_time(const std::optional<base::Instant>& at, std::string_view 
 std::string exit_and_signal(const Json& job) {
   const auto signal = api::signal_number(text_at(job, "signal"));
   return fmt::format("{}:{}", cli::integer_at(job, "exit_code").value_or(0), signal.value_or(0));
+}
+
+std::string recorded_exit_of(const Json& job) {
+  const std::string_view code = state_of(job).code;
+  return code == "TO" || code == "CA" ? "0:0" : exit_and_signal(job);
 }
 
 std::string slurm_memory(std::int64_t bytes) {

@@ -115,8 +115,11 @@ base::Duration time_limit(const cli::Json& job);
 // "2026-11-21T08:30:15" in the local time zone; "Unknown" or "N/A" where there is none.
 std::string slurm_time(const std::optional<base::Instant>& at, std::string_view none);
 
-// "0:9": exit code and signal.
+// "0:9": exit code and signal of its program.
 std::string exit_and_signal(const cli::Json& job);
+// The same as sacct tells it of the job: of one that was stopped, by its limit or by a person, 0:0,
+// however its program ended then. The line of its batch script has that.
+std::string recorded_exit_of(const cli::Json& job);
 
 // "64G", "62.50G", "512M": as Slurm writes memory.
 std::string slurm_memory(std::int64_t bytes);

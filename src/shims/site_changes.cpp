@@ -10,6 +10,7 @@
 #include "shims/columns.h"
 #include "shims/node_view.h"
 #include "shims/step_variables.h"
+#include "shims/times.h"
 #include "shims/values.h"
 
 namespace gpu_platform::shims {
@@ -162,10 +163,9 @@ base::Status put_pair(const std::string& key, const std::string& value, base::In
     return {};
   }
   if (key == "starttime") {
-    return lower_case(value) == "now" ? base::Status()
-                                      : cli::put_future_time(body, "begin", value, now);
+    return lower_case(value) == "now" ? base::Status() : put_coming_time(body, "begin", value, now);
   }
-  if (key == "endtime") return cli::put_future_time(body, "end", value, now);
+  if (key == "endtime") return put_coming_time(body, "end", value, now);
   if (key == "duration") return put_duration(value, body);
   if (key == "flags") return put_flags(value, body);
   if (key == "tres") return put_tres(value, body);

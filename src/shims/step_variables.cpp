@@ -71,6 +71,29 @@ void add_gpus(Variables& v) {
   v["SLURM_GPUS"] = fmt::format("{}", count * std::ssize(node_names(v)));
 }
 
+constexpr std::string_view kNodePrefix = "GPU_PLATFORM_NODE_";
+
+// The platform numbers the nodes of a job by their places in the network, Slurm by their names. All
+// nodes are of this host, so any of them may be the first. Nothing changes where the numbers are
+// those of the names already, as for processes of the job's tasks.
+void number_nodes_by_name(Variables& v) {
+  const std::vector<std::string> names = node_names(v);
+  const std::vector<std::size_t> order = host_order(names);
+  if (std::ranges::is_sorted(order)) return;
+  Variables numbered;
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const std::string old_prefix = fmt::format("{}{}_", kNodePrefix, order[place]);
+    for (auto at = v.lower_bound(old_prefix); at != v.end() && at->first.starts_with(old_prefix);
+         ++at) {
+      const std::string name = at->first.substr(old_prefix.size());
+      const std::string value = name == "NODE_RANK" ? fmt::format("{}", place) : at->second;
+      numbered[fmt::format("{}{}_{}", kNodePrefix, place, name)] = value;
+      if (place == 0) numbered[name] = value;
+    }
+  }
+  for (auto& [name, value] : numbered) v[name] = value;
+}
+
 }  // namespace
 
 Variables variables_of(const std::vector<std::string>& environment) {
@@ -80,6 +103,7 @@ Variables variables_of(const std::vector<std::string>& environment) {
     if (equals == 0 || equals == std::string::npos) continue;
     variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
+  number_nodes_by_name(variables);
   return variables;
 }
 

@@ -110,6 +110,29 @@ TEST(JobVariables, OfSeveralNodesTellOfAll) {
   EXPECT_EQ(got.at("SLURM_NODEID"), "0");
 }
 
+// The platform's order is that of the network.
+TEST(JobVariables, NodesHaveTheNumbersOfTheirNames) {
+  const std::vector<std::string> environment = {"GPU_PLATFORM_NODE=n10",
+                                                "GPU_PLATFORM_GPUS=0,1",
+                                                "NODE_RANK=0",
+                                                "GPU_PLATFORM_NODE_0_GPU_PLATFORM_NODE=n10",
+                                                "GPU_PLATFORM_NODE_0_GPU_PLATFORM_GPUS=0,1",
+                                                "GPU_PLATFORM_NODE_0_NODE_RANK=0",
+                                                "GPU_PLATFORM_NODE_1_GPU_PLATFORM_NODE=n9",
+                                                "GPU_PLATFORM_NODE_1_GPU_PLATFORM_GPUS=4,5",
+                                                "GPU_PLATFORM_NODE_1_NODE_RANK=1"};
+  const Variables v = variables_of(environment);
+  EXPECT_EQ(node_names(v), (std::vector<std::string>{"n9", "n10"}));
+  EXPECT_EQ(part_of_node(v, 0, "GPU_PLATFORM_GPUS"), "4,5");
+  EXPECT_EQ(part_of_node(v, 1, "NODE_RANK"), "1");
+  EXPECT_EQ(variable(v, "GPU_PLATFORM_NODE"), "n9");
+  EXPECT_EQ(variable(v, "GPU_PLATFORM_GPUS"), "4,5");
+  EXPECT_EQ(variable(v, "NODE_RANK"), "0");
+  Variables of_task = v;
+  of_task["GPU_PLATFORM_NODE"] = "n10";
+  EXPECT_EQ(variables_of(environment_of(of_task)), of_task) << "numbered already";
+}
+
 TEST(TaskVariables, TellOfTheTasksNode) {
   Variables task = of_job({.tasks = 3, .counts_tasks = true}, variables_of_two_nodes());
   const StepPlaces places{nodes_of_job(task), layout_of(3, 2)};

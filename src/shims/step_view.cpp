@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
 #include "cli/job_text.h"
+#include "shims/host_list.h"
 
 namespace gpu_platform::shims {
 
@@ -42,11 +44,16 @@ StepView whole_job(const Json& job) {
 // The batch script runs on the first node alone, with its part of what the job has.
 void keep_first_node(StepView& step) {
   const auto nodes = static_cast<std::int64_t>(std::max<std::size_t>(1, step.nodes.size()));
-  if (nodes > 1) step.nodes.resize(1);
+  if (nodes > 1) step.nodes = {step.nodes[host_order(step.nodes).front()]};
   step.tasks = 1;
   step.cpus /= nodes;
   step.memory_bytes /= nodes;
   step.gpus /= nodes;
+}
+
+StateName state_by_end(std::string_view exit) {
+  if (!exit.ends_with(":0")) return kCancelled;
+  return exit == "0:0" ? kCompleted : kFailed;
 }
 
 // The job's own program, whose processes are all of the job's: the memory is that of all together.
@@ -55,8 +62,8 @@ StepView own_program(const Json& job) {
   step.id = is_batch(job) ? "batch" : "0";
   step.name = is_batch(job) ? "batch" : text_at(cli::spec_of(job), "name");
   if (is_batch(job)) keep_first_node(step);
-  // Slurm cancels the steps of a job whose time is up.
-  if (step.state.code == "TO") step.state = kCancelled;
+  // A job is stopped by its limit or by a person, its program ends by a signal or of its own.
+  if (step.state.code == "TO" || step.state.code == "CA") step.state = state_by_end(step.exit);
   step.cpu_ms = milliseconds_at(attempt_or_job(job), "cpu_time_seconds");
   step.peak_bytes = cli::integer_at(attempt_or_job(job), "peak_memory_bytes");
   step.average_bytes = step.all_bytes = step.peak_bytes;
@@ -137,6 +144,20 @@ base::Duration run_time(const StepView& step, base::Instant now) {
 
 std::string node_of_task(const StepView& step, std::optional<std::int64_t> task) {
   return task && step.nodes.size() == 1 ? step.nodes.front() : std::string();
+}
+
+std::string derived_exit_of(const Json& job) {
+  std::pair<std::int64_t, std::int64_t> highest;
+  for (const StepView& step : steps_of(job)) {
+    if (step.id == "batch") continue;
+    const std::size_t colon = step.exit.find(':');
+    const auto number = [&](std::string_view text) {
+      return static_cast<std::int64_t>(base::parse_count(text, 0, INT32_MAX).value_or(0));
+    };
+    highest = std::max(highest, std::pair(number(std::string_view(step.exit).substr(0, colon)),
+                                          number(std::string_view(step.exit).substr(colon + 1))));
+  }
+  return fmt::format("{}:{}", highest.first, highest.second);
 }
 
 StepName step_name_of(std::string_view text) {

@@ -44,6 +44,10 @@ struct StepView {
 // Of the latest attempt, in the order in which sacct tells of them; none before it has started.
 std::vector<StepView> steps_of(const cli::Json& job);
 
+// The highest exit code of the steps of its own, besides its batch script: "3:0", and "0:0" if it
+// has none.
+std::string derived_exit_of(const cli::Json& job);
+
 // "cpu=2,mem=4G,node=1,gres/gpu=2"
 std::string trackable(const StepView& step);
 base::Duration run_time(const StepView& step, base::Instant now);

@@ -68,6 +68,25 @@ TEST(StepView, StatesAreThoseOfSlurm) {
   EXPECT_EQ(state(ended + R"("lost":"UNKNOWN")"), "CANCELLED");
 }
 
+// As in Slurm: the job's line tells of no end of its own, the batch script's does.
+TEST(StepView, AJobThatWasStoppedHasTheEndOfItsScript) {
+  const auto stopped = [](const std::string& state, const std::string& end) {
+    Json job = job_with_steps("batch-step", kStep0);
+    job.erase("exit_code");
+    job["state"] = state;
+    job.update(Json::parse("{" + end + "}"));
+    const StepView batch = steps_of(job).at(0);
+    return recorded_exit_of(job) + " " + std::string(batch.state.name) + " " + batch.exit;
+  };
+  EXPECT_EQ(stopped("TIMED_OUT", R"("signal":"SIGTERM")"), "0:0 CANCELLED 0:15");
+  EXPECT_EQ(stopped("TIMED_OUT", R"("exit_code":0)"), "0:0 COMPLETED 0:0");
+  EXPECT_EQ(stopped("TIMED_OUT", R"("exit_code":3)"), "0:0 FAILED 3:0");
+  EXPECT_EQ(stopped("CANCELLED", R"("signal":"SIGKILL")"), "0:0 CANCELLED 0:9");
+  EXPECT_EQ(stopped("FAILED", R"("exit_code":3)"), "3:0 FAILED 3:0");
+  EXPECT_EQ(derived_exit_of(job_with_steps("batch-step", kStep0)), "3:0");
+  EXPECT_EQ(derived_exit_of(job_with_steps("batch-step", "")), "0:0");
+}
+
 TEST(StepView, AJobThatHasNotStartedHasNone) {
   EXPECT_TRUE(steps_of(Json::parse(R"({"id":"1","state":"QUEUED"})")).empty());
 }

@@ -16,6 +16,7 @@
 #include "shims/placement.h"
 #include "shims/site_choice.h"
 #include "shims/task_layout.h"
+#include "shims/times.h"
 
 namespace gpu_platform::shims {
 
@@ -132,7 +133,7 @@ base::Status put_time(const Settings& settings, Json& body, std::vector<std::str
 base::Status put_start_conditions(const Settings& settings, base::Instant now, Json& body) {
   for (const char* option : {"begin", "deadline"}) {
     if (!settings.has(option)) continue;
-    TRY(cli::put_future_time(body, option, settings.value(option), now));
+    TRY(put_coming_time(body, fmt::format("--{}", option), settings.value(option), now));
   }
   for (const char* option : {"dependency", "array", "reservation"}) {
     if (settings.has(option)) body[option] = settings.value(option);

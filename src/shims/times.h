@@ -1,17 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "base/units.h"
+#include "cli/json_view.h"
 
 namespace gpu_platform::shims {
 
-// A time as sacct's options write it: YYYY-MM-DD[THH:MM[:SS]] and HH:MM[:SS] of today in the local
-// time zone, now, now-2days, today, midnight. `option` is named in the error.
+// Which time an incomplete one stands for: the clock time of today and the latest such day, or the
+// next such time.
+enum class Sought : std::uint8_t { kPast, kFuture };
+
+// A time as Slurm's options write it, in the local time zone: a date (YYYY-MM-DD, MMDD[YY],
+// MM/DD[/YY], MM.DD[.YY]), a clock time (HH:MM[:SS] [AM|PM]) or both, in any order with 'T', '-' or
+// blanks between them; today, tomorrow, midnight, noon, elevenses, fika and teatime in place of
+// either; now, now+COUNT[UNIT], now-COUNT[UNIT]; utsSECONDS. Words are read in any case. Days
+// before 1970 are its first second. `option` is named in the error.
 base::Result<base::Instant> parse_time_expression(std::string_view option, std::string_view text,
-                                                  base::Instant now);
+                                                  base::Instant now, Sought sought = Sought::kPast);
+
+// Puts a time to come, of an option or of KEY=VALUE, into a request. Besides Slurm's forms those of
+// the platform's own commands are read ("now+2h", "2026-01-31T12:00:00Z").
+base::Status put_coming_time(cli::Json& body, std::string_view key, std::string_view text,
+                             base::Instant now);
 
 // "Sun Nov 22 21:22:16 2026" in the local time zone, with its end of line: the first line of long
 // tables.

@@ -51,7 +51,8 @@ base::Result<std::optional<base::Duration>> parse_time_limit(std::string_view te
   const std::size_t dash = text.find('-');
   const bool has_days = dash != std::string_view::npos;
   const auto days = has_days ? whole_number(text.substr(0, dash)) : std::optional<std::int64_t>(0);
-  const auto parts = colon_numbers(has_days ? text.substr(dash + 1) : text);
+  const std::string_view behind = has_days ? text.substr(dash + 1) : text;
+  const auto parts = colon_numbers(has_days && behind.empty() ? "0" : behind);
   const auto rest = parts ? seconds_of(*parts, has_days) : std::nullopt;
   constexpr std::int64_t kMaxDays = 3650;  // what the daemon takes
   if (!days || !rest || *days > kMaxDays || *rest > kMaxDays * 86'400) {
@@ -62,8 +63,8 @@ base::Result<std::optional<base::Duration>> parse_time_limit(std::string_view te
                     text));
   }
   const std::int64_t seconds = *days * 86'400 + *rest;
-  if (seconds == 0) return base::invalid({}, "a time limit of zero lets nothing run");
-  return std::optional(base::seconds(seconds));
+  if (seconds == 0) return std::optional<base::Duration>();
+  return std::optional(base::seconds((seconds + 59) / 60 * 60));
 }
 
 base::Result<base::Bytes> parse_memory(std::string_view text) {

@@ -14,8 +14,8 @@
 
 namespace gpu_platform::shims {
 
-// "90" (minutes), "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S"; nothing for UNLIMITED, INFINITE and
-// -1. Never zero.
+// "90" (minutes), "M:S", "H:M:S", "D-", "D-H", "D-H:M", "D-H:M:S", rounded up to whole minutes;
+// nothing for UNLIMITED, INFINITE, -1 and zero.
 base::Result<std::optional<base::Duration>> parse_time_limit(std::string_view text);
 
 // "4000" (MiB), "16G", "16GB" and so on with K, M, G, T, all binary. Zero means all of the node's.

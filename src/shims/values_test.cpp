@@ -12,15 +12,24 @@ std::int64_t seconds_of(std::string_view text) {
 
 TEST(SlurmTime, HasSixForms) {
   EXPECT_EQ(seconds_of("90"), 90 * 60);
-  EXPECT_EQ(seconds_of("90:30"), 90 * 60 + 30);
-  EXPECT_EQ(seconds_of("2:01:05"), 7265);
+  EXPECT_EQ(seconds_of("90:00"), 90 * 60);
+  EXPECT_EQ(seconds_of("2:01:00"), 7260);
+  EXPECT_EQ(seconds_of("1-"), 24 * 3600);
   EXPECT_EQ(seconds_of("1-2"), 26 * 3600);
   EXPECT_EQ(seconds_of("1-2:03"), 26 * 3600 + 180);
-  EXPECT_EQ(seconds_of("1-02:03:04"), 26 * 3600 + 184);
+  EXPECT_EQ(seconds_of("1-02:03:00"), 26 * 3600 + 180);
+}
+
+TEST(SlurmTime, IsRoundedUpToWholeMinutes) {
+  EXPECT_EQ(seconds_of("0:01"), 60);
+  EXPECT_EQ(seconds_of("1:00"), 60);
+  EXPECT_EQ(seconds_of("1:01"), 120);
+  EXPECT_EQ(seconds_of("0-0:0:1"), 60);
+  EXPECT_EQ(seconds_of("2:01:05"), 7320);
 }
 
 TEST(SlurmTime, WithoutALimitIsNoNumber) {
-  for (const char* text : {"UNLIMITED", "infinite", "-1"}) {
+  for (const char* text : {"UNLIMITED", "infinite", "-1", "0", "00:00:00"}) {
     const auto limit = parse_time_limit(text);
     ASSERT_TRUE(limit) << text;
     EXPECT_FALSE(limit->has_value()) << text;
@@ -28,8 +37,8 @@ TEST(SlurmTime, WithoutALimitIsNoNumber) {
 }
 
 TEST(SlurmTime, RefusesWhatIsNone) {
-  for (const char* text : {"", "0", "00:00:00", "1h", "1:2:3:4", "1-", "-5", "a-1", "1-1:1:1:1",
-                           ":", "1:", "9999-00:00:00", "99999999999999999999", "3651-0"}) {
+  for (const char* text : {"", "1h", "1:2:3:4", "-5", "a-1", "1-1:1:1:1", ":",
+                           "1:", "9999-00:00:00", "99999999999999999999", "3651-0"}) {
     EXPECT_FALSE(parse_time_limit(text)) << text;
   }
 }
