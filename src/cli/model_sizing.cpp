@@ -6,12 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/json_reader.h"
+#include "api/convert/json_writer.h"
+#include "api/convert/model_sizing.h"
+#include "api/convert/problem.h"
 #include "base/parse.h"
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
+#include "sizing/known_gpus.h"
 
 namespace gpu_platform::cli {
 
@@ -132,6 +137,24 @@ base::Result<Json> read_options(const ServerValues& values, Json body) {
   return body;
 }
 
+// Answers as a daemon does, for the known types of GPU in place of a cluster's.
+Called<std::string> answer_without_daemon(const std::string& body) {
+  v1::ModelSizingRequest request;
+  const auto needs_for = [&]() -> base::Result<v1::Needs> {
+    TRY(api::read_json(body, request));
+    TRY(api::check_limits(request));
+    return api::size_model_server(request, sizing::known_gpus());
+  };
+  auto needs = needs_for();
+  if (!needs) {
+    const base::Error& error = needs.error();
+    return std::unexpected(Failure{Failure::Kind::kProblem, error.message, error.field,
+                                   api::to_json(api::to_problem(error, "")), error.code});
+  }
+  needs->add_notes("no daemon answers: these are known types of GPU, not those of a cluster");
+  return api::to_json(*needs);
+}
+
 std::string size_or_unknown(const Json& needs, std::string_view key) {
   const auto bytes = integer_at(needs, key);
   return bytes ? readable_size(*bytes) : std::string("not known");
@@ -156,8 +179,10 @@ std::string model_line(const Json& needs) {
 }
 
 std::string memory_lines(const Json& needs) {
-  const bool is_by_name = text_at(needs, "rule") != "computed";
+  const std::string rule = text_at(needs, "rule");
+  const bool is_by_name = rule == "by_name";
   std::string text = "Memory        ";
+  if (rule == "unknown") return text + "not known, because the model's size is not\n";
   if (is_by_name) {
     text +=
         fmt::format("by name: {}, the usual figure\n", size_or_unknown(needs, "gpu_memory_bytes"));
@@ -175,16 +200,26 @@ std::string memory_lines(const Json& needs) {
 }
 
 std::string ask_line(const Json& needs) {
+  const auto memory = integer_at(needs, "ask_gpu_memory_bytes");
   const std::int64_t nodes = integer_at(needs, "nodes").value_or(1);
   return fmt::format(
-      "Ask for it    --gpus {}{} --gpu-memory {}\n", text_at(needs, "gpus"),
+      "Ask for it    --gpus {}{}{}\n", text_at(needs, "gpus"),
       nodes > 1 ? fmt::format(" --nodes {}", nodes) : std::string(),
-      base::written(base::Bytes(integer_at(needs, "ask_gpu_memory_bytes").value_or(0))));
+      memory ? " --gpu-memory " + base::written(base::Bytes(*memory)) : std::string());
 }
 
 std::string on_nodes(const Json& holding) {
   const std::int64_t nodes = integer_at(holding, "nodes").value_or(1);
   return nodes > 1 ? fmt::format("on {} nodes, ", nodes) : std::string();
+}
+
+// The GPUs of a type that takes another number of them.
+std::string set_of(const Json& holding, const Json& needs) {
+  const auto gpus = integer_at(holding, "gpus");
+  if (!gpus || gpus == integer_at(needs, "gpus")) return "";
+  return fmt::format("{} (tensor {} × pipeline {}), ",
+                     counted(static_cast<std::uint64_t>(*gpus), "GPU"),
+                     text_at(holding, "tensor_parallel"), text_at(holding, "pipeline_parallel"));
 }
 
 // What max-num-seqs, where it is said, makes of the room.
@@ -202,11 +237,12 @@ std::string holding_line(const Json& holding, const Json& needs) {
   if (!flag_at(holding, "fits")) {
     text = fmt::format("too small, has {}", size_or_unknown(holding, "gpu_memory_bytes"));
   } else if (!tokens || !contexts) {
-    text = on_nodes(holding) + "large enough";
+    text = set_of(holding, needs) + on_nodes(holding) + "large enough";
   } else {
-    text = fmt::format("{}{} tokens: {} of full length{}", on_nodes(holding), *tokens,
-                       counted(static_cast<std::uint64_t>(*contexts), "sequence"),
-                       beside_sequences(*contexts, *tokens, needs));
+    text =
+        fmt::format("{}{}{} tokens: {} of full length{}", set_of(holding, needs), on_nodes(holding),
+                    *tokens, counted(static_cast<std::uint64_t>(*contexts), "sequence"),
+                    beside_sequences(*contexts, *tokens, needs));
   }
   return fmt::format("  {:<14}{}\n", harmless(text_at(holding, "gpu_type")), text);
 }
@@ -222,13 +258,15 @@ std::string holdings_text(const Json& needs) {
 
 std::string page(const Json& needs) {
   const auto count = [&](std::string_view key) { return text_at(needs, key); };
+  const bool is_known = integer_at(needs, "ask_gpu_memory_bytes").has_value();
   std::string text = fmt::format(
-      "{}, {} of memory each\n\n{}"
+      "{}, {}\n\n{}"
       "Parts         tensor {} × pipeline {} × largest of data {}, decode context {}, context {}\n",
       counted(static_cast<std::uint64_t>(integer_at(needs, "gpus").value_or(0)), "GPU"),
-      size_or_unknown(needs, "ask_gpu_memory_bytes"), model_line(needs), count("tensor_parallel"),
-      count("pipeline_parallel"), count("data_parallel"), count("decode_context_parallel"),
-      count("context_parallel"));
+      is_known ? size_or_unknown(needs, "ask_gpu_memory_bytes") + " of memory each"
+               : std::string("the memory is not known"),
+      model_line(needs), count("tensor_parallel"), count("pipeline_parallel"),
+      count("data_parallel"), count("decode_context_parallel"), count("context_parallel"));
   text += memory_lines(needs) + ask_line(needs);
   for (const std::string& note : texts_at(needs, "notes")) text += "note: " + harmless(note) + "\n";
   const auto unused = texts_at(needs, "unused");
@@ -263,7 +301,12 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
     arguments.option(std::string(option.names), values[i], std::string(option.value),
                      std::string(option.help));
   }
-  auto client = open_client(arguments, invocation);
+  ServerChoice choice;
+  add_server_options(arguments, choice);
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  if (!choice.server) choice.server = invocation.server;
+  const bool is_server_named = choice.server.has_value();
+  auto client = client_for(choice, console);
   if (!client) return client.error();
   base::Result<Json> body = Json::object();
   if (file) body = read_task(*file);
@@ -273,7 +316,11 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
     return usage_error(console, body.error().field + ": " + body.error().message, text.name);
   }
   if (!command.empty()) (*body)["command"] = command;
-  const auto answer = client->post("/v1/estimate", json_text(*body));
+  const std::string question = json_text(*body);
+  auto answer = client->post("/v1/estimate", question);
+  if (!answer && answer.error().kind == Failure::Kind::kNoDaemon && !is_server_named) {
+    answer = answer_without_daemon(question);
+  }
   if (!answer) return report(console, answer.error(), output.wants_documents());
   const auto needs = parse_object(*answer);
   if (output.is_document() || !needs) return print_document(console, output, *answer);

@@ -118,6 +118,39 @@ TEST_F(ModelSizing, ShowsWhatTheRestHoldsAndAsksForNodes) {
       "length\n");
 }
 
+TEST_F(ModelSizing, SaysThatTheMemoryIsNotKnown) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"gpus":4,"gpu_memory_bytes":null,"rule":"unknown","tensor_parallel":4,"pipeline_parallel":1,"data_parallel":1,"context_parallel":1,"decode_context_parallel":1,"parameters":null,"notes":["the size of 'mine' is not known: give parameters=70B"],"unused":[],"nodes":1,"ask_gpu_memory_bytes":null,"holdings":[]})");
+  });
+  EXPECT_EQ(call(server, {"estimate", "mine", "tp=4"}), 0);
+  EXPECT_EQ(out(),
+            "4 GPUs, the memory is not known\n\n"
+            "Parts         tensor 4 × pipeline 1 × largest of data 1, decode context 1, context 1\n"
+            "Memory        not known, because the model's size is not\n"
+            "Ask for it    --gpus 4\n"
+            "note: the size of 'mine' is not known: give parameters=70B\n");
+}
+
+// Answers by itself, with the known types of GPU, and says so.
+TEST_F(ModelSizing, NeedsNoDaemon) {
+  around_.environment.push_back("GPU_PLATFORM_SERVER=unix:/does/not/exist");
+  EXPECT_EQ(call({"estimate", "moonshotai/Kimi-K2-Instruct"}), 0) << err();
+  EXPECT_TRUE(begins(out(), "8 GPUs, ")) << out();
+  EXPECT_TRUE(has(out(), "H100-80GB     16 GPUs (tensor 8 × pipeline 2), on 2 nodes, ")) << out();
+  EXPECT_TRUE(has(out(), "note: no daemon answers: these are known types of GPU")) << out();
+}
+
+TEST_F(ModelSizing, RefusesWithoutADaemonWhatADaemonRefuses) {
+  around_.environment.push_back("GPU_PLATFORM_SERVER=unix:/does/not/exist");
+  EXPECT_EQ(call({"estimate", "mine"}), 2);
+  EXPECT_TRUE(has(err(), "the size of 'mine' is not known: give parameters=70B")) << err();
+  EXPECT_EQ(call({"estimate", "mine", "tp=0", "--json"}), 2);
+  EXPECT_TRUE(has(err(), R"("field":"tp")")) << err();
+  EXPECT_EQ(call({"--server", "unix:/does/not/exist", "estimate", "llama-3-8b"}), 5)
+      << "the server that is named has the last word";
+}
+
 TEST_F(ModelSizing, SaysWhatIsWrongWithWhatItIsGiven) {
   FakeServer server([](const Request&) { return json_answer("{}"); });
   EXPECT_EQ(call(server, {"estimate", "a", "b"}), 2);

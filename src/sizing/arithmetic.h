@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "base/units.h"
+
 // Arithmetic on figures that people type: instead of overflowing, a result is kMaxResult.
 
 namespace gpu_platform::sizing {
@@ -17,6 +19,14 @@ inline std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
     result *= factor;
   }
   return result;
+}
+
+inline base::Bytes in_bytes(std::uint64_t bytes) {
+  return base::Bytes(static_cast<std::int64_t>(bytes));
+}
+
+inline std::uint64_t bytes_in(base::Bytes bytes) {
+  return static_cast<std::uint64_t>(bytes.value());
 }
 
 constexpr std::uint64_t rounded_up(std::uint64_t a, std::uint64_t b) {

@@ -7,8 +7,10 @@
 #include "base/letters.h"
 #include "base/parse.h"
 #include "sizing/arithmetic.h"
+#include "sizing/known_gpus.h"
 #include "sizing/model_name.h"
 #include "sizing/models.h"
+#include "sizing/smallest_set.h"
 #include "sizing/text.h"
 
 namespace gpu_platform::sizing {
@@ -18,9 +20,8 @@ namespace {
 constexpr std::uint64_t kMaxParts = 65'536;  // in one direction, and GPUs in all
 constexpr std::uint64_t kMaxTokens = 1'000'000'000;
 constexpr std::uint64_t kMaxOfModel = 1'000'000;  // layers, heads, size of a head
-// vLLM's defaults: --gpu-memory-utilization, and --max-num-batched-tokens of its server on GPUs
-// with 70 GiB and more. Source: vLLM, engine arguments.
-constexpr std::uint32_t kUsualShare = 900;
+// vLLM's default of --max-num-batched-tokens of its server on GPUs with 70 GiB and more. Source:
+// vLLM, engine arguments.
 constexpr std::uint64_t kUsualBatchTokens = 8'192;
 
 // The facts about the model from the table, its name and the settings.
@@ -33,14 +34,6 @@ struct ModelFacts {
   std::optional<std::uint64_t> context;   // of the model
   std::optional<Precision> quantization;  // by a setting or the name
 };
-
-base::Bytes in_bytes(std::uint64_t bytes) {
-  return base::Bytes(static_cast<std::int64_t>(bytes));
-}
-
-std::uint64_t bytes_in(base::Bytes bytes) {
-  return static_cast<std::uint64_t>(bytes.value());
-}
 
 base::Bytes memory_by_name(std::optional<std::uint64_t> called) {
   constexpr std::uint64_t kMegabyte = 1'000'000;
@@ -118,6 +111,16 @@ base::Result<ModelFacts> facts_of(const KnownSettings& settings, std::string_vie
   return facts;
 }
 
+// An engine's own spelling of a setting names it, too.
+base::Result<Engine> engine_of(const KnownSettings& settings) {
+  TRY(settings.check_word(
+      Meaning::kEngine, [](const std::string& name) { return engine_in(name).has_value(); },
+      "vllm, sglang, tensorrt-llm"));
+  if (const auto said = engine_in(settings.text(Meaning::kEngine))) return *said;
+  const bool is_sglang = settings.spelling(Meaning::kMemoryShare) == "mem-fraction-static";
+  return is_sglang ? Engine::kSglang : Engine::kVllm;
+}
+
 // True if a setting or the name says the precision of the weights. "auto" stands for the model's
 // own.
 bool says_precision(const KnownSettings& settings, const ModelFacts& facts) {
@@ -168,47 +171,48 @@ std::optional<CacheShape> shape_of(const CacheSettings& said, const ModelFacts& 
   return shape;
 }
 
-// Also sets the context, with a note if no setting says it.
-std::optional<base::Bytes> cache_of(const CacheSettings& said, const ModelFacts& facts,
-                                    ServerNeeds& needs) {
-  const auto shape = shape_of(said, facts);
-  needs.context = said.tokens ? said.tokens : facts.context;
-  if (!needs.context || !shape) {
-    needs.notes.emplace_back(
+void note_context(const CacheSettings& said, const ServerNeeds& needs, bool has_cache,
+                  std::vector<std::string>& notes) {
+  if (!has_cache) {
+    notes.emplace_back(
         "the key-value cache is not counted: it takes max-model-len, num-hidden-layers, "
         "num-key-value-heads and head-dim to know it");
-    return std::nullopt;
-  }
-  if (!said.tokens) {
-    needs.notes.push_back(
-        fmt::format("max-model-len is not said: one context is the model's {} tokens, and a "
-                    "smaller one takes less memory",
+  } else if (!said.tokens) {
+    notes.push_back(
+        fmt::format("max-model-len is not said: one context is the model's {} tokens, "
+                    "and a smaller one takes less memory",
                     *needs.context));
   }
-  const ContextLoad load{*needs.context, said.batch_tokens.value_or(kUsualBatchTokens),
-                         said.precision};
-  return cache_of_one_context(*shape, load, needs.parallelism);
 }
 
-MemoryParts parts_with(std::optional<base::Bytes> cache, const ModelFacts& facts,
-                       const ServerNeeds& needs) {
+// The parameters must be known. Also sets the precision and the context, with notes.
+SizedServer sized(const CacheSettings& said, const ModelFacts& facts, EngineLoad load,
+                  ServerNeeds& needs) {
+  SizedServer server{.load = load};
   const bool is_of_table = facts.known && !facts.parameters_are_said;
-  const std::uint64_t all = is_of_table ? weight_bytes(*facts.known->model, *needs.precision)
-                                        : bytes_of(*facts.parameters, *needs.precision);
-  const std::uint64_t shards = std::uint64_t{needs.parallelism.tensor} * needs.parallelism.pipeline;
-  const std::uint64_t weights = rounded_up(all, shards);
-  return {in_bytes(weights), cache, in_bytes(weights / 5)};
-}
-
-// Returns the memory of a GPU of which `permille` are `bytes`.
-base::Bytes memory_with(base::Bytes bytes, std::uint32_t permille) {
-  return in_bytes(product({bytes_in(bytes) / permille, 1000}) +
-                  rounded_up(bytes_in(bytes) % permille * 1000, permille));
+  server.weight_bytes = is_of_table ? weight_bytes(*facts.known->model, *needs.precision)
+                                    : bytes_of(*facts.parameters, *needs.precision);
+  if (facts.known) server.heads = facts.known->model->attention.heads;
+  needs.context = said.tokens ? said.tokens : facts.context;
+  if (needs.context) server.cache = shape_of(said, facts);
+  if (server.cache) server.context = {*needs.context, load.batch_tokens, said.precision};
+  note_context(said, needs, server.cache.has_value(), needs.notes);
+  return server;
 }
 
 base::Bytes in_whole_gib(base::Bytes bytes) {
   const std::int64_t gib = base::kGiB.value();
   return base::Bytes((bytes.value() + gib - 1) / gib * gib);
+}
+
+// Rounds up to whole GiB, or to MiB where a GPU lies between: one of 81,559 MiB has no 80 GiB.
+base::Bytes rounded(base::Bytes bytes, const std::vector<Holding>& holdings) {
+  const base::Bytes whole = in_whole_gib(bytes);
+  const bool is_too_coarse = std::ranges::any_of(holdings, [&](const Holding& holding) {
+    return holding.fits && holding.kind.memory < whole && holding.kind.memory >= bytes;
+  });
+  const std::int64_t mib = base::kMiB.value();
+  return is_too_coarse ? base::Bytes((bytes.value() + mib - 1) / mib * mib) : whole;
 }
 
 void note_what_model_says(const KnownSettings& settings, const ModelFacts& facts,
@@ -229,14 +233,16 @@ void note_what_model_says(const KnownSettings& settings, const ModelFacts& facts
 }
 
 void note_what_name_hides(ServerNeeds& needs) {
-  if (!needs.parts) {
-    needs.notes.emplace_back(
-        "the memory is a usual figure: for a better one give parameters=70B and dtype=bfloat16");
-    return;
-  }
   needs.notes.emplace_back(
       "no precision is said, so that the rule is by name; the parts are those of the model's own "
       "precision: give dtype=auto or quantization=fp8 to have the memory computed");
+}
+
+std::string how_to_say_the_size(std::string_view model) {
+  return fmt::format(
+      "the size of {} is not known: give parameters=70B and dtype=bfloat16 (or "
+      "quantization=fp8), or the name of a published model",
+      model.empty() ? std::string("the model") : fmt::format("'{}'", model.substr(0, 255)));
 }
 
 void take_from_table(const KnownModel& model, ServerNeeds& needs) {
@@ -244,35 +250,100 @@ void take_from_table(const KnownModel& model, ServerNeeds& needs) {
   if (model.experts.count > 0) needs.active_parameters = model.experts.active;
 }
 
-// Sets the memory from the parts, which must be known.
-void set_memory(ServerNeeds& needs, std::uint32_t permille, bool has_precision) {
-  const MemoryParts& parts = *needs.parts;
-  const base::Bytes computed =
-      memory_with(parts.weights + parts.overhead + parts.cache.value_or(base::Bytes()), permille);
-  if (has_precision) {
-    needs.rule = MemoryRule::kComputed;
-    needs.memory_per_gpu = computed;
-    needs.memory_to_ask_for = in_whole_gib(computed);
-  } else {
-    needs.memory_to_ask_for = std::max(needs.memory_per_gpu, in_whole_gib(computed));
-  }
+// `least` is what the GPU must have in any case.
+Holding holding_of(const GpuKind& kind, const SizedServer& server, const Parallelism& parallelism,
+                   base::Bytes least) {
+  const auto gpus = static_cast<std::uint32_t>(world_size(parallelism));
+  Holding holding{.kind = kind,
+                  .parallelism = parallelism,
+                  .gpus = gpus,
+                  .nodes = fewest_nodes(gpus, kind.on_a_node)};
+  holding.fits = kind.memory >= std::max(least, memory_of(server, parallelism));
+  if (!holding.fits || !server.cache) return holding;
+  const std::uint64_t room = bytes_in(room_of(server, parallelism, kind.memory));
+  const std::uint64_t of_one = std::max<std::uint64_t>(
+      1, bytes_in(cache_of_one_context(*server.cache, server.context, parallelism)));
+  holding.contexts = room / of_one;
+  const double last = static_cast<double>(room % of_one) / static_cast<double>(of_one);
+  const std::uint64_t tokens = server.context.tokens;
+  holding.tokens = product({*holding.contexts, tokens}) +
+                   static_cast<std::uint64_t>(last * static_cast<double>(tokens));
+  return holding;
 }
 
-Holding holding_of(const GpuKind& kind, std::uint32_t permille, const ServerNeeds& needs) {
-  Holding holding{.kind = kind,
-                  .nodes = fewest_nodes(needs.gpus, kind.on_a_node),
-                  .fits = kind.memory >= needs.memory_to_ask_for};
-  if (!holding.fits || !needs.parts || !needs.parts->cache) return holding;
-  const std::uint64_t taken = product({bytes_in(kind.memory) / 1000, permille}) +
-                              bytes_in(kind.memory) % 1000 * permille / 1000;
-  const std::uint64_t fixed = bytes_in(needs.parts->weights + needs.parts->overhead);
-  const std::uint64_t rest = taken > fixed ? taken - fixed : 0;
-  const std::uint64_t of_one = std::max<std::uint64_t>(1, bytes_in(*needs.parts->cache));
-  holding.contexts = rest / of_one;
-  const double last = static_cast<double>(rest % of_one) / static_cast<double>(of_one);
-  holding.tokens = product({*holding.contexts, *needs.context}) +
-                   static_cast<std::uint64_t>(last * static_cast<double>(*needs.context));
-  return holding;
+bool is_smaller(const Holding& a, const Holding& b) {
+  if (a.gpus != b.gpus) return a.gpus < b.gpus;
+  return a.kind.memory < b.kind.memory;
+}
+
+const Holding* smallest_that_fits(const std::vector<Holding>& holdings) {
+  const Holding* best = nullptr;
+  for (const Holding& holding : holdings) {
+    if (holding.fits && (best == nullptr || is_smaller(holding, *best))) best = &holding;
+  }
+  return best;
+}
+
+std::vector<Holding> smallest_sets(const SizedServer& server, const Parallelism& said,
+                                   std::span<const GpuKind> kinds, base::Bytes least) {
+  std::vector<Holding> found;
+  for (const GpuKind& kind : kinds) {
+    const auto parallelism = smallest_set(server, kind, said);
+    found.push_back(holding_of(kind, server, parallelism.value_or(said), least));
+  }
+  return found;
+}
+
+std::string options_of(const Parallelism& parallelism) {
+  std::string text;
+  if (parallelism.tensor > 1) text += fmt::format(" --tensor-parallel-size {}", parallelism.tensor);
+  if (parallelism.pipeline > 1) {
+    text += fmt::format(" --pipeline-parallel-size {}", parallelism.pipeline);
+  }
+  return text;
+}
+
+// Proposes the parallelism that no setting says.
+void propose(const SizedServer& server, std::span<const GpuKind> kinds, base::Bytes least,
+             ServerNeeds& needs) {
+  needs.holdings = smallest_sets(server, needs.parallelism, kinds, least);
+  const Holding* best = smallest_that_fits(needs.holdings);
+  if (best == nullptr) {
+    const auto known = smallest_sets(server, needs.parallelism, known_gpus(), least);
+    const Holding* other = smallest_that_fits(known);
+    if (other == nullptr) {
+      needs.notes.emplace_back(
+          "no set of GPUs of a known type holds it: give a smaller max-model-len");
+      return;
+    }
+    if (kinds.empty()) {
+      needs.holdings = known;
+    } else {
+      needs.notes.push_back(
+          fmt::format("no type of GPU here holds it; {} is not here", other->kind.name));
+      needs.holdings.push_back(*other);
+    }
+    best = smallest_that_fits(needs.holdings);
+  }
+  needs.parallelism = best->parallelism;
+  needs.gpus = best->gpus;
+  const std::string options = options_of(best->parallelism);
+  if (options.empty()) return;
+  needs.notes.push_back(
+      fmt::format("no parallelism is said: {} GPUs of {} are the smallest set that "
+                  "fits; give the server{}",
+                  best->gpus, best->kind.name, options));
+}
+
+void set_nodes(std::uint32_t nodes, ServerNeeds& needs) {
+  needs.nodes = nodes;
+  const std::uint32_t on_each = needs.gpus / nodes;
+  if (nodes > 1 && needs.parallelism.tensor > on_each) {
+    needs.notes.push_back(fmt::format(
+        "tensor parallelism of {} crosses nodes, which is slow: {} on each node and the rest as "
+        "pipeline-parallel-size is the usual way",
+        needs.parallelism.tensor, on_each));
+  }
 }
 
 // Chooses the kind that fits and takes the fewest nodes; if none fits, the fewest nodes of all.
@@ -280,18 +351,28 @@ void choose_nodes(ServerNeeds& needs) {
   const bool any_fits = std::ranges::any_of(needs.holdings, &Holding::fits);
   const Holding* best = nullptr;
   for (const Holding& holding : needs.holdings) {
-    if (holding.fits != any_fits) continue;
+    if (holding.fits != any_fits || holding.parallelism != needs.parallelism) continue;
     if (best == nullptr || holding.nodes < best->nodes) best = &holding;
   }
-  if (best == nullptr) return;
-  needs.nodes = best->nodes;
-  const std::uint32_t on_each = needs.gpus / needs.nodes;
-  if (needs.nodes > 1 && needs.parallelism.tensor > on_each) {
-    needs.notes.push_back(fmt::format(
-        "tensor parallelism of {} crosses nodes, which is slow: {} on each node and the rest as "
-        "pipeline-parallel-size is the usual way",
-        needs.parallelism.tensor, on_each));
+  if (best != nullptr) set_nodes(best->nodes, needs);
+}
+
+// Sets the memory, the holdings and, if no setting says it, the parallelism.
+void size_memory(const SizedServer& server, std::span<const GpuKind> kinds, bool says_parallelism,
+                 ServerNeeds& needs) {
+  const base::Bytes least = needs.memory_per_gpu.value_or(base::Bytes());
+  if (says_parallelism) {
+    for (const GpuKind& kind : kinds) {
+      needs.holdings.push_back(holding_of(kind, server, needs.parallelism, least));
+    }
+  } else {
+    propose(server, kinds, least, needs);
   }
+  const base::Bytes computed = memory_of(server, needs.parallelism);
+  needs.parts = parts_of(server, needs.parallelism);
+  if (needs.rule == MemoryRule::kComputed) needs.memory_per_gpu = computed;
+  needs.memory_to_ask_for = std::max(*needs.memory_per_gpu, rounded(computed, needs.holdings));
+  choose_nodes(needs);
 }
 
 base::Result<std::vector<GpuKind>> kinds_of(const KnownSettings& settings,
@@ -307,7 +388,15 @@ base::Result<std::vector<GpuKind>> kinds_of(const KnownSettings& settings,
 }  // namespace
 
 std::string_view to_string(MemoryRule rule) {
-  return rule == MemoryRule::kByName ? "by_name" : "computed";
+  switch (rule) {
+    case MemoryRule::kByName:
+      return "by_name";
+    case MemoryRule::kComputed:
+      return "computed";
+    case MemoryRule::kUnknown:
+      break;
+  }
+  return "unknown";
 }
 
 ServerDescription description_of(std::span<const std::string> command) {
@@ -335,6 +424,12 @@ ServerDescription description_of(std::span<const std::string> command) {
       server.settings.push_back(std::move(setting));
     }
   }
+  for (const std::string& word : command) {
+    const auto engine = engine_in(word);
+    if (!engine) continue;
+    server.settings.push_back({"engine", {std::string(to_string(*engine))}});
+    break;
+  }
   const auto says_type = [](const Setting& setting) {
     return meaning_of(setting.name) == Meaning::kPrecision;
   };
@@ -357,25 +452,40 @@ base::Result<ServerNeeds> needs_of(const ServerDescription& server,
         "settings", fmt::format("settings: come to {} GPUs; the limit is {}", gpus, kMaxParts));
   }
   needs.gpus = static_cast<std::uint32_t>(gpus);
+  const bool says_parallelism =
+      !settings.text(Meaning::kTensor).empty() || !settings.text(Meaning::kPipeline).empty();
   const std::string name = server.model.empty() ? settings.text(Meaning::kModel) : server.model;
   TRY_ASSIGN(const ModelFacts facts, facts_of(settings, name));
+  TRY_ASSIGN(needs.engine, engine_of(settings));
   TRY_ASSIGN(const auto share, settings.permille(Meaning::kMemoryShare));
   TRY_ASSIGN(needs.sequences, settings.count(Meaning::kSequences, kMaxTokens));
   TRY_ASSIGN(const CacheSettings cache, cache_settings_of(settings));
   TRY_ASSIGN(const auto asked_of, kinds_of(settings, kinds));
-  const std::uint32_t permille = share.value_or(kUsualShare);
   needs.parameters = facts.parameters;
-  needs.memory_per_gpu = needs.memory_to_ask_for = memory_by_name(facts.called);
-  if (facts.known) take_from_table(*facts.known->model, needs);
-  if (facts.parameters) {
-    note_what_model_says(settings, facts, name, needs);
-    needs.precision = precision_of_weights(settings, facts);
-    needs.parts = parts_with(cache_of(cache, facts, needs), facts, needs);
-    set_memory(needs, permille, says_precision(settings, facts));
+  if (!facts.parameters) {
+    const bool says_number = says_parallelism || needs.parallelism != Parallelism{};
+    if (!says_number) return base::invalid("model", "model: " + how_to_say_the_size(name));
+    needs.rule = MemoryRule::kUnknown;
+    needs.notes.push_back(how_to_say_the_size(name));
+    std::uint32_t nodes = 0;
+    for (const GpuKind& kind : asked_of) {
+      const std::uint32_t of_kind = fewest_nodes(needs.gpus, kind.on_a_node);
+      nodes = nodes == 0 ? of_kind : std::min(nodes, of_kind);
+    }
+    if (nodes > 0) set_nodes(nodes, needs);
+    return needs;
   }
-  if (needs.rule == MemoryRule::kByName) note_what_name_hides(needs);
-  for (const GpuKind& kind : asked_of) needs.holdings.push_back(holding_of(kind, permille, needs));
-  choose_nodes(needs);
+  if (facts.known) take_from_table(*facts.known->model, needs);
+  note_what_model_says(settings, facts, name, needs);
+  needs.precision = precision_of_weights(settings, facts);
+  if (says_precision(settings, facts)) {
+    needs.rule = MemoryRule::kComputed;
+  } else {
+    needs.memory_per_gpu = memory_by_name(facts.called);
+    note_what_name_hides(needs);
+  }
+  const EngineLoad load{needs.engine, share, cache.batch_tokens.value_or(kUsualBatchTokens)};
+  size_memory(sized(cache, facts, load, needs), asked_of, says_parallelism, needs);
   return needs;
 }
 

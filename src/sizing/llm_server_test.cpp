@@ -1,6 +1,10 @@
 #include "sizing/llm_server.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
+
+#include "sizing/known_gpus.h"
 
 namespace gpu_platform::sizing {
 namespace {
@@ -53,29 +57,31 @@ TEST(LlmServer, WorldSizeTakesTheLargestOfDataAndContext) {
 
 TEST(LlmServer, MemoryByNameFollowsTheSizeOfTheModel) {
   const auto memory = [](std::string model) {
-    return needs(std::move(model), {}).memory_per_gpu.value() / 1'000'000;
+    return needs(std::move(model), {}).memory_per_gpu.value_or(base::Bytes()).value() / 1'000'000;
   };
   EXPECT_EQ(memory("huggyllama/llama-65b"), 20'000);
   EXPECT_EQ(memory("Llama-3-70B-Instruct"), 20'000);
   EXPECT_EQ(memory("mistral-7b"), 12'000);
   EXPECT_EQ(memory("llama-2-13b-chat"), 12'000);
   EXPECT_EQ(memory("qwen2.5-0.5b"), 8'000);
-  EXPECT_EQ(memory("my-model"), 8'000);
-  EXPECT_EQ(memory(""), 8'000);
 }
 
-// Weights 70,553,706,496 × 2 / 4; with a fifth for the overhead and the cache of 8192 tokens
-// (20 × 4 = 80 layers × 2 × 2 heads × 128 × 2 bytes) / 0.9.
+// The overhead of vLLM: 1833 MiB and, for 8,192 batched tokens, 1290 MiB.
+constexpr std::int64_t kOverhead = std::int64_t{3123} << 20;
+
+base::Bytes whole_gib(double bytes) {
+  return base::kGiB * static_cast<std::int64_t>(std::ceil(bytes / 1'073'741'824));
+}
+
+// Weights 70,553,706,496 × 2 / 4; with the overhead and the cache of 8192 tokens (20 × 4 = 80
+// layers × 2 × 2 heads × 128 × 2 bytes) / 0.9.
 TEST(LlmServer, MemoryByNameAsksForNoLessThanItsParts) {
   const ServerNeeds found = needs("llama-3-70b", {{"tp", {"4"}}});
   EXPECT_EQ(found.rule, MemoryRule::kByName);
   EXPECT_EQ(found.memory_per_gpu, base::Bytes(20'000'000'000));
   ASSERT_TRUE(found.parts.has_value());
   EXPECT_EQ(found.parts->weights, base::Bytes(35'276'853'248));
-  const double exactly = (35'276'853'248.0 * 1.2 + 671'088'640) / 0.9;
-  EXPECT_EQ(found.memory_to_ask_for.value(),
-            static_cast<std::int64_t>(exactly / 1'073'741'824 + 1) * 1'073'741'824);
-  EXPECT_EQ(needs("my-model", {}).memory_to_ask_for, base::Bytes(8'000'000'000));
+  EXPECT_EQ(found.memory_to_ask_for, whole_gib((35'276'853'248.0 + kOverhead + 671'088'640) / 0.9));
 }
 
 TEST(LlmServer, MemoryIsComputedWhereParametersAndPrecisionAreKnown) {
@@ -83,17 +89,131 @@ TEST(LlmServer, MemoryIsComputedWhereParametersAndPrecisionAreKnown) {
   EXPECT_EQ(found.rule, MemoryRule::kComputed);
   ASSERT_TRUE(found.parts.has_value());
   EXPECT_EQ(found.parts->weights, base::Bytes(35'000'000'000));
-  EXPECT_EQ(found.parts->overhead, base::Bytes(7'000'000'000));
+  EXPECT_EQ(found.parts->overhead, base::Bytes(kOverhead));
   EXPECT_FALSE(found.parts->cache.has_value());
-  EXPECT_EQ(found.memory_per_gpu, base::Bytes(46'666'666'667));  // 42 / 0.9
-  EXPECT_EQ(found.memory_to_ask_for, base::kGiB * 44);           // 43.5 rounded up
+  EXPECT_EQ(found.memory_to_ask_for, whole_gib((35e9 + kOverhead) / 0.9));
   ASSERT_EQ(found.notes.size(), 1U);
   EXPECT_NE(found.notes[0].find("key-value cache is not counted"), std::string::npos);
 }
 
+// https://openai.com/index/introducing-gpt-oss and the manual of Kimi-K2: the smallest unit for its
+// weights of 8 bits and 128k tokens are 16 GPUs. An H100 of 80 GB has 81,559 MiB.
+TEST(LlmServer, ModelsFitWhereTheirMakersSaySo) {
+  const GpuKind h100[] = {{"H100-80GB", base::Bytes(std::int64_t{81'559} << 20), 8}};
+  const auto asked = [&](std::string model, std::vector<Setting> settings) {
+    const auto found = needs_of({std::move(model), std::move(settings)}, h100);
+    EXPECT_TRUE(found && found->holdings.front().fits && found->nodes <= 2);
+    EXPECT_LE(found->memory_to_ask_for, h100[0].memory) << "a submission must find the GPU";
+    return found->gpus;
+  };
+  EXPECT_EQ(asked("openai/gpt-oss-120b", {}), 1U);
+  EXPECT_EQ(asked("openai/gpt-oss-120b", {{"dtype", {"auto"}}, {"tp", {"1"}}}), 1U);
+  EXPECT_EQ(asked("openai/gpt-oss-120b", {{"engine", {"sglang"}}}), 1U);
+  EXPECT_EQ(asked("openai/gpt-oss-120b", {{"engine", {"trtllm"}}}), 1U);
+  EXPECT_EQ(asked("moonshotai/Kimi-K2-Instruct", {}), 16U);
+  EXPECT_EQ(asked("moonshotai/Kimi-K2-Instruct", {{"dtype", {"auto"}}, {"tp", {"16"}}}), 16U);
+  EXPECT_EQ(asked("moonshotai/Kimi-K2-Instruct",
+                  {{"tp", {"8"}}, {"pp", {"2"}}, {"kv-cache-dtype", {"fp8"}}}),
+            16U);
+}
+
+// What vLLM wrote for Llama-3-8B on one H100: 14.96 GiB of weights, 53.29 GiB left for the cache.
+TEST(LlmServer, RoomForTheCacheIsWhatAServerMeasured) {
+  const GpuKind kinds[] = {{"H100-80GB", base::Bytes(std::int64_t{81'121} << 20), 8}};
+  const auto found = needs_of({"meta-llama/Meta-Llama-3-8B", {{"dtype", {"auto"}}}}, kinds);
+  ASSERT_TRUE(found && found->holdings.front().tokens);
+  const double gib = static_cast<double>(*found->holdings.front().tokens) / 8192;  // 1 GiB each
+  EXPECT_NEAR(gib, 53.29, 0.05);
+}
+
+TEST(LlmServer, EngineIsReadFromItsCommandAndItsSpelling) {
+  const std::string sglang[] = {"python3", "-m", "sglang.launch_server", "--model-path", "m-7b"};
+  EXPECT_EQ(needs_of(description_of(sglang))->engine, Engine::kSglang);
+  const std::string trtllm[] = {"trtllm-serve", "serve", "m-7b"};
+  EXPECT_EQ(needs_of(description_of(trtllm))->engine, Engine::kTensorrtLlm);
+  EXPECT_EQ(needs("m-7b", {{"mem-fraction-static", {"0.8"}}}).engine, Engine::kSglang);
+  EXPECT_EQ(needs("m-7b", {}).engine, Engine::kVllm);
+  EXPECT_EQ(error_of({{"engine", {"steam"}}}).field, "engine");
+}
+
+// SGLang keeps 9.5 GiB and half a GiB for each GPU free on one of 80 GB; TensorRT-LLM gives the
+// cache 0.9 of what weights and 2,266 MiB leave.
+TEST(LlmServer, EnginesDivideAGpuInTheirOwnWays) {
+  const double weights = 2 * 8'030'261'248.0;
+  const double cache = 1'073'741'824;
+  const auto memory = [](const char* engine, const char* share) {
+    std::vector<Setting> settings = {{"dtype", {"auto"}}, {"engine", {engine}}, {"tp", {"1"}}};
+    if (*share != '\0') settings.push_back({"gpu-memory-utilization", {share}});
+    return static_cast<double>(needs("llama-3-8b", settings).memory_per_gpu->value());
+  };
+  EXPECT_NEAR(memory("vllm", ""), (weights + cache + kOverhead) / 0.9, 2);
+  EXPECT_NEAR(memory("sglang", ""), weights + cache + 2969.0 * 1'048'576, 2) << "fits on 24 GB";
+  EXPECT_NEAR(memory("sglang", "0.5"), (weights + cache) / 0.5, 2);
+  EXPECT_NEAR(memory("tensorrt-llm", "0.5"), weights + 2266.0 * 1'048'576 + cache / 0.5, 2);
+}
+
+TEST(LlmServer, BareNameGetsTheSmallestSetOfEachKind) {
+  const auto found = needs_of({"moonshotai/Kimi-K2-Instruct", {}}, known_gpus());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->gpus, 8U);
+  EXPECT_EQ(found->parallelism, (Parallelism{.tensor = 8})) << "of B200-180GB";
+  EXPECT_LE(*found->memory_to_ask_for, base::kGiB * 180);
+  for (const Holding& holding : found->holdings) {
+    if (holding.kind.name != "H100-80GB") continue;
+    EXPECT_TRUE(holding.fits);
+    EXPECT_EQ(holding.gpus, 16U);
+    EXPECT_EQ(holding.nodes, 2U);
+    EXPECT_EQ(holding.parallelism, (Parallelism{.tensor = 8, .pipeline = 2}));
+  }
+  EXPECT_NE(found->notes.back().find("--tensor-parallel-size 8"), std::string::npos);
+}
+
+TEST(LlmServer, SetsAreOfPowersOfTwoThatDivideTheHeads) {
+  const GpuKind small[] = {{"T4-16GB", base::Bytes(std::int64_t{15'360} << 20), 8}};
+  const auto found = needs_of({"qwen2-7b", {{"dtype", {"auto"}}}}, small);  // 28 heads
+  EXPECT_EQ(found->parallelism, (Parallelism{.tensor = 2}));
+  const auto large = needs_of({"qwen2-57b-a14b", {{"dtype", {"auto"}}}}, small);  // 28 heads
+  EXPECT_EQ(large->parallelism.tensor, 4U);
+  EXPECT_GT(large->parallelism.pipeline, 1U);
+  EXPECT_TRUE(large->holdings.front().fits);
+}
+
+TEST(LlmServer, ReplicasMultiplyTheSmallestSet) {
+  const auto found = needs_of({"llama-3.1-70b", {{"dp", {"2"}}}}, known_gpus());
+  const auto one = needs_of({"llama-3.1-70b", {}}, known_gpus());
+  EXPECT_EQ(found->gpus, 2 * one->gpus);
+}
+
+TEST(LlmServer, WhereNoKindHoldsItAKnownOneThatDoesIsNamed) {
+  const GpuKind tiny[] = {{"K80-12GB", base::kGiB * 2, 1}};
+  const auto found = needs_of({"llama-3.1-8b", {{"dtype", {"auto"}}}}, tiny);
+  ASSERT_EQ(found->holdings.size(), 2U);
+  EXPECT_FALSE(found->holdings[0].fits);
+  EXPECT_TRUE(found->holdings[1].fits);
+  EXPECT_NE(found->notes.back().find("no type of GPU here holds it"), std::string::npos);
+}
+
+TEST(LlmServer, UnknownSizeIsNotSmall) {
+  for (const char* model : {"my-model", "", "llama-3", "/models/Phi-3-mini-4k-of-mine"}) {
+    const ServerNeeds found = needs(model, {{"tp", {"1", "2", "4"}}});
+    if (found.parameters) continue;  // the last is taken for phi-3-mini
+    EXPECT_EQ(found.rule, MemoryRule::kUnknown) << model;
+    EXPECT_EQ(found.gpus, 4U);
+    EXPECT_FALSE(found.memory_per_gpu || found.memory_to_ask_for);
+    EXPECT_NE(found.notes.front().find("give parameters=70B"), std::string::npos);
+  }
+  const auto bare = needs_of({"my-model", {}});
+  ASSERT_FALSE(bare);
+  EXPECT_EQ(bare.error().field, "model");
+  EXPECT_NE(bare.error().message.find("'my-model' is not known: give parameters=70B"),
+            std::string::npos);
+}
+
 TEST(LlmServer, ShareOfTheMemoryCanBeSaid) {
-  const std::vector<Setting> settings = {{"dtype", {"bf16"}}, {"gpu-memory-utilization", {"0.5"}}};
-  EXPECT_EQ(needs("foo-10b", settings).memory_per_gpu, base::Bytes(48'000'000'000));
+  const std::vector<Setting> settings = {
+      {"dtype", {"bf16"}}, {"gpu-memory-utilization", {"0.5"}}, {"tp", {"1"}}};
+  EXPECT_EQ(needs("foo-10b", settings).memory_per_gpu,
+            base::Bytes(2 * (20'000'000'000 + kOverhead)));
   EXPECT_EQ(error_of({{"gpu-memory-utilization", {"1.1"}}}).field, "gpu-memory-utilization");
   EXPECT_EQ(error_of({{"gpu-memory-utilization", {"0"}}}).field, "gpu-memory-utilization");
   EXPECT_EQ(error_of({{"gpu-memory-utilization", {"0.9x"}}}).field, "gpu-memory-utilization");
@@ -226,20 +346,20 @@ TEST(LlmServer, FiguresOfPublishedModelsAreThoseWorkedOutByHand) {
   }
 }
 
-// 80 GiB × 0.9 − 1.2 × 16,060,522,496 = 58,037,…; one context of 8192 takes 1 GiB: 32 layers × 2 ×
-// 8 × 128 × 2 bytes × 8192.
+// 80 GiB × 0.9 − 16,060,522,496 − 3123 MiB = 53.99 GiB; one context of 8192 takes 1 GiB: 32 layers
+// × 2 × 8 × 128 × 2 bytes × 8192.
 TEST(LlmServer, RestOfTheMemoryHoldsFurtherContexts) {
   const GpuKind kinds[] = {{"T4-16GB", base::kGiB * 16, 4}, {"H100-80GB", base::kGiB * 80, 8}};
-  const auto found =
-      needs_of({"llama-3-8b", {{"dtype", {"auto"}}, {"max-num-seqs", {"256"}}}}, kinds);
+  const auto found = needs_of(
+      {"llama-3-8b", {{"dtype", {"auto"}}, {"max-num-seqs", {"256"}}, {"tp", {"1"}}}}, kinds);
   ASSERT_TRUE(found);
   ASSERT_EQ(found->holdings.size(), 2U);
   EXPECT_FALSE(found->holdings[0].fits);
   EXPECT_FALSE(found->holdings[0].tokens);
   EXPECT_TRUE(found->holdings[1].fits);
-  EXPECT_EQ(found->holdings[1].contexts, 54U);
-  EXPECT_EQ(*found->holdings[1].tokens / 8192, 54U);
-  EXPECT_EQ(found->memory_to_ask_for, base::kGiB * 22);  // (1.2 × 14.96 + 1) / 0.9 = 21.06
+  EXPECT_EQ(found->holdings[1].contexts, 53U);
+  EXPECT_EQ(*found->holdings[1].tokens / 8192, 53U);
+  EXPECT_EQ(found->memory_to_ask_for, base::kGiB * 22);  // (14.96 + 3.05 + 1) / 0.9 = 21.1
 }
 
 TEST(LlmServer, AGpuThatIsNotThereCanBeDescribed) {
@@ -284,16 +404,15 @@ TEST(LlmServer, NormalCommandNeedsWhatServesOneContext) {
   const auto found = needs_of(description_of(vllm));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rule, MemoryRule::kComputed);
-  // (35,276,853,248 × 1.2 + 80 × 2 × 2 × 128 × 2 × 32768) / 0.9 = 46.6 GiB
-  EXPECT_EQ(found->memory_to_ask_for, base::kGiB * 47);
+  // (35,276,853,248 + 3123 MiB + 80 × 2 × 2 × 128 × 2 × 32768) / 0.9 = 42.7 GiB
+  EXPECT_EQ(found->memory_to_ask_for, base::kGiB * 43);
 }
 
 TEST(LlmServer, SmallNamesGiveNoSmallFigures) {
   const ServerNeeds found = needs("Phi-3-mini-4k", {{"dtype", {"bfloat16"}}});
   EXPECT_EQ(found.parameters, 3'821'079'552U);
   EXPECT_EQ(found.known_as, "phi-3-mini");
-  EXPECT_EQ(needs("foo-mini-4k", {{"dtype", {"bfloat16"}}}).memory_to_ask_for,
-            base::Bytes(8'000'000'000));
+  EXPECT_EQ(error_of({{"model", {"foo-mini-4k"}}, {"dtype", {"bfloat16"}}}).field, "model");
 }
 
 TEST(LlmServer, ModelsTakenForOthersAndBoundsAreNoted) {
@@ -311,7 +430,7 @@ TEST(LlmServer, ParametersCanBeSaid) {
 
 TEST(LlmServer, UnusedSettingsAreNamedOnce) {
   const ServerNeeds found =
-      needs("m", {{"--port", {"80"}}, {"--enforce-eager", {}}, {"--port", {"81"}}});
+      needs("m-7b", {{"--port", {"80"}}, {"--enforce-eager", {}}, {"--port", {"81"}}});
   EXPECT_EQ(found.unused, (std::vector<std::string>{"--enforce-eager", "--port"}));
 }
 
@@ -338,7 +457,7 @@ TEST(LlmServer, SettingsThatAreTooLargeOverflowNothing) {
                                         {"num-layers", {"1000000"}},
                                         {"num-kv-heads", {"1000000"}},
                                         {"head-dim", {"1000000"}}});
-  EXPECT_GT(found.memory_per_gpu, found.parts->weights);
+  EXPECT_GT(*found.memory_per_gpu, found.parts->weights);
   const GpuKind kinds[] = {{"huge", base::Bytes(std::int64_t{1} << 60), 8}};
   EXPECT_TRUE(needs_of({"m-7b", {{"dtype", {"auto"}}, {"max-model-len", {"1000000000"}}}}, kinds));
 }

@@ -29,8 +29,7 @@ std::uint64_t world_size(const Parallelism& parallelism);
 //   weights  = bytes of all parameters / (tensor × pipeline)
 //   cache    = ⌈layers / pipeline⌉ × values of a layer × bytes of a value
 //              × tokens / max(context, decode_context), for one sequence of full length
-//   overhead = 20 % of the weights: activations, buffers, the CUDA context. Source of the share:
-//              EleutherAI, Transformer Math 101, 2023.
+//   overhead = activations, buffers and the CUDA context, by the engine (engine.h)
 struct MemoryParts {
   base::Bytes weights;
   std::optional<base::Bytes> cache;  // absent if a figure that it depends on is not known

@@ -65,6 +65,7 @@ constexpr std::pair<std::string_view, Meaning> kSpellings[] = {
     {"mem-fraction-static", Meaning::kMemoryShare},
     {"gpu-memory", Meaning::kGpuMemory},
     {"gpus-per-node", Meaning::kGpusPerNode},
+    {"engine", Meaning::kEngine},
 };
 
 std::string listed(const std::vector<std::string>& values) {
@@ -184,6 +185,11 @@ base::Status KnownSettings::check_word(Meaning meaning, bool (*is_allowed)(const
 std::string KnownSettings::text(Meaning meaning) const {
   const Setting* setting = find(meaning);
   return setting == nullptr ? std::string() : setting->values.front();
+}
+
+std::string KnownSettings::spelling(Meaning meaning) const {
+  const Setting* setting = find(meaning);
+  return setting == nullptr ? std::string() : plain(setting->name);
 }
 
 }  // namespace gpu_platform::sizing

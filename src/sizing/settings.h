@@ -43,8 +43,9 @@ enum class Meaning : std::uint8_t {
   kMemoryShare,
   kGpuMemory,
   kGpusPerNode,
+  kEngine,
 };
-inline constexpr std::size_t kMeanings = 19;
+inline constexpr std::size_t kMeanings = 20;
 
 // Returns nothing for a name that says nothing about the need.
 std::optional<Meaning> meaning_of(std::string_view name);
@@ -66,6 +67,8 @@ class KnownSettings {
                           std::string_view allowed) const;
   // Returns the only or first value as it was written; empty if it is not set.
   std::string text(Meaning meaning) const;
+  // Returns the spelling in which it was given, without its dashes; empty if it is not set.
+  std::string spelling(Meaning meaning) const;
   const std::vector<std::string>& unused() const { return unused_; }
 
  private:

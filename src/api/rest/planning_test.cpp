@@ -23,7 +23,8 @@ TEST_F(PlanningTest, NeedsOfAServerFollowItsSettings) {
   EXPECT_EQ(needs["rule"], "by_name");
   EXPECT_EQ(needs["parameters"], 70'553'706'496);
   EXPECT_EQ(needs["weights_bytes"], 35'276'853'248);
-  EXPECT_GT(needs["ask_gpu_memory_bytes"], 1.2 * 35'276'853'248);
+  EXPECT_GT(needs["ask_gpu_memory_bytes"], 35'276'853'248 / 0.9);
+  EXPECT_EQ(needs["engine"], "vllm");
   EXPECT_EQ(needs["unused"][0], "seed");
 }
 
@@ -59,9 +60,23 @@ TEST_F(PlanningTest, NeedsOfAServerSayWhatTheGpusHereHold) {
   EXPECT_EQ(holding["gpu_type"], "H100-80GB");
   EXPECT_EQ(holding["gpus_per_node"], 3);
   EXPECT_EQ(holding["fits"], true);
-  EXPECT_EQ(holding["contexts"], 54);
+  EXPECT_EQ(holding["contexts"], 53);
   EXPECT_EQ(holding["nodes"], 2);
+  EXPECT_EQ(holding["gpus"], 6);
+  EXPECT_EQ(holding["tensor_parallel"], 1);
   EXPECT_EQ(needs["nodes"], 2);
+}
+
+TEST_F(PlanningTest, ModelOfUnknownSizeHasNoMemory) {
+  start();
+  const auto needs = parsed(
+      ask("POST", "/v1/estimate", R"({"model":"mine","settings":[{"name":"tp","values":["4"]}]})"));
+  EXPECT_EQ(needs["rule"], "unknown");
+  EXPECT_EQ(needs["gpus"], 4);
+  EXPECT_TRUE(needs["gpu_memory_bytes"].is_null() && needs["ask_gpu_memory_bytes"].is_null());
+  const RawResponse bare = ask("POST", "/v1/estimate", R"({"model":"mine"})");
+  EXPECT_EQ(bare.status, 400);
+  EXPECT_EQ(parsed(bare)["field"], "model");
 }
 
 TEST_F(PlanningTest, NeedsOfNothingAreRefused) {
