@@ -167,6 +167,10 @@ nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int* count) {
   return nvmlUnitGetCount(count);
 }
 
+nvmlReturn_t nvmlGetBlacklistDeviceCount(unsigned int* count) {
+  return nvmlUnitGetCount(count);
+}
+
 nvmlReturn_t nvmlSystemGetHicVersion(unsigned int* count, void*) {
   return nvmlUnitGetCount(count);
 }

@@ -337,6 +337,7 @@ nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, gpu_emulator::Repair
 nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const gpu_emulator::Uuid* uuid, nvmlDevice_t* device);
 nvmlReturn_t nvmlUnitGetCount(unsigned int* count);
 nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int* count);
+nvmlReturn_t nvmlGetBlacklistDeviceCount(unsigned int* count);  // its name before branch 450
 nvmlReturn_t nvmlSystemGetHicVersion(unsigned int* count, void* entries);
 nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, unsigned int* states,
                                                      unsigned int size);

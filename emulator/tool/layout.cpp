@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string_view>
+#include <vector>
 
 namespace gpu_emulator {
 namespace {
@@ -38,6 +40,12 @@ class Folder {
     std::error_code error;
     fs::create_symlink(target, root_ / path, error);
     keep("link ", path, error);
+  }
+  void copy(const std::string& path, const std::string& source) {
+    if (!result_ || !make_parent(path)) return;
+    std::error_code error;
+    fs::copy_file(source, root_ / path, error);
+    keep("copy ", path, error);
   }
   const Status& result() const { return result_; }
 
@@ -83,7 +91,101 @@ std::string_view speed_of(std::uint32_t generation) {
   return kSpeeds[generation % std::size(kSpeeds)];
 }
 
-void write_pci(Folder& out, const PciAddress& pci, std::uint32_t class_code) {
+// A range of addresses of a PCI device: a BAR.
+struct Region {
+  std::uint32_t bar;
+  std::uint64_t bytes;  // a power of two
+  std::uint32_t bits;   // that a BAR has beside its address
+  std::uint32_t flags;  // as the kernel shows them
+};
+constexpr std::uint32_t kMemory32 = 0x0;
+constexpr std::uint32_t kMemory64 = 0xc;  // that may be fetched ahead
+constexpr std::uint32_t kFlags32 = 0x40200;
+constexpr std::uint32_t kFlags64 = 0x14220c;
+
+// From Hopper on all regions have 64 bits and take two BARs each.
+std::vector<Region> regions_of(const GpuState& gpu) {
+  constexpr std::uint64_t kMib = 1 << 20;
+  constexpr std::uint32_t kHopper = 9;
+  const std::uint64_t memory = std::bit_ceil(std::max(gpu.bar1_bytes, kMib));
+  if (gpu.architecture >= kHopper) {
+    return {{0, 16 * kMib, kMemory64, kFlags64},
+            {2, memory, kMemory64, kFlags64},
+            {4, 32 * kMib, kMemory64, kFlags64}};
+  }
+  return {{0, 16 * kMib, kMemory32, kFlags32},
+          {1, memory, kMemory64, kFlags64},
+          {3, 32 * kMib, kMemory64, kFlags64}};
+}
+
+// Each device has 32 MiB below 4 GiB and 1 TiB above it, a quarter of that for each region.
+std::uint64_t start_of(std::uint32_t ordinal, const Region& region) {
+  const std::uint64_t place = ordinal;
+  if (region.bits == kMemory32) return 0x8000'0000 + (place << 25);
+  return ((place + 1) << 40) + (std::uint64_t{region.bar / 2} << 38);
+}
+
+// The six BARs, the ROM, and the six of virtual functions, of which there are none.
+std::string resources(std::uint32_t ordinal, const std::vector<Region>& regions) {
+  constexpr std::size_t kLines = 13;
+  std::vector<std::string> lines(kLines, fmt::format("0x{0:016x} 0x{0:016x} 0x{0:016x}\n", 0));
+  for (const Region& region : regions) {
+    const std::uint64_t start = start_of(ordinal, region);
+    lines[region.bar] = fmt::format("0x{:016x} 0x{:016x} 0x{:016x}\n", start,
+                                    start + region.bytes - 1, region.flags);
+  }
+  return fmt::format("{}", fmt::join(lines, ""));
+}
+
+// The configuration space, as root reads it: the header, and the capabilities of power management
+// and of PCI Express with the link.
+class Configuration {
+ public:
+  Configuration() : bytes_(4096, '\0') {}
+  void put(std::size_t at, std::uint64_t value, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) bytes_[at + i] = static_cast<char>(value >> (8 * i));
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+struct PciDevice {
+  PciAddress address;
+  std::uint32_t ordinal = 0;  // among the devices of the board
+  std::uint32_t class_code = 0;
+  std::uint32_t numa_node = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t width = 0;
+  std::vector<Region> regions;
+};
+
+std::string configuration(const PciDevice& device) {
+  constexpr std::uint32_t kRevision = 0xa1;
+  constexpr std::size_t kPower = 0x60;
+  constexpr std::size_t kExpress = 0x78;
+  Configuration space;
+  space.put(0x00, device.address.device_id, 4);
+  space.put(0x04, 0x0406, 2);  // memory, bus master, no legacy interrupts
+  space.put(0x06, 0x0010, 2);  // has capabilities
+  space.put(0x08, device.class_code << 8 | kRevision, 4);
+  for (const Region& region : device.regions) {
+    const std::size_t size = region.bits == kMemory64 ? 8 : 4;
+    space.put(0x10 + std::size_t{4} * region.bar, start_of(device.ordinal, region) | region.bits,
+              size);
+  }
+  space.put(0x2c, device.address.subsystem_id, 4);
+  space.put(0x34, kPower, 1);
+  space.put(kPower, 0x0003 << 16 | kExpress << 8 | 0x01, 4);
+  space.put(kExpress, 0x0002 << 16 | 0x10, 4);  // an endpoint, the last in the list
+  space.put(kExpress + 0x0c, device.width << 4 | device.generation, 4);
+  space.put(kExpress + 0x12, device.width << 4 | device.generation, 2);
+  return space.bytes();
+}
+
+void write_pci(Folder& out, const PciDevice& device) {
+  const PciAddress& pci = device.address;
   const std::string dir = "sys/bus/pci/devices/" + name_of(pci) + "/";
   const auto hex = [&](const char* name, std::uint32_t value) {
     out.file(dir + name, fmt::format("0x{:04x}\n", value));
@@ -92,16 +194,20 @@ void write_pci(Folder& out, const PciAddress& pci, std::uint32_t class_code) {
   hex("device", pci.device_id >> 16);
   hex("subsystem_vendor", pci.subsystem_id & 0xffff);
   hex("subsystem_device", pci.subsystem_id >> 16);
-  out.file(dir + "class", fmt::format("0x{:06x}\n", class_code));
+  out.file(dir + "class", fmt::format("0x{:06x}\n", device.class_code));
   out.file(dir + "enable", "1\n");
+  out.file(dir + "numa_node", fmt::format("{}\n", device.numa_node));
+  out.file(dir + "resource", resources(device.ordinal, device.regions));
+  out.file(dir + "config", configuration(device));
 }
 
 void write_gpu_pci(Folder& out, const BoardState& state, const GpuState& gpu) {
-  write_pci(out, gpu.pci, kGpuClass);
   const std::string name = name_of(gpu.pci);
   const std::string dir = "sys/bus/pci/devices/" + name + "/";
   const std::uint32_t generation = read_gpu(gpu).pcie_generation;
-  out.file(dir + "numa_node", fmt::format("{}\n", gpu.numa_node));
+  const auto ordinal = static_cast<std::uint32_t>(&gpu - state.gpus);
+  write_pci(out, {gpu.pci, ordinal, kGpuClass, gpu.numa_node, generation, gpu.pcie_width,
+                  regions_of(gpu)});
   out.file(dir + "local_cpulist", cpu_list(state.numa_nodes[gpu.numa_node % kMaxNumaNodes]) + "\n");
   out.file(dir + "current_link_speed", fmt::format("{}\n", speed_of(generation)));
   out.file(dir + "max_link_speed", fmt::format("{}\n", speed_of(gpu.pcie_generation)));
@@ -115,14 +221,20 @@ void write_gpu_pci(Folder& out, const BoardState& state, const GpuState& gpu) {
   out.link("sys/bus/pci/drivers/nvidia/" + name, "../../devices/" + name);
 }
 
+// A board says nothing about where its switches are: each is shown near the first GPU that has a
+// link to it.
 void write_switches(Folder& out, const BoardState& state) {
+  constexpr std::uint64_t kRegisters = 32 << 20;
+  const std::vector<Region> regions = {{0, kRegisters, kMemory32, kFlags32}};
   std::set<std::string> known;
   for (std::uint32_t i = 0; i < std::min(state.gpu_count, kMaxGpus); ++i) {
     const GpuState& gpu = state.gpus[i];
     for (std::uint32_t k = 0; k < std::min(gpu.nvlink_count, kMaxNvLinks); ++k) {
       const NvLink& link = gpu.nvlinks[k];
       if (link.active == 0 || link.peer != LinkPeer::kSwitch) continue;
-      if (known.insert(name_of(link.remote)).second) write_pci(out, link.remote, kSwitchClass);
+      if (!known.insert(name_of(link.remote)).second) continue;
+      const auto ordinal = static_cast<std::uint32_t>(kMaxGpus + known.size() - 1);
+      write_pci(out, {link.remote, ordinal, kSwitchClass, gpu.numa_node, 2, 4, regions});
     }
   }
 }
@@ -173,7 +285,7 @@ void write_driver(Folder& out, const BoardState& state) {
 void write_driver_root(Folder& out, const BoardState& state, const std::string& library) {
   const std::string libraries = "driver/usr/lib/x86_64-linux-gnu/";
   const std::string name = fmt::format("libnvidia-ml.so.{}", state.driver_version);
-  out.link(libraries + name, library);
+  out.copy(libraries + name, library);
   out.link(libraries + "libnvidia-ml.so.1", name);
   out.link(libraries + "libnvidia-ml.so", "libnvidia-ml.so.1");
   for (const char* device : {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"}) {

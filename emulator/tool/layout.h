@@ -15,9 +15,8 @@ namespace gpu_emulator {
 //   proc/driver/nvidia its version and parameters, each GPU's information, capabilities where there
 //   is
 //                      MIG; proc/modules and proc/devices name the driver
-//   driver             a driver's root: the library by its usual names (links to `library`), and
-//   the
-//                      device files, which are plain empty files
+//   driver             a driver's root: a copy of `library`, called by its version, with links of
+//                      the usual names to it, and the device files, which are plain empty files
 Status write_layout(const BoardState& state, const std::string& library, const std::string& dir);
 
 }  // namespace gpu_emulator

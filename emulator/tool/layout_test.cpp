@@ -3,9 +3,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "tool/commands.h"
 #include "tool/library_fixture.h"
@@ -48,6 +51,46 @@ TEST_F(Layout, ShowsGpusAndSwitchesAsPciDevices) {
   EXPECT_EQ(std::distance(fs::begin(devices), fs::end(devices)), 12) << "8 GPUs, 4 switches";
 }
 
+// The first line of a range: its addresses differ by its size less one.
+std::pair<std::uint64_t, std::uint64_t> range_of(const std::string& line) {
+  unsigned long long start = 0;
+  unsigned long long end = 0;
+  EXPECT_EQ(std::sscanf(line.c_str(), "0x%llx 0x%llx", &start, &end), 2) << line;
+  return {start, end};
+}
+
+// 128 GiB for the memory of an H100, as its BAR1 says, and nothing overlaps.
+TEST_F(Layout, ShowsAddressesAndConfigurationOfEachPciDevice) {
+  lay_out("dgx-h100");
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (const auto& device : fs::directory_iterator(dir() + "/sys/bus/pci/devices")) {
+    const std::string path =
+        "sys/bus/pci/devices/" + std::string(device.path().filename().string()) + "/";
+    EXPECT_FALSE(text(path + "numa_node").empty()) << path;
+    std::istringstream lines(text(path + "resource"));
+    std::vector<std::string> found;
+    for (std::string line; std::getline(lines, line);) found.push_back(line);
+    ASSERT_EQ(found.size(), 13U) << path;
+    for (const std::string& line : found) {
+      if (range_of(line).second != 0) ranges.push_back(range_of(line));
+    }
+    const std::string config = text(path + "config");
+    ASSERT_EQ(config.size(), 4096U);
+    EXPECT_EQ(config.substr(0, 2), "\xde\x10") << path;
+    if (text(path + "class") != "0x030200\n") continue;
+    EXPECT_EQ(config.substr(2, 2), "\x30\x23");
+    EXPECT_EQ(config.substr(9, 3), std::string("\0\x02\x03", 3)) << "the class";
+    const auto [start, end] = range_of(found[2]);
+    EXPECT_EQ(end - start + 1, std::uint64_t{128} << 30);
+    EXPECT_EQ(config.substr(0x18, 1), std::string("\x0c", 1)) << "64 bits";
+  }
+  EXPECT_EQ(ranges.size(), 8U * 3 + 4);
+  std::ranges::sort(ranges);
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    EXPECT_LT(ranges[i - 1].second, ranges[i].first);
+  }
+}
+
 TEST_F(Layout, ShowsTheDriver) {
   lay_out("dgx-h100");
   const StateFile file = state();
@@ -74,6 +117,8 @@ TEST_F(Layout, HasADriversRootWithTheLibrary) {
   ASSERT_NE(library, nullptr) << dlerror();
   EXPECT_NE(dlsym(library, "nvmlInit_v2"), nullptr);
   dlclose(library);
+  EXPECT_EQ(fs::canonical(dir() + "/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1").filename(),
+            "libnvidia-ml.so." + std::string(state().state().driver_version));
   EXPECT_TRUE(fs::exists(dir() + "/driver/dev/nvidia3"));
   EXPECT_FALSE(fs::exists(dir() + "/driver/dev/nvidia4"));
 }
