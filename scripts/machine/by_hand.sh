@@ -16,14 +16,14 @@ check_by_hand() {
   serve_by_hand
   guard_cores
   job=$(submit_as alice --gpus 1 --nodelist machine --memory 32M -- sh -c 'sleep 1000')
-  until_job "$job" RUNNING 30 || true
-  inside 'for round in 1 2 3; do systemctl daemon-reload; done
-    systemd-run --quiet -p CPUWeight=50 sleep 0.1; sleep 1; systemctl daemon-reexec' || true
+  need until_job "$job" RUNNING 30
+  need inside 'for round in 1 2 3; do systemctl daemon-reload; done
+    systemd-run --quiet -p CPUWeight=50 sleep 0.1; sleep 1; systemctl daemon-reexec'
   walls_stand "systemd reloaded, and done with another unit that wanted cpu"
-  inside 'kill -KILL $(pgrep -f "gpu-platform-node launcher")' || true
+  need inside "pkill -KILL -f 'gpu-platform-node [l]auncher'"
   expect "the launcher is back" until_inside 30 "gpu-platform status --json | jq -e 'all(.isolation[]; .held)'"
   walls_stand "the launcher killed"
-  inside 'kill -KILL $(pgrep -f "gpu-platform serve")' || true
+  need inside "pkill -KILL -f 'gpu-platform [s]erve'"
   serve_by_hand
   walls_stand "the daemon killed and started anew"
   stop_by_hand
@@ -37,7 +37,7 @@ check_by_hand() {
   serve_by_hand
   expect "and one is made anew" inside "systemctl is-active 'gpu-platform-*.scope'"
   stop_by_hand
-  inside "mv /usr/bin/systemd-run /usr/bin/systemd-run-away" || true
+  need inside "mv /usr/bin/systemd-run /usr/bin/systemd-run-away"
   serve_by_hand
   expect "where systemd cannot be asked, the daemon says what does not hold and why" \
     inside "gpu-platform status --json | jq -e '.isolation[] | select(.guard == \"cores\") | (.held | not) and (.reason | test(\"systemd-run\"))'"
@@ -47,12 +47,12 @@ check_by_hand() {
 
 # serve_by_hand [OPTION…]
 serve_by_hand() {
-  inside 'GPU_EMULATOR_STATE=/srv/board/state setsid gpu-platform serve '"$*"' --config /etc/gpu-platform/config.yaml --data-dir /srv/data \
-    --socket /run/gpu-platform/gpu-platform.sock >>/srv/serve.log 2>&1 </dev/null & disown' || true
+  need inside 'GPU_EMULATOR_STATE=/srv/board/state setsid gpu-platform serve '"$*"' --config /etc/gpu-platform/config.yaml --data-dir /srv/data \
+    --socket /run/gpu-platform/gpu-platform.sock >>/srv/serve.log 2>&1 </dev/null & disown'
   expect "serve answers" until_inside 60 "gpu-platform status --json" || inside 'cat /srv/serve.log' >&2
 }
 stop_by_hand() {
-  inside 'kill $(pgrep -f "gpu-platform serve") && while pgrep -f "gpu-platform serve"; do sleep 0.1; done' >/dev/null || true
+  need inside "pkill -f 'gpu-platform [s]erve' && while pgrep -f 'gpu-platform [s]erve'; do sleep 0.1; done"
 }
 
 # Of $job.

@@ -19,7 +19,7 @@ check_guards() {
 guard_user() {
   local job
   job=$(submit_as alice -- sh -c 'id -un; grep NoNewPrivs /proc/self/status; kill -0 1')
-  until_job "$job" FAILED 30 || true
+  need until_job "$job" FAILED 30
   expect "user: a job is its user, gains no rights and signals no other's process" \
     inside "gpu-platform jobs logs $job | tr '\n' ' ' | grep -E '^alice NoNewPrivs:.1 .*not permitted'"
 }
@@ -28,7 +28,7 @@ guard_memory() {
   local neighbour job
   neighbour=$(submit_as bob --memory 64M -- sh -c 'sleep 1000')
   job=$(submit_as alice --memory 64M -- perl -e '$x = "x" x (200 << 20); print "took it\n"; sleep 100')
-  until_job "$job" FAILED 60 || true
+  need until_job "$job" FAILED 60
   expect "memory: a job over its --memory ends OUT_OF_MEMORY" test "$(of_job "$job" .reason)" = OUT_OF_MEMORY
   expect "memory: its neighbour goes on" until_job "$neighbour" RUNNING 20
   expect "memory: the wall is the kernel's, swap included" \
@@ -39,7 +39,7 @@ guard_memory() {
 guard_processes() {
   local job
   job=$(submit_as alice -- perl -e 'while (1) { fork // select undef, undef, undef, 0.5 }')
-  until_job "$job" RUNNING 30 || true
+  need until_job "$job" RUNNING 30
   expect "process-count: a fork bomb is stopped" until_in_cgroup "$job" 30 'grep -qE "max [1-9]" pids.events'
   expect "process-count: at execution.max_processes" in_cgroup "$job" '(( $(<pids.max) == 64 && $(<pids.current) <= 64 ))'
   cancel "$job"
@@ -52,8 +52,8 @@ guard_cpu() {
   local large small spin='taskset -p -c 0 $$ >/dev/null; while :; do :; done' before after
   large=$(submit_as alice --cpus 60 -- sh -c "$spin")
   small=$(submit_as bob --cpus 20 -- sh -c "$spin")
-  until_job "$large" RUNNING 30 || true
-  until_job "$small" RUNNING 30 || true
+  need until_job "$large" RUNNING 30
+  need until_job "$small" RUNNING 30
   sleep 1
   before=($(cpu_time "$large") $(cpu_time "$small"))
   sleep 8
@@ -68,17 +68,17 @@ cpu_time() { in_cgroup "$1" 'sed -n "s/^usage_usec //p" cpu.stat'; }
 # From here on the daemon sees the machine's own GPUs.
 have_gpus() {
   make_board
-  inside "cd /etc/systemd/system/gpu-platform.service.d
+  need inside "cd /etc/systemd/system/gpu-platform.service.d
     sed -i 's/ --emulate [^ ]*//; /^.Service/a Environment=GPU_EMULATOR_STATE=/srv/board/state' emulated.conf
-    systemctl daemon-reload && systemctl restart gpu-platform" || true
-  until_inside 60 "gpu-platform status --json | jq -e '.nodes[] | select(.name == \"machine\")'" || true
+    systemctl daemon-reload && systemctl restart gpu-platform"
+  need until_inside 60 "gpu-platform status --json | jq -e '.nodes[] | select(.name == \"machine\")'"
 }
 
 guard_cores() {
   local job gpu near
   job=$(submit_as alice --gpus 1 --nodelist machine --memory 32M -- sh -c \
     'taskset -c 0,1 grep Cpus_allowed_list /proc/self/status; taskset -c 0 echo on 0; taskset -c 1 echo on 1; sleep 1000')
-  until_printed "$job" 30 'on [01]' || true
+  need until_printed "$job" 30 'on [01]'
   gpu=$(of_job "$job" '.gpus[0].index')
   near=$((gpu / 2))
   expect "cores: a job on GPU $gpu is on core $near" in_cgroup "$job" "[[ \$(<cpuset.cpus.effective) == $near ]]"
@@ -93,12 +93,12 @@ guard_disk() {
   for user in alice bob; do
     inside "setpriv --reuid $user --regid $user --clear-groups dd if=/dev/zero of=/home/$user/data bs=1M count=32 status=none"
   done
-  inside "sync; echo bfq >/sys/block/vda/queue/scheduler" || true
+  need inside "sync; echo bfq >/sys/block/vda/queue/scheduler"
   expect "disk: its scheduler knows weights" inside "grep '\[bfq\]' /sys/block/vda/queue/scheduler"
   large=$(submit_as alice --cpus 60 -- sh -c "$read" /home/alice/data)
   small=$(submit_as bob --cpus 20 -- sh -c "$read" /home/bob/data)
-  until_job "$large" RUNNING 30 || true
-  until_job "$small" RUNNING 30 || true
+  need until_job "$large" RUNNING 30
+  need until_job "$small" RUNNING 30
   expect "disk: a job of 60 CPUs has the weight 600, for both that read one" \
     in_cgroup "$large" 'grep -q "^default 600" io.weight && grep -q "^default 600" io.bfq.weight'
   before=($(bytes_read "$large") $(bytes_read "$small"))
@@ -106,7 +106,7 @@ guard_disk() {
   after=($(bytes_read "$large") $(bytes_read "$small"))
   share=$(ratio $((after[0] - before[0])) $((after[1] - before[1])))
   expect "disk: 60 CPUs read $((share / 100)).$((share % 100)) times what 20 read (3)" between 160 "$share" 500
-  inside "systemctl set-property --runtime gpu-platform-jobs.scope 'IOReadBandwidthMax=/dev/vda 1M'" || true
+  need inside "systemctl set-property --runtime gpu-platform-jobs.scope 'IOReadBandwidthMax=/dev/vda 1M'"
   sleep 1
   before=($(bytes_read "$large") $(bytes_read "$small") $(inside 'date +%s%N'))
   sleep 8
@@ -114,32 +114,32 @@ guard_disk() {
   local rate=$(( (after[0] + after[1] - before[0] - before[1]) * 1000000 / ((after[2] - before[2]) / 1000) ))
   expect "disk: what a site allows gpu-platform-jobs.scope all jobs have together: $((rate >> 10)) KiB/s of 977" \
     between 500000 "$rate" 1200000
-  inside "systemctl set-property --runtime gpu-platform-jobs.scope IOReadBandwidthMax=; echo none >/sys/block/vda/queue/scheduler" || true
+  need inside "systemctl set-property --runtime gpu-platform-jobs.scope IOReadBandwidthMax=; echo none >/sys/block/vda/queue/scheduler"
   cancel "$large" "$small"
 }
 bytes_read() { in_cgroup "$1" 'grep -o "rbytes=[0-9]*" io.stat | cut -d= -f2'; }
 
 guard_devices() {
   local job
-  inside 'mkdir -p /srv/gpus; for minor in 0 1 2 3; do mknod -m 666 /srv/gpus/$minor c 195 $minor; done; chmod 666 /dev/vda /dev/mem' || true
+  need inside 'mkdir -p /srv/gpus; for minor in 0 1 2 3; do mknod -m 666 /srv/gpus/$minor c 195 $minor; done; chmod 666 /dev/vda /dev/mem'
   job=$(submit_as alice --gpus 1 --nodelist two-cores-1 -- sh -c \
     'for node in /srv/gpus/* /dev/vda /dev/mem /dev/null; do (exec 3<$node) 2>&1 | sed "s,.*: ,$node: ,"; done; echo tried all')
-  until_printed "$job" 30 'tried all' || true
+  need until_printed "$job" 30 'tried all'
   local gpu
   gpu=$(of_job "$job" '.gpus[0].index')
-  printed_by "$job" >"$machine/devices" || true
+  printed_by "$job" >"$machine/devices" || expect "devices: the job's output can be read" false
   expect "devices: its own GPU $gpu has no driver and no guard" grep "gpus/$gpu: No such device" "$machine/devices"
   expect "devices: the three others, the disk and the memory are refused" \
     test "$(grep -c 'not permitted' "$machine/devices")" = 5
-  inside 'chmod 600 /dev/vda /dev/mem' || true
+  need inside 'chmod 600 /dev/vda /dev/mem'
 }
 
 guard_folders() {
   local first second
   first=$(submit_as alice -- sh -c 'echo secret >/tmp/mine; echo secret >/dev/shm/mine; echo written; sleep 1000')
-  until_printed "$first" 30 written || true
+  need until_printed "$first" 30 written
   second=$(submit_as alice -- sh -c 'ls -A /tmp /dev/shm; echo seen')
-  until_printed "$second" 30 seen || true
+  need until_printed "$second" 30 seen
   expect "folders: /tmp and /dev/shm of a job are its own" \
     inside "! gpu-platform jobs logs $second | grep mine && ! ls /tmp/mine /dev/shm/mine 2>/dev/null"
   cancel "$first"
@@ -148,7 +148,7 @@ guard_folders() {
 guard_tree() {
   local job
   job=$(submit_as bob -- sh -c 'trap "" TERM HUP; (setsid sh -c "trap \"\" TERM; sleep 1001 & sleep 1002" &) & echo away; sleep 1003')
-  until_printed "$job" 30 away || true
+  need until_printed "$job" 30 away
   cancel "$job"
   expect "processes: a job that hides processes in sessions of their own ends with all of them" inside "! pgrep -u bob"
 }

@@ -1,5 +1,8 @@
 # Jobs in the machine, for what scripts/check_machine looks at; sourced by it.
 
+# need COMMAND…: makes or waits for what the next checks stand on; where it fails, that is wrong, too.
+need() { "$@" >/dev/null || expect "needed by the next check: $*" false; }
+
 # submit_as USER ARGUMENT…: prints the id.
 submit_as() {
   local user=$1
@@ -17,7 +20,8 @@ in_cgroup() {
 printed_by() { inside "gpu-platform jobs logs $1"; }
 # until_printed ID SECONDS PATTERN
 until_printed() { until_inside "$2" "gpu-platform jobs logs $1 | grep -qE '$3'"; }
-cancel() { inside "gpu-platform jobs kill $* >/dev/null; for id in $*; do gpu-platform jobs wait \$id; done" >/dev/null || true; }
+# The exit status of `wait` is that of the job that was killed.
+cancel() { need inside "gpu-platform jobs kill $* && { for id in $*; do gpu-platform jobs wait \$id; done; true; }"; }
 
 # start_machine NAME [KERNEL-ARGUMENT…]: a new one, up, with the daemon answering.
 start_machine() {
@@ -38,8 +42,8 @@ not_up() {
 # Where the machine's driver (the emulated one) finds four GPUs that are the machine's own, two near each core. Jobs on
 # emulated nodes are not bound to cores, since the board's are not the machine's.
 make_board() {
-  inside "[ -e /srv/board ] || gpu-emulator create --board two-cores --node-name machine --dir /srv/board
-    chmod -R a+rwX /srv/board" || true
+  need inside "[ -e /srv/board ] || gpu-emulator create --board two-cores --node-name machine --dir /srv/board
+    chmod -R a+rwX /srv/board"
 }
 
 # ratio OF TO: of two numbers, in hundredths.
