@@ -38,6 +38,9 @@ struct ProvenIdentity {
   // As it says itself, without the skew of clocks that is forgiven. Nothing that is made with it
   // lasts longer.
   base::Instant ends_at = {};
+  // Returns whether those who have signed it still count: an authority or a key may leave the site
+  // while a connection is open. Asked for each request. Safe from any thread. Null: always.
+  std::function<bool(base::Instant now)> is_still_signed = {};
 };
 
 // The client at the other end, by the socket's peer credentials or what it has shown.

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -10,10 +13,12 @@
 
 namespace gpu_platform::api {
 
-// What client certificates prove here. Safe from any thread.
+// What client certificates prove here. Safe from any thread. It outlives what it has proven, which
+// asks it whether the authorities still count.
 class CertificateProver {
  public:
-  // Takes authorities from now on. Without any, every certificate is refused.
+  // Takes authorities from now on, also for what was proven before. Without any, every certificate
+  // is refused.
   void trust(ClientAuthorities authorities);
   // Takes the server's own certificate (PEM). Handshakes that showed an earlier one still count:
   // their connections may be open.
@@ -23,8 +28,16 @@ class CertificateProver {
   base::Result<ProvenIdentity> prove(std::string_view messages, base::Instant now) const;
 
  private:
+  struct Trusted {
+    std::optional<ClientAuthorities> authorities;
+    std::uint64_t turn = 0;  // grows with each trust()
+  };
+  Trusted trusted() const;
+  std::function<bool(base::Instant)> asking_again(const ProvenCertificate& proven,
+                                                  std::uint64_t turn) const;
+
   mutable std::mutex mutex_;
-  std::optional<ClientAuthorities> authorities_;
+  Trusted trusted_;
   std::set<std::string, std::less<>> own_;  // digests of the server's certificates since the start
 };
 

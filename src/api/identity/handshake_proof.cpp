@@ -358,13 +358,21 @@ base::Result<ProvenCertificate> check_handshake(
   if (server_chain.empty() || !is_ours(digest_of(EVP_sha256(), server_chain.front()))) {
     return unproven("the handshake is with another server");
   }
-  const auto chain = ClientChain::parse(read_chain(certificate->body));
+  auto chain = ClientChain::parse(read_chain(certificate->body));
   if (!chain) return unproven("it cannot be read");
   const std::string text = signed_text(digest_of(hello.hash, transcript));
   if (!is_signed_by(chain->key(), verify->body, text)) return unproven("the signature is wrong");
   const ClientChain::Verdict verdict = chain->check(authorities, now);
   if (!verdict.why_not.empty()) return unproven(verdict.why_not);
-  return ProvenCertificate{names_of(chain->own()), verdict.not_after};
+  return ProvenCertificate{names_of(chain->own()), verdict.not_after,
+                           std::make_shared<const ClientChain>(*std::move(chain))};
+}
+
+std::optional<base::Instant> end_of_chain(const ClientChain& chain,
+                                          const ClientAuthorities& authorities, base::Instant now) {
+  const ClientChain::Verdict verdict = chain.check(authorities, now);
+  if (!verdict.why_not.empty()) return std::nullopt;
+  return verdict.not_after;
 }
 
 std::string certificate_digest(const std::string& pem) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,11 +30,19 @@ class ClientAuthorities {
   std::shared_ptr<void> store_;  // X509_STORE
 };
 
+class ClientChain;  // a client's certificate with those that came with it
+
 struct ProvenCertificate {
   // "cn:ada", "email:ada@example.org", "dns:build.example.org", "uri:spiffe://example.org/ci"
   std::vector<std::string> names;
   base::Instant not_after;  // of it and of those that have signed it
+  std::shared_ptr<const ClientChain> chain;
 };
+
+// Returns the end of the first of its chain that ends; nothing: none of the authorities has signed
+// it, or it does not hold at that time.
+std::optional<base::Instant> end_of_chain(const ClientChain& chain,
+                                          const ClientAuthorities& authorities, base::Instant now);
 
 // `messages`: those of the handshake from ClientHello to the client's CertificateVerify, each with
 // its header; more may follow. `is_ours` is asked with the SHA-256 of the certificate that the

@@ -287,6 +287,21 @@ TEST_F(IdentityAuthentication, IsTheUserOfTheRuleUntilTheRuleOrTheCertificateEnd
   EXPECT_FALSE(authenticator_->check_still_holds(*peer).has_value());
 }
 
+TEST_F(IdentityAuthentication, HoldsNoLongerThanAnAuthorityOfTheSiteHasSignedIt) {
+  const auto peer = ask(leaf("ada"));
+  ASSERT_TRUE(peer.has_value()) << peer.error().message;
+  const auto still_holds = [&] { return authenticator_->check_still_holds(*peer).has_value(); };
+  const TestCertificate other = make_certificate("another", {.is_authority = true});
+  prover_.trust(*ClientAuthorities::from_pem(other.pem()));
+  EXPECT_FALSE(still_holds());
+  EXPECT_FALSE(still_holds()) << "asked again";
+  EXPECT_FALSE(ask(leaf("ada")).has_value());
+  prover_.trust(*ClientAuthorities::from_pem(other.pem() + authority_.pem()));
+  EXPECT_TRUE(still_holds());
+  now_ = in_seconds(4000);
+  EXPECT_FALSE(still_holds());
+}
+
 TEST_F(IdentityAuthentication, NeverStandsForASystemAccount) {
   for (const char* email :
        {"games@example.org", "toor@example.org", "root@example.org", "unknown-user@example.org"}) {

@@ -145,7 +145,9 @@ void IdentityAuthenticator::authenticate(Credential credential, Done done) const
 base::Status IdentityAuthenticator::check_still_holds(const Peer& peer) const {
   const ProvenIdentity& identity = *peer.identity;
   const auto user = user_of(identity.names, *shared_->options.rule());
-  const bool holds = user == peer.caller.user && shared_->options.clock() < identity.not_after;
+  const base::Instant now = shared_->options.clock();
+  const bool holds = user == peer.caller.user && now < identity.not_after &&
+                     (!identity.is_still_signed || identity.is_still_signed(now));
   if (!holds) return identity_refused();
   return {};
 }

@@ -22,33 +22,59 @@ base::Result<std::unique_ptr<WebTokenProver>> WebTokenProver::make(WebTokenRules
 
 base::Status WebTokenProver::read_keys(base::Instant now) {
   looked_at_ = now;
-  TRY_ASSIGN(const std::string text, read_());
-  auto keys = WebKeys::from_json(text);
-  if (!keys) return base::fail(base::ErrorCode::kFailedPrecondition, keys.error().message);
-  keys_ = std::make_shared<const WebKeys>(*std::move(keys));
+  TRY_ASSIGN(std::string text, read_());
+  if (keys_ == nullptr || text != text_) {
+    auto keys = WebKeys::from_json(text);
+    if (!keys) return base::fail(base::ErrorCode::kFailedPrecondition, keys.error().message);
+    keys_ = std::make_shared<const WebKeys>(*std::move(keys));
+    text_ = std::move(text);
+    ++turn_;
+  }
   read_at_ = now;
   return {};
 }
 
-std::shared_ptr<const WebKeys> WebTokenProver::keys_at(base::Instant now) {
+WebTokenProver::Current WebTokenProver::keys_at(base::Instant now) {
   const std::lock_guard lock(mutex_);
   if (now - looked_at_ >= kBetweenReads || now < looked_at_) {
     // The keys before it stay, for a while.
     (void)read_keys(now);
   }
-  return now - read_at_ < kKeysHold ? keys_ : nullptr;
+  return {now - read_at_ < kKeysHold ? keys_ : nullptr, turn_};
+}
+
+// The signature is checked once for each set of keys, not for each request.
+std::function<bool(base::Instant)> WebTokenProver::asking_again(std::string_view token,
+                                                                std::uint64_t turn) {
+  struct Known {
+    std::mutex mutex;
+    std::uint64_t turn = 0;
+    bool holds = true;
+  };
+  const auto known = std::make_shared<Known>();
+  known->turn = turn;
+  return [this, known, token = std::string(token)](base::Instant now) {
+    const Current current = keys_at(now);
+    if (current.keys == nullptr) return false;
+    const std::lock_guard lock(known->mutex);
+    if (known->turn != current.turn) {
+      known->turn = current.turn;
+      known->holds = check_web_token(token, *current.keys, rules_, now).has_value();
+    }
+    return known->holds;
+  };
 }
 
 base::Result<ProvenIdentity> WebTokenProver::prove(std::string_view token, base::Instant now) {
-  const auto keys = keys_at(now);
+  const auto [keys, turn] = keys_at(now);
   if (keys == nullptr) {
     return base::fail(base::ErrorCode::kUnauthenticated,
                       "the issuer's keys could not be read for a day (access.openid.keys)");
   }
   TRY_ASSIGN(WebToken proven, check_web_token(token, *keys, rules_, now));
-  return ProvenIdentity{{"openid:" + proven.user}, proven.not_after,
-                        IdentityKind::kOpenId,     rules_.issuer,
-                        rules_.user_claim,         proven.ends_at};
+  return ProvenIdentity{
+      {"openid:" + proven.user}, proven.not_after, IdentityKind::kOpenId,    rules_.issuer,
+      rules_.user_claim,         proven.ends_at,   asking_again(token, turn)};
 }
 
 }  // namespace gpu_platform::api

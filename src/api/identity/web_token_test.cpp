@@ -213,6 +213,19 @@ TEST(WebKeySet, LeavesOutWhatSignsNothingHere) {
   EXPECT_TRUE(WebKeys::from_json(json{{"keys", {shared, good.entry()}}}.dump()).has_value());
 }
 
+TEST_F(WebTokens, WhatWasProvenHoldsWhileItsKeyCounts) {
+  base::Result<std::string> file = json{{"keys", {rsa_.entry()}}}.dump();
+  const auto prover = *WebTokenProver::make(rules_, [&] { return file; }, at(kNow));
+  const auto proven = prover->prove(rsa_.sign(claims_, "RS256"), at(kNow));
+  ASSERT_TRUE(proven.has_value());
+  EXPECT_TRUE(proven->is_still_signed(at(kNow + 10)));
+  file = json{{"keys", {ec_.entry(), rsa_.entry()}}}.dump();
+  EXPECT_TRUE(proven->is_still_signed(at(kNow + 20)));
+  file = json{{"keys", {ec_.entry()}}}.dump();
+  EXPECT_FALSE(proven->is_still_signed(at(kNow + 30)));
+  EXPECT_FALSE(proven->is_still_signed(at(kNow + 30))) << "asked again";
+}
+
 TEST_F(WebTokens, NewKeysCountSoonAndLostOnesForADay) {
   base::Result<std::string> file = json{{"keys", {rsa_.entry()}}}.dump();
   const auto read = [&] { return file; };
