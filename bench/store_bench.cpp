@@ -263,6 +263,25 @@ void ListOutOfAMillion(benchmark::State& state) {
       state.SetLabel("user that has none");
       query.user = "nobody";
       break;
+    case 8:
+      state.SetLabel("since (all), 500 of the middle");
+      query.ended_since = base::Instant(2);
+      query.before = model::JobId(500'000);
+      query.limit = 500;
+      break;
+    case 9:
+      state.SetLabel("since (last 500,000), 500 around its begin");
+      query.ended_since = base::Instant(500'000'000'001);
+      query.before = model::JobId(500'100);
+      query.limit = 500;
+      break;
+    case 10:
+      state.SetLabel("failed since (all), 500 of the middle");
+      query.states = {model::JobState::kFailed, model::JobState::kTimedOut};
+      query.ended_since = base::Instant(2);
+      query.before = model::JobId(500'000);
+      query.limit = 500;
+      break;
     default:
       state.SetLabel("name");
       query.name = "train-4711";
@@ -275,7 +294,7 @@ void ListOutOfAMillion(benchmark::State& state) {
     benchmark::DoNotOptimize(jobs->size());
   }
 }
-BENCHMARK(ListOutOfAMillion)->DenseRange(0, 8)->Unit(benchmark::kMicrosecond);
+BENCHMARK(ListOutOfAMillion)->DenseRange(0, 11)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace gpu_platform::store

@@ -37,6 +37,7 @@
 #include "bin/program_paths.h"
 #include "bin/retention_thread.h"
 #include "bin/site_users.h"
+#include "bin/store_state.h"
 #include "bin/team_follower.h"
 #include "bin/workload_queue.h"
 #include "config/effective.h"
@@ -117,12 +118,17 @@ base::Result<std::string> absolute_directory(const std::string& path) {
 }
 
 base::Result<std::unique_ptr<store::SqliteStore>> open_store(
-    const std::string& data_dir, const config::Configuration& configuration, bool has_boards) {
+    const std::string& data_dir, const config::Configuration& configuration,
+    const DaemonOptions& daemon) {
   store::SqliteOptions options;
   options.dir = data_dir;
-  options.others_may_pass = has_boards;
+  options.others_may_pass = !daemon.emulate.empty();
+  options.accept_loss = daemon.accept_loss;
+  if (daemon.accept_loss) options.seen_job = last_job_with_output(data_dir);
   options.headroom.ballast = configuration.store_reserve_bytes;
-  return store::SqliteStore::open(options);
+  TRY_ASSIGN(auto store, store::SqliteStore::open(options));
+  if (!store->note().empty()) spdlog::warn("store note=\"{}\"", store->note());
+  return store;
 }
 
 // Returns the targets of the probes: the emulated boards, or this host.
@@ -654,7 +660,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   auto parts = std::make_unique<Parts>(std::move(data_dir));
   parts->at_start = configuration;
   parts->last_read = configuration;
-  TRY_ASSIGN(parts->store, open_store(parts->data_dir, configuration, !options.emulate.empty()));
+  TRY_ASSIGN(parts->store, open_store(parts->data_dir, configuration, options));
   const ProgramPaths paths = find_program_paths();
   TRY_ASSIGN(auto targets,
              probe_targets(options, parts->data_dir, paths, configuration.local_engine));

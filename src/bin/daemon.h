@@ -17,6 +17,8 @@ struct DaemonOptions {
   std::string emulate;      // empty: this host
   std::string config_file;  // that the configuration was read from; empty: none
   std::string launcher;     // socket of a launcher that runs as a service; empty: we start one
+  // Start although the store is older than work that was acknowledged here.
+  bool accept_loss = false;
   // The name by which this process has the lease of the site's cluster already; empty: it has none.
   std::string lease_holder = {};
   // Whether the process has been told to end: then the start waits for nothing any more, and the

@@ -185,6 +185,7 @@ int serve_main(int argc, char** argv) {
   std::optional<std::string> log_level;
   std::optional<std::string> log_format;
   bool is_standby = false;
+  bool accept_loss = false;
   cli::Arguments arguments(
       {"serve", "[options]",
        "Run the daemon in the foreground. SIGTERM ends it and leaves jobs running; SIGHUP reads "
@@ -206,6 +207,9 @@ int serve_main(int argc, char** argv) {
       .option("--config", config_path, "FILE", "configuration (docs/configuration.md)")
       .flag("--standby", is_standby,
             "wait while another daemon has the site's Kubernetes cluster, then take over")
+      .flag("--accept-loss", accept_loss,
+            "start although the store is older than the work that was acknowledged here, as after "
+            "a backup was put back; use it once, not in a unit file")
       .option("--log-level", log_level, "LEVEL", "debug, info (default), warn or error")
       .option("--log-format", log_format, "FORMAT",
               "text (default), or json: one object for each line");
@@ -239,6 +243,7 @@ int serve_main(int argc, char** argv) {
                         emulate.value_or(""), absolute_path(config_path.value_or("")),
                         launcher.value_or("")};
   options.must_end = is_told_to_end;
+  options.accept_loss = accept_loss;
   for (const std::string& path : {options.data_dir, options.socket}) {
     if (const auto made = cli::make_fallback_folder(surroundings, path); !made) {
       console.error(made.error().message);

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "bin/store_state.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
@@ -32,12 +33,22 @@ void print_report(cli::Console& console, const store::StoreReport& report) {
                   report.last_event.value, report.jobs, report.snapshots, report.environments,
                   report.audit_entries));
   for (const std::string& damage : report.damages) console.out("damaged: " + damage + "\n");
+  for (const std::string& missing : report.missing) console.out("missing: " + missing + "\n");
 }
 
 int check(cli::Console& console, const std::string& data_dir) {
-  const auto report = store::check_store(data_dir);
+  const auto report = store::check_store(data_dir, needed_environments);
   if (!report) return report_failure(console, report.error());
   print_report(console, *report);
+  if (!report->has_mark) {
+    console.out(
+        "note: store.marker does not say what was durable, so that it cannot be seen whether the "
+        "store is an older one; the next start of the daemon makes it anew\n");
+  }
+  if (!report->missing.empty()) {
+    console.out("a job is held when it is to start without its environment\n");
+    return cli::kFailure;
+  }
   if (report->is_sound()) {
     console.out("sound\n");
     return cli::kOk;
@@ -49,7 +60,8 @@ int check(cli::Console& console, const std::string& data_dir) {
 }
 
 int recover(cli::Console& console, const std::string& data_dir) {
-  const auto report = store::recover_store(data_dir);
+  const auto report =
+      store::recover_store(data_dir, {last_job_with_output(data_dir), needed_environments});
   if (!report) return report_failure(console, report.error());
   console.out("the damaged database is kept as " + report->put_aside.string() + "\n");
   print_report(console, report->kept);
@@ -57,6 +69,8 @@ int recover(cli::Console& console, const std::string& data_dir) {
   if (report->next_job.valid()) {
     console.out(fmt::format("the next job gets id {}\n", report->next_job.value));
   }
+  if (!report->lost.empty()) return cli::kFailure;
+  console.out("nothing that was acknowledged is lost\n");
   return cli::kOk;
 }
 

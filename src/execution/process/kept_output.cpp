@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,21 @@ std::string kept_output_path(const std::string& folder, model::AttemptId attempt
 bool has_kept_output(const std::string& folder, model::JobId job) {
   const std::string path = kept_output_path(folder, {job, 1});
   return access(path.substr(0, path.rfind('/')).c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+model::JobId last_kept_output(const std::string& folder) {
+  model::JobId last;
+  std::error_code ignored;
+  for (const auto& group : std::filesystem::directory_iterator(folder + "/output", ignored)) {
+    for (const auto& job : std::filesystem::directory_iterator(group, ignored)) {
+      const std::string name = job.path().filename().string();
+      std::uint64_t id = 0;
+      const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
+      const bool is_id = read.ec == std::errc() && read.ptr == name.data() + name.size();
+      if (is_id) last = std::max(last, model::JobId(id));
+    }
+  }
+  return last;
 }
 
 bool has_output_files(const std::string& path) {

@@ -18,6 +18,9 @@ std::string kept_output_path(const std::string& folder, model::AttemptId attempt
 
 // Returns whether there is output of any attempt of the job. True if that cannot be seen.
 bool has_kept_output(const std::string& folder, model::JobId job);
+// Returns the highest id of a job that has output there; invalid: none has. Costs a look at the
+// names of all output.
+model::JobId last_kept_output(const std::string& folder);
 // Returns whether there is output of the attempt whose present file this is. A supervisor makes
 // that file before the job's first process.
 bool has_output_files(const std::string& path);

@@ -12,7 +12,7 @@ namespace {
 
 class Builder {
  public:
-  explicit Builder(const ArchiveQuery& query) : query_(query) {}
+  Builder(const ArchiveQuery& query, model::JobId from) : query_(query), from_(from) {}
 
   ArchiveSql build() {
     const bool wants_completed =
@@ -29,7 +29,7 @@ class Builder {
       by_column("jobs_by_team");
     } else if (!wants_completed) {
       by_keys("jobs_by_unhappy_state", "state <> 'COMPLETED'");
-    } else if (query_.ended_since.is_set()) {
+    } else if (query_.ended_since.is_set() && !from_.valid()) {
       by_keys("jobs_by_end", "1");
     } else {
       add(" FROM jobs AS j NOT INDEXED WHERE 1");
@@ -101,6 +101,10 @@ class Builder {
       add(query_.labels.empty() ? column + "id < ?" : " AND l.job < ?",
           static_cast<std::int64_t>(query_.before.value));
     }
+    if (from_.valid()) {
+      add(query_.labels.empty() ? column + "id >= ?" : " AND l.job >= ?",
+          static_cast<std::int64_t>(from_.value));
+    }
     if (query_.user) add(column + "user = ?", *query_.user);
     if (query_.team) add(column + "team = ?", *query_.team);
     if (query_.name) add(column + "name = ?", *query_.name);
@@ -116,13 +120,14 @@ class Builder {
   }
 
   const ArchiveQuery& query_;
+  const model::JobId from_;
   ArchiveSql out_;
 };
 
 }  // namespace
 
-ArchiveSql archive_sql(const ArchiveQuery& query) {
-  return Builder(query).build();
+ArchiveSql archive_sql(const ArchiveQuery& query, model::JobId from) {
+  return Builder(query, from).build();
 }
 
 }  // namespace gpu_platform::store

@@ -11,7 +11,8 @@
 //   lock             held (flock) by the one process that uses the directory; its pid, and "open"
 //                    while the database is
 //   store.db         the database, with store.db-wal and store.db-shm beside it
-//   store.marker     says that a database was made here, so that a missing one is noticed
+//   store.marker     says that a database was made here and what of it was durable
+//                    (durable_mark.h), so that a missing or older one is noticed
 //   store.ballast    reserved space (disk_headroom.h)
 //   store.db.damaged-N   what a recovery has put aside
 //
@@ -31,7 +32,8 @@ struct StoreFiles {
   std::filesystem::path ballast = dir / "store.ballast";
   std::filesystem::path creating = dir / "store.db.creating";
   std::filesystem::path recovering = dir / "store.db.recovering";  // a recovery under way
-  std::filesystem::path recovered = dir / "store.db.recovered";    // complete, not yet in its place
+  std::filesystem::path found = dir / "store.db.found";          // rows that only their pages have
+  std::filesystem::path recovered = dir / "store.db.recovered";  // complete, not yet in its place
 };
 
 // The right to use a data directory, released with the object or the process. Not inherited by

@@ -1,5 +1,6 @@
 #include "store/sqlite/database.h"
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -106,13 +107,41 @@ std::string_view Statement::blob(int column) const {
   return {static_cast<const char*>(bytes), static_cast<std::size_t>(size)};
 }
 
+namespace {
+
+int open_flags(Database::Mode mode) {
+  switch (mode) {
+    case Database::Mode::kReadOnly:
+      return SQLITE_OPEN_READONLY;
+    case Database::Mode::kWithoutLog:
+      return SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    case Database::Mode::kMemory:
+      return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    default:
+      return SQLITE_OPEN_READWRITE;
+  }
+}
+
+// The file as a URI that SQLite takes for one that never changes: then it reads no log.
+std::string immutable_uri(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = std::isalnum(byte) != 0 || c == '/' || c == '-' || c == '_' || c == '.';
+    uri += is_plain ? std::string(1, c) : fmt::format("%{:02x}", byte);
+  }
+  return uri + "?immutable=1";
+}
+
+}  // namespace
+
 base::Result<Database> Database::open(const std::string& path, Mode mode) {
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
-                    : mode == Mode::kMemory ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                                            : SQLITE_OPEN_READWRITE;
   sqlite3* raw = nullptr;
-  const char* name = mode == Mode::kMemory ? ":memory:" : path.c_str();
-  const int code = sqlite3_open_v2(name, &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const std::string name = mode == Mode::kMemory       ? ":memory:"
+                           : mode == Mode::kWithoutLog ? immutable_uri(path)
+                                                       : path;
+  const int code =
+      sqlite3_open_v2(name.c_str(), &raw, open_flags(mode) | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database;
   database.handle_.reset(raw);
   if (code != SQLITE_OK) return std::unexpected(sqlite_error(raw, code, "open " + path));

@@ -70,7 +70,8 @@ class Database {
   enum class Mode {
     kReadWrite,  // the file must exist
     kReadOnly,
-    kMemory,  // a private database in memory; the path is not looked at
+    kWithoutLog,  // as kReadOnly, but the file alone: its log is not looked at
+    kMemory,      // a private database in memory; the path is not looked at
     // As kReadWrite, but closing leaves the write-ahead log alone, so that looking at a file that
     // turns out to be damaged changes nothing.
     kKeepLog,

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/result.h"
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/database.h"
+#include "store/sqlite/durable_mark.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/wal_check.h"
 
@@ -24,8 +26,10 @@ base::Status create_store(const StoreFiles& files, const DirectoryLock& lock,
                           std::span<const Migration> steps);
 
 // The file's header, its size and its log, before SQLite sees them; kDataLoss when something is
-// wrong. A size that does not fit matters: with too few pages in its books, SQLite would write new
-// ones over old ones.
-base::Status check_files(const StoreFiles& files, const DirectoryLock& lock);
+// wrong. Copies that SQLite made are fine, whatever way it made them. A size that does not fit
+// matters: with too few pages in its books, SQLite would write new ones over old ones.
+// `log_may_be_missing`: also where the last program did not end in order.
+base::Status check_files(const StoreFiles& files, const DirectoryLock& lock,
+                         const std::optional<Mark>& mark, bool log_may_be_missing = false);
 
 }  // namespace gpu_platform::store

@@ -57,11 +57,15 @@ base::Result<Head> read_head(const Database& database) {
              database.prepare("SELECT first_seq, last_seq, jobs, checksum FROM head WHERE id = 1"));
   TRY_ASSIGN(const bool has_row, row.step());
   if (!has_row) return damaged("head", "1", "it is missing");
-  const Head head{row.number(0), row.number(1), row.number(2)};
-  if (head_checksum(head) != row.number(3) || head.last_seq + 1 < head.first_seq) {
-    return damaged("head", "1", kMismatch);
-  }
-  return head;
+  const auto head = head_of({row.number(0), row.number(1), row.number(2)}, row.number(3));
+  if (!head) return damaged("head", "1", kMismatch);
+  return *head;
+}
+
+std::optional<Head> head_of(const Head& numbers, std::uint64_t checksum) {
+  const bool is_one =
+      head_checksum(numbers) == checksum && numbers.last_seq + 1 >= numbers.first_seq;
+  return is_one ? std::optional(numbers) : std::nullopt;
 }
 
 base::Result<RecordWriter> RecordWriter::prepare(const Database& database) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct Head {
   std::uint64_t jobs = 0;       // rows of table jobs
 };
 base::Result<Head> read_head(const Database& database);
+// Those numbers, when the checksum is theirs.
+std::optional<Head> head_of(const Head& numbers, std::uint64_t checksum);
 
 // Prepared statements of the writing side, kept as long as the connection.
 class RecordWriter {

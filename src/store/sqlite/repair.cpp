@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
 #include "store/audit_batch.h"
 #include "store/batch.h"
-#include "store/sqlite/audit_table.h"
 #include "store/sqlite/data_dir.h"
+#include "store/sqlite/found_rows.h"
+#include "store/sqlite/inventory.h"
+#include "store/sqlite/mark_check.h"
 #include "store/sqlite/open_database.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/salvage.h"
@@ -28,261 +31,55 @@ namespace {
 // The distance by which ids jump where it is not known which ones were given.
 constexpr std::uint64_t kIdsLeftOut = 1'000'000;
 
-using Key = std::variant<std::uint64_t, std::string>;
-
-struct Table {
-  std::string_view name;
-  std::string_view key;  // its first column
-  std::string_view columns;
-  bool has_text_key = false;
-};
-constexpr Table kJournal{"journal", "first_seq", kBatchColumns};
-constexpr Table kSnapshots{"snapshots", "upto", kSnapshotColumns};
-constexpr Table kJobs{"jobs", "id", kJobColumns};
-constexpr Table kAudit{"audit", "first_seq", kAuditColumns};
-constexpr Table kEnvironments{"environments", "ref", kEnvironmentColumns, true};
-
-using Visit = std::function<base::Status(const Statement& row)>;
-
-// Rows in key order up to the first page that cannot be read, then from the other end down to
-// there. kDataLoss from visit and from SQLite are noted in `damages`; other errors end the scan.
-base::Status scan_one_way(const Database& database, const Table& table, bool downwards,
-                          std::optional<Key>& last, const Visit& visit,
-                          std::vector<std::string>& damages, bool& reached_end) {
-  reached_end = false;
-  const auto tolerate = [&](base::Error error) -> base::Status {
-    if (error.code != ErrorCode::kDataLoss) return std::unexpected(std::move(error));
-    damages.push_back(std::move(error.message));
-    return {};
-  };
-  auto rows = database.prepare(
-      fmt::format("SELECT {} FROM {} NOT INDEXED{} ORDER BY {}{}", table.columns, table.name,
-                  downwards && last ? fmt::format(" WHERE {} > ?", table.key) : "", table.key,
-                  downwards ? " DESC" : ""));
-  if (!rows) return tolerate(std::move(rows).error());
-  if (downwards && last) std::visit([&](const auto& key) { rows->bind(key); }, *last);
-  while (true) {
-    auto has_row = rows->step();
-    if (!has_row) return tolerate(std::move(has_row).error());
-    reached_end = !*has_row;
-    if (reached_end) return {};
-    if (!downwards) {
-      last = table.has_text_key ? Key(std::string(rows->text(0))) : Key(rows->number(0));
-    }
-    if (auto status = visit(*rows); !status) TRY(tolerate(std::move(status).error()));
-  }
-}
-
-base::Status scan(const Database& database, const Table& table, const Visit& visit,
-                  std::vector<std::string>& damages) {
-  std::optional<Key> last;
-  bool reached_end = false;
-  TRY(scan_one_way(database, table, false, last, visit, damages, reached_end));
-  if (reached_end) return {};
-  const std::size_t known = damages.size();
-  TRY(scan_one_way(database, table, true, last, visit, damages, reached_end));
-  // The same page met from the other side is no second damage.
-  if (!reached_end && damages.size() > known) damages.pop_back();
-  return {};
-}
-
-// Entries of the audit trail, counted by the first event of their batch.
-using EntryCounts = std::map<std::uint64_t, std::uint64_t>;
-
-// What the database holds that verifies.
-struct Inventory {
-  std::vector<EventRange> runs;
-  EntryCounts audit_made;  // by the journal's events
-  EntryCounts audit_kept;  // in the table
-  bool is_audit_whole = true;
-  std::vector<std::uint64_t> snapshots;
-  std::optional<Head> head;
-  StoreReport report;
-};
-
-std::vector<EventRange> join(std::vector<EventRange> batches) {
-  std::ranges::sort(batches, {}, &EventRange::first);
-  std::vector<EventRange> runs;
-  for (const auto& batch : batches) {
-    if (!runs.empty() && runs.back().last + 1 == batch.first) {
-      runs.back().last = batch.last;
-    } else {
-      runs.push_back(batch);
-    }
-  }
-  return runs;
-}
-
-base::Status take_journal(const Database& database, Inventory& inventory) {
-  std::vector<EventRange> batches;
-  const auto take = [&](const Statement& row) -> base::Status {
-    const StoredBatch batch = batch_of_row(row);
-    std::uint64_t entries = 0;
-    TRY(visit_batch(batch, {}, [&](const model::EventRecord& record) -> base::Status {
-      entries += model::has_audit_entry(record.event) ? 1 : 0;
-      return {};
-    }));
-    if (entries != 0) inventory.audit_made[batch.first_seq] = entries;
-    batches.push_back({batch.first_seq, batch.last_seq()});
-    return {};
-  };
-  TRY(scan(database, kJournal, take, inventory.report.damages));
-  inventory.runs = join(std::move(batches));
-  return {};
-}
-
-base::Status take_others(const Database& database, Inventory& inventory) {
-  StoreReport& report = inventory.report;
-  const auto take_snapshot = [&](const Statement& row) -> base::Status {
-    TRY_ASSIGN(const StoredSnapshot snapshot, snapshot_of_row(row));
-    inventory.snapshots.push_back(snapshot.upto.value);
-    ++report.snapshots;
-    return {};
-  };
-  const auto take_job = [&](const Statement& row) -> base::Status {
-    TRY(job_of_row(row));
-    ++report.jobs;
-    return {};
-  };
-  const auto take_environment = [&](const Statement& row) -> base::Status {
-    TRY(environment_of_row(row));
-    ++report.environments;
-    return {};
-  };
-  TRY(scan(database, kSnapshots, take_snapshot, report.damages));
-  TRY(scan(database, kJobs, take_job, report.damages));
-  return scan(database, kEnvironments, take_environment, report.damages);
-}
-
-// What the head row promises against what was found.
-base::Status compare_with_head(const Database& database, Inventory& inventory) {
-  StoreReport& report = inventory.report;
-  auto head = read_head(database);
-  if (!head) {
-    if (head.error().code != ErrorCode::kDataLoss) return std::unexpected(head.error());
-    report.damages.push_back(std::move(head).error().message);
-    return {};
-  }
-  inventory.head = *head;
-  std::uint64_t next = head->first_seq;
-  for (const auto& run : inventory.runs) {
-    if (run.first != next) {
-      report.damages.push_back(
-          fmt::format("table journal: events {} to {} are not there", next, run.first - 1));
-    }
-    next = run.last + 1;
-  }
-  if (next != head->last_seq + 1) {
-    report.damages.push_back(
-        fmt::format("table journal: events {} to {} are not there", next, head->last_seq));
-  }
-  if (report.jobs != head->jobs) {
-    report.damages.push_back(
-        fmt::format("table jobs: {} of {} records are intact", report.jobs, head->jobs));
-  }
-  return {};
-}
-
-// Databases of the first version have no such table.
-bool has_audit(const Inventory& inventory) {
-  return inventory.report.schema_version >= 2;
-}
-
-base::Status take_audit(const Database& database, Inventory& inventory) {
-  if (!has_audit(inventory)) return {};
-  const auto take = [&](const Statement& row) -> base::Status {
-    TRY_ASSIGN(const AuditRow found, audit_row_of(row));
-    inventory.audit_kept[found.first_seq] = found.entries.size();
-    inventory.report.audit_entries += found.entries.size();
-    return {};
-  };
-  const std::size_t known = inventory.report.damages.size();
-  TRY(scan(database, kAudit, take, inventory.report.damages));
-  inventory.is_audit_whole = inventory.report.damages.size() == known;
-  return {};
-}
-
-// The oldest part of the trail goes in time; from there on it is what the events say.
-void compare_audit(Inventory& inventory) {
-  if (!has_audit(inventory) || inventory.audit_kept.empty()) return;
-  const std::uint64_t oldest = inventory.audit_kept.begin()->first;
-  for (auto made = inventory.audit_made.lower_bound(oldest); made != inventory.audit_made.end();
-       ++made) {
-    const auto kept = inventory.audit_kept.find(made->first);
-    if (kept != inventory.audit_kept.end() && kept->second == made->second) continue;
-    inventory.report.damages.push_back(fmt::format(
-        "table audit: the entries of the batch of event {} are not there", made->first));
-  }
-}
-
-base::Status check_structure(const Database& database, std::vector<std::string>& damages) {
-  TRY_ASSIGN(Statement rows, database.prepare("PRAGMA integrity_check(20)"));
-  while (true) {
-    auto has_row = rows.step();
-    if (!has_row && has_row.error().code == ErrorCode::kDataLoss) {
-      damages.push_back(std::move(has_row).error().message);
-      return {};
-    }
-    TRY(has_row);
-    if (!*has_row) return {};
-    if (rows.text(0) != "ok") damages.push_back(fmt::format("structure: {}", rows.text(0)));
-  }
-}
-
-base::Result<Database> open_for_reading(const StoreFiles& files, const DirectoryLock& lock,
-                                        std::vector<std::string>& damages) {
-  if (auto status = check_files(files, lock); !status) {
-    if (status.error().code != ErrorCode::kDataLoss) return std::unexpected(status.error());
-    damages.push_back(std::move(status).error().message);
-  }
-  TRY_ASSIGN(Database database, Database::open(files.database.string(), Database::Mode::kKeepLog));
-  // Makes SQLite read a file that is shorter than its header says.
-  sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
-  TRY(database.execute("PRAGMA writable_schema = ON"));
-  TRY(database.execute("PRAGMA cell_size_check = ON"));
-  TRY(check_schema(database, migrations()));
-  return database;
-}
-
-base::Result<Inventory> take_inventory(const Database& database, const StoreFiles& files,
-                                       std::vector<std::string> damages) {
-  Inventory inventory;
-  inventory.report.file = files.database;
-  inventory.report.damages = std::move(damages);
-  TRY_ASSIGN(inventory.report.schema_version, database.query_integer("PRAGMA user_version"));
-  TRY(take_journal(database, inventory));
-  TRY(take_others(database, inventory));
-  TRY(take_audit(database, inventory));
-  compare_audit(inventory);
-  TRY(compare_with_head(database, inventory));
-  TRY(check_structure(database, inventory.report.damages));
-  if (!inventory.runs.empty()) {
-    inventory.report.first_event = model::EventSeq(inventory.runs.front().first);
-    inventory.report.last_event = model::EventSeq(inventory.runs.back().last);
-  }
-  return inventory;
-}
-
-base::Error unreadable(const StoreFiles& files, const base::Error& cause) {
+// `first`: what may help before a backup does; empty: nothing.
+base::Error unreadable(const StoreFiles& files, const base::Error& cause,
+                       std::string_view first = {}) {
   if (cause.code != ErrorCode::kDataLoss) return cause;
   return base::Error{ErrorCode::kDataLoss,
-                     fmt::format("{} cannot be read as a store: {}. Nothing was changed. Put a "
+                     fmt::format("{} cannot be read as a store: {}. Nothing was changed. {}Put a "
                                  "backup in its place; to start with an empty store, use another "
                                  "data directory",
-                                 files.database.string(), cause.message),
+                                 files.database.string(), cause.message, first),
                      {}};
 }
 
-base::Result<Inventory> inspect(const StoreFiles& files, const DirectoryLock& lock,
-                                std::optional<Database>& database) {
-  if (!file_exists(files.database)) {
-    return fail(ErrorCode::kNotFound, fmt::format("there is no store in {}", files.dir.string()));
+// Files that are removed again whatever becomes of the recovery.
+class TemporaryFiles {
+ public:
+  explicit TemporaryFiles(std::filesystem::path path) : path_(std::move(path)) {}
+  ~TemporaryFiles() {
+    for (const char* suffix : {"", "-wal", "-shm"}) (void)remove_file(path_.string() + suffix);
   }
+  TemporaryFiles(const TemporaryFiles&) = delete;
+  TemporaryFiles& operator=(const TemporaryFiles&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Adds to what SQLite gives what else lies in the files. `seen`: what it gives, or nothing.
+base::Result<Inventory> look_further(const StoreFiles& files, const DirectoryLock& lock,
+                                     const Inventory& seen, RowSource& source) {
+  const auto overlaps = [&](std::uint64_t first, std::uint64_t last) {
+    return std::ranges::any_of(
+        seen.runs, [&](const EventRange& run) { return first <= run.last && run.first <= last; });
+  };
+  const KnownRows known{
+      overlaps,
+      [&](std::uint64_t upto) {
+        return std::ranges::find(seen.snapshots, upto) != seen.snapshots.end();
+      },
+      [&](std::uint64_t id) { return std::ranges::binary_search(seen.jobs, id); },
+      [&](std::uint64_t first_seq) { return seen.audit_kept.contains(first_seq); },
+      [&](std::string_view ref) { return seen.environments.contains(ref); }};
+  const bool had_database = source.database.has_value();
+  source.database.reset();
+  TRY_ASSIGN(source.found, find_rows(files, known));
   std::vector<std::string> damages;
-  auto opened = open_for_reading(files, lock, damages);
-  if (!opened) return std::unexpected(unreadable(files, opened.error()));
-  database = *std::move(opened);
-  return take_inventory(*database, files, std::move(damages));
+  if (had_database) {
+    TRY_ASSIGN(source.database, open_for_reading(files, lock, damages));
+  }
+  return take_inventory(source, files, std::move(damages));
 }
 
 // Copies rows in transactions of bounded size.
@@ -327,7 +124,7 @@ class Copier {
 };
 
 // The audit trail: of events that are kept, what they say; of earlier ones, what the table has.
-base::Status copy_audit(const Database& from, const Inventory& old, const EventRange& events,
+base::Status copy_audit(const RowSource& from, const Inventory& old, const EventRange& events,
                         Copier& to, StoreReport& kept) {
   if (!has_audit(old)) return {};
   const auto copy_row = [&](const Statement& row) -> base::Status {
@@ -340,14 +137,21 @@ base::Status copy_audit(const Database& from, const Inventory& old, const EventR
   return scan(from, kAudit, copy_row, known);
 }
 
+// The last event that there was, as far as anything says so.
+std::uint64_t last_stored(const Inventory& old) {
+  std::uint64_t last = old.runs.empty() ? 0 : old.runs.back().last;
+  if (old.head) last = std::max(last, old.head->last_seq);
+  return old.mark ? std::max(last, old.mark->last_seq) : last;
+}
+
 bool is_past(const EventRange& events, const Inventory& old) {
-  const std::uint64_t last = old.runs.empty() ? events.last : old.runs.back().last;
-  return !old.head || old.head->last_seq > events.last || last > events.last;
+  const bool is_unknown = !old.head && !old.mark;
+  return is_unknown || old.is_outdated || last_stored(old) > events.last;
 }
 
 // What lies past the events that are kept; nothing where nothing can.
-base::Result<std::optional<Salvage>> salvage(const Database& from, const Inventory& old,
-                                             const EventRange& events) {
+base::Result<std::optional<Salvage>> salvage(const RowSource& from, const Inventory& old,
+                                             const EventRange& events, model::JobId seen) {
   if (!is_past(events, old)) return std::nullopt;
   Salvage found(events);
   const auto take_batch = [&](const Statement& row) -> base::Status {
@@ -373,9 +177,15 @@ base::Result<std::optional<Salvage>> salvage(const Database& from, const Invento
   TRY(scan(from, kJournal, take_batch, known));
   if (has_audit(old)) TRY(scan(from, kAudit, take_trail, known));
   TRY(scan(from, kJobs, take_job, known));
-  const std::uint64_t last_intact = old.runs.empty() ? 0 : old.runs.back().last;
-  const std::uint64_t last = old.head ? std::max(old.head->last_seq, last_intact) : last_intact;
-  if (!found.knows_all_ids(last, old.is_audit_whole)) found.leave_out_ids(kIdsLeftOut);
+  found.add_id(seen);
+  if (old.mark) found.add_id(model::JobId(old.mark->last_job));
+  const std::uint64_t last = last_stored(old);
+  found.finish(last, old.is_audit_whole && old.head ? old.head->last_seq : 0);
+  // A mark of the last event knows them all.
+  const bool is_marked = old.mark && old.mark->last_seq == last && old.head;
+  if (!is_marked && !found.knows_all_ids(last, old.is_audit_whole)) {
+    found.leave_out_ids(kIdsLeftOut);
+  }
   return found;
 }
 
@@ -396,7 +206,7 @@ base::Status copy_salvage(const Salvage& found, Copier& to, StoreReport& kept) {
 
 // Copies everything worth keeping, and counts it in `kept`. `last`: the last event of the new
 // journal.
-base::Status copy_rows(const Database& from, const Inventory& old, const EventRange& events,
+base::Status copy_rows(const RowSource& from, const Inventory& old, const EventRange& events,
                        std::uint64_t last, Copier& to, StoreReport& kept) {
   const std::uint64_t oldest_audited =
       old.audit_kept.empty() ? events.first : old.audit_kept.begin()->first;
@@ -452,20 +262,13 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
     lost.push_back(fmt::format("events {} to {}; their outcome is in a snapshot", old_first,
                                events.first - 1));
   }
-  if (old.head && old.head->last_seq > events.last) {
-    lost.push_back(fmt::format("events {} to {}: the state is that after event {}", events.last + 1,
-                               old.head->last_seq, events.last));
-  } else if (!old.head) {
-    lost.push_back(fmt::format("any event after {}", events.last));
+  if (!old.head && !old.mark) lost.push_back(fmt::format("any event after {}", last_stored(old)));
+  if (found) {
+    const base::Instant until = old.mark ? old.mark->at : base::Instant();
+    std::ranges::move(found->losses(until), std::back_inserter(lost));
   }
   if (old.head && old.head->jobs > kept.jobs) {
     lost.push_back(fmt::format("{} of {} ended jobs", old.head->jobs - kept.jobs, old.head->jobs));
-  }
-  if (const std::string jobs = found ? found->lost_jobs() : ""; !jobs.empty()) {
-    lost.push_back(
-        fmt::format("jobs {}, which were submitted after event {} and are not known to have ended: "
-                    "their users must submit them again",
-                    jobs, events.last));
   }
   std::uint64_t audited = 0;
   for (const auto& [first_seq, entries] : old.audit_kept) audited += entries;
@@ -473,12 +276,92 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
     lost.push_back(
         fmt::format("{} of {} entries of the audit trail", audited - kept.audit_entries, audited));
   }
-  if (lost.empty()) lost.emplace_back("no event and no ended job");
   return lost;
 }
 
-// Makes of a complete store.db.recovered a store in order. Every step may be repeated.
-base::Result<std::filesystem::path> swap_in(const StoreFiles& files, DirectoryLock& lock) {
+// What a store with this database needs for its state.
+base::Status with_state(const Database& database,
+                        const std::function<base::Status(const StateSource&)>& use) {
+  StateSource source;
+  TRY_ASSIGN(Statement snapshot,
+             database.prepare(fmt::format("SELECT {} FROM snapshots ORDER BY upto DESC LIMIT 1",
+                                          kSnapshotColumns)));
+  TRY_ASSIGN(const bool has_snapshot, snapshot.step());
+  if (has_snapshot) {
+    TRY_ASSIGN(source.snapshot, snapshot_of_row(snapshot));
+  }
+  const model::EventSeq after = source.snapshot ? source.snapshot->upto : model::EventSeq();
+  source.replay = [&](const StateSource::Visit& visit) -> base::Status {
+    TRY_ASSIGN(Statement rows, database.prepare(fmt::format(
+                                   "SELECT {} FROM journal ORDER BY first_seq", kBatchColumns)));
+    while (true) {
+      TRY_ASSIGN(const bool has_row, rows.step());
+      if (!has_row) return {};
+      const StoredBatch batch = batch_of_row(rows);
+      if (batch.last_seq() > after.value) TRY(visit_batch(batch, after, visit));
+    }
+  };
+  return use(source);
+}
+
+// Names the environments that are not there, and tells the others that no job needs. A state that
+// cannot be computed needs none.
+base::Result<std::vector<std::string>> compare_environments(
+    const Database& database, const std::set<std::string, std::less<>>& there,
+    const NeededEnvironments& needed, std::vector<std::string>& unneeded) {
+  std::vector<std::string> missing;
+  if (!needed) return missing;
+  std::map<std::string, model::JobId> wanted;
+  const base::Status computed =
+      with_state(database, [&](const StateSource& source) -> base::Status {
+        TRY_ASSIGN(wanted, needed(source));
+        return {};
+      });
+  if (!computed) return missing;
+  for (const auto& [ref, job] : wanted) {
+    if (!there.contains(ref))
+      missing.push_back(fmt::format("the environment of job {}", job.value));
+  }
+  for (const std::string& ref : there) {
+    if (!wanted.contains(ref)) unneeded.push_back(ref);
+  }
+  return missing;
+}
+
+// Of the new database: forgets the environments that no job needs, which an older page may have
+// had, and returns those that are missing.
+base::Result<std::vector<std::string>> settle_environments(
+    const std::filesystem::path& path, const std::set<std::string, std::less<>>& there,
+    const NeededEnvironments& needed, std::uint64_t& kept) {
+  TRY_ASSIGN(const Database database, Database::open(path.string(), Database::Mode::kReadWrite));
+  std::vector<std::string> unneeded;
+  TRY_ASSIGN(std::vector<std::string> missing,
+             compare_environments(database, there, needed, unneeded));
+  TRY(database.execute("PRAGMA secure_delete = ON"));
+  TRY_ASSIGN(RecordWriter writer, RecordWriter::prepare(database));
+  const base::Status dropped = database.transaction([&]() -> base::Status {
+    for (const std::string& ref : unneeded) TRY(writer.drop_environment(ref));
+    return {};
+  });
+  TRY(dropped);
+  kept -= unneeded.size();
+  TRY(database.execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+  return missing;
+}
+
+base::Status mark_recovered(const StoreFiles& files, model::JobId last_job) {
+  TRY_ASSIGN(const Database database,
+             Database::open(files.recovered.string(), Database::Mode::kWithoutLog));
+  TRY_ASSIGN(const Head head, read_head(database));
+  TRY_ASSIGN(Mark mark, mark_of(database, head));
+  mark.last_job = std::max(mark.last_job, last_job.value);
+  return make_marker(files.marker, mark);
+}
+
+// Makes of a complete store.db.recovered a store in order. Every step may be repeated. `last_job`:
+// the highest id that may have been given.
+base::Result<std::filesystem::path> swap_in(const StoreFiles& files, DirectoryLock& lock,
+                                            model::JobId last_job) {
   const auto name = [&](int number) {
     return files.dir / fmt::format("store.db.damaged-{}", number);
   };
@@ -492,6 +375,8 @@ base::Result<std::filesystem::path> swap_in(const StoreFiles& files, DirectoryLo
   if (file_exists(files.database)) TRY(rename_file(files.database, aside));
   TRY(remove_file(files.shared_memory));
   TRY(sync_directory(files.dir));
+  // Before the new database is there: a mark of the former one would have it refused.
+  TRY(mark_recovered(files, last_job));
   TRY(rename_file(files.recovered, files.database));
   TRY(sync_directory(files.dir));
   TRY(lock.note_closed());
@@ -519,55 +404,103 @@ EventRange choose_events(const std::vector<EventRange>& runs,
   return *best;
 }
 
-base::Result<StoreReport> check_store(const std::filesystem::path& data_dir) {
+base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
+                                      const NeededEnvironments& needed) {
   const StoreFiles files(data_dir);
   if (!file_exists(files.dir)) {
     return fail(ErrorCode::kNotFound, fmt::format("there is no store in {}", data_dir.string()));
   }
   TRY_ASSIGN(const DirectoryLock lock, DirectoryLock::acquire(files));
-  std::optional<Database> database;
-  TRY_ASSIGN(Inventory inventory, inspect(files, lock, database));
-  return std::move(inventory.report);
+  RowSource source;
+  auto inventory = inspect(files, lock, source);
+  if (!inventory) {
+    return std::unexpected(unreadable(
+        files, inventory.error(),
+        fmt::format("`gpu-platform store recover --data-dir {}` takes the records that verify out "
+                    "of its pages. If it finds none: ",
+                    files.dir.string())));
+  }
+  if (inventory->report.is_sound()) {
+    std::vector<std::string> unneeded;
+    TRY_ASSIGN(inventory->report.missing,
+               compare_environments(*source.database, inventory->environments, needed, unneeded));
+  }
+  inventory->report.has_mark = inventory->mark.has_value();
+  return std::move(inventory->report);
 }
 
-base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir) {
+namespace {
+
+base::Result<RecoveryReport> complete_recovery(const StoreFiles& files, DirectoryLock& lock) {
+  RecoveryReport report;
+  const auto mark = read_mark(files.marker);
+  TRY_ASSIGN(report.put_aside, swap_in(files, lock, model::JobId(mark ? mark->last_job : 0)));
+  report.lost.emplace_back("what the interrupted recovery could not read");
+  RowSource source;
+  TRY_ASSIGN(Inventory inventory, inspect(files, lock, source));
+  report.kept = std::move(inventory.report);
+  return report;
+}
+
+// Everything that can still be read of a store that is not sound.
+base::Result<Inventory> take_all(const StoreFiles& files, const DirectoryLock& lock,
+                                 RowSource& source) {
+  auto seen = inspect(files, lock, source);
+  if (!seen && seen.error().code != ErrorCode::kDataLoss) {
+    return std::unexpected(std::move(seen).error());
+  }
+  if (seen && seen->report.is_sound()) {
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("{} is not damaged", files.database.string()));
+  }
+  if (!seen) source.database.reset();
+  auto all = look_further(files, lock, seen ? *seen : Inventory(), source);
+  // What SQLite could read at first it may not any more, where a disk fails.
+  if (!all) return std::unexpected(unreadable(files, all.error()));
+  const bool has_nothing = all->runs.empty() && all->snapshots.empty() && all->report.jobs == 0;
+  const bool was_empty = seen && seen->head && seen->head->last_seq == 0;
+  if (has_nothing && !was_empty) {
+    const base::Error none{ErrorCode::kDataLoss, "no event and no job can be read", {}};
+    return std::unexpected(unreadable(files, seen ? none : seen.error()));
+  }
+  return all;
+}
+
+}  // namespace
+
+base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir,
+                                           const RecoveryOptions& options) {
   const StoreFiles files(data_dir);
   if (!file_exists(files.dir)) {
     return fail(ErrorCode::kNotFound, fmt::format("there is no store in {}", data_dir.string()));
   }
   TRY_ASSIGN(DirectoryLock lock, DirectoryLock::acquire(files));
+  if (file_exists(files.recovered)) return complete_recovery(files, lock);
+  const TemporaryFiles found_file(files.found);
+  RowSource source;
+  TRY_ASSIGN(const Inventory old, take_all(files, lock, source));
   RecoveryReport report;
-  if (file_exists(files.recovered)) {
-    TRY_ASSIGN(report.put_aside, swap_in(files, lock));
-    report.lost.emplace_back("what the interrupted recovery could not read");
-    std::optional<Database> database;
-    TRY_ASSIGN(Inventory inventory, inspect(files, lock, database));
-    report.kept = std::move(inventory.report);
-    return report;
-  }
-  std::optional<Database> database;
-  TRY_ASSIGN(const Inventory old, inspect(files, lock, database));
-  if (old.report.is_sound()) {
-    return fail(ErrorCode::kFailedPrecondition,
-                fmt::format("{} is not damaged", files.database.string()));
-  }
   const EventRange events = choose_events(old.runs, old.snapshots);
-  if (events.last == 0 && old.report.jobs == 0) {
-    return std::unexpected(unreadable(
-        files, base::Error{ErrorCode::kDataLoss, "no event and no job can be read", {}}));
-  }
-  TRY_ASSIGN(const std::optional<Salvage> found, salvage(*database, old, events));
+  TRY_ASSIGN(const std::optional<Salvage> found, salvage(source, old, events, options.seen_job));
   const std::uint64_t last = found ? found->last_event() : events.last;
   {
     TRY_ASSIGN(Copier copier, Copier::create(files.recovering));
     if (found) TRY(copy_salvage(*found, copier, report.kept));
-    TRY(copy_rows(*database, old, events, last, copier, report.kept));
+    TRY(copy_rows(source, old, events, last, copier, report.kept));
     TRY(copier.finish({events.first, last, report.kept.jobs}));
   }
-  database.reset();
+  source = {};
+  TRY_ASSIGN(std::vector<std::string> missing,
+             settle_environments(files.recovering, old.environments, options.needed,
+                                 report.kept.environments));
+  if (found) report.next_job = model::JobId(found->next_job_id());
   TRY(rename_file(files.recovering, files.recovered));
   TRY(sync_directory(files.dir));
-  TRY_ASSIGN(report.put_aside, swap_in(files, lock));
+  const std::uint64_t marked = old.mark ? old.mark->last_job : 0;
+  TRY_ASSIGN(report.put_aside,
+             swap_in(files, lock,
+                     model::JobId(std::max(
+                         marked, report.next_job.value == 0 ? 0 : report.next_job.value - 1))));
   report.kept.file = files.database;
   report.kept.schema_version = migrations().back().version;
   if (last >= events.first) {
@@ -575,7 +508,7 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
     report.kept.last_event = model::EventSeq(last);
   }
   report.lost = describe_losses(old, events, found, report.kept);
-  if (found) report.next_job = model::JobId(found->next_job_id());
+  std::ranges::move(missing, std::back_inserter(report.lost));
   return report;
 }
 

@@ -2,11 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "model/event.h"
 #include "model/ids.h"
+#include "store/store.h"
 
 // What `gpu-platform store check` and `gpu-platform store recover` do. Both need the data directory
 // for themselves: kAlreadyExists while a daemon uses it.
@@ -23,31 +28,53 @@ struct StoreReport {
   std::uint64_t environments = 0;
   std::uint64_t audit_entries = 0;
   std::vector<std::string> damages;  // one sentence each, naming table and record; empty: sound
+  std::vector<std::string> missing;  // of a sound store: environments that its jobs need
+  bool has_mark = true;              // store.marker says what was durable
 
   bool is_sound() const { return damages.empty(); }
 };
 
+// What a state is computed from: the newest snapshot, where there is one, and the events behind it.
+struct StateSource {
+  using Visit = std::function<base::Status(const model::EventRecord&)>;
+  std::optional<StoredSnapshot> snapshot;
+  std::function<base::Status(const Visit&)> replay;
+};
+// Returns the environments that the jobs of that state need, with the job of each. The meaning of
+// events is not known here.
+using NeededEnvironments =
+    std::function<base::Result<std::map<std::string, model::JobId>>(const StateSource&)>;
+
 // Reads and verifies every record and SQLite's own structures; changes nothing. The time it takes
 // grows with the size of the database. kNotFound where there is no store; kDataLoss when the file
 // cannot be read as a store at all.
-base::Result<StoreReport> check_store(const std::filesystem::path& data_dir);
+base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
+                                      const NeededEnvironments& needed = {});
+
+struct RecoveryOptions {
+  model::JobId seen_job;      // the highest id of a job that was seen outside the store
+  NeededEnvironments needed;  // empty: all are kept, and none is missed
+};
 
 struct RecoveryReport {
   std::filesystem::path put_aside;  // the damaged database, unchanged
   StoreReport kept;
-  std::vector<std::string> lost;  // one sentence each
+  std::vector<std::string> lost;  // one sentence each; empty: nothing that was acknowledged
   model::JobId next_job;          // ids go on there; invalid: as the events say
 };
 
 // Builds a new database of what can be read and puts it in the place of the damaged one, which is
-// kept as store.db.damaged-N. Kept are the longest stretch of history that leads to the latest
-// possible state without a gap (from the first event or from an intact snapshot on), every intact
-// ended job, audit entry and environment. A last event says which jobs ended after that stretch,
-// so that they do not run again, and from which id on jobs are numbered: no id of anything intact
-// is given again, and where ids may be unknown a million is left out. kFailedPrecondition when
-// nothing is damaged; kDataLoss when nothing could be saved. An interrupted recovery is completed
-// by the next.
-base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir);
+// kept as store.db.damaged-N. Every intact record is read, wherever in the files it lies: behind
+// damage in the log, and in pages that nothing leads to any more. Kept are the longest stretch of
+// history that leads to the latest possible state without a gap (from the first event or from an
+// intact snapshot on), every intact ended job, audit entry and environment that is needed, and the
+// jobs that later events submit: held, where not everything about them is known. A last event says
+// which jobs ended after that stretch, so that they do not run again, and from which id on jobs are
+// numbered: no id of anything intact or marked is given again, and where ids may be unknown a
+// million is left out. kFailedPrecondition when nothing is damaged; kDataLoss when nothing could be
+// saved. An interrupted recovery is completed by the next.
+base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir,
+                                           const RecoveryOptions& options = {});
 
 // ---- The choice that recovery makes, for tests ----
 

@@ -126,8 +126,23 @@ base::Status create_schema(const Database& database, std::span<const Migration> 
       [&] { return apply_steps(database, steps, 0, steps.back().version); });
 }
 
+base::Result<std::int64_t> schema_version(const Database& database,
+                                          std::span<const Migration> steps) {
+  TRY_ASSIGN(const std::int64_t said, database.query_integer("PRAGMA user_version"));
+  TRY_ASSIGN(const std::int64_t application, database.query_integer("PRAGMA application_id"));
+  if (said != 0 || application != 0) return said;
+  const auto found = schema_text(database);
+  for (const Migration& step : steps) {
+    TRY_ASSIGN(const Database model, Database::open("", Database::Mode::kMemory));
+    TRY(apply_steps(model, steps, 0, step.version));
+    TRY_ASSIGN(const std::string wanted, schema_text(model));
+    if (found && *found == wanted) return step.version;
+  }
+  return fail(ErrorCode::kDataLoss, "the file is a SQLite database of another program");
+}
+
 base::Status check_schema(const Database& database, std::span<const Migration> steps) {
-  TRY_ASSIGN(const std::int64_t version, database.query_integer("PRAGMA user_version"));
+  TRY_ASSIGN(const std::int64_t version, schema_version(database, steps));
   if (version > steps.back().version) {
     return fail(ErrorCode::kFailedPrecondition,
                 fmt::format("the database has schema version {}, written by a newer program; this "
@@ -155,10 +170,15 @@ base::Status check_schema(const Database& database, std::span<const Migration> s
 
 base::Status upgrade_schema(const Database& database, std::span<const Migration> steps) {
   TRY(check_schema(database, steps));
-  TRY_ASSIGN(const std::int64_t version, database.query_integer("PRAGMA user_version"));
-  if (version == steps.back().version) return {};
-  return database.transaction(
-      [&] { return apply_steps(database, steps, version, steps.back().version); });
+  TRY_ASSIGN(const std::int64_t version, schema_version(database, steps));
+  TRY_ASSIGN(const std::int64_t said, database.query_integer("PRAGMA user_version"));
+  if (said == steps.back().version) return {};
+  return database.transaction([&]() -> base::Status {
+    // A copy from a dump does not say whose it is.
+    TRY(database.execute(fmt::format("PRAGMA application_id = {}", kApplicationId)));
+    TRY(database.execute(fmt::format("PRAGMA user_version = {}", version)));
+    return apply_steps(database, steps, version, steps.back().version);
+  });
 }
 
 }  // namespace gpu_platform::store

@@ -33,6 +33,11 @@ base::Status create_schema(const Database& database, std::span<const Migration> 
 // kDataLoss when its tables are not those of its own version.
 base::Status upgrade_schema(const Database& database, std::span<const Migration> steps);
 
+// The version that the database says; of a copy made from a dump, which says none, that of its
+// tables. kDataLoss when it is no store.
+base::Result<std::int64_t> schema_version(const Database& database,
+                                          std::span<const Migration> steps);
+
 // Compares the tables with those that the steps up to the database's version make.
 base::Status check_schema(const Database& database, std::span<const Migration> steps);
 

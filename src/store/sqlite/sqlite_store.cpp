@@ -9,6 +9,7 @@
 #include "store/archive_query.h"
 #include "store/batch.h"
 #include "store/sqlite/archive_sql.h"
+#include "store/sqlite/mark_check.h"
 #include "store/sqlite/open_database.h"
 
 namespace gpu_platform::store {
@@ -35,6 +36,13 @@ constexpr const char* kWriterPragmas =
     "PRAGMA cell_size_check = ON;"
     "PRAGMA secure_delete = ON;";
 
+// A copy that SQLite made (VACUUM INTO, a dump) has no log mode.
+base::Status keep_log(const Database& database) {
+  TRY_ASSIGN(const std::string mode, database.query_text("PRAGMA journal_mode = WAL"));
+  if (mode == "wal") return {};
+  return fail(ErrorCode::kInternal, fmt::format("SQLite keeps journal mode {}", mode));
+}
+
 }  // namespace
 
 SqliteStore::SqliteStore(const SqliteOptions& options, DirectoryLock lock)
@@ -55,30 +63,41 @@ base::Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, std::move(lock)));
   // On a full disk this frees the space that opening needs.
   store->headroom_.assess();
-  if (auto status = store->open_database(options.migrations); !status) {
+  if (auto status = store->open_database(options); !status) {
     return std::unexpected(store->explain(std::move(status).error()));
   }
   return store;
 }
 
-base::Status SqliteStore::open_database(std::span<const Migration> steps) {
-  TRY(check_files(files_, lock_));
+base::Status SqliteStore::open_database(const SqliteOptions& options) {
+  const std::span<const Migration> steps = options.migrations;
+  const std::optional<Mark> known = read_mark(files_.marker);
+  TRY(check_files(files_, lock_, known, options.accept_loss));
   TRY_ASSIGN(database_, Database::open(files_.database.string(), Database::Mode::kKeepLog));
   TRY(database_.execute(kWriterPragmas));
   TRY(check_schema(database_, steps));
   TRY_ASSIGN(head_, read_head(database_));
   TRY(check_journal_end());
+  std::string missing;
+  if (known) {
+    TRY_ASSIGN(missing, what_is_missing(database_, head_, *known));
+  }
+  if (!missing.empty() && !options.accept_loss) {
+    return std::unexpected(outdated_store(files_, missing));
+  }
   // Only now, when nothing is known to be damaged, is anything written.
+  TRY(keep_log(database_));
   TRY(upgrade_schema(database_, steps));
   TRY_ASSIGN(writer_, RecordWriter::prepare(database_));
   TRY_ASSIGN(audit_writer_, AuditWriter::prepare(database_));
   TRY_ASSIGN(audit_, audit_writer_.read_extent());
-  if (!file_exists(files_.marker)) TRY(write_private_file(files_.marker, "store.db\n"));
   TRY(lock_.note_open());
   // Starts the log anew, so that nothing of a transaction that a crash cut off stays behind
   // (wal_check.h relies on it). A disk too full for that keeps the log as it is.
-  sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
-                            nullptr);
+  const bool is_copied =
+      sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                nullptr) == SQLITE_OK;
+  if (is_copied) note_copied();
   sqlite3_wal_hook(
       database_.handle(),
       [](void* pages, sqlite3*, const char*, int count) {
@@ -87,6 +106,73 @@ base::Status SqliteStore::open_database(std::span<const Migration> steps) {
       },
       &wal_pages_);
   is_broken_ = false;
+  TRY(open_mark(options, known, missing));
+  return learn_endings();
+}
+
+base::Status SqliteStore::open_mark(const SqliteOptions& options, const std::optional<Mark>& known,
+                                    const std::string& missing) {
+  const Mark copied = mark_.copied_seq == 0 && known && missing.empty() ? *known : mark_;
+  TRY_ASSIGN(mark_, mark_of(database_, head_));
+  mark_.copied_seq = copied.copied_seq;
+  mark_.copied_bytes = copied.copied_bytes;
+  if (known) mark_.last_job = std::max(mark_.last_job, known->last_job);
+  if (!missing.empty()) return accept_loss(*known, options.seen_job, missing);
+  if (!known) {
+    note_ = fmt::format(
+        "{} does not say what was durable (a store of an earlier version has no such mark; else it "
+        "was damaged or removed): it is made anew from the database",
+        files_.marker.string());
+    // A disk that is full has no room for it: the next start tries again.
+    (void)make_marker(files_.marker, mark_);
+  }
+  mark_writer_ = MarkWriter(files_.marker);
+  // What a killed program left in the log is synced with its copy alone.
+  if (mark_.copied_seq == mark_.last_seq) mark_writer_.write(mark_);
+  return {};
+}
+
+// The log is copied, and the file synced.
+void SqliteStore::note_copied() {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(files_.database, error);
+  mark_.copied_seq = head_.last_seq;
+  mark_.copied_bytes = error ? 0 : bytes;
+}
+
+base::Status SqliteStore::accept_loss(const Mark& known, model::JobId seen,
+                                      const std::string& missing) {
+  mark_.last_job = std::max(mark_.last_job, seen.value);
+  const model::EventRecord repaired{model::EventSeq(head_.last_seq + 1), known.at,
+                                    model::StoreRepaired{mark_.last_job, {}}};
+  TRY(append({{&repaired, 1}, {}, {}, {}}));
+  TRY(make_marker(files_.marker, mark_));
+  mark_writer_ = MarkWriter(files_.marker);
+  note_ =
+      fmt::format("loss accepted: {}; the next job gets an id after {}", missing, mark_.last_job);
+  return {};
+}
+
+// So many are read at once; more would keep the log from being copied meanwhile.
+constexpr std::size_t kEndingsAtOnce = 20'000;
+
+// A long history is read beside the daemon's start, which is not to wait for it.
+base::Status SqliteStore::learn_endings() {
+  const auto learn = [this](const std::stop_token& stop) {
+    JobEnding last;
+    while (!stop.stop_requested()) {
+      const auto some = endings(last, kEndingsAtOnce);
+      if (!some) return;  // lists go on without
+      for (const JobEnding& ending : *some) latest_.note(ending.job, ending.ended_at);
+      if (some->size() < kEndingsAtOnce) return latest_.set_complete();
+      last = some->back();
+    }
+  };
+  if (head_.jobs < kEndingsAtOnce) {
+    learn(std::stop_token());
+  } else {
+    learner_ = std::jthread(learn);
+  }
   return {};
 }
 
@@ -104,9 +190,15 @@ base::Status SqliteStore::check_journal_end() const {
 }
 
 SqliteStore::~SqliteStore() {
+  learner_.request_stop();
+  if (learner_.joinable()) learner_.join();
   if (!database_.is_open() || is_broken_) return;
-  sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
-                            nullptr);
+  const int code = sqlite3_wal_checkpoint_v2(database_.handle(), nullptr,
+                                             SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (code == SQLITE_OK) {
+    note_copied();
+    mark_writer_.write(mark_);
+  }
   (void)lock_.note_closed();
 }
 
@@ -119,27 +211,43 @@ base::Status SqliteStore::append(const Commit& commit) {
   if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
   TRY(check_follows(last_seq(), commit.events));
   const std::string payload = encode_batch(commit.events);
-  base::Status status = write(commit, payload);
+  const std::uint64_t first = commit.events.front().seq.value;
+  const std::uint64_t count = commit.events.size();
+  const StoredBatch batch{first, count, batch_checksum(first, count, payload), payload};
+  for (const model::Job& job : commit.ended_jobs) latest_.note(job.id, job.ended_at);
+  base::Status status = write(commit, batch);
   // Nothing of a batch that did not fit is stored, so it may be tried again: in the reserve, and at
   // the start of the log once that is copied.
   if (!status && status.error().code == ErrorCode::kResourceExhausted) {
     headroom_.release_ballast();
     checkpoint();
-    status = write(commit, payload);
+    status = write(commit, batch);
   }
   if (!status) {
     is_broken_ = true;
     return std::unexpected(explain(std::move(status).error()));
   }
+  mark_durable(commit, batch);
   checkpoint_when_due();
   return {};
 }
 
-base::Status SqliteStore::write(const Commit& commit, std::string_view payload) {
+void SqliteStore::mark_durable(const Commit& commit, const StoredBatch& batch) {
+  mark_.last_seq = head_.last_seq;
+  mark_.at = std::max(mark_.at, commit.events.back().at);
+  mark_.batch_first = batch.first_seq;
+  mark_.batch_checksum = batch.checksum;
+  for (const model::EventRecord& record : commit.events) {
+    mark_.last_job = std::max(mark_.last_job, last_job_of(record.event).value);
+  }
+  mark_writer_.write(mark_);
+}
+
+base::Status SqliteStore::write(const Commit& commit, const StoredBatch& batch) {
   Head head;
   AuditExtent audit = audit_;
   TRY(database_.transaction([&]() -> base::Status {
-    TRY_ASSIGN(head, write_rows(commit, payload, audit));
+    TRY_ASSIGN(head, write_rows(commit, batch, audit));
     return writer_.put_head(head);
   }));
   head_ = head;
@@ -147,13 +255,11 @@ base::Status SqliteStore::write(const Commit& commit, std::string_view payload) 
   return {};
 }
 
-base::Result<Head> SqliteStore::write_rows(const Commit& commit, std::string_view payload,
+base::Result<Head> SqliteStore::write_rows(const Commit& commit, const StoredBatch& batch,
                                            AuditExtent& audit) {
   Head head = head_;
-  const std::uint64_t first = commit.events.front().seq.value;
-  const std::uint64_t count = commit.events.size();
-  head.last_seq = commit.events.back().seq.value;
-  TRY(writer_.put_batch({first, count, batch_checksum(first, count, payload), payload}));
+  head.last_seq = batch.last_seq();
+  TRY(writer_.put_batch(batch));
   for (const auto& environment : commit.new_environments) {
     TRY(writer_.put_environment(environment));
   }
@@ -180,6 +286,9 @@ void SqliteStore::checkpoint() {
                                              &in_log, &copied);
   const bool is_complete = code == SQLITE_OK && copied == in_log;
   checkpoint_at_pages_ = is_complete ? kCheckpointPages : wal_pages_ + kCheckpointPages;
+  if (!is_complete) return;
+  note_copied();
+  mark_writer_.write(mark_);
 }
 
 base::Status SqliteStore::replay(
@@ -321,7 +430,25 @@ base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& quer
   std::vector<model::Job> jobs;
   std::size_t bytes = 0;
   if (query.limit == 0) return jobs;
-  const ArchiveSql sql = archive_sql(query);
+  if (!query.ended_since.is_set() || !latest_.is_complete()) {
+    TRY(list_from(query, {}, bytes, jobs));
+    return jobs;
+  }
+  ArchiveQuery part = query;
+  while (const auto range = latest_.below(part.before, query.ended_since)) {
+    part.before = model::JobId(range->last.value + 1);
+    part.limit = query.limit - jobs.size();
+    TRY_ASSIGN(const bool is_full, list_from(part, range->first, bytes, jobs));
+    if (is_full || jobs.size() == query.limit) break;
+    part.before = range->first;
+  }
+  return jobs;
+}
+
+// Returns whether the jobs are as many bytes as the query wants.
+base::Result<bool> SqliteStore::list_from(const ArchiveQuery& query, model::JobId from,
+                                          std::size_t& bytes, std::vector<model::Job>& jobs) const {
+  const ArchiveSql sql = archive_sql(query, from);
   TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
   TRY_ASSIGN(Statement * rows, reader->statement(sql.text));
   const StatementRun scope(*rows);
@@ -331,7 +458,7 @@ base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& quer
   while (true) {
     auto has_row = rows->step();
     if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
-    if (!*has_row) return jobs;
+    if (!*has_row) return false;
     auto job = job_of_row(*rows);
     if (!job) return std::unexpected(explain(std::move(job).error()));
     if (!matches(query, *job)) {
@@ -339,7 +466,7 @@ base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& quer
           files_, fmt::format("an index of table jobs gives job {} for another", job->id.value)));
     }
     jobs.push_back(*std::move(job));
-    if (is_enough(query, jobs.back(), bytes)) return jobs;
+    if (is_enough(query, jobs.back(), bytes)) return true;
   }
 }
 

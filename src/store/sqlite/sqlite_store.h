@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +15,8 @@
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/disk_headroom.h"
+#include "store/sqlite/durable_mark.h"
+#include "store/sqlite/latest_endings.h"
 #include "store/sqlite/reader_pool.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/schema.h"
@@ -28,6 +31,11 @@ struct SqliteOptions {
   // A directory that is made lets other users pass to what lies below it, but not look: 0711 and
   // not 0700. The store's files are for their owner alone either way.
   bool others_may_pass = false;
+  // Go on with a store that is older than its mark: what is missing is given up, and the journal
+  // says so (StoreRepaired), with ids of jobs behind all that were given. `seen_job`: the highest
+  // id that was seen elsewhere.
+  bool accept_loss = false;
+  model::JobId seen_job;
   std::span<const Migration> migrations = store::migrations();  // must outlive the store
 };
 
@@ -38,8 +46,12 @@ class SqliteStore final : public Journal, public Archive {
  public:
   // Opens the store of a data directory, made where there is none. Errors: kAlreadyExists when
   // another process uses the directory (its pid is named), kDataLoss when the database is damaged
-  // or missing where one was, kFailedPrecondition when a newer program wrote it.
+  // or missing where one was, kFailedPrecondition when a newer program wrote it, or when it is
+  // older than work that was acknowledged here (durable_mark.h).
   static base::Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options);
+
+  // What a person should know of the opening; empty: nothing.
+  const std::string& note() const { return note_; }
 
   ~SqliteStore() override;
   SqliteStore(const SqliteStore&) = delete;
@@ -66,13 +78,21 @@ class SqliteStore final : public Journal, public Archive {
  private:
   SqliteStore(const SqliteOptions& options, DirectoryLock lock);
 
-  base::Status open_database(std::span<const Migration> steps);
+  base::Status open_database(const SqliteOptions& options);
+  base::Status open_mark(const SqliteOptions& options, const std::optional<Mark>& known,
+                         const std::string& missing);
+  base::Status accept_loss(const Mark& known, model::JobId seen, const std::string& missing);
+  base::Status learn_endings();
   base::Status check_journal_end() const;
   base::Status replay_rows(
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const;
-  base::Status write(const Commit& commit, std::string_view payload);
-  base::Result<Head> write_rows(const Commit& commit, std::string_view payload, AuditExtent& audit);
+  base::Status write(const Commit& commit, const StoredBatch& batch);
+  base::Result<Head> write_rows(const Commit& commit, const StoredBatch& batch, AuditExtent& audit);
+  void mark_durable(const Commit& commit, const StoredBatch& batch);
+  base::Result<bool> list_from(const ArchiveQuery& query, model::JobId from, std::size_t& bytes,
+                               std::vector<model::Job>& jobs) const;
+  void note_copied();
   void checkpoint_when_due();
   void checkpoint();
   base::Error explain(base::Error error) const;
@@ -85,10 +105,15 @@ class SqliteStore final : public Journal, public Archive {
   AuditWriter audit_writer_;
   Head head_;
   AuditExtent audit_;
+  Mark mark_;
+  MarkWriter mark_writer_;
+  std::string note_;
   bool is_broken_ = true;  // not opened yet, or an append failed
   int wal_pages_ = 0;      // after the last commit, told by SQLite
   int checkpoint_at_pages_ = 0;
   mutable ReaderPool readers_;  // closed before the writing connection, which cleans up the log
+  LatestEndings latest_;
+  std::jthread learner_;  // reads the endings of a long history; ends before what it uses
 };
 
 }  // namespace gpu_platform::store

@@ -1,0 +1,44 @@
+#include "bin/store_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "controller/core.h"
+#include "controller/state.h"
+#include "execution/process/kept_output.h"
+#include "model/states.h"
+
+namespace gpu_platform::bin {
+
+base::Result<std::map<std::string, model::JobId>> needed_environments(
+    const store::StateSource& source) {
+  controller::Core core;
+  if (source.snapshot) {
+    TRY_ASSIGN(controller::State state, controller::decode_state(source.snapshot->state));
+    core = controller::Core(std::move(state));
+  }
+  TRY(source.replay([&](const model::EventRecord& record) -> base::Status {
+    if (record.seq.value != core.state().seq.value + 1) {
+      return base::fail(
+          base::ErrorCode::kDataLoss,
+          fmt::format("event {} follows event {}", record.seq.value, core.state().seq.value));
+    }
+    core.replay(record);
+    return {};
+  }));
+  std::map<std::string, model::JobId> needed;
+  core.state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    const std::string& ref = job.spec->environment_ref;
+    if (!ref.empty() && !model::is_ended(job.state)) needed.emplace(ref, job.id);
+  });
+  return needed;
+}
+
+model::JobId last_job_with_output(const std::string& data_dir) {
+  return std::max(execution::last_kept_output(data_dir + "/node"),
+                  execution::last_kept_output(data_dir + "/kubernetes"));
+}
+
+}  // namespace gpu_platform::bin

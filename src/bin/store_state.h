@@ -1,0 +1,21 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "model/ids.h"
+#include "store/sqlite/repair.h"
+
+// What a check or a recovery of the store needs to know of other rooms.
+
+namespace gpu_platform::bin {
+
+// The environments that the jobs of the state need, with the job of each (store/sqlite/repair.h).
+base::Result<std::map<std::string, model::JobId>> needed_environments(
+    const store::StateSource& source);
+
+// The highest id of a job that has output in the data directory; invalid: none has.
+model::JobId last_job_with_output(const std::string& data_dir);
+
+}  // namespace gpu_platform::bin
