@@ -44,6 +44,16 @@ bool reads_guard(std::string_view code) {
   return false;
 }
 
+// Has an operand at that address, relative to the next instruction.
+bool refers_to(std::string_view code, std::uint64_t address, std::uint64_t place) {
+  std::int32_t distance = 0;
+  for (std::size_t end = sizeof distance; end <= code.size(); ++end) {
+    std::memcpy(&distance, code.data() + end - sizeof distance, sizeof distance);
+    if (address + end + static_cast<std::uint64_t>(distance) == place) return true;
+  }
+  return false;
+}
+
 bool begins_with_landing_pad(std::string_view code) {
   return code.starts_with("\xf3\x0f\x1e\xfa");  // endbr64
 }
@@ -86,7 +96,7 @@ class Findings {
            "it is no position-independent program");
     expect(!file_.dynamic.contains(DT_TEXTREL) && !file_.has_flag(DT_FLAGS, DF_TEXTREL),
            "its code is written to when it is loaded");
-    if (linked_ != Linked::kStaticProgram) return;
+    if (linked_ != Linked::kStaticProgram && linked_ != Linked::kBareProgram) return;
     expect(!file_.has_segment(PT_INTERP) && !file_.dynamic.contains(DT_NEEDED),
            "it needs a loader or a library of the host");
   }
@@ -113,8 +123,12 @@ class Findings {
     std::set<std::uint64_t> checked_calls;
     bool asks_library = false;  // in a program with a loader for a checked function
     bool knows_guard = false;
+    std::uint64_t guard = 0;  // where it is a variable
     for (const ElfSymbol& symbol : file_.symbols) {
       if (symbol.name.starts_with("__stack_chk_fail")) knows_guard = true;
+      if (symbol.name == "__stack_chk_guard" && linked_ == Linked::kBareProgram) {
+        guard = symbol.address;
+      }
       if (!is_checked_call(symbol.name)) continue;
       if (symbol.is_defined) checked_calls.insert(symbol.address);
       if (!symbol.is_defined) asks_library = true;
@@ -128,7 +142,7 @@ class Findings {
     for (const ElfSymbol& symbol : file_.symbols) {
       if (!is_ours(symbol)) continue;
       const std::string_view code = file_.at(symbol.address, symbol.size);
-      guards = guards || reads_guard(code);
+      guards = guards || (guard != 0 ? refers_to(code, symbol.address, guard) : reads_guard(code));
       is_seen = true;
       all_land = all_land && (!is_known_outside(symbol.name) || begins_with_landing_pad(code));
       calls_checked = calls_checked || calls_one_of(code, symbol.address, checked_calls);
@@ -136,7 +150,8 @@ class Findings {
     expect(guards, "no function of ours checks its stack");
     expect(is_seen, "it has no symbols to find our functions by");
     expect(all_land, "a function of ours does not begin with a landing pad");
-    expect(calls_checked, "no function of ours calls a checked function of the C library");
+    expect(calls_checked || linked_ == Linked::kBareProgram,
+           "no function of ours calls a checked function of the C library");
   }
 
   const ElfFile& file_;

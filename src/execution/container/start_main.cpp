@@ -6,6 +6,7 @@
 // image or of the user acts on it before. Users may execute its file and not read it: so the
 // kernel lets no process of a user trace it.
 
+#include <elf.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -13,6 +14,10 @@
 
 #include "execution/container/start_signs.h"
 #include "node/raw_call.h"
+
+namespace {
+constexpr int kDamagedStart = 125;
+}
 
 // What a compiler may call though there is no library.
 extern "C" {
@@ -26,6 +31,12 @@ void* memcpy(void* to, const void* from, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<const unsigned char*>(from)[i];
   return to;
 }
+
+// What functions keep beside their frames, and look at before they return.
+std::uintptr_t __stack_chk_guard;
+[[noreturn]] void __stack_chk_fail() {
+  gpu_platform::node::raw_exit(kDamagedStart);
+}
 }
 
 namespace gpu_platform::execution {
@@ -34,7 +45,7 @@ namespace {
 
 using node::raw_call;
 
-constexpr int kDamaged = 125;
+constexpr int kDamaged = kDamagedStart;
 constexpr std::size_t kMaxPath = 4096;
 constexpr const char* kUsualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -172,12 +183,25 @@ void say_why(const char* what, int error) {
   node::raw_exit(is_missing ? kNoProgram : kNotExecutable);
 }
 
+// The kernel's random bytes, behind the environment. The lowest byte stays zero: a text that is
+// copied too far ends there.
+[[gnu::always_inline]] inline void set_guard(char** environment) {
+  while (*environment != nullptr) ++environment;
+  const auto* entry = reinterpret_cast<const Elf64_auxv_t*>(environment + 1);
+  for (; entry->a_type != AT_NULL; ++entry) {
+    if (entry->a_type != AT_RANDOM) continue;
+    __stack_chk_guard = *reinterpret_cast<const std::uintptr_t*>(entry->a_un.a_val) & ~0xffUL;
+  }
+}
+
 }  // namespace
 
+// It never returns, so it looks at no guard itself.
 extern "C" [[noreturn]] [[gnu::used]] void gpu_platform_start(long* stack) {
   const long count = stack[0];
   char** const arguments = reinterpret_cast<char**>(stack + 1);
   char** const environment = arguments + count + 1;
+  set_guard(environment);
   raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (count < 4 || contains(arguments[1], '/')) node::raw_exit(kDamaged);
   wait_for(arguments[1]);
