@@ -9,8 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/lease.h"
 #include "execution/kubernetes/names.h"
+#include "execution/kubernetes/pod_view.h"
+#include "kubernetes/resource_path.h"
 #include "os/clock.h"
 
 namespace gpu_platform::execution {
@@ -117,21 +120,27 @@ std::string selector_of(const KubernetesSettings& settings) {
   return fmt::format("{}={}", kClusterLabel, settings.cluster);
 }
 
-// The first of them in any namespace, as "pod jobs/gp-default-1-1-0"; empty: there is none.
+// The first of them in any namespace, as "pod jobs/gp-default-1-1-0"; empty: there is none. Every
+// user may write the label where nothing keeps users from it: it alone makes no pod the platform's.
 base::Result<std::string> first_left(Caller& caller, std::string_view kind, const std::string& path,
                                      const KubernetesSettings& settings) {
-  const Answer answer =
-      caller.call({.path = fmt::format("{}?labelSelector=gpu-platform%2Fcluster%3D{}&limit=1", path,
-                                       settings.cluster)});
-  if (!answer.is_ok()) {
-    const std::string what = fmt::format("looking for {}s of {}", kind, selector_of(settings));
-    return std::unexpected(failure_of(answer, what).error());
-  }
-  const Json list = Json::parse(answer.body, nullptr, false);
-  const auto& items = list_at(list, {"items"});
-  if (items.empty()) return std::string();
-  return fmt::format("{} {}/{}", kind, line_at(items.front(), {"metadata", "namespace"}),
-                     line_at(items.front(), {"metadata", "name"}));
+  const std::string query =
+      fmt::format("{}?labelSelector=gpu-platform%2Fcluster%3D{}&limit=500", path, settings.cluster);
+  std::string next;
+  do {
+    const Answer answer = caller.call(
+        {.path = next.empty() ? query : query + "&continue=" + kubernetes::query_value(next)});
+    if (!answer.is_ok()) {
+      const std::string what = fmt::format("looking for {}s of {}", kind, selector_of(settings));
+      return std::unexpected(failure_of(answer, what).error());
+    }
+    const Json list = Json::parse(answer.body, nullptr, false);
+    for (const Json& item : list_at(list, {"items"})) {
+      if (is_of_platform(item, settings)) return fmt::format("{} {}", kind, key_of(item));
+    }
+    next = text_at(list, {"metadata", "continue"});
+  } while (!next.empty());
+  return std::string();
 }
 
 // The engine would take a pod of the old job 1 for that of the new one, and end all others.

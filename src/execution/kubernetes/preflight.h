@@ -62,8 +62,9 @@ enum class Acquaintance : std::uint8_t { kKnown, kNew };
 //   kUnauthenticated     it does not know us (expired token, wrong certificate)
 //   kPermissionDenied    rights are missing: says which verbs on what
 //   kFailedPrecondition  the cluster has no DRA and the settings need it; another controller has
-//                        it; or it is kNew, and pods or claims of its name are there: they are of
-//                        another journal, whose job numbers this one would give again
+//                        it; or it is kNew, and pods or claims of its jobs are there
+//                        (is_of_platform): they are of another journal, whose job numbers this one
+//                        would give again
 // Takes the lease, or sees that it is held: then watches for up to its duration whether the holder
 // still renews it. It is given back where things of another journal are there.
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
