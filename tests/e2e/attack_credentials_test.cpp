@@ -125,6 +125,11 @@ class AttackByCredentials : public ListenerProcess {
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.out.substr(0, done.out.find('\n'));
   }
+  // gRPC's wait for a job: field 1 is the job, field 2 the time limit (a double).
+  static std::string wait_message(const std::string& job) {
+    return std::string("\x0a") + static_cast<char>(job.size()) + job +
+           std::string("\x11\x00\x00\x00\x00\x00\x70\xa7\x40", 9);
+  }
   std::string held_job() const {
     const Finished done = local(kAnn, {"submit", "--hold", "--gpus", "0", "--", "/bin/true"});
     EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -277,12 +282,9 @@ TEST_F(AttackByCredentials, WhatWaitsTellsNothingToATokenThatWasRevoked) {
   ASSERT_TRUE(events.send(request(token, "GET", "/v1/jobs/" + job + "/events")));
   ASSERT_EQ(events.receive_head()->status, 200);
   ASSERT_TRUE(events.receive_chunk().has_value());
-  // gRPC has the same wait: field 1 is the job, field 2 the time limit (a double).
   auto over_grpc = std::async(std::launch::async, [&] {
-    const std::string message = std::string("\x0a") + static_cast<char>(job.size()) + job +
-                                std::string("\x11\x00\x00\x00\x00\x00\x70\xa7\x40", 9);
     GrpcClient client(grpc_port_);
-    return client.call("/gpu_platform.v1.JobService/WaitJob", message, token).status();
+    return client.call("/gpu_platform.v1.JobService/WaitJob", wait_message(job), token).status();
   });
   ASSERT_EQ(local(kAnn, {"token", "revoke", "waits"}).exit_code, 0);
   ASSERT_EQ(local(kAnn, {"jobs", "cancel", job}).exit_code, 0);
@@ -292,6 +294,36 @@ TEST_F(AttackByCredentials, WhatWaitsTellsNothingToATokenThatWasRevoked) {
     EXPECT_THAT(answer.body, Not(HasSubstr("CANCELLED")));
   }
   EXPECT_FALSE(events.receive_chunk().has_value()) << "the end of the job";
+  EXPECT_EQ(over_grpc.get(), 16);
+}
+
+// Who: a client whose certificate's authority leaves the site, with all that it has open. Tried: to
+// go on, over connections and streams that were opened before. Refused by: the chain is checked
+// again.
+TEST_F(AttackByCredentials, WhatALeftAuthorityHasSignedEndsWithIt) {
+  const std::string job = held_job();
+  TlsClient kept(port_, with_certificate());
+  ASSERT_TRUE(kept.send(request({}, "GET", "/v1/whoami")));
+  ASSERT_EQ(kept.receive()->status, 200);
+  TlsClient wait(port_, with_certificate());
+  ASSERT_TRUE(wait.send(request({}, "GET", "/v1/jobs/" + job + "/wait?timeout_seconds=3000")));
+  TlsClient events(port_, with_certificate());
+  ASSERT_TRUE(events.send(request({}, "GET", "/v1/jobs/" + job + "/events")));
+  ASSERT_EQ(events.receive_head()->status, 200);
+  ASSERT_TRUE(events.receive_chunk().has_value());
+  auto over_grpc = std::async(std::launch::async, [&] {
+    GrpcClient client(grpc_port_, true, with_certificate());
+    return client.call("/gpu_platform.v1.JobService/WaitJob", wait_message(job), {}).status();
+  });
+  write_pem_file(folder_.path() + "/ada.crt", listener::self_signed("ada").certificate);
+  kill(daemon_->pid(), SIGHUP);
+  EXPECT_TRUE(eventually([&] {
+    return ask_as(with_certificate(), request({}, "GET", "/v1/whoami")).status == 401;
+  })) << daemon_->log();
+  ASSERT_TRUE(kept.send(request({}, "GET", "/v1/whoami")));
+  EXPECT_EQ(kept.receive().value_or(TlsClient::Response{}).status, 401);
+  EXPECT_EQ(wait.receive().value_or(TlsClient::Response{}).status, 401);
+  EXPECT_FALSE(events.receive_chunk().has_value());
   EXPECT_EQ(over_grpc.get(), 16);
 }
 

@@ -395,6 +395,22 @@ TEST_F(Kubernetes, ANewDataDirectoryDoesNotTakeThePodsOfALostOneForItsOwn) {
   EXPECT_EQ(daemon_->job(id)["exit_code"], 5);
 }
 
+// Where no policy keeps users from the platform's labels, they can write them on pods of theirs.
+TEST_F(Kubernetes, APodOfAUserThatOnlyHasTheLabelKeepsNoNewDaemonOut) {
+  for (const char* const name : {"web", "gp-default-one"}) {
+    server_.call(
+        "POST", "/api/v1/namespaces/default/pods",
+        {{"apiVersion", "v1"},
+         {"kind", "Pod"},
+         {"metadata", {{"name", name}, {"labels", {{"gpu-platform/cluster", "default"}}}}},
+         {"spec", {{"containers", Json::array({{{"name", "main"}, {"image", "web:1"}}})}}}});
+  }
+  ASSERT_EQ(server_.objects("/api/v1/namespaces/default/pods").size(), 2U);
+  start_daemon();
+  const std::string id = submit({"--gpus", "1"});
+  EXPECT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
+}
+
 // Two daemons and one data directory, as on storage that two machines share.
 TEST_F(Kubernetes, AStandbyTakesOverFromADaemonThatIsKilledAndFromOneThatStops) {
   start_daemon();
