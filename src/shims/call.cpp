@@ -12,6 +12,10 @@
 
 namespace gpu_platform::shims {
 
+std::string version_line() {
+  return fmt::format("slurm {} (gpu-platform {})\n", kSlurmVersion, GP_VERSION);
+}
+
 void Call::warn(std::string_view text) {
   console_.err(fmt::format("{}: warning: {}\n", name_, cli::harmless(text)));
 }
@@ -64,8 +68,7 @@ std::expected<Given, int> Call::given(const Usage& usage, std::span<const std::s
 
 bool Call::answered(const Settings& settings, std::string_view synopsis) {
   if (settings.has("version")) {
-    // Programs look for "slurm" and a version that they know.
-    console_.out(fmt::format("slurm {} (gpu-platform {})\n", kSlurmVersion, GP_VERSION));
+    console_.out(version_line());
     return true;
   }
   if (!settings.has("help") && !settings.has("usage")) return false;

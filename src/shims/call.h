@@ -18,8 +18,10 @@
 
 namespace gpu_platform::shims {
 
-// The version of Slurm whose outputs the commands print.
-inline constexpr std::string_view kSlurmVersion = "22.05.8";
+// The version of Slurm whose manual pages the commands follow, and whose outputs they print.
+inline constexpr std::string_view kSlurmVersion = "24.11.5";
+// "slurm 24.11.5 (gpu-platform 0.1.0)": programs look for the first two words.
+std::string version_line();
 
 // What a command that has one table of options may be given.
 struct Usage {

@@ -34,8 +34,12 @@ inline constexpr Option kVerboseOption[] = {
 
 // The commands that show jobs, nodes and the site have these.
 inline constexpr Option kViewOptions[] = {
-    {"json", 0, Take::kMayHaveValue, Rule::kHonoured, "the document of Slurm 22.05", ""},
-    {"yaml", 0, Take::kMayHaveValue, Rule::kRefused, "use --json", ""},
+    {"json", 0, Take::kMayHaveValue, Rule::kHonoured,
+     "the document of Slurm 24.11; v0.0.40, v0.0.41, v0.0.42 and v0.0.38 name a form, list tells "
+     "of "
+     "them",
+     ""},
+    {"yaml", 0, Take::kMayHaveValue, Rule::kHonoured, "the same document", ""},
     {"hide", 0, Take::kNothing, Rule::kAccepted, "", ""},
     {"local", 0, Take::kNothing, Rule::kAccepted, "", ""},
     {"federation", 0, Take::kNothing, Rule::kAccepted, "", ""},

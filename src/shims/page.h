@@ -21,6 +21,11 @@ class Page {
     return *this;
   }
   Page& add(std::string_view key, std::int64_t value) { return add(key, fmt::format("{}", value)); }
+  // The line lies deeper than the others.
+  Page& indent() {
+    if (!is_one_line_) text_ += "  ";
+    return *this;
+  }
   // What follows begins a line of its own.
   Page& end_line() {
     text_ += is_one_line_ ? " " : "\n   ";

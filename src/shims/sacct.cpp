@@ -65,7 +65,11 @@ constexpr Option kAccountingOptions[] = {
     {"allocations", 'X', Take::kNothing, Rule::kHonoured, "", ""},
     {"units", 0, Take::kValue, Rule::kHonoured, "", ""},
     {"noconvert", 0, Take::kNothing, Rule::kHonoured, "", ""},
-    {"json", 0, Take::kMayHaveValue, Rule::kHonoured, "", ""},
+    {"json", 0, Take::kMayHaveValue, Rule::kHonoured,
+     "the document of Slurm 24.11; v0.0.40, v0.0.41, v0.0.42 and v0.0.38 name a form, list tells "
+     "of "
+     "them",
+     ""},
     {"help", 'h', Take::kNothing, Rule::kHonoured, "", ""},
     {"usage", 0, Take::kNothing, Rule::kHonoured, "", ""},
     {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
@@ -93,7 +97,7 @@ constexpr Option kAccountingOptions[] = {
     {"file", 'f', Take::kValue, Rule::kRefused, "the daemon has the records: leave it out", ""},
     {"batch-script", 'B', Take::kNothing, Rule::kRefused, "scripts are not given out", ""},
     {"env-vars", 0, Take::kNothing, Rule::kRefused, "environments are not given out", ""},
-    {"yaml", 0, Take::kMayHaveValue, Rule::kRefused, "use --json", ""},
+    {"yaml", 0, Take::kMayHaveValue, Rule::kHonoured, "the same document", ""},
 };
 
 // A name may be the beginning of a column's: then it is the first such column.
@@ -294,15 +298,15 @@ int sacct(Call& call) {
     if (!platform_states(state))
       return call.fail(fmt::format("--state: '{}' is not a state of jobs", state));
   }
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   auto jobs = recorded_jobs(*client, settings, *window);
   if (!jobs) return call.fail(jobs.error());
   std::erase_if(*jobs, [&](const Json& job) { return !is_wanted_record(job, settings, *window); });
-  if (settings.has("json")) {
-    call.console().out(cli::json_text(accounting_document(*jobs, now)) + "\n");
-    return call.console().out_failed() ? 1 : 0;
-  }
+  if (*style)
+    return print_document(call, **style, accounting_document({(*style)->form, now, {}, {}}, *jobs));
   std::vector<RecordRow> rows;
   for (const Json& job : *jobs) add_records(job, now, settings, *units, rows);
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");

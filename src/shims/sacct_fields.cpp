@@ -323,6 +323,7 @@ std::vector<Field<RecordRow>> fields_to_q() {
       {0, "Priority", "Priority", of_recorded_job(priority_of), 10},
       {0, "QOS", "QOS", of_recorded_job(qos_of), 10},
       {0, "QOSRAW", "QOSRAW", empty(), 6},
+      {0, "QOSREQ", "QOSREQ", empty(), 10},
   };
 }
 

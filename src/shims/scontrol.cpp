@@ -38,7 +38,7 @@ constexpr std::string_view kActive =
 
 constexpr Option kControlRows[] = {
     {"oneliner", 'o', Take::kNothing, Rule::kHonoured, "", ""},
-    {"details", 'd', Take::kNothing, Rule::kAccepted, "", ""},
+    {"details", 'd', Take::kNothing, Rule::kHonoured, "", ""},
     {"quiet", 'Q', Take::kNothing, Rule::kAccepted, "", ""},
     {"all", 'a', Take::kNothing, Rule::kAccepted, "", "SCONTROL_ALL"},
     {"sibling", 0, Take::kNothing, Rule::kAccepted, "", ""},
@@ -106,14 +106,35 @@ std::expected<std::vector<Json>, int> named_jobs(Call& call, cli::Client& client
   return jobs;
 }
 
+// What a document is made of; the exit code where the daemon does not say it.
+std::expected<DocumentFacts, int> facts_for(Call& call, cli::Client& client, DocumentForm form) {
+  auto nodes = list_nodes(client);
+  if (!nodes) return std::unexpected(call.fail(nodes.error()));
+  auto site = site_of(client);
+  if (!site) return std::unexpected(call.fail(site.error()));
+  return DocumentFacts{form, call.around().now(), std::move(*nodes), std::move(*site)};
+}
+
 int show_jobs(Call& call, const Settings& settings, const ControlWords& ids) {
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   auto jobs = named_jobs(call, *client, ids);
   if (!jobs) return jobs.error();
   const base::Instant now = call.around().now();
-  if (settings.has("json"))
-    return print_page(call, cli::json_text(jobs_document(*jobs, now)) + "\n");
+  const bool is_detailed = settings.has("details");
+  std::vector<NodeView> nodes;
+  if (*style || is_detailed) {
+    auto facts = facts_for(call, *client, *style ? (*style)->form : DocumentForm::k42);
+    if (!facts) return facts.error();
+    if (*style && (*style)->form == DocumentForm::k38)
+      return print_document(call, **style, jobs_document(*facts, *jobs));
+    if (*style)
+      return print_document(call, **style,
+                            jobs_document(*facts, with_joined_members(std::move(*jobs))));
+    nodes = std::move(facts->nodes);
+  }
   if (jobs->empty()) return print_page(call, "No jobs in the system\n");
   std::string text;
   const bool names_members = std::ranges::any_of(
@@ -123,16 +144,26 @@ int show_jobs(Call& call, const Settings& settings, const ControlWords& ids) {
     std::ranges::stable_partition(
         *jobs, [](const Json& job) { return array_task_id(job).ends_with(']'); });
   }
-  for (const Json& job : *jobs) text += job_page(job, settings.has("oneliner"), now);
+  const bool is_one_line = settings.has("oneliner");
+  for (const Json& job : *jobs) {
+    text += is_detailed ? detailed_job_page(job, nodes, is_one_line, now)
+                        : job_page(job, is_one_line, now);
+  }
   return print_page(call, text);
 }
 
 // The steps that run: all, those of a job, or the one that "7.0" names.
 int show_steps(Call& call, const Settings& settings, const ControlWords& ids) {
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   const auto jobs = named_jobs(call, *client, ids, "&steps=true");
   if (!jobs) return jobs.error();
+  if (*style) {
+    const DocumentFacts facts{(*style)->form, call.around().now(), {}, {}};
+    return print_document(call, **style, steps_document(facts, *jobs));
+  }
   const std::string wanted = ids.empty() ? std::string() : step_name_of(ids.front()).step;
   std::string text;
   for (const Json& job : *jobs) {
@@ -147,6 +178,8 @@ int show_steps(Call& call, const Settings& settings, const ControlWords& ids) {
 }
 
 int show_nodes(Call& call, const Settings& settings, const ControlWords& lists) {
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   const auto nodes = list_nodes(*client);
@@ -166,14 +199,18 @@ int show_nodes(Call& call, const Settings& settings, const ControlWords& lists) 
     if (std::ranges::find(shown, name, &NodeView::name) == shown.end())
       code = call.fail(fmt::format("Node {} not found", name));
   }
-  if (settings.has("json") && code == 0)
-    return print_page(call, cli::json_text(nodes_document(shown, *site)) + "\n");
+  if (*style && code == 0) {
+    const DocumentFacts facts{(*style)->form, call.around().now(), *nodes, *site};
+    return print_document(call, **style, nodes_document(facts, shown));
+  }
   std::string text;
   for (const NodeView& node : shown) text += node_page(node, *site, settings.has("oneliner"));
   return print_page(call, text) != 0 ? 1 : code;
 }
 
 int show_partitions(Call& call, const Settings& settings, const ControlWords& names) {
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   const auto nodes = list_nodes(*client);
@@ -187,14 +224,22 @@ int show_partitions(Call& call, const Settings& settings, const ControlWords& na
     }
   }
   std::string text;
+  std::vector<Partition> shown;
   for (const Partition& partition : site->partitions) {
-    if (names.empty() || std::ranges::find(names, partition.name) != names.end())
-      text += partition_page(partition, *nodes, settings.has("oneliner"));
+    if (!names.empty() && std::ranges::find(names, partition.name) == names.end()) continue;
+    text += partition_page(partition, *nodes, settings.has("oneliner"));
+    shown.push_back(partition);
+  }
+  if (*style) {
+    const DocumentFacts facts{(*style)->form, call.around().now(), *nodes, *site};
+    return print_document(call, **style, partitions_document(facts, shown));
   }
   return print_page(call, text);
 }
 
 int show_reservations(Call& call, const Settings& settings, const ControlWords& names) {
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   const auto nodes = list_nodes(*client);
@@ -205,9 +250,16 @@ int show_reservations(Call& call, const Settings& settings, const ControlWords& 
   if (!document) return say_bad_answer(call);
   const Json& all = cli::list_at(*document, "reservations");
   std::string text;
+  std::vector<Json> shown;
   for (const Json& reservation : all) {
-    if (names.empty() || std::ranges::find(names, text_at(reservation, "name")) != names.end())
-      text += reservation_page(reservation, *nodes, settings.has("oneliner"));
+    const std::string name = text_at(reservation, "name");
+    if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
+    text += reservation_page(reservation, *nodes, settings.has("oneliner"));
+    shown.push_back(reservation);
+  }
+  if (*style) {
+    const DocumentFacts facts{(*style)->form, call.around().now(), *nodes, {}};
+    return print_document(call, **style, reservations_document(facts, shown));
   }
   if (text.empty() && !names.empty())
     return call.fail(fmt::format("Reservation {} not found", names.front()));
@@ -348,8 +400,7 @@ int scontrol(Call& call) {
   const std::string& command = words.front();
   if (command == "show") return show(call, given->settings, words);
   if (command == "ping") return ping(call);
-  if (command == "version")
-    return print_page(call, fmt::format("slurm {} (gpu-platform {})\n", kSlurmVersion, GP_VERSION));
+  if (command == "version") return print_page(call, version_line());
   if (command == "help") return print_page(call, fmt::format("scontrol {}\n", kControlSynopsis));
   if (changes_site(words)) return change_site(call, words);
   if (changes_jobs(command)) return change_jobs(call, words);

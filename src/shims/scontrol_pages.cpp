@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/host_list.h"
+#include "shims/job_gres.h"
 #include "shims/job_view.h"
 #include "shims/page.h"
 #include "shims/step_variables.h"
@@ -66,6 +67,21 @@ void add_identity(const Json& job, Page& page) {
   page.add("ExitCode", exit_and_signal(job)).end_line();
 }
 
+// What -d adds, below the records of which it is; empty without -d.
+struct Details {
+  std::string derived_exit;
+  std::vector<JobPart> parts;
+};
+
+void add_details(const Details& details, Page& page) {
+  if (details.parts.empty()) return;
+  page.add("JOB_GRES", gres_of_job(details.parts)).end_line();
+  for (const GresLine& line : gres_lines(details.parts)) {
+    page.indent().add("Nodes", line.nodes).add("CPU_IDs", line.cpus).add("Mem", line.memory_mib);
+    page.add("GRES", line.gres).end_line();
+  }
+}
+
 void add_times(const Json& job, base::Instant now, Page& page) {
   const auto started = cli::time_at(job, "started_at");
   const auto ended = cli::time_at(job, "ended_at");
@@ -84,7 +100,7 @@ void add_times(const Json& job, base::Instant now, Page& page) {
   page.add("Scheduler", scheduler_of(job)).end_line();
 }
 
-void add_resources(const Json& job, Page& page) {
+void add_resources(const Json& job, const Details& details, Page& page) {
   const std::int64_t nodes = node_count(job);
   const std::int64_t cpus = cpus_of(job).value_or(1);
   const auto memory = memory_share_of(job);
@@ -98,8 +114,10 @@ void add_resources(const Json& job, Page& page) {
   page.add("NumNodes", nodes).add("NumCPUs", cpus).add("NumTasks", tasks);
   page.add("CPUs/Task", std::max<std::int64_t>(1, cpus / tasks));
   page.add("ReqB:S:C:T", "0:0:*:*").end_line();
-  page.add("TRES", trackable(job)).end_line();
+  page.add("ReqTRES", trackable(job)).end_line();
+  page.add("AllocTRES", node_of(job).empty() ? "(null)" : trackable(job)).end_line();
   page.add("Socks/Node", "*").add("NtasksPerN:B:S:C", "0:0:*:*").add("CoreSpec", "*").end_line();
+  add_details(details, page);
   page.add("MinCPUsNode", cpus_of_each_node(job));
   page.add(memory && memory->is_of_each_cpu ? "MinMemoryCPU" : "MinMemoryNode",
            memory ? slurm_memory(memory->bytes) : "0");
@@ -121,9 +139,8 @@ void add_files(const Json& job, Page& page) {
   page.add("StdErr", error.empty() ? output : error).end_line();
   page.add("StdIn", "/dev/null").end_line();
   page.add("StdOut", output).end_line();
-  page.add("Power", "").end_line();
   if (const std::string gpus = gpus_asked(job); !gpus.empty())
-    page.add("TresPerNode", "gres:" + gpus).end_line();
+    page.add("TresPerNode", "gres/" + gpus).end_line();
 }
 
 std::string partition_nodes(const std::vector<NodeView>& nodes, const Partition& partition) {
@@ -143,15 +160,26 @@ std::string flags_of_reservation(const Json& reservation) {
   return flags + "SPEC_NODES";
 }
 
+std::string page_of_job(const Json& job, const Details& details, bool is_one_line,
+                        base::Instant now) {
+  Page page(is_one_line);
+  add_identity(job, page);
+  if (!details.derived_exit.empty()) page.add("DerivedExitCode", details.derived_exit).end_line();
+  add_times(job, now, page);
+  add_resources(job, details, page);
+  add_files(job, page);
+  return std::move(page).text();
+}
+
 }  // namespace
 
 std::string job_page(const Json& job, bool is_one_line, base::Instant now) {
-  Page page(is_one_line);
-  add_identity(job, page);
-  add_times(job, now, page);
-  add_resources(job, page);
-  add_files(job, page);
-  return std::move(page).text();
+  return page_of_job(job, {}, is_one_line, now);
+}
+
+std::string detailed_job_page(const Json& job, const std::vector<NodeView>& nodes, bool is_one_line,
+                              base::Instant now) {
+  return page_of_job(job, {derived_exit_of(job), parts_of(job, nodes)}, is_one_line, now);
 }
 
 std::string node_page(const NodeView& node, const Site& site, bool is_one_line) {
@@ -164,13 +192,13 @@ std::string node_page(const NodeView& node, const Site& site, bool is_one_line) 
   page.add("NodeName", node.name).add("Arch", "x86_64");
   page.add("CoresPerSocket", node.cpus / sockets).end_line();
   page.add("CPUAlloc", node.cpus_used).add("CPUEfctv", node.cpus).add("CPUTot", node.cpus);
-  page.add("CPULoad", "N/A").end_line();
+  page.add("CPULoad", "0.00").end_line();
   page.add("AvailableFeatures", features_of(node)).end_line();
   page.add("ActiveFeatures", features_of(node)).end_line();
   page.add("Gres", gres_of(node)).end_line();
   page.add("GresUsed", gres_used_of(node)).end_line();
   page.add("NodeAddr", node.name).add("NodeHostName", node.name);
-  page.add("Version", GP_VERSION).end_line();
+  page.add("Version", kSlurmVersion).end_line();
   page.add("OS", "Linux").end_line();
   page.add("RealMemory", node.memory_mib).add("AllocMem", node.memory_used_mib);
   page.add("FreeMem", node.memory_mib - node.memory_used_mib);
@@ -179,9 +207,10 @@ std::string node_page(const NodeView& node, const Site& site, bool is_one_line) 
   page.add("Weight", "1").add("Owner", "N/A").add("MCS_label", "N/A").end_line();
   page.add("Partitions", cli::joined(partitions, ",")).end_line();
   page.add("BootTime", "Unknown").add("SlurmdStartTime", "Unknown").end_line();
-  page.add("LastBusyTime", "Unknown").end_line();
+  page.add("LastBusyTime", "Unknown").add("ResumeAfterTime", "None").end_line();
   page.add("CfgTRES", trackable_of(node)).end_line();
-  page.add("AllocTRES", trackable_used_of(node));
+  page.add("AllocTRES", trackable_used_of(node)).end_line();
+  page.add("CurrentWatts", "0").add("AveWatts", "0");
   if (!node.reason.empty()) {
     const std::string by =
         node.reason_at
@@ -212,10 +241,15 @@ std::string partition_page(const Partition& partition, const std::vector<NodeVie
   page.add("AllocNodes", "ALL").add("Default", yes_no(partition.is_default)).add("QoS", "N/A");
   page.end_line();
   page.add("DefaultTime", long_limit(partition.default_time, "NONE")).add("DisableRootJobs", "NO");
-  page.add("ExclusiveUser", "NO").add("GraceTime", "0").add("Hidden", "NO").end_line();
+  page.add("ExclusiveUser", "NO")
+      .add("ExclusiveTopo", "NO")
+      .add("GraceTime", "0")
+      .add("Hidden", "NO")
+      .end_line();
   page.add("MaxNodes", partition.max_nodes ? fmt::format("{}", *partition.max_nodes) : "UNLIMITED");
   page.add("MaxTime", long_limit(partition.max_time, "UNLIMITED")).add("MinNodes", "0");
-  page.add("LLN", "NO").add("MaxCPUsPerNode", "UNLIMITED").end_line();
+  page.add("LLN", "NO").add("MaxCPUsPerNode", "UNLIMITED");
+  page.add("MaxCPUsPerSocket", "UNLIMITED").end_line();
   page.add("Nodes", partition_nodes(nodes, partition)).end_line();
   page.add("PriorityJobFactor", "1").add("PriorityTier", "1").add("RootOnly", "NO");
   page.add("ReqResv", "NO").add("OverSubscribe", "NO").end_line();
@@ -257,7 +291,7 @@ std::string reservation_page(const Json& reservation, const std::vector<NodeView
   page.add("Accounts", or_null(cli::joined(cli::texts_at(reservation, "teams"), ",")));
   page.add("Licenses", "(null)");
   page.add("State", cli::flag_at(reservation, "active") ? "ACTIVE" : "INACTIVE");
-  page.add("BurstBuffer", "(null)").add("Watts", "n/a").end_line();
+  page.add("BurstBuffer", "(null)").end_line();
   page.add("MaxStartDelay", "(null)");
   return std::move(page).text();
 }

@@ -14,6 +14,9 @@
 namespace gpu_platform::shims {
 
 std::string job_page(const cli::Json& job, bool is_one_line, base::Instant now);
+// With -d: the exit codes of its steps, and what it has on each of its nodes. `nodes`: all.
+std::string detailed_job_page(const cli::Json& job, const std::vector<NodeView>& nodes,
+                              bool is_one_line, base::Instant now);
 std::string node_page(const NodeView& node, const Site& site, bool is_one_line);
 std::string partition_page(const Partition& partition, const std::vector<NodeView>& nodes,
                            bool is_one_line);

@@ -56,7 +56,7 @@ std::string cycles_text(const Json& statistics) {
   const Json& cycles = distribution(statistics, "cycle_seconds");
   const std::int64_t count = count_at(cycles, "count");
   std::string text = fmt::format(
-      "Main schedule statistics (microseconds_at):\n\tLast cycle:   {}\n\tMax cycle:    {}\n"
+      "Main schedule statistics (microseconds):\n\tLast cycle:   {}\n\tMax cycle:    {}\n"
       "\tTotal cycles: {}\n",
       microseconds_at(cycles, "last"), microseconds_at(cycles, "max"), count);
   if (count > 0) {

@@ -249,14 +249,30 @@ int show_reservation_lines(Call& call, cli::Client& client, const Settings& sett
   return call.console().out_failed() ? 1 : 0;
 }
 
-int show_node_lines(Call& call, cli::Client& client, const Settings& settings) {
+// The nodes and partitions that the options leave.
+int show_info_document(Call& call, const Settings& settings, const DocumentStyle& style,
+                       const DocumentFacts& facts) {
+  std::vector<NodeView> shown;
+  for (const NodeView& node : facts.nodes) {
+    if (is_wanted_node(node, settings)) shown.push_back(node);
+  }
+  std::vector<Partition> partitions;
+  for (const Partition& partition : facts.site.partitions) {
+    if (!settings.has("partition") || is_listed(partition.name, settings.value("partition")))
+      partitions.push_back(partition);
+  }
+  return print_document(call, style, sinfo_document(facts, shown, partitions));
+}
+
+int show_node_lines(Call& call, cli::Client& client, const Settings& settings,
+                    const std::optional<DocumentStyle>& style) {
   const auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());
   const auto site = site_of(client);
   if (!site) return call.fail(site.error());
-  if (settings.has("json")) {
-    call.console().out(cli::json_text(nodes_document(*nodes, *site)) + "\n");
-    return call.console().out_failed() ? 1 : 0;
+  if (style) {
+    return show_info_document(call, settings, *style,
+                              {style->form, call.around().now(), *nodes, *site});
   }
   const auto columns = node_columns_of(settings, widest(*nodes), widest(site->partitions));
   if (!columns) return call.fail(columns.error());
@@ -292,11 +308,13 @@ int sinfo(Call& call) {
   // Mistakes are told before the daemon is asked.
   if (const auto checked = node_columns_of(settings, kNarrowest, kNarrowest); !checked)
     return call.fail(checked.error());
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   auto client = call.client();
   if (!client) return 1;
   return again_and_again(call, settings, [&] {
     return settings.has("reservation") ? show_reservation_lines(call, *client, settings)
-                                       : show_node_lines(call, *client, settings);
+                                       : show_node_lines(call, *client, settings, *style);
   });
 }
 

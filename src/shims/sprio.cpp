@@ -22,9 +22,9 @@ using cli::text_at;
 
 constexpr std::string_view kPrioritySynopsis = "[options]";
 constexpr std::string_view kLongPriority =
-    "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T";
+    "%.15i %9r %.8u %.8o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10n %.10Q %.11N %.20T";
 constexpr std::string_view kLongNormalised =
-    "%.15i %9r %.8u %.10y %.10S %.10a %.10b %.10f %.10j %.10p %.10q %.11N %.20t";
+    "%.15i %9r %.8u %.8o %.10y %.10S %.10a %.10b %.10f %.10j %.10p %.10n %.10q %.11N %.20t";
 
 constexpr Option kSprioAlone[] = {
     {"noheader", 'h', Take::kNothing, Rule::kHonoured, "", ""},
@@ -114,10 +114,9 @@ const std::vector<Field<PriorityRow>>& priority_fields() {
       {'J', "jobsize", "JOBSIZE", points(&Parts::size)},
       {'j', "jobsize_n", "JOBSIZE", factor(&Parts::size)},
       {'N', "nice", "NICE", of_waiting_job([](const Json&) { return std::string("0"); })},
-      {'n', "account", "ACCOUNT",
+      {'n', "qosname", "QOSNAME", of_waiting_job(qos_of)},
+      {'o', "account", "ACCOUNT",
        of_waiting_job([](const Json& job) { return text_at(cli::spec_of(job), "team"); })},
-      {'o', "name", "NAME",
-       of_waiting_job([](const Json& job) { return text_at(cli::spec_of(job), "name"); })},
       {'P', "partition", "PARTITION", nothing()},
       {'p', "partition_n", "PARTITION", nothing()},
       {'Q', "qos", "QOS", points(&Parts::qos)},

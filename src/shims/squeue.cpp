@@ -189,33 +189,47 @@ base::Status check_names(const Settings& settings) {
   return {};
 }
 
-int show_queue(Call& call, cli::Client& client, const Settings& settings,
-               const std::vector<Bound<QueueRow>>& columns,
-               const std::vector<std::string>& states) {
+// How the queue is shown, and which states of jobs.
+struct QueueView {
+  const std::vector<Bound<QueueRow>>& columns;
+  const std::vector<std::string>& states;
+  std::optional<DocumentStyle> style;
+};
+
+int show_document(Call& call, cli::Client& client, const DocumentStyle& style,
+                  std::span<const Json> jobs) {
+  auto nodes = list_nodes(client);
+  if (!nodes) return call.fail(nodes.error());
+  const DocumentFacts facts{style.form, call.around().now(), std::move(*nodes), {}};
+  return print_document(call, style, jobs_document(facts, jobs));
+}
+
+int show_queue(Call& call, cli::Client& client, const Settings& settings, const QueueView& view) {
   const base::Instant now = call.around().now();
-  auto jobs = queued_jobs(client, settings, states, now);
+  auto jobs = queued_jobs(client, settings, view.states, now);
   if (!jobs) return call.fail(jobs.error());
-  std::erase_if(*jobs, [&](const Json& job) { return !is_wanted_in_queue(job, settings, states); });
+  std::erase_if(*jobs,
+                [&](const Json& job) { return !is_wanted_in_queue(job, settings, view.states); });
   const bool is_by_start = settings.has("start") && !settings.has("sort");
   const std::string by = is_by_start ? std::string("S") : settings.value("sort");
   if (const auto sorted = put_in_order(*jobs, by, now); !sorted) return call.fail(sorted.error());
-  if (settings.has("json")) {
-    call.console().out(cli::json_text(jobs_document(*jobs, now)) + "\n");
-    return call.console().out_failed() ? 1 : 0;
-  }
   const bool names_members = settings.value("jobs").find('_') != std::string::npos;
-  if (!settings.has("array") && !names_members) *jobs = with_joined_members(std::move(*jobs));
+  const bool is_old = view.style && view.style->form == DocumentForm::k38;
+  if (!settings.has("array") && !names_members && !is_old)
+    *jobs = with_joined_members(std::move(*jobs));
+  if (view.style) return show_document(call, client, *view.style, *jobs);
   std::vector<QueueRow> rows;
   for (const Json& job : *jobs) rows.push_back({job, now});
   const bool is_long = settings.has("long") && !settings.has("format") && !settings.has("Format") &&
                        !settings.has("noheader");
   call.console().out((is_long ? date_line(now) : "") +
-                     rendered(columns, rows, !settings.has("noheader")));
+                     rendered(view.columns, rows, !settings.has("noheader")));
   return call.console().out_failed() ? 1 : 0;
 }
 
 int show_queue_of_steps(Call& call, cli::Client& client, const Settings& settings,
-                        const std::vector<Bound<QueueStepRow>>& columns) {
+                        const std::vector<Bound<QueueStepRow>>& columns,
+                        const std::optional<DocumentStyle>& style) {
   const base::Instant now = call.around().now();
   auto jobs = list_jobs(client, "all=true&steps=true&state=RUNNING&state=STOPPING");
   if (!jobs) return call.fail(jobs.error());
@@ -227,6 +241,7 @@ int show_queue_of_steps(Call& call, cli::Client& client, const Settings& setting
         });
     return !is_named || !is_wanted_in_queue(job, settings, {});
   });
+  if (style) return print_document(call, *style, steps_document({style->form, now, {}, {}}, *jobs));
   call.console().out(rendered(columns, running_steps(*jobs, settings.value("steps"), now),
                               !settings.has("noheader")));
   return call.console().out_failed() ? 1 : 0;
@@ -242,13 +257,16 @@ int squeue(Call& call) {
   const auto given = call.given({kQueueOptions, kQueueSynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;
+  const auto style = document_style(call, settings);
+  if (!style) return style.error();
   if (settings.has("steps")) {
     const auto columns = step_columns_of(settings);
     if (!columns) return call.fail(columns.error());
     auto client = call.client();
     if (!client) return 1;
-    return again_and_again(call, settings,
-                           [&] { return show_queue_of_steps(call, *client, settings, *columns); });
+    return again_and_again(call, settings, [&] {
+      return show_queue_of_steps(call, *client, settings, *columns, *style);
+    });
   }
   const auto columns = queue_columns(settings);
   if (!columns) return call.fail(columns.error());
@@ -257,8 +275,9 @@ int squeue(Call& call) {
   if (const auto checked = check_names(settings); !checked) return call.fail(checked.error());
   auto client = call.client();
   if (!client) return 1;
-  return again_and_again(call, settings,
-                         [&] { return show_queue(call, *client, settings, *columns, *states); });
+  return again_and_again(call, settings, [&] {
+    return show_queue(call, *client, settings, {*columns, *states, *style});
+  });
 }
 
 }  // namespace gpu_platform::shims

@@ -54,7 +54,7 @@ std::optional<base::Instant> end_of(const Json& job) {
 
 std::string gres_text(const Json& job) {
   const std::string gpus = gpus_asked(job);
-  return gpus.empty() ? "N/A" : "gres:" + gpus;
+  return gpus.empty() ? "N/A" : "gres/" + gpus;
 }
 
 std::function<std::string(const QueueRow&)> count_of(std::int64_t (*count)(const Json&)) {

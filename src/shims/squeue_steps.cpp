@@ -33,7 +33,7 @@ const std::vector<Field<QueueStepRow>>& step_fields() {
        [](const QueueStepRow& r) { return fmt::format("{}", r.step.tasks); }},
       {'b', "Gres", "TRES_PER_NODE",
        [](const QueueStepRow& r) {
-         return r.step.gpus > 0 ? fmt::format("gres:gpu:{}", r.step.gpus) : std::string("N/A");
+         return r.step.gpus > 0 ? fmt::format("gres/gpu:{}", r.step.gpus) : std::string("N/A");
        }},
       {'C', "NumCPUs", "CPUS",
        [](const QueueStepRow& r) { return fmt::format("{}", r.step.cpus); }},

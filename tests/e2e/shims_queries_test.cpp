@@ -103,16 +103,45 @@ TEST_F(Queries, StatesOfNodesAreSlurms) {
   EXPECT_EQ(out({"sinfo", "-h", "-t", "drain", "-N"}), "");
 }
 
-TEST_F(Queries, DocumentsAreJson) {
-  const std::string id = sbatch({"--gpus=2", "--wrap=sleep 600"});
+TEST_F(Queries, DocumentsHaveTheFormOfSlurm24AndOlderOnesByName) {
+  const std::string id = sbatch({"--gpus=2", "-w", "dgx-h100-1", "--wrap=sleep 600"});
   ASSERT_TRUE(reaches(id, "RUNNING"));
-  const auto nodes = nlohmann::json::parse(out({"sinfo", "--json"}));
-  EXPECT_EQ(nodes["nodes"].size(), 3U);
-  EXPECT_EQ(nodes["nodes"][0]["gres"], "gpu:H100-80GB:8");
-  const auto jobs = nlohmann::json::parse(out({"squeue", "--json"}));
-  EXPECT_EQ(jobs["jobs"][0]["job_id"], 1);
-  EXPECT_EQ(jobs["jobs"][0]["job_state"], "RUNNING");
-  EXPECT_EQ(jobs["jobs"][0]["tres_per_node"], "gres:gpu:2");
+  const auto document = [&](std::vector<std::string> words) {
+    return nlohmann::json::parse(out(words));
+  };
+  const auto info = document({"sinfo", "--json"});
+  EXPECT_EQ(info["sinfo"].size(), 3U);
+  EXPECT_EQ(info["sinfo"][0]["gres"]["total"], "gpu:H100-80GB:8");
+  EXPECT_EQ(info["meta"]["slurm"]["release"], "24.11.5");
+  EXPECT_EQ(document({"sinfo", "--json", "-n", "l40s-x8-1"})["sinfo"].size(), 1U);
+  const auto job = document({"squeue", "--json"})["jobs"][0];
+  EXPECT_EQ(job["job_state"], nlohmann::json::array({"RUNNING"}));
+  EXPECT_EQ(job["node_count"]["number"], 1);
+  EXPECT_EQ(job["tres_per_node"], "gres/gpu:2");
+  EXPECT_EQ(job["gres_detail"], nlohmann::json::array({"gpu:H100-80GB:2(IDX:0-1)"}));
+  EXPECT_EQ(document({"scontrol", "show", "job", id, "--json"})["jobs"][0]["job_id"], 1);
+  EXPECT_EQ(document({"scontrol", "--json", "show", "node"})["nodes"][0]["cpu_load"], 0);
+  EXPECT_EQ(document({"scontrol", "--json", "show", "partition"})["partitions"][0]["name"], "gpu");
+  EXPECT_EQ(document({"squeue", "--json=v0.0.38"})["jobs"][0]["job_state"], "RUNNING");
+  EXPECT_EQ(document({"sinfo", "--json=v0.0.38"})["nodes"].size(), 3U);
+  EXPECT_EQ(document({"squeue", "--json=v0.0.40"})["meta"]["plugin"]["data_parser"],
+            "data_parser/v0.0.40");
+  EXPECT_TRUE(out({"squeue", "--yaml"}).starts_with("%YAML 1.1\n--- !!map\n!!str jobs: !!seq\n"));
+  EXPECT_NE(out({"sacct", "--json=list"}).find("data_parser/v0.0.42\n"), std::string::npos);
+  EXPECT_NE(refusal({"squeue", "--json=v9"}).find("data_parser/v9"), std::string::npos);
+  EXPECT_TRUE(out({"sinfo", "-V"}).starts_with("slurm 24.11.5 "));
+}
+
+TEST_F(Queries, DetailsOfAJobAreItsGpus) {
+  const std::string id = sbatch({"--gpus=2", "-w", "dgx-h100-1", "-c4", "--wrap=sleep 600"});
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  const std::string page = out({"scontrol", "show", "job", "-d", id});
+  EXPECT_NE(page.find("\n   JOB_GRES=gpu:H100-80GB:2\n     Nodes=dgx-h100-1 CPU_IDs=0-3 Mem="),
+            std::string::npos)
+      << page;
+  EXPECT_NE(page.find(" GRES=gpu:H100-80GB:2(IDX:0-1)\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("\n   DerivedExitCode=0:0\n"), std::string::npos) << page;
+  EXPECT_EQ(out({"scontrol", "show", "job", id}).find("JOB_GRES"), std::string::npos);
 }
 
 TEST_F(Queries, SqueueJoinsWaitingMembersOfAnArray) {
@@ -215,7 +244,7 @@ TEST_F(Queries, SacctHasEveryColumnOfSlurm) {
   EXPECT_EQ(out({"sacct", "-n", "-P", "-X", "--units=G", "-o", "reqmem"}), "1.50G\n");
   EXPECT_EQ(out({"sacct", "-n", "-P", "-X", "--noconvert", "-o", "reqmem"}), "1536M\n");
   EXPECT_EQ(out({"sacct", "-n", "-P", "-X", "-s", "CD", "-o", "jobid"}), "");
-  EXPECT_EQ(nlohmann::json::parse(out({"sacct", "--json"}))["jobs"][0]["state"]["current"],
+  EXPECT_EQ(nlohmann::json::parse(out({"sacct", "--json"}))["jobs"][0]["state"]["current"][0],
             "FAILED");
   EXPECT_EQ(lines_of(out({"sacct", "-l", "-P"})).size(), 3U);
   EXPECT_NE(refusal({"sacct", "-o", "nope"}).find("Invalid field requested: \"nope\""),
@@ -256,8 +285,33 @@ TEST_F(Queries, SacctmgrShowsWhatIsNoAccountToo) {
   EXPECT_EQ(out({"sacctmgr", "-n", "-P", "show", "qos", "format=name"}),
             "normal\nlow\nmedium\nhigh\ncritical\n");
   EXPECT_EQ(out({"sacctmgr", "-n", "-P", "show", "cluster", "format=cluster"}), "gpu-platform\n");
-  EXPECT_NE(refusal({"sacctmgr", "show", "events"}).find("events"), std::string::npos);
   EXPECT_NE(refusal({"sacctmgr", "add", "user", "x"}).find("teams"), std::string::npos);
+}
+
+// What a Slurm has that was just set up, where the site has written nothing.
+TEST_F(Queries, SacctmgrShowsEveryEntity) {
+  const auto table = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"sacctmgr", "-P", "show"});
+    return out(words);
+  };
+  EXPECT_EQ(table({"account"}), "Account|Descr|Org\nroot|default root account|root\n");
+  EXPECT_TRUE(table({"assoc", "format=account,user,share"})
+                  .starts_with("Account|User|Share\nroot||1\nroot|root|1\n"));
+  EXPECT_EQ(table({"QOS", "where", "name=high", "format=\"Name%20,maxtresperuser,MaxJobsPU\""}),
+            "Name|MaxTRESPU|MaxJobsPU\nhigh||\n");
+  EXPECT_EQ(table({"cluster", "format=cluster,nodecount,clusternodes"}),
+            "Cluster|NodeCount|Cluster Nodes\ngpu-platform|3|dgx-h100-[1-2],l40s-x8-1\n");
+  EXPECT_EQ(table({"wckey"}), "WCKey|Cluster|User\n");
+  EXPECT_EQ(table({"runaway"}), "Runaway Jobs: No runaway jobs found on cluster gpu-platform\n");
+  for (const char* entity : {"event", "federation", "problem", "reservation", "resource",
+                             "transaction", "instance", "stats", "config"})
+    EXPECT_NE(table({entity}), "") << entity;
+  out({"scontrol", "update", "NodeName=l40s-x8-1", "State=DRAIN", "Reason=fans"});
+  EXPECT_EQ(table({"event", "format=nodename,state,reason"}),
+            "NodeName|State|Reason\nl40s-x8-1|DRAIN|fans\n");
+  EXPECT_EQ(refusal({"sacctmgr", "show", "qos", "format=bogus"}), "Unknown field 'bogus'\n");
+  EXPECT_TRUE(refusal({"sacctmgr", "show", "coordinator"}).starts_with("No valid entity"));
+  EXPECT_TRUE(refusal({"sacctmgr", "show", "qos", "foo=bar"}).starts_with(" Unknown condition"));
 }
 
 TEST_F(Queries, SeffAndSprioReportOnJobs) {

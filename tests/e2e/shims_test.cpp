@@ -173,7 +173,7 @@ TEST_F(Shims, SqueueShowsWhatRunsAndWhyOthersWait) {
   EXPECT_TRUE(table[2].ends_with("dgx-h100-1")) << table[2];
   EXPECT_TRUE(table[1].ends_with("(Resources)")) << table[1];
   EXPECT_EQ(call({"squeue", "-h", "-t", "PD", "-o", "%i|%j|%t|%b"}).out,
-            waiting + "|waiting|PD|gres:gpu:1\n");
+            waiting + "|waiting|PD|gres/gpu:1\n");
   EXPECT_EQ(call({"squeue", "--noheader", "-O", "JobID:4,State:8", "-j", hog}).out,
             hog + "   RUNNING \n");
   EXPECT_EQ(call({"squeue", "--me", "-h", "-n", "hog", "-o", "%T"}).out, "RUNNING\n");
