@@ -17,11 +17,11 @@ TEST(ManagerDocuments, TellWhatTheTablesTell) {
   EXPECT_EQ(qos["limits"]["max"]["tres"]["per"]["job"][0]["count"], 8);
   EXPECT_EQ(qos["flags"], Json::array({"DENY_LIMIT"}));
   EXPECT_EQ(qos["usage_factor"]["number"], 1.0);
-  const ManagedSite managed{{}, site, {}, "eve"};
+  const ManagedSite managed{{}, site, {}};
   const Json association =
-      associations_document(DocumentForm::k40, association_rows(managed))["associations"][2];
-  EXPECT_EQ(association["user"], "eve");
-  EXPECT_EQ(association["id"]["id"], 3);
+      associations_document(DocumentForm::k40, association_rows(managed))["associations"][1];
+  EXPECT_EQ(association["user"], "root");
+  EXPECT_EQ(association["id"]["id"], 2);
   EXPECT_EQ(association["qos"], Json::array({"urgent"}));
   EXPECT_EQ(users_document(user_rows(managed))["users"][0]["default"]["account"], "root");
 }

@@ -21,11 +21,6 @@ namespace {
 using cli::Json;
 using cli::text_at;
 
-bool has_teams(const ManagedSite& site) {
-  return std::ranges::any_of(site.shares,
-                             [](const Json& share) { return !text_at(share, "team").empty(); });
-}
-
 std::string qos_list(const Site& site, bool is_raw) {
   std::string list;
   for (std::size_t i = 0; i < site.qos.size(); ++i) {
@@ -120,18 +115,19 @@ std::string state_of_event(const NodeView& node) {
 
 }  // namespace
 
+bool has_teams(const ManagedSite& site) {
+  return std::ranges::any_of(site.shares,
+                             [](const Json& share) { return !text_at(share, "team").empty(); });
+}
+
 std::vector<ManagedRow> association_rows(const ManagedSite& site) {
   Associations list(site.site);
-  const bool with_teams = has_teams(site);
   for (const Json& share : site.shares) {
     const std::string team = text_at(share, "team");
     const std::string user = text_at(share, "user");
-    if (with_teams ? team.empty() : user.empty()) continue;
-    const std::string account = account_of(share);
-    if (!list.has(account, user)) list.add(account, user, text_at(share, "parent"), share);
+    if (!team.empty() && !list.has(team, user))
+      list.add(team, user, text_at(share, "parent"), share);
   }
-  if (!with_teams && !site.caller.empty() && !list.has(kRootAccount, site.caller))
-    list.add(kRootAccount, site.caller, "", Json{{"shares", 1}});
   return std::move(list).rows();
 }
 

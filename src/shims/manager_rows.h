@@ -20,13 +20,15 @@ struct ManagedSite {
   std::vector<cli::Json> shares;  // as shares_of() has them
   Site site;
   std::vector<NodeView> nodes;
-  std::string caller;  // name of the user who asks
 };
+
+// Without teams any name is an account.
+bool has_teams(const ManagedSite& site);
 
 // The accounts of the site: "root", and the teams below it.
 std::vector<ManagedRow> account_rows(const ManagedSite& site);
-// One for each account, and one for each user in it. A site without teams has its users, also the
-// one who asks, in "root".
+// One for each account, and one for each user in it. A site without teams has those of a Slurm that
+// was just set up: "root", and the user root in it.
 std::vector<ManagedRow> association_rows(const ManagedSite& site);
 // One for each user.
 std::vector<ManagedRow> user_rows(const ManagedSite& site);

@@ -14,7 +14,6 @@ std::string shown(const std::vector<ManagedRow>& rows, std::string_view format) 
 ManagedSite site_with_teams() {
   ManagedSite site;
   site.site = usual_site();
-  site.caller = "eve";
   site.shares = {
       Json{{"team", ""}, {"user", ""}, {"depth", 0}},
       Json{{"team", "science"}, {"user", ""}, {"shares", 2}},
@@ -48,17 +47,14 @@ TEST(ManagerRows, AccountsAndUsersAreListedOnce) {
             "ada|science|None\nroot|root|Administrator\n");
 }
 
-// A site that has written none has what a Slurm has that was just set up, and its users.
-TEST(ManagerRows, WithoutTeamsEveryoneIsInRoot) {
+TEST(ManagerRows, ASiteThatHasWrittenNoneHasWhatSlurmBeginsWith) {
   ManagedSite site;
   site.site = usual_site();
-  site.caller = "eve";
   site.shares = {Json{{"team", ""}, {"user", ""}}, Json{{"team", ""}, {"user", "bob"}}};
   EXPECT_EQ(shown(association_rows(site), "cluster,account,user"),
-            "gpu-platform|root|\ngpu-platform|root|root\ngpu-platform|root|bob\n"
-            "gpu-platform|root|eve\n");
+            "gpu-platform|root|\ngpu-platform|root|root\n");
   EXPECT_EQ(shown(account_rows(site), "account,descr,org"), "root|default root account|root\n");
-  EXPECT_EQ(shown(user_rows(site), "user"), "bob\neve\nroot\n");
+  EXPECT_EQ(shown(user_rows(site), "user"), "root\n");
 }
 
 TEST(ManagerRows, QosHaveTheLimitsOfTheSite) {
@@ -69,7 +65,7 @@ TEST(ManagerRows, QosHaveTheLimitsOfTheSite) {
   site.qos = {{"urgent", "HIGH", base::hours(4), 8}};
   EXPECT_EQ(shown(qos_rows(site), "name,id,prio,flags,maxtresperjob,maxwall,maxtrespu"),
             "urgent|1|2000|DenyOnLimit|gres/gpu=8|04:00:00|\n");
-  EXPECT_EQ(shown({association_rows({{}, site, {}, ""}).front()}, "qos,qosraw,defaultqos"),
+  EXPECT_EQ(shown({association_rows({{}, site, {}}).front()}, "qos,qosraw,defaultqos"),
             "urgent|1|\n");
 }
 

@@ -415,7 +415,7 @@ std::optional<std::vector<ManagedRow>> rows_of_accounts(Call& call, const Listin
   if (!shares) return std::nullopt;
   const auto site = names_of_site(call);
   if (!site) return std::nullopt;
-  ManagedSite managed{*shares, *site, {}, own_user()};
+  ManagedSite managed{*shares, *site, {}};
   const What what = listing.entity->what;
   if (what == What::kClusters) {
     auto nodes = nodes_of(call);
@@ -434,6 +434,8 @@ std::optional<std::vector<ManagedRow>> rows_of_accounts(Call& call, const Listin
   }
   auto rows = user_rows(managed);
   if (!by_association) return rows;
+  // Programs ask for a user's accounts and refuse others. Where any name is one, there is no list.
+  if (!has_teams(managed)) return std::vector<ManagedRow>{};
   auto associations = association_rows(managed);
   std::erase_if(associations, [](const ManagedRow& row) { return cell_of(row, "User").empty(); });
   std::ranges::stable_sort(associations, {},

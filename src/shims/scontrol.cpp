@@ -162,7 +162,9 @@ int show_steps(Call& call, const Settings& settings, const ControlWords& ids) {
   if (!jobs) return jobs.error();
   if (*style) {
     const DocumentFacts facts{(*style)->form, call.around().now(), {}, {}};
-    return print_document(call, **style, steps_document(facts, *jobs));
+    const bool names_step = !ids.empty() && ids.front().find('.') != std::string::npos;
+    const auto steps = running_steps(*jobs, names_step ? ids.front() : std::string(), facts.now);
+    return print_document(call, **style, steps_document(facts, steps));
   }
   const std::string wanted = ids.empty() ? std::string() : step_name_of(ids.front()).step;
   std::string text;

@@ -451,13 +451,10 @@ Json jobs_document(const DocumentFacts& facts, std::span<const Json> jobs) {
   return document;
 }
 
-Json steps_document(const DocumentFacts& facts, std::span<const Json> jobs) {
+Json steps_document(const DocumentFacts& facts, std::span<const QueueStepRow> steps) {
   Json document{{"steps", Json::array()}};
-  for (const Json& job : jobs) {
-    for (const StepView& step : steps_of(job)) {
-      if (step.runs()) document["steps"].push_back(running_step(job, step, facts.now));
-    }
-  }
+  for (const QueueStepRow& row : steps)
+    document["steps"].push_back(running_step(row.job, row.step, facts.now));
   document["last_update"] = set_number(seconds_of_document(facts.now));
   return document;
 }

@@ -7,6 +7,7 @@
 #include "shims/node_view.h"
 #include "shims/site.h"
 #include "shims/slurm_document.h"
+#include "shims/squeue_steps.h"
 
 // The documents of --json and --yaml, without what every one of them has (slurm_document.h). A
 // field that the platform does not know is empty, zero or not set, as Slurm has it where it does
@@ -39,8 +40,8 @@ cli::Json reservations_document(const DocumentFacts& facts, std::span<const cli:
 // members of an array that with_joined_members() has joined.
 cli::Json jobs_document(const DocumentFacts& facts, std::span<const cli::Json> jobs);
 
-// Returns the document of "squeue -s" and "scontrol show step": the steps that run.
-cli::Json steps_document(const DocumentFacts& facts, std::span<const cli::Json> jobs);
+// Returns the document of "squeue -s" and "scontrol show step".
+cli::Json steps_document(const DocumentFacts& facts, std::span<const QueueStepRow> steps);
 
 // Returns the document of sacct, with the steps in their jobs.
 cli::Json accounting_document(const DocumentFacts& facts, std::span<const cli::Json> jobs);

@@ -241,9 +241,9 @@ int show_queue_of_steps(Call& call, cli::Client& client, const Settings& setting
         });
     return !is_named || !is_wanted_in_queue(job, settings, {});
   });
-  if (style) return print_document(call, *style, steps_document({style->form, now, {}, {}}, *jobs));
-  call.console().out(rendered(columns, running_steps(*jobs, settings.value("steps"), now),
-                              !settings.has("noheader")));
+  const auto steps = running_steps(*jobs, settings.value("steps"), now);
+  if (style) return print_document(call, *style, steps_document({style->form, now, {}, {}}, steps));
+  call.console().out(rendered(columns, steps, !settings.has("noheader")));
   return call.console().out_failed() ? 1 : 0;
 }
 

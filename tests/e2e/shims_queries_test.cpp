@@ -295,8 +295,9 @@ TEST_F(Queries, SacctmgrShowsEveryEntity) {
     return out(words);
   };
   EXPECT_EQ(table({"account"}), "Account|Descr|Org\nroot|default root account|root\n");
-  EXPECT_TRUE(table({"assoc", "format=account,user,share"})
-                  .starts_with("Account|User|Share\nroot||1\nroot|root|1\n"));
+  EXPECT_EQ(table({"assoc", "format=account,user,share"}),
+            "Account|User|Share\nroot||1\nroot|root|1\n");
+  EXPECT_EQ(table({"user", "withassoc", "format=account"}), "Account\n") << "any name is one";
   EXPECT_EQ(table({"QOS", "where", "name=high", "format=\"Name%20,maxtresperuser,MaxJobsPU\""}),
             "Name|MaxTRESPU|MaxJobsPU\nhigh||\n");
   EXPECT_EQ(table({"cluster", "format=cluster,nodecount,clusternodes"}),
