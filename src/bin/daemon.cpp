@@ -449,6 +449,7 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
     notifier = std::make_unique<Notifier>(configuration.notify_command, log);
     controller->add_listener(notifier.get());
   }
+  loop->observe(execution::MachineBooted{engine->boot_id()});
   loop->change_policy(policy_of(configuration), "configuration",
                       origin_of_process(*users, model::Door::kStart, geteuid(), getpid()));
   gate = std::make_unique<monitoring::ReleaseGate>(

@@ -386,6 +386,10 @@ void Core::on(const execution::NodeUnreachable& seen, base::Instant now) {
   lose_attempts(attempts_on(state_, id), false, now);
 }
 
+void Core::on(const execution::MachineBooted& seen, base::Instant now) {
+  emit_all(judge_boot(state_, seen), now);
+}
+
 // Gives them up. `is_empty`: a new boot has left nothing of them, so what they held there is free;
 // otherwise it stays held until the node tells, and what gangs hold until all of their nodes have
 // told.

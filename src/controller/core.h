@@ -115,6 +115,7 @@ class Core {
   void on(const execution::Cleaned& seen, base::Instant now);
   void on(const execution::NodeObserved& seen, base::Instant now);
   void on(const execution::NodeUnreachable& seen, base::Instant now);
+  void on(const execution::MachineBooted& seen, base::Instant now);
   void on(const execution::UnmanagedProcessesObserved& seen, base::Instant now);
   void on(const execution::NodeServiceObserved& seen, base::Instant now);
   void on(const execution::GpuUnavailableObserved& seen, base::Instant now);

@@ -223,6 +223,42 @@ TEST_F(CoreTest, AnAttemptGivenUpWithItsNodeIsToldToStopForAsLongAsItHolds) {
   EXPECT_TRUE(std::get<execution::StopOrder>(effects[0]).without_grace);
 }
 
+TEST_F(CoreTest, ANodeOfAnotherBootGetsNothingBeforeItIsObserved) {
+  submit(testing::spec(1));
+  see(execution::Started{attempt(1), 5, kNoon});
+  see(execution::MachineBooted{"boot-2"});
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kLost);
+  EXPECT_EQ(job(1).state, JobState::kRunning) << "the engine has the records and tells its end";
+  execution::Ended ended;
+  ended.attempt = attempt(1);
+  ended.exit.lost = model::Lost::kNodeLost;
+  ended.reason = model::EndReason::kNodeLost;
+  see(ended);
+  const base::Instant later = kNoon + minutes(2);  // past the delay before the second attempt
+  submit(testing::spec(1), later);
+  EXPECT_EQ(job(1).state, JobState::kQueued);
+  EXPECT_EQ(job(2).state, JobState::kQueued);
+
+  see(execution::NodeObserved{testing::node_info("n1", 2, "boot-2")}, later);
+
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kUp);
+  for (const std::uint64_t id : {1, 2}) {
+    EXPECT_EQ(job(id).state, JobState::kStarting) << id;
+  }
+  EXPECT_EQ(job(1).attempts.size(), 2U);
+  EXPECT_EQ(job(2).attempts.size(), 1U);
+}
+
+TEST_F(CoreTest, NodesOfThisBootAndOfClustersAreLeftAlone) {
+  see(execution::MachineBooted{"boot-1"});
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kUp);
+  model::NodeInfo pods = testing::node_info("k1", 2, "boot-9");
+  pods.engine = model::EngineKind::kKubernetes;
+  see(execution::NodeObserved{pods});
+  see(execution::MachineBooted{"boot-2"});
+  EXPECT_EQ(core_.state().nodes.find(2)->state, model::NodeState::kUp);
+}
+
 TEST_F(CoreTest, RefusesNewWorkOnAFullDiskButAnswersRepeats) {
   model::JobSpec named = testing::spec(1);
   named.request_id = "r1";

@@ -120,6 +120,13 @@ struct NodeUnreachable {
   std::string cause;
 };
 
+// Said once, before the first decision after a start of the daemon: the boot of the machine on which
+// the process engine runs. A node of another boot is not what it was and gets nothing before it is
+// observed. What it held is told of by the engine, which has the records.
+struct MachineBooted {
+  std::string boot_id;
+};
+
 // Processes on a GPU that belong to no job that holds it, in words; empty: none. Reported after
 // each change.
 struct UnmanagedProcessesObserved {
@@ -148,8 +155,8 @@ struct GpuUnavailableObserved {
 };
 
 using Observation =
-    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, UnmanagedProcessesObserved,
-                 NodeServiceObserved, GpuUnavailableObserved>;
+    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, MachineBooted,
+                 UnmanagedProcessesObserved, NodeServiceObserved, GpuUnavailableObserved>;
 
 // Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {

@@ -63,6 +63,8 @@ TEST_F(HostShutdown, WhatRanIsLostWithItsNodeAndQueuedAgain) {
   const std::string failing = submit(daemon, "failing", "exit 7");
   const std::string saving = submit(daemon, "saving", "exit 0");
   for (const char* name : {"plain", "failing", "saving"}) ASSERT_TRUE(runs(name)) << name;
+  // Takes all GPUs of the node, so it waits, and is the first to get some when the node is back.
+  const std::string waits = daemon.submit({"--gpus", "8", "--", "/bin/true"});
   const std::string earlier = daemon.submit({"--gpus", "1", "--", "/bin/false"});
   ASSERT_TRUE(daemon.reaches(earlier, "FAILED"));
 
@@ -78,6 +80,8 @@ TEST_F(HostShutdown, WhatRanIsLostWithItsNodeAndQueuedAgain) {
     ASSERT_EQ(job["attempts"].size(), 2u) << job.dump(1);
     EXPECT_EQ(job["attempts"][0]["lost"], "NODE_LOST") << job.dump(1);
   }
+  EXPECT_TRUE(daemon.reaches(waits, "COMPLETED"));
+  EXPECT_EQ(daemon.job(waits)["attempts"].size(), 1u) << daemon.job(waits).dump(1);
   EXPECT_EQ(daemon.job(earlier)["state"], "FAILED");
   EXPECT_EQ(daemon.job(earlier)["attempts"].size(), 1u);
 }

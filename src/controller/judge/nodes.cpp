@@ -76,6 +76,17 @@ Events judge_node(const State& state, const execution::NodeObserved& seen) {
   return events;
 }
 
+Events judge_boot(const State& state, const execution::MachineBooted& seen) {
+  Events events;
+  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    if (node.engine != model::EngineKind::kProcess) return;
+    if (!node.is_heard || node.boot_id == seen.boot_id) return;
+    events.push_back(model::NodeStateChanged{node.id, model::NodeTrigger::kLose,
+                                             "not seen since the machine was started anew", "node"});
+  });
+  return events;
+}
+
 std::optional<model::Event> judge_service(const State& state,
                                           const execution::NodeServiceObserved& seen) {
   const auto known = state.node_ids.find(seen.node_name);

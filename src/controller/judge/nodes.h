@@ -16,6 +16,10 @@ namespace gpu_platform::controller {
 // longer reports or reports again. Its attempts of former boots have been given up before.
 Events judge_node(const State& state, const execution::NodeObserved& seen);
 
+// Judges on which boot the machine is: its nodes of another boot are not heard of until they are
+// observed again. Their attempts stay as they are.
+Events judge_boot(const State& state, const execution::MachineBooted& seen);
+
 // Judges what the cluster of a node lets it do. Returns nothing if it is no news or the node is not
 // known.
 std::optional<model::Event> judge_service(const State& state,

@@ -586,12 +586,14 @@ base::Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(
     return base::invalid("execution", "execution." + why);
   }
   TRY_ASSIGN(std::string boot_id, read_boot_id());
-  auto worker = std::make_unique<Worker>(options, environment, sink, std::move(boot_id));
+  auto worker = std::make_unique<Worker>(options, environment, sink, boot_id);
   TRY(worker->open());
-  return std::unique_ptr<ProcessEngine>(new ProcessEngine(std::move(worker)));
+  return std::unique_ptr<ProcessEngine>(
+      new ProcessEngine(std::move(worker), std::move(boot_id)));
 }
 
-ProcessEngine::ProcessEngine(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
+ProcessEngine::ProcessEngine(std::unique_ptr<Worker> worker, std::string boot_id)
+    : boot_id_(std::move(boot_id)), worker_(std::move(worker)) {}
 ProcessEngine::~ProcessEngine() = default;
 
 void ProcessEngine::start(const StartOrder& order) {

@@ -73,6 +73,9 @@ class ProcessEngine : public Engine {
                                                            ObservationSink& sink);
   ~ProcessEngine() override;
 
+  // The boot of the machine on which it runs, as nodes and records have it. Any thread.
+  const std::string& boot_id() const { return boot_id_; }
+
   void start(const StartOrder& order) override;
   void stop(const StopOrder& order) override;
   void set_limit(const LimitOrder& order) override;
@@ -104,7 +107,8 @@ class ProcessEngine : public Engine {
 
  private:
   class Worker;
-  explicit ProcessEngine(std::unique_ptr<Worker> worker);
+  ProcessEngine(std::unique_ptr<Worker> worker, std::string boot_id);
+  const std::string boot_id_;
   std::unique_ptr<Worker> worker_;
 };
 
