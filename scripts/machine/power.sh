@@ -32,7 +32,7 @@ check_power() {
   wait_for_up 180 || { give_up "after the last cut the machine does not boot"; return; }
   daemon_is_right "after the last cut" || return
   expect "$cuts power cuts (seed $seed): no acknowledged job lost, none run twice in one attempt: $counts" true
-  inside "gpu-platform jobs release --all --yes" >/dev/null || true
+  inside "gpu-platform jobs release --all-users --yes" >/dev/null || true
   expect "all that was accepted comes to its end afterwards" until_inside 300 \
     "gpu-platform status --json | jq -e '.running_jobs + .queued_jobs == 0'"
   daemon_is_right "at the end" || return

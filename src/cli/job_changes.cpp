@@ -43,11 +43,14 @@ struct ChangeOptions {
   std::optional<std::string> user, name;
   std::vector<std::string> states, labels;
   bool all = false;
+  bool all_users = false;
   bool yes = false;
   Output output;
   bool hold = false;  // of requeue
 
-  bool has_filter() const { return user || name || !states.empty() || !labels.empty() || all; }
+  bool has_filter() const {
+    return user || name || !states.empty() || !labels.empty() || all || all_users;
+  }
 };
 
 void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
@@ -56,7 +59,10 @@ void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
       .many("--state", o.states, "STATE[,STATE]", "all jobs in these states")
       .option("--name", o.name, "PATTERN", "all jobs with a matching name: 'train-*'")
       .many("--label", o.labels, "KEY=VALUE", "all jobs with this label; may be repeated")
-      .flag("--all", o.all, "all your jobs; for root those of all users")
+      .flag("--all", o.all, "all your own jobs")
+      .flag("--all-users", o.all_users,
+            "the jobs of all users, within the other filters; for operators, and for coordinators "
+            "those of their teams")
       .flag("--yes", o.yes, "do not ask")
       .output(o.output, {"", "job/id"});
 }
@@ -133,6 +139,9 @@ base::Result<Json> bulk_body(const ChangeOptions& o, const Action& action) {
     body["label"].push_back(label);
   }
   if (o.all) body["all"] = true;
+  // Said beside `all`, too: a daemon that does not know it yet takes `all` for the jobs of all
+  // users, and refuses the request for the field that it does not know.
+  if (o.all || o.all_users) body["all_users"] = o.all_users;
   return body;
 }
 
@@ -230,8 +239,8 @@ int change_jobs(const CommandText& text, Invocation& invocation, Arguments& argu
   if (!client) return client.error();
   if (o.ids.empty() == !o.has_filter()) {
     return usage_error(console,
-                       o.ids.empty() ? "which jobs? Give ids, or --user, --state, --name, --label "
-                                       "or --all"
+                       o.ids.empty() ? "which jobs? Give ids, or --user, --state, --name, --label, "
+                                       "--all or --all-users"
                                      : "give ids or filters, not both",
                        text.name);
   }

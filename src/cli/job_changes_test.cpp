@@ -85,6 +85,20 @@ TEST_F(JobChanges, AreNotDoneWithoutAYes) {
   EXPECT_TRUE(has(err(), "nothing was done")) << err();
 }
 
+// A daemon that does not know the field refuses the request: it would take `all` for all users.
+TEST_F(JobChanges, OfAllUsersAreAskedForInSoManyWords) {
+  FakeServer server(remembering());
+  EXPECT_EQ(call(server, {"jobs", "kill", "--all", "--yes"}), 4);
+  EXPECT_EQ(sent_.back()["all"], true);
+  EXPECT_EQ(sent_.back()["all_users"], false);
+  EXPECT_EQ(call(server, {"jobs", "kill", "--all-users", "--yes"}), 4);
+  EXPECT_FALSE(sent_.back().contains("all"));
+  EXPECT_EQ(sent_.back()["all_users"], true);
+  type("no\n");
+  EXPECT_EQ(call(server, {"jobs", "kill", "--all-users"}), 1);
+  EXPECT_EQ(sent_.back()["dry_run"], true);
+}
+
 TEST_F(JobChanges, AskNobodyWithYes) {
   FakeServer server(remembering());
   EXPECT_EQ(call(server, {"jobs", "requeue", "--hold", "--label", "run=7", "--yes"}), 4);

@@ -191,10 +191,10 @@ TEST_F(AttackByACoordinator, NoListNamesThemAndNoFilterReachesThem) {
   }
   for (const char* const action : {"CANCEL", "KILL", "HOLD", "REQUEUE"}) {
     for (const std::string& filter :
-         {std::string(R"("all": true, "name": "no-such-name")"),
+         {std::string(R"("all_users": true, "name": "no-such-name")"),
           std::string(R"("user": ")") + kBob + "\"", std::string(R"("user": "man")"),
           std::string(R"("user": "root")"), "\"ids\": [\"" + bobs + "\", \"" + admins + "\"]",
-          "\"ids\": [\"00" + bobs + "\"], \"all\": true"}) {
+          "\"ids\": [\"00" + bobs + "\"], \"all_users\": true"}) {
       const Answer acted = call({"POST", "/v1/jobs/bulk",
                                  std::string("{\"action\": \"") + action + "\", " + filter + "}"});
       for (const std::string& job : {bobs, admins}) {

@@ -162,7 +162,7 @@ TEST_F(Audit, EachKindOfChangeAppearsOnceWithWhoForWhomAndOutcomeAlsoAfterAKill)
   EXPECT_EQ(cli(kAnn, {"jobs", "kill", second}).exit_code, 0);
   ASSERT_TRUE(daemon_.reaches(second, "CANCELLED"));
   const std::string third = submit(kAnn, {"--gpus", "1", "--begin", "now+9h"});
-  EXPECT_EQ(tell({"jobs", "hold", "--all", "--yes"}), 0);
+  EXPECT_EQ(tell({"jobs", "hold", "--all-users", "--yes"}), 0);
   EXPECT_EQ(tell({"drain", "--gpu", "dgx-h100-1:3"}), 0);
   EXPECT_EQ(tell({"online", "--gpu", "dgx-h100-1:3"}), 0);
   EXPECT_EQ(tell({"offline", "--node", "dgx-h100-1", "--force"}), 0);
@@ -243,7 +243,7 @@ TEST_F(Audit, EachWayIntoAJobIsTold) {
 TEST_F(Audit, AUserSeesWhatHeDidAndWhatWasDoneToHisJobsAndNothingElse) {
   const std::string of_ann = submit(kAnn, {"--gpus", "1", "--hold"});
   const std::string of_bob = submit(kBob, {"--gpus", "1", "--hold"});
-  ASSERT_EQ(tell({"jobs", "cancel", "--all", "--yes"}), 0);
+  ASSERT_EQ(tell({"jobs", "cancel", "--all-users", "--yes"}), 0);
   ASSERT_EQ(tell({"drain", "--gpu", "dgx-h100-1:0"}), 0);
   // Each of them tries what is the other's; root's, as an administrator may.
   EXPECT_EQ(cli(kBob, {"jobs", "cancel", of_ann}).exit_code, 3);

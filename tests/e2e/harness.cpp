@@ -150,7 +150,7 @@ Daemon::~Daemon() {
     // A last tidy: what runs is told to end at once, and what waits does not take its place, so
     // that no job outlives the test.
     if (!processes("gp-supervisor").empty()) {
-      cli({"jobs", "kill", "--all", "--yes"});
+      cli({"jobs", "kill", "--all-users", "--yes"});
       eventually([&] { return processes("gp-supervisor").empty(); }, std::chrono::seconds(10));
     }
     kill_now();

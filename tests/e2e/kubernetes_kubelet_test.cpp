@@ -61,7 +61,7 @@ class KubernetesKubelet : public ::testing::Test {
 
   // Each test leaves the node to the next one.
   void TearDown() override {
-    if (daemon_ != nullptr) daemon_->cli({"jobs", "kill", "--all", "--yes"});
+    if (daemon_ != nullptr) daemon_->cli({"jobs", "kill", "--all-users", "--yes"});
   }
   void SetUp() override {
     if (daemon_ == nullptr) GTEST_SKIP() << "there is no node; see scripts/check_kubelet";

@@ -209,6 +209,27 @@ base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request, con
   return update;
 }
 
+namespace {
+
+// Of user, all and all_users, at most one may be there: each says whose jobs are meant. A caller
+// without rights over others' jobs is refused all_users rather than given its own jobs.
+base::Status check_owner(const v1::ActOnJobsRequest& request, const model::Caller& caller) {
+  if (request.all_users() && (request.has_user() || request.all())) {
+    return base::invalid("all_users", "all_users: means all users; leave out user and all");
+  }
+  if (request.has_user() && request.all()) {
+    return base::invalid("all", "all: means your own jobs; leave out user");
+  }
+  if (request.all_users() && caller.reach == model::Reach::kOwn) {
+    return base::fail(base::ErrorCode::kPermissionDenied,
+                      fmt::format("user {} may not change the jobs of all users", caller.user),
+                      "all_users");
+  }
+  return {};
+}
+
+}  // namespace
+
 base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
                                         const model::Caller& caller) {
   model::ActOnJobs many;
@@ -219,14 +240,14 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
   }
   many.action = to_model(request.action());
   many.dry_run = request.dry_run();
-  if (request.has_user() && request.all()) {
-    return base::invalid("all", "all: means all users; leave out user");
-  }
+  TRY(check_owner(request, caller));
   const bool is_unbounded = request.ids().empty() && !request.has_user() &&
                             request.state().empty() && !request.has_name() &&
-                            request.label().empty() && !request.all();
+                            request.label().empty() && !request.all() && !request.all_users();
   if (is_unbounded) {
-    return base::invalid("all", "all: must be given where no ids, user, state, name or label is");
+    return base::invalid("all",
+                         "all: must be given where no ids, user, state, name, label or "
+                         "all_users is");
   }
   for (const std::string& id : request.ids()) {
     const auto job = to_job_id(id);
@@ -236,7 +257,7 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
   std::ranges::sort(many.which.ids);
   if (request.has_user()) {
     many.which.user = request.user();
-  } else if (!request.all()) {
+  } else if (!request.all_users()) {
     many.which.user = caller.user;
   }
   for (const int number : request.state()) {

@@ -106,7 +106,7 @@ TEST(Dependencies, OfAnotherFormAreRefusedWithTheRightOne) {
   EXPECT_FALSE(to_dependencies(many));
 }
 
-TEST(ActOnJobs, AreTheCallersUnlessAnotherUserOrAllAreNamed) {
+TEST(ActOnJobs, AreTheCallersUnlessAnotherUserIsNamed) {
   const model::Caller ada{"ada", 1000};
   v1::ActOnJobsRequest request;
   request.set_action(v1::JOB_ACTION_HOLD);
@@ -116,7 +116,32 @@ TEST(ActOnJobs, AreTheCallersUnlessAnotherUserOrAllAreNamed) {
   EXPECT_EQ(to_model(request, ada)->which.user, "bob");
   request.clear_user();
   request.set_all(true);
-  EXPECT_EQ(to_model(request, ada)->which.user, std::nullopt);
+  EXPECT_EQ(to_model(request, ada)->which.user, "ada");
+}
+
+TEST(ActOnJobs, AreThoseOfAllUsersOnlyForACallerWhoReachesOthers) {
+  v1::ActOnJobsRequest request;
+  request.set_action(v1::JOB_ACTION_CANCEL);
+  request.set_all_users(true);
+  model::Caller caller{"ada", 1000};
+  EXPECT_EQ(to_model(request, caller).error().code, base::ErrorCode::kPermissionDenied);
+  for (const auto reach : {model::Reach::kTeams, model::Reach::kAll}) {
+    caller.reach = reach;
+    EXPECT_EQ(to_model(request, caller)->which.user, std::nullopt);
+    request.set_all_users(false);
+    request.set_all(true);
+    EXPECT_EQ(to_model(request, caller)->which.user, "ada") << "also for those who could do more";
+    request.set_all(false);
+    request.set_all_users(true);
+  }
+  request.set_all(true);
+  EXPECT_EQ(to_model(request, caller).error().field, "all_users");
+  request.set_all(false);
+  request.set_user("bob");
+  EXPECT_EQ(to_model(request, caller).error().field, "all_users");
+  request.set_all_users(false);
+  request.set_all(true);
+  EXPECT_EQ(to_model(request, caller).error().field, "all");
 }
 
 TEST(ActOnJobs, WithoutAnyBoundAreRefused) {
