@@ -111,6 +111,38 @@ TEST_F(EnginesTest, AJobWithoutAnImageRunsAsProcessesAlone) {
   EXPECT_THAT(refusal.message, HasSubstr("the largest node that it may use has 2 GPUs"));
 }
 
+// What a job is charged by is what its nodes are, not what most nodes are.
+TEST_F(EnginesTest, AStartNamesTheCapacityClassOfItsNodes) {
+  model::NodeInfo spot = testing::node_info("spot", 8);
+  spot.capacity = model::CapacityClass::kSpot;
+  model::NodeInfo reserved = testing::node_info("reserved", 8);
+  reserved.capacity = model::CapacityClass::kReserved;
+  see(execution::NodeObserved{spot});
+  see(execution::NodeObserved{reserved});
+  // What the start of such a job says.
+  const auto class_of = [&](model::JobSpec spec) {
+    spec.request.cpus = 1;
+    spec.request.memory = base::kGiB;
+    core_.take_batch();
+    accepted(std::move(spec));
+    std::string told = "no start";
+    for (const auto& record : core_.take_batch().events) {
+      const auto* start = std::get_if<model::StartRequested>(&record.event);
+      if (start != nullptr) told = start->price_class;
+    }
+    return told;
+  };
+  EXPECT_EQ(class_of(testing::spec(2)), "on_demand");
+  model::JobSpec on_spot = testing::spec(1);
+  on_spot.request.capacity = model::CapacityRequest::kSpot;
+  EXPECT_EQ(class_of(on_spot), "spot");
+  model::JobSpec large = testing::spec(8);
+  EXPECT_EQ(class_of(large), "reserved");
+  model::JobSpec gang = testing::spec(0);
+  gang.request.nodes = 3;
+  EXPECT_EQ(class_of(gang), "on_demand,spot,reserved");
+}
+
 TEST_F(EnginesTest, AJobThatStandsForAWorkloadRunsInItsClusterAndItsPodsSayWhatItNeeds) {
   model::JobSpec spec = testing::spec(2);
   spec.image.clear();

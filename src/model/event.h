@@ -142,7 +142,9 @@ struct StartRequested {
   AttemptId attempt;
   Allocation allocation;
   StartWhy why = StartWhy::kImmediate;
-  std::string price_class;  // what accounting will charge by: "on_demand", "spot", "reserved"
+  // The capacity class of its nodes: "on_demand", "spot" or "reserved"; several are joined by
+  // commas, in the order of the nodes. Older events say "on_demand" of all nodes.
+  std::string price_class;
   std::string boot_id;      // of the first node
   JobId passed;             // as in Attempt
   base::Instant yields_at;  // likewise

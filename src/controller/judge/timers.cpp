@@ -37,14 +37,32 @@ model::Event event_of(const scheduling::Yield& yield) {
                               fmt::format("job {}", yield.to.value), yield.to};
 }
 
+// As StartRequested has it.
+std::string price_class_of(const State& state, const model::Allocation& allocation) {
+  std::vector<model::CapacityClass> classes;
+  for (const auto& part : allocation.nodes) {
+    const model::CapacityClass one = state.nodes.find(part.node.value)->capacity;
+    if (std::ranges::find(classes, one) == classes.end()) classes.push_back(one);
+  }
+  std::string text;
+  for (const model::CapacityClass one : classes) {
+    if (!text.empty()) text += ',';
+    text += to_string(one);
+  }
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
 model::Event event_of(const State& state, const scheduling::Start& start) {
   const Job* job = find_job(state, start.job);
   CHECK(job != nullptr && job->state == model::JobState::kQueued &&
         !start.allocation.nodes.empty());
   const model::Node* node = state.nodes.find(start.allocation.nodes.front().node.value);
   const auto number = static_cast<std::uint32_t>(job->attempts.size() + 1);
-  return model::StartRequested{{start.job, number}, start.allocation, start.why,      "on_demand",
-                               node->boot_id,       start.passed,     start.yields_at};
+  return model::StartRequested{{start.job, number}, start.allocation,
+                               start.why,           price_class_of(state, start.allocation),
+                               node->boot_id,       start.passed,
+                               start.yields_at};
 }
 
 }  // namespace
