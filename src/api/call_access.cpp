@@ -46,7 +46,7 @@ bool allows(Access::Least least, const model::AccessRules& rules, const model::C
 
 std::string_view name_of(Access::Least least) {
   if (const auto role = role_of(least)) return model::to_string(*role);
-  if (least == Access::ANYONE) return "anyone";
+  if (least == Access::ANYONE) return "any caller";
   return least == Access::ROOT ? "root" : "–";
 }
 

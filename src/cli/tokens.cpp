@@ -157,7 +157,8 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
               "30d, a time to come, or never (default: 90d, or less where the site allows less)")
       .option("--role", o.role, "viewer|user|operator|admin",
               "the most that it allows (default: user); never more than its user may do")
-      .option("--user", o.user, "NAME", "for this user (administrators only)")
+      .option("--user", o.user, "NAME",
+              "for this user (for root, and for admins where access.admins_act_as_users is set)")
       .option("--request-id", o.request_id, "KEY", "a repetition with the same key makes no other")
       .flag("-q,--quiet", o.quiet, "print the secret alone")
       .output(o.output, {"", "token/id"});

@@ -46,15 +46,20 @@ constexpr Section kJob{
     "Job",
     "A job as a user submitted it. A PENDING job is accepted but not eligible yet. A QUEUED job "
     "waits for resources. A preempted job passes through PREEMPTED on its way back to the queue. A "
-    "trigger is refused if the state has no row for it."};
+    "trigger is refused if the state has no row for it.\n\nSUSPENDED is reserved: this version "
+    "pauses no "
+    "job, so none reaches it."};
 constexpr Section kAttempt{
     "Attempt",
     "One run of a job. It holds its resources from REQUESTED to CLEANING. They are free in "
     "RELEASED, when the engine has reported that no process of it is left."};
-constexpr Section kGpu{"GPU",
-                       "ALLOCATED, IN_USE and CLEANING follow from the attempts that hold the GPU. "
-                       "In DRAINING, DEGRADED, RESETTING and OFFLINE the GPU takes no new work, "
-                       "and changes of the work that is still on it do not bring it back."};
+constexpr Section kGpu{
+    "GPU",
+    "ALLOCATED, IN_USE and CLEANING follow from the attempts that hold the GPU. "
+    "In DRAINING, DEGRADED, RESETTING and OFFLINE the GPU takes no new work, "
+    "and changes of the work that is still on it do not bring it back.\n\nDEGRADED and "
+    "RESETTING are reserved: this version judges no GPU by its faults and resets "
+    "none, so none reaches them."};
 constexpr Section kNode{
     "Node", "A node takes new work only in UP. LOST means that the node is not heard of."};
 

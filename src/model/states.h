@@ -30,7 +30,7 @@ enum class JobState : std::uint8_t {
   kStarting,  // resources given, start asked for, not yet seen running
   kRunning,
   kStopping,   // told to stop, in its grace time
-  kSuspended,  // frozen or parked
+  kSuspended,  // paused; no code pauses a job yet
   kPreempted,  // stopped in favour of another; passed through on the way back to the queue
   kCompleted,
   kFailed,
@@ -113,10 +113,10 @@ enum class GpuState : std::uint8_t {
   kAvailable,
   kAllocated,  // given to an attempt that is not seen running yet
   kInUse,
-  kCleaning,  // its job has ended; waits until no process is left
-  kDraining,  // runs out its jobs, takes no new ones
-  kDegraded,  // works with faults; takes no new ones
-  kResetting,
+  kCleaning,   // its job has ended; waits until no process is left
+  kDraining,   // runs out its jobs, takes no new ones
+  kDegraded,   // works with faults, takes no new ones; no code sees faults yet
+  kResetting,  // no code resets a GPU yet
   kOffline,
 };
 inline constexpr std::size_t kGpuStates = 8;

@@ -32,6 +32,18 @@ void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
   }
 }
 
+// The mean over the GPUs that have a reading.
+void put_measured_use(v1::Status& out) {
+  double sum = 0;
+  int read = 0;
+  for (const v1::Gpu& gpu : out.gpus()) {
+    if (!gpu.has_utilization_percent()) continue;
+    sum += gpu.utilization_percent() / 100;
+    ++read;
+  }
+  if (read > 0) out.set_gpu_utilization(sum / read);
+}
+
 }  // namespace
 
 void to_proto(const model::Node& node, v1::Node& out) {
@@ -103,6 +115,7 @@ void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out) 
   out.set_available_gpus(available);
   const double capacity = static_cast<double>(total) * static_cast<double>(base::kWholeGpu.value());
   out.set_utilization(total == 0 ? 0.0 : static_cast<double>(held.value()) / capacity);
+  put_measured_use(out);
 }
 
 }  // namespace gpu_platform::api

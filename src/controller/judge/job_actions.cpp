@@ -50,7 +50,8 @@ Judged judge_release(const model::Caller& caller, const Job& job) {
   if (job.hold == Hold::kByAdministrator && !model::manages(caller, *job.spec)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
-        fmt::format("job {} is held by an administrator, and only an administrator can release it",
+        fmt::format("job {} is held by an administrator; only an operator or a coordinator of its "
+                    "team can release it",
                     job.id.value),
         "id");
   }

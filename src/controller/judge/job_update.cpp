@@ -134,7 +134,7 @@ base::Status check_new_limit(const State& state, const model::Caller& caller, co
   if (model::has(caller, model::Right::kPassLimits)) return {};
   if (model::is_active(job.state) && time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,
-                      fmt::format("time_limit_seconds: job {} is {}; only an administrator can "
+                      fmt::format("time_limit_seconds: job {} is {}; only an operator can "
                                   "give it more time",
                                   job.id.value, to_string(job.state)),
                       "time_limit_seconds");
