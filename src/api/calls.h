@@ -106,7 +106,7 @@ class Calls {
   void output(const v1::GetOutputRequest& request, const Peer& peer, Resume resume,
               std::function<void(base::Result<v1::OutputChunk>)> done) const;
   v1::Status status(const v1::GetStatusRequest& request, const Peer& peer) const;
-  v1::ListNodesResponse nodes() const;
+  base::Result<v1::ListNodesResponse> nodes(const v1::ListNodesRequest& request) const;
   base::Result<v1::GpuHealth> gpu_health(const v1::GetGpuHealthRequest& request,
                                          const Peer& peer) const;
   base::Result<v1::ListGpusResponse> gpus(const v1::ListGpusRequest& request,
@@ -157,7 +157,8 @@ class Calls {
                           Resume resume, Reserved done) const;
   void cancel_reservation(const std::string& name, const Peer& peer, Resume resume,
                           Reserved done) const;
-  v1::ListReservationsResponse reservations() const;
+  base::Result<v1::ListReservationsResponse> reservations(
+      const v1::ListReservationsRequest& request) const;
   base::Result<v1::Reservation> reservation(const std::string& name) const;
 
   struct TokenMade {
@@ -173,7 +174,8 @@ class Calls {
   base::Result<v1::ListTokensResponse> tokens(const v1::ListTokensRequest& request,
                                               const Peer& peer) const;
 
-  v1::ListTeamsResponse teams(const v1::ListTeamsRequest& request, const Peer& peer) const;
+  base::Result<v1::ListTeamsResponse> teams(const v1::ListTeamsRequest& request,
+                                            const Peer& peer) const;
   base::Result<v1::Team> team(const std::string& name, const Peer& peer) const;
   // For all three, `done` is called through `resume`, or at once if the request is refused before
   // the core. `is_new`: there may be none of that name yet.

@@ -358,7 +358,8 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   core_.add_job("bob", 1001);
   core_.add_job("ada", 1000);
   const auto queue = [&](const Peer& peer, const v1::GetQueueRequest& request) {
-    QueueWriter writer(calls_.reader(), peer.caller, request, 1'000'000);
+    QueueWriter writer =
+        QueueWriter::open(calls_.reader(), peer.caller, request, 1'000'000).value();
     std::string out;
     while (writer.append(out, 1)) writer.rest();
     return nlohmann::json::parse(out);
@@ -376,6 +377,39 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   EXPECT_EQ(all["jobs"].size(), 1U);
   EXPECT_EQ(all["total"], 3);
   EXPECT_TRUE(all["scores"].empty());
+  // The second page begins behind the last job of the first, also if that has left the queue.
+  request.set_page_token(all["next_page"].get<std::string>());
+  request.set_limit(2);
+  const auto second = queue(kRoot, request);
+  EXPECT_EQ(second["jobs"][0]["id"], "2");
+  EXPECT_EQ(second["jobs"][1]["id"], "3");
+  EXPECT_EQ(second["total"], 3);
+  EXPECT_TRUE(second["next_page"].is_null());
+  request.set_page_token("1.77");
+  EXPECT_EQ(queue(kRoot, request)["jobs"][0]["id"], "1");
+  request.set_page_token("77.77");
+  EXPECT_TRUE(queue(kRoot, request)["jobs"].empty());
+  request.set_page_token("next");
+  EXPECT_EQ(QueueWriter::open(calls_.reader(), kRoot.caller, request, 1).error().field,
+            "page_token");
+}
+
+// A page that ends for its size says where to go on, too.
+TEST_F(CallsTest, APageOfTheQueueThatIsFullNamesTheNext) {
+  for (int i = 0; i < 3; ++i) core_.add_job("ada", 1000);
+  v1::GetQueueRequest request;
+  std::vector<std::string> seen;
+  for (int page = 0; page < 3; ++page) {
+    QueueWriter writer = QueueWriter::open(calls_.reader(), kAda.caller, request, 1).value();
+    std::string out;
+    while (writer.append(out, 1)) continue;
+    const auto answer = nlohmann::json::parse(out);
+    ASSERT_EQ(answer["jobs"].size(), 1U);
+    seen.push_back(answer["jobs"][0]["id"]);
+    if (page < 2) request.set_page_token(answer["next_page"].get<std::string>());
+    EXPECT_EQ(answer["next_page"].is_null(), page == 2);
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"1", "2", "3"}));
 }
 
 TEST_F(CallsTest, TakeNoSubmissionOfWhoeverHasNoAccount) {

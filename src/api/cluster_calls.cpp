@@ -11,6 +11,7 @@
 #include "api/convert/gpu_health.h"
 #include "api/convert/gpu_selector.h"
 #include "api/convert/topology.h"
+#include "api/list_page.h"
 #include "api/predictions.h"
 #include "model/utc.h"
 #include "os/clock.h"
@@ -152,12 +153,14 @@ v1::Status Calls::status(const v1::GetStatusRequest& request, const Peer& peer) 
   return out;
 }
 
-v1::ListNodesResponse Calls::nodes() const {
+base::Result<v1::ListNodesResponse> Calls::nodes(const v1::ListNodesRequest& request) const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::ListNodesResponse out;
   snapshot->nodes.for_each(
       [&](std::uint64_t, const model::Node& node) { to_proto(node, *out.add_nodes()); });
   tell_reserved(*snapshot, *out.mutable_nodes());
+  TRY(cut_to_page(request, *out.mutable_nodes(), out,
+                  [](const v1::Node& node) { return node.name(); }));
   return out;
 }
 
@@ -184,6 +187,9 @@ base::Result<v1::ListGpusResponse> Calls::gpus(const v1::ListGpusRequest& reques
       to_proto(gpu, node, i, reading.get(), *out.add_gpus());
     }
   }));
+  TRY(cut_to_page(request, *out.mutable_gpus(), out, [](const v1::GpuHealth& health) {
+    return fmt::format("{}:{}", health.gpu().node(), health.gpu().index());
+  }));
   return out;
 }
 
@@ -192,6 +198,8 @@ base::Result<v1::GetTopologyResponse> Calls::topology(const v1::GetTopologyReque
   v1::GetTopologyResponse out;
   TRY(for_nodes(snapshot->nodes, request.node(),
                 [&](const model::Node& node) { to_proto(node, *out.add_nodes()); }));
+  TRY(cut_to_page(request, *out.mutable_nodes(), out,
+                  [](const v1::NodeTopology& node) { return node.node(); }));
   return out;
 }
 

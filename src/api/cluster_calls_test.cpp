@@ -110,6 +110,32 @@ TEST_F(ClusterCalls, ShowReadingsInTheStatus) {
   EXPECT_FALSE(status.gpus(1).has_utilization_percent());
 }
 
+TEST_F(ClusterCalls, ShowTheMeasuredUseAsTheMeanOfTheReadings) {
+  EXPECT_FALSE(calls_.status({}, kRoot).has_gpu_utilization()) << "no reading is not no use";
+  model::GpuReading reading;
+  reading.utilization_percent = 100;
+  core_.readings.set("GPU-2", reading);
+  reading.utilization_percent = 50;
+  core_.readings.set("GPU-3", reading);
+  EXPECT_EQ(calls_.status({}, kRoot).gpu_utilization(), 0.75);
+}
+
+TEST_F(ClusterCalls, ListInPagesIfALimitIsGiven) {
+  v1::ListGpusRequest gpus;
+  gpus.set_limit(3);
+  std::vector<std::uint32_t> seen;
+  for (int page = 0; page < 3; ++page) {
+    const auto answer = calls_.gpus(gpus, kRoot).value();
+    for (const v1::GpuHealth& gpu : answer.gpus()) seen.push_back(gpu.gpu().index());
+    EXPECT_EQ(answer.has_next_page(), page < 2);
+    gpus.set_page_token(answer.next_page());
+  }
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  v1::ListNodesRequest nodes;
+  nodes.set_page_token("next");
+  EXPECT_EQ(calls_.nodes(nodes).error().field, "page_token");
+}
+
 TEST_F(ClusterCalls, SayHowJobsAreKeptApart) {
   EXPECT_EQ(calls_.status({}, kRoot).isolation_size(), 0);
   access_.isolation = [] {

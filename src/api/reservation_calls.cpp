@@ -6,6 +6,7 @@
 
 #include "api/calls.h"
 #include "api/convert/reservation.h"
+#include "api/list_page.h"
 #include "model/access.h"
 #include "os/clock.h"
 
@@ -29,7 +30,8 @@ base::Result<v1::Reservation> find(const controller::Snapshot& snapshot, const s
 
 }  // namespace
 
-v1::ListReservationsResponse Calls::reservations() const {
+base::Result<v1::ListReservationsResponse> Calls::reservations(
+    const v1::ListReservationsRequest& request) const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::ListReservationsResponse out;
   if (snapshot->reservations == nullptr) return out;
@@ -41,6 +43,8 @@ v1::ListReservationsResponse Calls::reservations() const {
   for (const model::Reservation* reservation : reservations) {
     to_proto(*reservation, snapshot->nodes, now, *out.add_reservations());
   }
+  TRY(cut_to_page(request, *out.mutable_reservations(), out,
+                  [](const v1::Reservation& reservation) { return reservation.name(); }));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/calls.h"
+#include "api/list_page.h"
 #include "controller/shares.h"
 #include "os/clock.h"
 
@@ -151,6 +152,9 @@ base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& 
     }
     row.user.empty() ? teams.insert(row.team) : users.insert(row.user);
   }
+  TRY(cut_to_page(request, *out.mutable_shares(), out,
+                  [](const v1::Share& share) { return share.team() + "/" + share.user(); }));
+  if (request.has_page_token()) return out;
   for (const controller::QuotaRow& row : controller::quotas_of(*snapshot)) {
     const bool is_hidden = row.subject.holder == model::QuotaHolder::kUser &&
                            !users.contains(row.subject.name) &&

@@ -5,6 +5,7 @@
 
 #include "api/calls.h"
 #include "api/convert/team.h"
+#include "api/list_page.h"
 #include "model/access.h"
 
 // The calls about teams.
@@ -59,12 +60,15 @@ v1::Team Calls::described(const model::Team& team, const controller::Snapshot& s
   return out;
 }
 
-v1::ListTeamsResponse Calls::teams(const v1::ListTeamsRequest&, const Peer& peer) const {
+base::Result<v1::ListTeamsResponse> Calls::teams(const v1::ListTeamsRequest& request,
+                                                 const Peer& peer) const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::ListTeamsResponse out;
   for (const model::Team& team : snapshot->policy->organisation->teams) {
     *out.add_teams() = described(team, *snapshot, peer);
   }
+  TRY(cut_to_page(request, *out.mutable_teams(), out,
+                  [](const v1::Team& team) { return team.name(); }));
   return out;
 }
 

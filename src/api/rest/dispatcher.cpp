@@ -246,14 +246,19 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
   const auto refuse = [&](int status, base::ErrorCode code, std::string message) {
     return problem_reply(status, base::Error{code, std::move(message), {}}, request.id);
   };
-  const auto not_allowed = [&](const std::string& allowed) {
-    Reply reply =
-        refuse(405, base::ErrorCode::kInvalidArgument, fmt::format("this path takes {}", allowed));
+  // Of a method that the path has not; for OPTIONS that is the answer.
+  const auto methods = [&](const std::string& allowed) {
+    Reply reply;
+    reply.status = 204;
+    if (request.method != "OPTIONS") {
+      reply = refuse(405, base::ErrorCode::kInvalidArgument,
+                     fmt::format("this path takes {}", allowed));
+    }
     reply.headers.emplace_back("Allow", allowed);
     return reply;
   };
   if (const auto page = page_of(request.target)) {
-    if (request.method != "GET") return exchange.reply(not_allowed("GET"));
+    if (request.method != "GET") return exchange.reply(methods("GET, HEAD, OPTIONS"));
     exchange.is_call(*page);
     return exchange.reply(*page == kMetricsPath ? metrics() : open_api());
   }
@@ -263,7 +268,7 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
         refuse(404, base::ErrorCode::kNotFound,
                fmt::format("there is no such path; {} lists them", kOpenApiPath)));
   }
-  if (match.route == nullptr) return exchange.reply(not_allowed(match.allowed));
+  if (match.route == nullptr) return exchange.reply(methods(match.allowed));
   exchange.is_call(std::string_view(match.route->call->full_name()).substr(kPackage.size()));
   const Entry& entry = handlers_.find(match.route->call->full_name())->second;
   const base::Status admitted =
@@ -557,9 +562,13 @@ void Dispatcher::watch_gpus(const Context& context, const v1::WatchGpusRequest& 
 }
 
 void Dispatcher::get_queue(const Context& context, const v1::GetQueueRequest& message) const {
+  auto writer =
+      QueueWriter::open(calls_.reader(), context.exchange.peer().caller, message, page_bytes_);
+  if (!writer) {
+    return context.exchange.reply(problem_reply(std::move(writer).error(), context.request.id));
+  }
   Reply reply;
-  reply.source = std::make_unique<QueueSource>(
-      QueueWriter(calls_.reader(), context.exchange.peer().caller, message, page_bytes_));
+  reply.source = std::make_unique<QueueSource>(*std::move(writer));
   context.exchange.reply(std::move(reply));
 }
 
