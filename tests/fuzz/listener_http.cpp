@@ -53,7 +53,7 @@ void run(std::string_view input) {
   const Outcome again = read_in_pieces(whole.written, whole.written.size());
   CHECK(again.is_done && again.taken == whole.written.size());
   std::string out;
-  listener::AnswerReader answer({}, false);
+  listener::AnswerReader answer({}, {});
   (void)answer.put(input, out);
 }
 

@@ -126,7 +126,8 @@ std::optional<RawResponse> RawClient::receive() {
   auto response = receive_head();
   if (!response) return response;
   if (response->status == 100) return receive();
-  if (response->status == 304) {  // it has no body, and the connection goes on
+  // It has no body, and the connection goes on.
+  if (response->status == 204 || response->status == 304) {
     response->is_complete = true;
     return response;
   }

@@ -134,6 +134,18 @@ Route named(const Route& route) {
   return out;
 }
 
+// The methods of a path, with those that each path has, in one order.
+std::string allowed_with(const std::vector<std::string_view>& methods) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(methods, name) != methods.end();
+  };
+  std::string allowed;
+  for (const std::string_view name : {"GET", "POST", "DELETE"}) {
+    if (has(name)) allowed += fmt::format("{}, ", name == "GET" ? "GET, HEAD" : name);
+  }
+  return allowed + "OPTIONS";
+}
+
 // Returns the message that the request's body describes.
 pb::Message& body_of(const Route& route, pb::Message& request) {
   if (route.body_field.empty()) return request;
@@ -201,7 +213,7 @@ RoutingTable::RoutingTable() {
 RoutingTable::Match RoutingTable::find_named(std::string_view method, const Target& target) const {
   const auto found = std::ranges::find(by_name_, target.segments, &Route::segments);
   if (found == by_name_.end()) return {};
-  return method == found->method ? Match{&*found, {}} : Match{nullptr, found->method};
+  return method == found->method ? Match{&*found, {}} : Match{nullptr, allowed_with({"POST"})};
 }
 
 RoutingTable::Match RoutingTable::find(std::string_view method, const Target& target) const {
@@ -223,10 +235,7 @@ RoutingTable::Match RoutingTable::find(std::string_view method, const Target& ta
     }
     if (std::ranges::find(allowed, route.method) == allowed.end()) allowed.push_back(route.method);
   }
-  for (const std::string_view name : allowed) {
-    if (!match.allowed.empty()) match.allowed += ", ";
-    match.allowed += name;
-  }
+  if (!allowed.empty()) match.allowed = allowed_with(allowed);
   return match;
 }
 

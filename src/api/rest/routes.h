@@ -50,9 +50,10 @@ class RoutingTable {
 
   struct Match {
     const Route* route = nullptr;  // null: none
-    // The right methods if only the method is wrong: "GET, POST".
+    // The methods of the path if `route` is null and there is such a path: "GET, HEAD, OPTIONS".
     std::string allowed;
   };
+  // No route is found for OPTIONS, which has the methods alone. HEAD is looked for as GET.
   Match find(std::string_view method, const Target& target) const;
 
  private:

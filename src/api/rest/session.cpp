@@ -45,6 +45,10 @@ std::string header(const auto& message, std::string_view name) {
   return found == message.end() ? std::string() : std::string(found->value());
 }
 
+bool has_body(int status) {
+  return status != 204 && status != 304;
+}
+
 }  // namespace
 
 Session::Session(LocalSocket socket, Peer peer, Environment environment)
@@ -219,6 +223,7 @@ void Session::begin_answer() {
   state_ = State::kAnswering;
   known_tags_.reset();
   call_ = {};
+  is_head_ = parser_->is_header_done() && parser_->get().method() == http::verb::head;
   answer_began_ns_ = os::monotonic_ns();
 }
 
@@ -231,11 +236,12 @@ void Session::dispatch() {
   is_http_1_0_ = message.version() < 11;
   HttpRequest request;
   request.id = request_id_;
-  request.method = std::string(message.method_string());
+  // It is answered as GET is, and what follows the head is left out in the end.
+  request.method = is_head_ ? "GET" : std::string(message.method_string());
   request.content_type = header(message, http::field::content_type);
   request.accept = header(message, http::field::accept);
   request.last_event_id = header(message, "Last-Event-ID");
-  if (message.method() == http::verb::get) {
+  if (request.method == "GET") {
     known_tags_ = header(message, http::field::if_none_match);
   }
   if (!message.body().empty()) request.body = &message.body();
@@ -309,7 +315,7 @@ base::Status Session::begin_channel() {
 }
 
 bool Session::wants_websocket() const {
-  return boost::beast::websocket::is_upgrade(parser_->get());
+  return !is_head_ && boost::beast::websocket::is_upgrade(parser_->get());
 }
 
 void Session::bridge(ChannelSocket channel) {
@@ -363,12 +369,12 @@ void Session::reply(Reply reply) {
   tag(reply);
   count_answer(reply.status);
   const std::shared_ptr<void> waiter = std::move(waiter_);
-  source_ = std::move(reply.source);
+  source_ = is_head_ ? nullptr : std::move(reply.source);
   is_source_at_end_ = source_ == nullptr;
   if (source_ != nullptr && is_http_1_0_) keeps_alive_ = false;
   if (is_stopping_) keeps_alive_ = false;
   write_head(reply, source_ != nullptr && !is_http_1_0_);
-  body_ = std::move(reply.body);
+  if (!is_head_) body_ = std::move(reply.body);
   drop_request_body();
   request_bytes_.become(0);
   if (source_ == nullptr) stream_.become(0);
@@ -396,12 +402,12 @@ void Session::tag(Reply& reply) const {
 void Session::write_head(const Reply& reply, bool is_chunked) {
   out_.clear();
   auto into = std::back_inserter(out_);
-  fmt::format_to(into, "HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", reply.status,
-                 status_title(reply.status), reply.content_type);
+  fmt::format_to(into, "HTTP/1.1 {} {}\r\n", reply.status, status_title(reply.status));
+  if (reply.status != 204) fmt::format_to(into, "Content-Type: {}\r\n", reply.content_type);
   for (const auto& [name, value] : reply.headers) fmt::format_to(into, "{}: {}\r\n", name, value);
   if (is_chunked) {
     out_ += "Transfer-Encoding: chunked\r\n";
-  } else if (source_ == nullptr && reply.status != 304) {
+  } else if (source_ == nullptr && reply.source == nullptr && has_body(reply.status)) {
     fmt::format_to(into, "Content-Length: {}\r\n", reply.body.size());
   }
   if (!keeps_alive_) {

@@ -155,6 +155,7 @@ class Session final : public Exchange {
   std::string request_id_;                 // of the call
   std::int64_t answer_began_ns_ = 0;
   bool keeps_alive_ = true;
+  bool is_head_ = false;  // asks for the head of an answer alone
   bool is_http_1_0_ = false;
   bool is_stopping_ = false;
   std::string out_;

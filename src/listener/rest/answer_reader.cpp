@@ -59,7 +59,8 @@ bool AnswerReader::read_head(std::string& out) {
   const std::string_view first = next_line();
   if (!first.starts_with("HTTP/1.1 ") || first.size() < 12) return false;
   if (!read_number(first.substr(9, 3), status_, 10)) return false;
-  const bool has_no_body = status_ < 200 || status_ == 204 || status_ == 304;
+  const bool has_no_body =
+      options_.has_head_alone || status_ < 200 || status_ == 204 || status_ == 304;
   if (has_no_body) body_ = Body::kNone;
   out.append(first).append("\r\n");
   while (!rest.empty()) {
@@ -74,7 +75,7 @@ bool AnswerReader::read_head(std::string& out) {
   };
   add(added_);
   if (status_ == 200) add(if_ok_);
-  if (is_last_ && !is_switching()) out += "Connection: close\r\n";
+  if (options_.is_last && !is_switching()) out += "Connection: close\r\n";
   out += "\r\n";
   is_head_done_ = true;
   is_done_ = !is_switching() && (body_ == Body::kNone || (body_ == Body::kLength && left_ == 0));

@@ -15,10 +15,13 @@ class AnswerReader {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
-  // `added`: fields that the client gets besides; `if_ok`: those of an answer 200 alone. `is_last`:
-  // the connection ends with this answer.
-  AnswerReader(Fields added, bool is_last, Fields if_ok = {})
-      : added_(std::move(added)), if_ok_(std::move(if_ok)), is_last_(is_last) {}
+  struct Options {
+    bool is_last = false;         // the connection ends with this answer
+    bool has_head_alone = false;  // it answers HEAD
+  };
+  // `added`: fields that the client gets besides; `if_ok`: those of an answer 200 alone.
+  AnswerReader(Fields added, Options options, Fields if_ok = {})
+      : added_(std::move(added)), if_ok_(std::move(if_ok)), options_(options) {}
 
   // Takes bytes of the daemon and appends what the client gets to `out`. False: damaged, or more
   // than one answer.
@@ -44,7 +47,7 @@ class AnswerReader {
 
   const Fields added_;
   const Fields if_ok_;
-  const bool is_last_;
+  const Options options_;
   std::string head_;
   std::string line_;  // of a chunk
   Body body_ = Body::kUntilClose;

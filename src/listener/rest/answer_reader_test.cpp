@@ -9,7 +9,7 @@ const AnswerReader::Fields kAdded = {{"X-Added", "1"}};
 
 // What the client gets of an answer that comes in pieces of this size.
 std::string pass(std::string_view bytes, std::size_t size, bool& is_done) {
-  AnswerReader reader(kAdded, false);
+  AnswerReader reader(kAdded, {});
   std::string out;
   for (std::size_t at = 0; at < bytes.size(); at += size) {
     EXPECT_TRUE(reader.put(bytes.substr(at, size), out)) << at;
@@ -42,33 +42,42 @@ TEST(AnswerReader, AnAnswerWithoutABodyEndsWithItsHead) {
   EXPECT_TRUE(is_done);
 }
 
+TEST(AnswerReader, AnAnswerToHeadEndsWithItsHeadWhateverLengthItNames) {
+  std::string out;
+  AnswerReader reader({}, {.has_head_alone = true});
+  EXPECT_TRUE(reader.put("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", out));
+  EXPECT_TRUE(reader.is_done());
+  EXPECT_NE(out.find("Content-Length: 5"), std::string::npos);
+  EXPECT_FALSE(reader.put("hello", out));
+}
+
 TEST(AnswerReader, TellsTheClientOfTheEndOfItsOwnConnectionAlone) {
   const std::string answer =
       "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
   std::string out;
-  AnswerReader kept({}, false);
+  AnswerReader kept({}, {});
   EXPECT_TRUE(kept.put(answer, out));
   EXPECT_EQ(out.find("close"), std::string::npos);
   EXPECT_TRUE(kept.daemon_closes());
-  AnswerReader last({}, true);
+  AnswerReader last({}, {.is_last = true});
   EXPECT_TRUE(last.put(answer, out));
   EXPECT_NE(out.find("Connection: close"), std::string::npos);
 }
 
 TEST(AnswerReader, MoreThanOneAnswerIsDamage) {
   std::string out;
-  AnswerReader reader({}, false);
+  AnswerReader reader({}, {});
   EXPECT_FALSE(reader.put("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", out));
-  AnswerReader chunked({}, false);
+  AnswerReader chunked({}, {});
   EXPECT_FALSE(chunked.put("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nx", out));
 }
 
 TEST(AnswerReader, AnAnswerThatIsCutIsNotWhole) {
   std::string out;
-  AnswerReader reader({}, false);
+  AnswerReader reader({}, {});
   EXPECT_TRUE(reader.put("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", out));
   EXPECT_FALSE(reader.finish());
-  AnswerReader none({}, false);
+  AnswerReader none({}, {});
   EXPECT_FALSE(none.finish());
 }
 

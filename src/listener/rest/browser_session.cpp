@@ -45,7 +45,7 @@ std::string session_of(std::string_view cookies) {
 
 std::optional<Refusal> enter_session(Request& request, const Policy& policy) {
   if (request.session.empty() || !request.bearer.empty()) return std::nullopt;
-  const bool only_reads = request.method == "GET" && !request.wants_websocket;
+  const bool only_reads = (request.method == "GET" || is_head(request)) && !request.wants_websocket;
   const bool is_typed = request.fetch_site.empty() || request.fetch_site == "none";
   if (is_from_own_page(request, policy) || (only_reads && request.origin.empty() && is_typed)) {
     request.bearer = request.session;
@@ -73,7 +73,10 @@ AnswerFields session_fields(const Request& request) {
 }
 
 std::optional<OwnAnswer> end_session(const Request& request) {
-  if (request.method != "DELETE" || path_of(request.target) != kSessionPath) return std::nullopt;
+  if (path_of(request.target) != kSessionPath) return std::nullopt;
+  if (request.method == "OPTIONS")
+    return OwnAnswer{204, {}, {}, {{"Allow", "POST, DELETE, OPTIONS"}}};
+  if (request.method != "DELETE") return std::nullopt;
   return OwnAnswer{
       204, {}, {}, {{"Set-Cookie", fmt::format("{}=; Max-Age=0; {}", kCookie, kRules)}}};
 }

@@ -175,7 +175,9 @@ bool Connection::begin_exchange() {
   std::string().swap(request.body);
   sent_ = 0;
   answer_ = std::make_unique<AnswerReader>(
-      fields_for(request), is_last_, begins_session ? session_fields(request) : AnswerFields());
+      fields_for(request),
+      AnswerReader::Options{.is_last = is_last_, .has_head_alone = is_head(request)},
+      begins_session ? session_fields(request) : AnswerFields());
   send_request();
   return true;
 }
@@ -235,6 +237,11 @@ void Connection::send_request() {
 
 // ---- the answer
 
+// Of the request that has come so far.
+bool Connection::wants_head_alone() const {
+  return reader_ != nullptr && reader_->has_head() && is_head(reader_->request());
+}
+
 bool Connection::begin_own(OwnAnswer answer, bool is_last) {
   is_last_ = is_last;
   state_ = State::kAnswering;
@@ -247,7 +254,7 @@ bool Connection::begin_own(OwnAnswer answer, bool is_last) {
                    answer.body.size());
   }
   out_ += is_last ? "Connection: close\r\n\r\n" : "\r\n";
-  out_ += answer.body;
+  if (!wants_head_alone()) out_ += answer.body;
   return true;
 }
 
@@ -257,7 +264,7 @@ bool Connection::refuse(const Refusal& refusal) {
   own.body = api::to_json(api::Problem{refusal.status, refusal.error, id});
   own.fields = {{"X-Content-Type-Options", "nosniff"}};
   if (refusal.status == 401) own.fields.emplace_back("WWW-Authenticate", "Bearer");
-  if (refusal.status == 405) own.fields.emplace_back("Allow", "GET, POST, PUT, PATCH, DELETE");
+  if (refusal.status == 405) own.fields.emplace_back("Allow", known_methods());
   in_.clear();
   return begin_own(std::move(own), true);
 }

@@ -50,6 +50,7 @@ class Connection final : public Client {
   bool judge_head();
   bool hold_body();
   bool begin_exchange();
+  bool wants_head_alone() const;
   bool begin_own(OwnAnswer answer, bool is_last);
   bool refuse(const Refusal& refusal);
   bool answer();

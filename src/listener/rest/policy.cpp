@@ -10,7 +10,7 @@ namespace gpu_platform::listener {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kMethods = {"GET",   "POST",   "PUT",
+constexpr std::array<std::string_view, 7> kMethods = {"GET",   "HEAD",   "POST",   "PUT",
                                                       "PATCH", "DELETE", "OPTIONS"};
 // The one call that needs no credential: whether the door is open.
 constexpr std::string_view kHealth = "/v1/health";
@@ -20,7 +20,7 @@ bool is_preflight(const Request& request) {
 }
 
 bool asks_for_health(const Request& request) {
-  return request.method == "GET" && path_of(request.target) == kHealth;
+  return (request.method == "GET" || is_head(request)) && path_of(request.target) == kHealth;
 }
 
 Refusal refusal(int status, base::ErrorCode code, std::string why, std::string field = {}) {
@@ -47,7 +47,7 @@ std::optional<Refusal> judge(const Request& request, const std::string& host, co
   }
   if (std::ranges::find(kMethods, std::string_view(request.method)) == kMethods.end()) {
     return refusal(405, base::ErrorCode::kInvalidArgument,
-                   fmt::format("the methods are {}", fmt::join(kMethods, ", ")), "method");
+                   fmt::format("the methods are {}", known_methods()), "method");
   }
   const auto& origins = policy.web_origins;
   const bool is_known_origin = request.origin.empty() || is_own_origin(request) ||
@@ -63,7 +63,8 @@ std::optional<Refusal> judge(const Request& request, const std::string& host, co
                    "origin");
   }
   const bool has_credential = has_certificate || !request.bearer.empty();
-  if (!has_credential && !is_preflight(request) && !asks_for_health(request)) {
+  const bool is_open = !request.needs_credential || asks_for_health(request);
+  if (!has_credential && !is_preflight(request) && !is_open) {
     return refusal(401, base::ErrorCode::kUnauthenticated,
                    "a credential is required: send the header 'Authorization: Bearer TOKEN'",
                    "authorization");
@@ -86,6 +87,10 @@ std::optional<OwnAnswer> own_answer(const Request& request) {
     return OwnAnswer{200, "application/json", R"({"status":"ok","uptime_seconds":null})", {}};
   }
   return std::nullopt;
+}
+
+std::string known_methods() {
+  return fmt::format("{}", fmt::join(kMethods, ", "));
 }
 
 std::vector<std::pair<std::string, std::string>> fields_for(const Request& request) {

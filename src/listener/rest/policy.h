@@ -25,6 +25,9 @@ bool is_from_elsewhere(const Request& request, const Policy& policy);
 std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy,
                              bool has_certificate = false);
 
+// The methods that are let through: "GET, HEAD, …".
+std::string known_methods();
+
 // An answer that the listener gives itself.
 struct OwnAnswer {
   int status = 200;

@@ -113,8 +113,21 @@ TEST(Policy, AnAllowedPageIsToldSoWithoutACredential) {
   EXPECT_EQ(status(of, policy), 401);
 }
 
+TEST(Policy, HeadAndOptionsNeedACredentialAsGetDoes) {
+  for (const char* method : {"HEAD", "OPTIONS"}) {
+    Request of = request(method, "/v1/jobs");
+    EXPECT_EQ(status(of), 0) << method;
+    of.bearer.clear();
+    EXPECT_EQ(status(of), 401) << method;
+  }
+  Request health = request("HEAD", "/v1/health");
+  health.bearer.clear();
+  EXPECT_EQ(status(health), 0);
+  EXPECT_EQ(own_answer(health)->status, 200);
+}
+
 TEST(Policy, OtherMethodsAreRefused) {
-  for (const char* method : {"CONNECT", "TRACE", "HEAD", "get", "PROPFIND"}) {
+  for (const char* method : {"CONNECT", "TRACE", "head", "get", "PROPFIND"}) {
     EXPECT_EQ(status(request(method, "/v1/jobs")), 405) << method;
   }
 }

@@ -24,6 +24,7 @@ struct Request {
   bool wants_websocket = false;
   bool keeps_alive = true;
   bool expects_continue = false;
+  bool needs_credential = true;  // false: the call is open to all
   bool asks_for_method = false;  // Access-Control-Request-Method: it may be a preflight
   std::vector<std::pair<std::string, std::string>> fields;  // that the daemon gets
   std::string body;
@@ -34,6 +35,11 @@ struct Refusal {
   int status = 400;
   base::Error error;
 };
+
+// Whether it asks for the head of an answer alone.
+inline bool is_head(const Request& request) {
+  return request.method == "HEAD";
+}
 
 // Whether the origin is this server, by the scheme of the connection and the name in the request.
 bool is_own_origin(const Request& request);

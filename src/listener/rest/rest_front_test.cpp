@@ -76,6 +76,34 @@ TEST_F(ListenerFront, RequestsWithoutATokenReachNoDaemon) {
   EXPECT_EQ(upstream_.opened, 0);
 }
 
+// A body behind the head of an answer to HEAD would be read as the next answer.
+TEST_F(ListenerFront, HeadAndOptionsPassAndHaveNoBody) {
+  core_.add_job("ann", 5001);
+  start();
+  TlsClient client(port_, plain_or_tls());
+  const auto head_of = [&](std::string_view method, std::string_view target) {
+    std::string request = get(target);
+    request.replace(0, 3, method);
+    EXPECT_TRUE(client.send(request));
+    return client.receive_head().value_or(TlsClient::Response{});
+  };
+  EXPECT_EQ(head_of("HEAD", "/v1/version").status, 200);
+  EXPECT_EQ(head_of("HEAD", "/v1/jobs").status, 200);
+  EXPECT_EQ(head_of("HEAD", "/v1/events").status, 200);
+  EXPECT_EQ(head_of("HEAD", "/v1/jobs/99").status, 404);
+  const auto options = head_of("OPTIONS", "/v1/jobs/1");
+  EXPECT_EQ(options.status, 204);
+  EXPECT_EQ(options.headers.at("allow"), "GET, HEAD, OPTIONS");
+  EXPECT_EQ(head_of("OPTIONS", "/v1/session").headers.at("allow"), "POST, DELETE, OPTIONS");
+  ASSERT_TRUE(client.send(get("/v1/version")));
+  EXPECT_EQ(client.receive()->status, 200);
+  // Refused at the door, too.
+  TlsClient unknown(port_, plain_or_tls());
+  ASSERT_TRUE(unknown.send("HEAD /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  EXPECT_EQ(unknown.receive_head()->status, 401);
+  EXPECT_TRUE(unknown.is_closed()) << "no body came";
+}
+
 TEST_F(ListenerFront, AConnectionServesManyRequestsInOrder) {
   start();
   TlsClient client(port_);
