@@ -13,6 +13,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "api/convert/problem.h"
+#include "listener/grpc/health.h"
 #include "listener/rest/request.h"
 
 namespace gpu_platform::listener {
@@ -61,6 +62,7 @@ GrpcCall::GrpcCall(Environment environment)
 
 GrpcCall::~GrpcCall() {
   if (held_bytes_ > 0) environment_.with.census.give_bytes(environment_.key, held_bytes_);
+  if (is_watch_) environment_.with.census.leave(environment_.key);
 }
 
 // ---- the head
@@ -119,7 +121,9 @@ std::optional<GrpcStatus> GrpcCall::check_head() {
     if (!bearer) return status_of(bearer.error());
     bearer_ = *std::move(bearer);
   }
+  method_ = find_method(head_.path);
   Request request;
+  request.needs_credential = !is_open_to_all();
   request.method = head_.method;
   request.target = head_.path;
   request.bearer = bearer_;
@@ -139,7 +143,6 @@ std::optional<GrpcStatus> GrpcCall::check_head() {
   if (!std::ranges::all_of(head_.last_event_id, [](char c) { return c >= '0' && c <= '9'; })) {
     return refusal_of(GrpcCode::kInvalidArgument, "last-event-id is no number of an event");
   }
-  method_ = find_method(head_.path);
   if (!method_) {
     return refusal_of(GrpcCode::kUnimplemented,
                       fmt::format("there is no call {}: server reflection lists them", head_.path));
@@ -200,14 +203,47 @@ void GrpcCall::end_request() {
     return end(refusal_of(GrpcCode::kInvalidArgument, "the request's message is cut"));
   }
   if (method_->kind == GrpcMethod::Kind::kReflection) return end({});
-  take_messages();
+  method_->is_health() ? answer_health() : take_messages();
+}
+
+// Nothing: the request was refused.
+std::optional<std::string> GrpcCall::only_message() {
+  auto message = messages_.next();
+  if (message && !messages_.next()) return message;
+  end(refusal_of(GrpcCode::kInvalidArgument, "the request is one message"));
+  return std::nullopt;
+}
+
+void GrpcCall::answer_health() {
+  const auto message = only_message();
+  if (!message) return;
+  const auto service = service_asked_for(*message);
+  if (!service) return fail(service.error());
+  const bool is_known = is_service(*service);
+  const bool is_check = method_->kind == GrpcMethod::Kind::kHealthCheck;
+  if (is_check && !is_known) {
+    return end(
+        refusal_of(GrpcCode::kNotFound,
+                   fmt::format("there is no service {}: server reflection lists them", *service)));
+  }
+  if (!is_check && !environment_.with.census.enter(environment_.key)) {
+    return end(refusal_of(GrpcCode::kResourceExhausted,
+                          "too many connections and watches come from this address"));
+  }
+  is_watch_ = !is_check;
+  append_framed(out_, health_message(is_known ? Health::kServing : Health::kServiceUnknown));
+  if (is_check) end({});
+}
+
+void GrpcCall::begin_stop() {
+  if (!is_watch_ || is_ended_) return;
+  append_framed(out_, health_message(Health::kNotServing));
+  end(refusal_of(GrpcCode::kUnavailable, "the server ends"));
 }
 
 void GrpcCall::take_messages() {
-  const auto message = messages_.next();
-  if (!message || messages_.next()) {
-    return end(refusal_of(GrpcCode::kInvalidArgument, "the request is one message"));
-  }
+  const auto message = only_message();
+  if (!message) return;
   auto json = request_for_daemon(*method_->call, *message);
   if (!json) return fail(json.error());
   request_ = *std::move(json);

@@ -52,6 +52,8 @@ class GrpcCall {
   // Makes all progress that is possible now.
   void advance();
   void tick(Client::Clock::time_point now);
+  // The server ends: an answer that would go on for ever ends now.
+  void begin_stop();
 
   // Something can be sent.
   bool has_answer() const { return is_ended_ || has_output(); }
@@ -65,6 +67,8 @@ class GrpcCall {
   int http_status() const { return http_status_; }
   // The client takes nothing of its answer.
   bool is_stuck() const { return is_stuck_; }
+  // It tells nothing of who the client is.
+  bool is_open_to_all() const { return method_ && method_->is_health(); }
 
  private:
   using Parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
@@ -77,7 +81,9 @@ class GrpcCall {
   bool speaks_grpc();
   std::optional<GrpcStatus> check_head();
   void set_time_limit();
+  std::optional<std::string> only_message();
   void take_messages();
+  void answer_health();
   void answer_questions();
   void open();
   bool send();
@@ -118,6 +124,7 @@ class GrpcCall {
   std::string out_;
   std::size_t read_ = 0;  // of it
   bool is_ended_ = false;
+  bool is_watch_ = false;  // of health, and counts as a connection of the client's address
   bool is_stuck_ = false;
   GrpcStatus status_;
   int http_status_ = 200;

@@ -358,7 +358,8 @@ void GrpcConnection::note_frame(const nghttp2_frame& frame) {
 void GrpcConnection::submit_head(std::int32_t id, Stream& stream) {
   stream.has_head = true;
   const GrpcCall& call = *stream.call;
-  is_known_ = is_known_ || call.status().code != GrpcCode::kUnauthenticated;
+  const bool shows_who = call.status().code != GrpcCode::kUnauthenticated && !call.is_open_to_all();
+  is_known_ = is_known_ || shows_who;
   const std::string status = fmt::format("{}", call.http_status());
   std::vector<nghttp2_nv> fields = {field(":status", status)};
   std::vector<std::string> texts;
@@ -442,6 +443,10 @@ void GrpcConnection::begin_stop() {
     return close();
   }
   if (state_ != State::kTalking) return;
+  for (auto& [id, stream] : streams_) {
+    stream.call->begin_stop();
+    ready_.insert(id);
+  }
   const std::int32_t last = nghttp2_session_get_last_proc_stream_id(session_.get());
   nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
   go();

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "listener/front_fixture.h"
 #include "listener/testing/grpc_client.h"
@@ -160,6 +163,64 @@ TEST_F(ListenerGrpc, ReflectionAnswersEachQuestionOfAStream) {
       false);
   EXPECT_TRUE(client.read_until([&] { return client.of(id).messages.size() == 1; }));
   EXPECT_FALSE(client.of(id).is_over);
+}
+
+using HealthStatus = grpc::health::v1::HealthCheckResponse;
+
+std::string health_request(const std::string& service) {
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  return request.SerializeAsString();
+}
+
+int health_in(const std::string& message) {
+  HealthStatus answer;
+  EXPECT_TRUE(answer.ParseFromString(message));
+  return answer.status();
+}
+
+TEST_F(ListenerGrpc, HealthIsToldWithoutACredentialAndNothingElseIs) {
+  constexpr const char* kCheck = "/grpc.health.v1.Health/Check";
+  GrpcClient client(port_);
+  for (const char* service : {"", "gpu_platform.v1.JobService", "grpc.health.v1.Health",
+                              "grpc.reflection.v1.ServerReflection"}) {
+    const auto answer = client.call(kCheck, health_request(service), "");
+    EXPECT_EQ(answer.status(), 0) << service;
+    ASSERT_EQ(answer.messages.size(), 1U);
+    EXPECT_EQ(health_in(answer.messages[0]), HealthStatus::SERVING) << service;
+  }
+  EXPECT_EQ(client.call(kCheck, health_request("JobService"), "").status(), kCodeNotFound);
+  EXPECT_EQ(client.call(kCheck, "\xff", "").status(), kCodeInvalid);
+  EXPECT_EQ(client.finish(client.begin(GrpcClient::head(kCheck, ""), "")).status(), kCodeInvalid);
+  EXPECT_EQ(client.call("/grpc.health.v1.Health/List", "", "").status(), kCodeUnauthenticated);
+  EXPECT_EQ(client.call(kGetJob, get_request("1"), "").status(), kCodeUnauthenticated);
+  EXPECT_EQ(upstream_.opened, 0) << "the daemon is asked nothing";
+}
+
+TEST_F(ListenerGrpc, AWatchOfHealthGoesOnUntilTheServerEnds) {
+  constexpr const char* kWatch = "/grpc.health.v1.Health/Watch";
+  GrpcClient client(port_);
+  const auto begin = [&](const char* service) {
+    const auto id =
+        client.begin(GrpcClient::head(kWatch, ""), GrpcClient::framed(health_request(service)));
+    EXPECT_TRUE(client.read_until([&] { return client.of(id).messages.size() == 1; }));
+    return id;
+  };
+  const auto overall = begin("");
+  EXPECT_EQ(health_in(client.of(overall).messages[0]), HealthStatus::SERVING);
+  const auto unknown = begin("no.such.Service");
+  EXPECT_EQ(health_in(client.of(unknown).messages[0]), HealthStatus::SERVICE_UNKNOWN);
+  EXPECT_EQ(front_->connections(), 3U) << "each watch counts as a connection";
+  nghttp2_submit_rst_stream(client.session(), 0, unknown, NGHTTP2_CANCEL);
+  ASSERT_TRUE(client.flush());
+  EXPECT_TRUE(eventually([&] { return front_->connections() == 2; }));
+  std::thread ends([&] { front_->stop(std::chrono::seconds(20)); });
+  const GrpcClient::Call over = client.finish(overall);
+  client.transport().close();
+  ends.join();
+  ASSERT_EQ(over.messages.size(), 2U);
+  EXPECT_EQ(health_in(over.messages[1]), HealthStatus::NOT_SERVING);
+  EXPECT_EQ(over.status(), kCodeUnavailable);
 }
 
 TEST_F(ListenerGrpc, RequestsThatAreNoneAreRefused) {

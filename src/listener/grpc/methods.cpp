@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <google/protobuf/message.h>
@@ -25,6 +26,10 @@ Methods all_methods() {
   for (const char* version : {"v1", "v1alpha"}) {
     found.emplace(fmt::format("/grpc.reflection.{}.ServerReflection/ServerReflectionInfo", version),
                   GrpcMethod{GrpcMethod::Kind::kReflection, nullptr, {}});
+  }
+  for (const auto& [name, kind] : {std::pair{"Check", GrpcMethod::Kind::kHealthCheck},
+                                   std::pair{"Watch", GrpcMethod::Kind::kHealthWatch}}) {
+    found.emplace(fmt::format("/grpc.health.v1.Health/{}", name), GrpcMethod{kind, nullptr, {}});
   }
   for (const pb::ServiceDescriptor* service : api::services()) {
     for (int i = 0; i < service->method_count(); ++i) {

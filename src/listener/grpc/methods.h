@@ -15,13 +15,17 @@ namespace gpu_platform::listener {
 
 struct GrpcMethod {
   enum class Kind {
-    kCall,        // of the daemon
-    kReflection,  // answered here
-    kChannel,     // a WebSocket of REST
+    kCall,         // of the daemon
+    kReflection,   // answered here
+    kHealthCheck,  // answered here, without a credential
+    kHealthWatch,  // likewise, and again when it changes
+    kChannel,      // a WebSocket of REST
   };
   Kind kind = Kind::kCall;
   const google::protobuf::MethodDescriptor* call = nullptr;
   std::string web_path;  // kChannel: "/v1/jobs/{id}/exec"
+
+  bool is_health() const { return kind == Kind::kHealthCheck || kind == Kind::kHealthWatch; }
 };
 
 // Returns what stands behind a path, as "/gpu_platform.v1.JobService/GetJob"; nothing if there is

@@ -1,3 +1,4 @@
+#include <array>
 #include <functional>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include "api/convert/services.h"
 #include "base/check.h"
 #include "gpu_platform/v1/descriptors.h"
+#include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "listener/grpc/methods.h"
 #include "listener/grpc/wire.h"
@@ -19,6 +21,12 @@ namespace {
 namespace pb = google::protobuf;
 namespace protocol = grpc::reflection::v1;
 
+// Those of the protocols beside the platform's own calls.
+std::array<const pb::FileDescriptor*, 2> own_files() {
+  return {protocol::ServerReflectionRequest::descriptor()->file(),
+          grpc::health::v1::HealthCheckRequest::descriptor()->file()};
+}
+
 // The files of the calls, with their comments.
 class Catalogue {
  public:
@@ -27,9 +35,11 @@ class Catalogue {
     pb::FileDescriptorSet files;
     CHECK(files.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
     for (pb::FileDescriptorProto& file : *files.mutable_file()) add(std::move(file));
-    pb::FileDescriptorProto own;
-    protocol::ServerReflectionRequest::descriptor()->file()->CopyTo(&own);
-    add(std::move(own));
+    for (const pb::FileDescriptor* file : own_files()) {
+      pb::FileDescriptorProto own;
+      file->CopyTo(&own);
+      add(std::move(own));
+    }
   }
 
   const pb::DescriptorPool& pool() const { return pool_; }
@@ -82,8 +92,9 @@ void put_services(protocol::ServerReflectionResponse& out) {
   for (const pb::ServiceDescriptor* service : api::services()) {
     list.add_service()->set_name(service->full_name());
   }
-  list.add_service()->set_name(
-      protocol::ServerReflectionRequest::descriptor()->file()->service(0)->full_name());
+  for (const pb::FileDescriptor* file : own_files()) {
+    list.add_service()->set_name(file->service(0)->full_name());
+  }
 }
 
 void put_extensions(const std::string& type, protocol::ServerReflectionResponse& out) {
