@@ -102,12 +102,14 @@ assert "gpu_platform_jobs_submitted_total" in call("GetMetrics")
 assert call("GetOpenApiDocument")["openapi"] == "3.1.0"
 assert call("GetStatus").total_gpus == 8
 assert len(call("ListNodes").nodes) == 1
+page = call("ListGpus", limit=5)
+assert len(page.gpus) == 5 and len(call("ListGpus", page_token=page.next_page).gpus) == 3
 gpu = call("ListGpus").gpus[0].gpu
 assert call("GetGpuHealth", gpu_id=gpu.uuid).gpu.uuid == gpu.uuid
 assert len(call("GetTopology").nodes[0].gpus) == 8
-assert call("DrainGpus", body=m.ChangeGpusRequest(gpu_id=gpu.uuid, reason="a test")).changed
-assert call("TakeGpusOffline", body=m.ChangeGpusRequest(gpu_id=gpu.uuid, force=True)).changed
-assert call("BringGpusOnline", body=m.ChangeGpusRequest(gpu_id=gpu.uuid)).changed
+assert call("DrainGpus", body=m.GpuSelection(gpu_id=gpu.uuid, reason="a test")).changed
+assert call("TakeGpusOffline", body=m.GpuSelection(gpu_id=gpu.uuid, force=True)).changed
+assert call("BringGpusOnline", body=m.GpuSelection(gpu_id=gpu.uuid)).changed
 call("GetStatistics")
 call("GetSlurmNames")
 assert any(each.key == "api.threads" for each in call("GetConfiguration").values)
@@ -127,7 +129,7 @@ assert any(each.id == job for each in call("ListJobs", all_=True).jobs)
 server = "import socket,time; s = socket.create_server(('127.0.0.1', 8765)); print('open', flush=True); time.sleep(600)"
 job = submit("python3", "-c", server, takes_input=True, preemptible=False)
 until_running(job)
-assert call("SignalJob", id=job, body=m.SignalJobRequest(signal="CONT")).changed
+assert call("SignalJob", id=job, body=m.SignalOptions(signal="CONT")).changed
 step = m.JobStep(attempt=1, number=0, name="train", tasks=1,
                     started_at=call("GetJob", id=job).started_at)
 assert call("RecordStep", id=job, body=step).changed
@@ -144,29 +146,29 @@ assert any(each.id == waiting for each in call("GetQueue").jobs)
 call("RaiseJob", id=waiting)
 assert call("HoldJob", id=waiting).changed
 assert call("ReleaseJob", id=waiting).changed
-assert call("UpdateJob", id=waiting, body=m.UpdateJobRequest(spec=m.JobSpec(comment="later"))).changed
-assert call("RequeueJob", id=job, body=m.RequeueJobRequest(hold=True)).changed
+assert call("UpdateJob", id=waiting, body=m.JobUpdate(spec=m.JobSpec(comment="later"))).changed
+assert call("RequeueJob", id=job, body=m.RequeueOptions(hold=True)).changed
 assert call("CancelJob", id=waiting).changed
-assert call("ActOnJobs", body=m.ActOnJobsRequest(action="KILL", ids=[job])).jobs
+assert call("ActOnJobs", body=m.BulkAction(action="KILL", ids=[job])).jobs
 
 # ---- planning, reservations, tokens, teams, the audit trail
 
-call("CheckJob", body=m.CheckJobRequest(spec=m.JobSpec(command=["true"], gpus=1)))
-assert call("SizeModelServer", body=m.ModelSizingRequest(model="llama-3-70b")).gpus > 0
-body = m.CreateReservationRequest(name="test", users=["backup"], gpus=1, duration_seconds=60, ignore_running=True)
+call("CheckJob", body=m.JobCheck(spec=m.JobSpec(command=["true"], gpus=1)))
+assert call("SizeModelServer", body=m.ModelServer(model="llama-3-70b")).gpus > 0
+body = m.NewReservation(name="test", users=["backup"], gpus=1, duration_seconds=60, ignore_running=True)
 assert call("CreateReservation", body=body).name == "test"
 assert call("GetReservation", name="test").name == "test"
 assert call("ListReservations").reservations
-assert call("UpdateReservation", name="test", body=m.UpdateReservationRequest(duration_seconds=120))
+assert call("UpdateReservation", name="test", body=m.ReservationUpdate(duration_seconds=120))
 assert call("CancelReservation", name="test")
-assert call("CreateToken", body=m.CreateTokenRequest(name="second", never_expires=False)).secret
+assert call("CreateToken", body=m.NewToken(name="second", never_expires=False)).secret
 assert len(call("ListTokens").tokens) == 2
 assert call("RevokeToken", token="second").name == "second"
-assert call("CreateTeam", body=m.SetTeamRequest(name="vision", max_gpus=4)).name == "vision"
-assert call("SetTeam", name="vision", body=m.SetTeamRequest(max_gpus=2)).max_gpus == 2
+assert call("CreateTeam", body=m.TeamSettings(name="vision", max_gpus=4)).name == "vision"
+assert call("SetTeam", name="vision", body=m.TeamSettings(max_gpus=2)).max_gpus == 2
 assert call("GetTeam", name="vision").max_gpus == 2
-refused(404, "AcceptInvitation", name="vision", body=m.AnswerInvitationRequest())
-refused(404, "DeclineInvitation", name="vision", body=m.AnswerInvitationRequest())
+refused(404, "AcceptInvitation", name="vision", body=m.InvitationAnswer())
+refused(404, "DeclineInvitation", name="vision", body=m.InvitationAnswer())
 assert [team.name for team in call("ListTeams").teams] == ["vision"]
 assert call("RemoveTeam", name="vision").name == "vision"
 assert call("ListAudit", limit=10).entries

@@ -6,6 +6,7 @@ import sys
 
 import grpc
 from google.protobuf import descriptor_pool, json_format, message_factory
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 LIMIT = 30  # seconds for one call
@@ -150,6 +151,18 @@ assert call("ConfigurationService.GetConfiguration").ListFields()
 call("ShareService.ListShares")
 call("StatisticsService.GetStatistics")
 call("SlurmService.GetSlurmNames")
+
+# ---- health, which is told without a credential
+
+open_channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(open(ca_file, "rb").read()))
+health = health_pb2_grpc.HealthStub(open_channel)
+SERVING = health_pb2.HealthCheckResponse.SERVING
+assert health.Check(health_pb2.HealthCheckRequest(), timeout=LIMIT).status == SERVING
+assert health.Check(health_pb2.HealthCheckRequest(service=PACKAGE + "JobService"), timeout=LIMIT).status == SERVING
+watch = health.Watch(health_pb2.HealthCheckRequest(), timeout=LIMIT)
+assert next(watch).status == SERVING
+watch.cancel()
+assert "grpc.health.v1.Health" in database.get_services()
 
 # ---- errors
 

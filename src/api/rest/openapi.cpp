@@ -1,8 +1,10 @@
 #include "api/rest/openapi.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -42,6 +44,12 @@ class Comments {
   std::string of(const pb::MethodDescriptor& call) const {
     return text(pool_.FindMethodByName(call.full_name()));
   }
+  std::string of(const pb::ServiceDescriptor& service) const {
+    return text(pool_.FindServiceByName(service.full_name()));
+  }
+  std::string of(const pb::EnumDescriptor& type) const {
+    return text(pool_.FindEnumTypeByName(type.full_name()));
+  }
 
  private:
   template <class Descriptor>
@@ -70,8 +78,50 @@ class Comments {
   pb::DescriptorPool pool_;
 };
 
-OrderedJson reference(const pb::Descriptor& type) {
-  return {{"$ref", "#/components/schemas/" + type.name()}};
+// Names that makers of clients would use a second time: they make types of their own with the ends
+// …Request and …Response, and have a Configuration and a Status themselves.
+constexpr auto kSchemaNames = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"ActOnJobsRequest", "BulkAction"},
+    {"ActOnJobsResponse", "BulkOutcome"},
+    {"AnswerInvitationRequest", "InvitationAnswer"},
+    {"CapacityRequest", "CapacityChoice"},
+    {"ChangeGpusRequest", "GpuSelection"},
+    {"ChangeGpusResponse", "ChangedGpus"},
+    {"ChangeJobResponse", "ChangedJob"},
+    {"CheckJobRequest", "JobCheck"},
+    {"Configuration", "ActiveConfiguration"},
+    {"CreateReservationRequest", "NewReservation"},
+    {"CreateTokenRequest", "NewToken"},
+    {"GetQueueResponse", "QueuePage"},
+    {"GetTopologyResponse", "TopologyPage"},
+    {"ListAuditResponse", "AuditPage"},
+    {"ListGpusResponse", "GpuPage"},
+    {"ListJobsResponse", "JobPage"},
+    {"ListNodesResponse", "NodePage"},
+    {"ListReservationsResponse", "ReservationPage"},
+    {"ListSharesResponse", "SharePage"},
+    {"ListTeamsResponse", "TeamPage"},
+    {"ListTokensResponse", "TokenPage"},
+    {"ModelSizingRequest", "ModelServer"},
+    {"RecordStepResponse", "RecordedStep"},
+    {"RequeueJobRequest", "RequeueOptions"},
+    {"SetTeamRequest", "TeamSettings"},
+    {"SignalJobRequest", "SignalOptions"},
+    {"Status", "ClusterStatus"},
+    {"UpdateJobRequest", "JobUpdate"},
+    {"UpdateReservationRequest", "ReservationUpdate"},
+});
+
+// Returns the name of a message or an enumeration in the document.
+std::string schema_name(const std::string& name) {
+  const auto* const found = std::ranges::find(
+      kSchemaNames, std::string_view(name), &std::pair<std::string_view, std::string_view>::first);
+  return found == kSchemaNames.end() ? name : std::string(found->second);
+}
+
+template <class Descriptor>
+OrderedJson reference(const Descriptor& type) {
+  return {{"$ref", "#/components/schemas/" + schema_name(type.name())}};
 }
 
 std::string_view base_type(JsonKind kind) {
@@ -137,12 +187,10 @@ OrderedJson map_schema(const FieldPlan& field) {
 OrderedJson value_schema(const FieldPlan& field) {
   if (field.kind == JsonKind::kMessage) return reference(*field.message->descriptor);
   if (field.kind == JsonKind::kMap) return map_schema(field);
+  if (field.kind == JsonKind::kEnum) return reference(*field.field->enum_type());
   OrderedJson schema = {{"type", base_type(field.kind)}};
   if (field.kind == JsonKind::kTimestamp) schema["format"] = "date-time";
   if (field.kind == JsonKind::kBytes) schema["contentEncoding"] = "base64";
-  if (field.kind == JsonKind::kEnum) {
-    for (const EnumName& entry : field.enum_names) schema["enum"].push_back(entry.name);
-  }
   add_limits(field, schema);
   return schema;
 }
@@ -160,8 +208,7 @@ OrderedJson field_schema(const FieldPlan& field, const Comments& comments, bool 
   }
   // In a request, null is the same as leaving a field out.
   if (is_request || may_be_null(field)) {
-    // Makers of clients give one type to "this or null", and several to an enumeration with null.
-    if (schema.contains("$ref") || schema.contains("enum")) {
+    if (schema.contains("$ref")) {
       schema = {{"oneOf", OrderedJson::array({std::move(schema), {{"type", "null"}}})}};
     } else {
       schema["type"] = OrderedJson::array({schema["type"], "null"});
@@ -170,6 +217,74 @@ OrderedJson field_schema(const FieldPlan& field, const Comments& comments, bool 
   const std::string comment = comments.of(*field.field);
   if (!comment.empty()) schema["description"] = comment;
   return schema;
+}
+
+// ---- answers
+
+struct NamedProblem {
+  int status;
+  const char* name;
+  const char* description;
+};
+constexpr auto kProblems = std::to_array<NamedProblem>({
+    {400, "BadRequest", "A value is malformed or out of range; `field` names it."},
+    {401, "Unauthorized", "There is no credential, or one that does not hold."},
+    {403, "Forbidden", "The caller may not do this."},
+    {404, "NotFound", "There is no such thing, or the caller may not see it."},
+    {409, "Conflict", "Policy or the present state does not allow it."},
+    {413, "ContentTooLarge", "The body is too large."},
+    {415, "UnsupportedMediaType", "The body is not application/json."},
+    {426, "UpgradeRequired", "The route is a WebSocket, and the request does not ask for one."},
+    {429, "TooManyRequests", "A limit is reached; `detail` names it."},
+    {503, "ServiceUnavailable", "The daemon is stopping or not ready: try again."},
+});
+constexpr const char* kOtherProblem = "OtherProblem";
+
+OrderedJson problem_response(const char* description) {
+  return {
+      {"description", description},
+      {"content",
+       {{"application/problem+json", {{"schema", {{"$ref", "#/components/schemas/Problem"}}}}}}}};
+}
+
+OrderedJson problem_responses() {
+  OrderedJson out = OrderedJson::object();
+  for (const NamedProblem& problem : kProblems) {
+    out[problem.name] = problem_response(problem.description);
+  }
+  out[kOtherProblem] = problem_response("What went wrong.");
+  return out;
+}
+
+OrderedJson response_reference(const char* name) {
+  return {{"$ref", std::string("#/components/responses/") + name}};
+}
+
+void add_problems(const std::set<int>& statuses, OrderedJson& responses) {
+  for (const NamedProblem& problem : kProblems) {
+    if (!statuses.contains(problem.status)) continue;
+    responses[std::to_string(problem.status)] = response_reference(problem.name);
+  }
+  responses["default"] = response_reference(kOtherProblem);
+}
+
+// Adds the statuses that a comment names: "Refused while jobs hold it [409]".
+void add_named_statuses(const std::string& comment, std::set<int>& out) {
+  for (const NamedProblem& problem : kProblems) {
+    if (comment.find(fmt::format("[{}]", problem.status)) != std::string::npos) {
+      out.insert(problem.status);
+    }
+  }
+}
+
+// The first sentence of a call's comment, without the statuses in brackets.
+std::string summary_of(const std::string& comment) {
+  std::string_view text = comment;
+  for (const std::string_view end : {"\n", ". ", "; ", " ["}) {
+    text = text.substr(0, text.find(end));
+  }
+  if (text.ends_with('.') || text.ends_with(':')) text.remove_suffix(1);
+  return std::string(text);
 }
 
 class DocumentWriter {
@@ -188,21 +303,49 @@ class DocumentWriter {
     add_pages(paths);
     schemas_["Problem"] = problem_schema();
     const OrderedJson token = {{"type", "http"}, {"scheme", "bearer"}};
+    OrderedJson server = {
+        {"url", "/"},
+        {"description",
+         "The daemon that this document comes from, on its Unix socket or over TLS."}};
     return {{"openapi", "3.1.0"},
-            {"info",
-             {{"title", "gpu-platform"},
-              {"version", version},
-              {"description",
-               "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
-               "caller by peer credentials, and over TLS to other machines, which show a token."}}},
+            {"info", info(version)},
+            {"servers", OrderedJson::array({std::move(server)})},
             {"security",
              OrderedJson::array({{{"token", OrderedJson::array()}}, OrderedJson::object()})},
+            {"tags", tags(routes)},
             {"paths", std::move(paths)},
             {"components",
-             {{"securitySchemes", {{"token", token}}}, {"schemas", std::move(schemas_)}}}};
+             {{"securitySchemes", {{"token", token}}},
+              {"responses", problem_responses()},
+              {"schemas", std::move(schemas_)}}}};
   }
 
  private:
+  static OrderedJson info(const std::string& version) {
+    return {
+        {"title", "gpu-platform"},
+        {"version", version},
+        {"description",
+         "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
+         "caller by peer credentials, and over TLS to other machines, which show a token.\n\n"
+         "Each path with GET also answers HEAD, with the same head and no body, and each path "
+         "answers OPTIONS with its methods in the field Allow."},
+        {"contact", {{"name", "The administrators of this site"}}},
+        {"license", {{"name", "No license is stated"}, {"identifier", "LicenseRef-not-stated"}}}};
+  }
+
+  OrderedJson tags(std::span<const Route> routes) const {
+    OrderedJson out = OrderedJson::array();
+    std::set<std::string> told;
+    for (const Route& route : routes) {
+      const pb::ServiceDescriptor& service = *route.call->service();
+      if (!told.insert(service.name()).second) continue;
+      out.push_back({{"name", service.name()}, {"description", comments_.of(service)}});
+    }
+    out.push_back({{"name", kPages}, {"description", "What is no call of a service."}});
+    return out;
+  }
+
   static const pb::Descriptor& body_type(const Route& route) {
     const pb::Descriptor& input = *route.call->input_type();
     if (route.body_field.empty()) return input;
@@ -220,24 +363,18 @@ class DocumentWriter {
     }
   }
 
-  static OrderedJson problem_response() {
-    return {
-        {"description", "What went wrong."},
-        {"content",
-         {{"application/problem+json", {{"schema", {{"$ref", "#/components/schemas/Problem"}}}}}}}};
-  }
-
   // The pages that are no calls of a service.
   static void add_pages(OrderedJson& paths) {
     const auto page = [](const char* name, const char* what, const char* media,
                          OrderedJson schema) {
       OrderedJson success = {{"description", "Success."},
                              {"content", {{media, {{"schema", std::move(schema)}}}}}};
-      OrderedJson operation = {
-          {"operationId", name},
-          {"tags", OrderedJson::array({"Pages"})},
-          {"description", what},
-          {"responses", {{"200", std::move(success)}, {"default", problem_response()}}}};
+      OrderedJson operation = {{"operationId", name},
+                               {"tags", OrderedJson::array({kPages})},
+                               {"summary", summary_of(what)},
+                               {"description", what},
+                               {"responses", {{"200", std::move(success)}}}};
+      add_problems({401, 403, 429, 503}, operation["responses"]);
       return OrderedJson{{"get", std::move(operation)}};
     };
     paths["/metrics"] = page("GetMetrics", "Returns the metrics in Prometheus' text format.",
@@ -260,6 +397,22 @@ class DocumentWriter {
               {"request_id", text}}}};
   }
 
+  void add_schema(const pb::EnumDescriptor& type, const FieldPlan& field) {
+    if (!known_.insert(type.full_name()).second) return;
+    OrderedJson schema = {{"type", "string"}, {"enum", OrderedJson::array()}};
+    for (const EnumName& entry : field.enum_names) schema["enum"].push_back(entry.name);
+    const std::string comment = comments_.of(type);
+    if (!comment.empty()) schema["description"] = comment;
+    schemas_[schema_name(type.name())] = std::move(schema);
+  }
+
+  // The types that a field holds.
+  void add_schemas_of(const FieldPlan& field) {
+    if (field.message != nullptr) add_schema(*field.message->descriptor);
+    if (field.kind == JsonKind::kEnum) add_schema(*field.field->enum_type(), field);
+    if (field.kind == JsonKind::kMap) add_schemas_of(field.map_value());
+  }
+
   void add_schema(const pb::Descriptor& type) {
     if (!known_.insert(type.full_name()).second) return;
     OrderedJson properties = OrderedJson::object();
@@ -271,24 +424,22 @@ class DocumentWriter {
       properties[field.name] = field_schema(field, comments_, is_request);
       if (field.is_input_only) properties[field.name]["writeOnly"] = true;
       required.push_back(field.name);
-      if (field.message != nullptr) add_schema(*field.message->descriptor);
-      if (field.kind == JsonKind::kMap && field.map_value().message != nullptr) {
-        add_schema(*field.map_value().message->descriptor);
-      }
+      add_schemas_of(field);
     }
     OrderedJson schema = {{"type", "object"}, {"properties", std::move(properties)}};
     if (!is_request && !required.empty()) schema["required"] = std::move(required);
     if (is_request) schema["additionalProperties"] = false;
     const std::string comment = comments_.of(type);
     if (!comment.empty()) schema["description"] = comment;
-    schemas_[type.name()] = std::move(schema);
+    schemas_[schema_name(type.name())] = std::move(schema);
   }
 
-  OrderedJson parameters(const Route& route) const {
+  OrderedJson parameters(const Route& route) {
     OrderedJson out = OrderedJson::array();
     for (const FieldPlan& field : plan_of(*route.call->input_type()).fields) {
       const bool in_path = route.path.find("{" + field.name + "}") != std::string::npos;
       if (!in_path && route.has_body) continue;
+      add_schemas_of(field);
       OrderedJson parameter = {{"name", field.name},
                                {"in", in_path ? "path" : "query"},
                                {"required", in_path || field.name == route.selector_name}};
@@ -327,12 +478,28 @@ class DocumentWriter {
            body_type(route).FindFieldByName("request_id") != nullptr;
   }
 
+  // The refusals that a client may meet, beside what each daemon may answer to each request.
+  std::set<int> problems_of(const Route& route) const {
+    std::set<int> statuses = {400, 401, 403, 429, 503};
+    if (route.path.find('{') != std::string::npos) statuses.insert(404);
+    if (route.method != "GET" || route.is_websocket) statuses.insert(409);
+    if (route.has_body) statuses.insert({413, 415});
+    if (route.is_websocket) statuses.insert(426);
+    add_named_statuses(comments_.of(*route.call), statuses);
+    for (const FieldPlan& field : plan_of(*route.call->input_type()).fields) {
+      add_named_statuses(comments_.of(*field.field), statuses);
+    }
+    return statuses;
+  }
+
   void add_route(const Route& route, OrderedJson& paths) {
     const pb::Descriptor& answer = *route.call->output_type();
-    add_schema(answer);
+    if (!route.is_websocket) add_schema(answer);
+    const std::string comment = comments_.of(*route.call);
     OrderedJson operation = {{"operationId", route.call->name()},
                              {"tags", OrderedJson::array({route.call->service()->name()})},
-                             {"description", comments_.of(*route.call)},
+                             {"summary", summary_of(comment)},
+                             {"description", comment},
                              {"parameters", parameters(route)}};
     if (route.has_body) {
       const pb::Descriptor& body = body_type(route);
@@ -359,7 +526,11 @@ class DocumentWriter {
     if (route.takes_fields) {
       responses["304"] = {{"description", "The answer has still the ETag of If-None-Match."}};
     }
-    responses["default"] = problem_response();
+    // A proxy that speaks HTTP/2 to its clients (RFC 8441) answers so.
+    if (route.is_websocket) {
+      responses["200"] = {{"description", "The WebSocket, through a proxy that speaks HTTP/2."}};
+    }
+    add_problems(problems_of(route), responses);
     OrderedJson& entry = paths[route.path][base::to_lower(route.method)];
     if (entry.is_null()) {
       entry = std::move(operation);
@@ -378,6 +549,8 @@ class DocumentWriter {
                             first["description"].get<std::string>();
     entry = std::move(operation);
   }
+
+  static constexpr const char* kPages = "Pages";
 
   Comments comments_;
   OrderedJson schemas_ = OrderedJson::object();

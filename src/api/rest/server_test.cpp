@@ -4,12 +4,16 @@
 
 #include <fstream>
 #include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "api/rest/server_fixture_test.h"
 #include "api/rest/unix_listener.h"
+#include "base/letters.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -246,8 +250,8 @@ TEST_F(ServerTest, NamesTheMethodsOfAPath) {
   start();
   const RawResponse refused = ask("DELETE", "/v1/jobs");
   EXPECT_EQ(refused.status, 405);
-  EXPECT_EQ(refused.headers.at("allow"), "POST, GET");
-  EXPECT_EQ(ask("GET", "/v1/jobs/1/cancel").headers.at("allow"), "POST");
+  EXPECT_EQ(refused.headers.at("allow"), "GET, HEAD, POST, OPTIONS");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1/cancel").headers.at("allow"), "POST, OPTIONS");
   EXPECT_EQ(ask("GET", "/v1").status, 404);
   EXPECT_EQ(ask("GET", "/").status, 404);
 }
@@ -354,7 +358,7 @@ TEST_F(ServerTest, PathThatIsWrittenOutIsNoJob) {
   start();
   const RawResponse response = ask("GET", "/v1/jobs/bulk");
   EXPECT_EQ(response.status, 405);
-  EXPECT_EQ(response.headers.at("allow"), "POST");
+  EXPECT_EQ(response.headers.at("allow"), "POST, OPTIONS");
   EXPECT_EQ(ask("GET", "/v1/jobs/bulky").status, 400);
 }
 
@@ -386,8 +390,108 @@ TEST_F(ServerTest, DescribesItself) {
   EXPECT_FALSE(sizing.contains("required"));  // of requests alone
   EXPECT_TRUE(document["components"]["schemas"]["GpuHealth"].contains("required"));
   for (const auto& [name, type] : document["components"]["schemas"].items()) {
-    EXPECT_EQ(type["type"], "object") << name;
+    EXPECT_TRUE(type["type"] == "object" || type.contains("enum")) << name;
   }
+}
+
+// Makers of clients make types of their own from the names of calls and schemas, and many of them
+// do not tell names apart that differ in case alone.
+TEST_F(ServerTest, TheDocumentsNamesStayApartWhateverIsMadeOfThem) {
+  start();
+  const auto document = parsed(ask("GET", "/v1/openapi.json"));
+  const auto folded = [](std::string name) {
+    name = base::to_lower(name);
+    for (const std::string_view end :
+         {"request", "response", "params", "body", "api", "model", "dto", "client"}) {
+      EXPECT_FALSE(name.ends_with(end)) << name;
+    }
+    return name;
+  };
+  std::set<std::string> names;
+  for (const auto& [name, schema] : document["components"]["schemas"].items()) {
+    EXPECT_TRUE(names.insert(folded(name)).second) << name;
+  }
+  for (const char* own : {"configuration", "error", "object", "file", "response", "status"}) {
+    EXPECT_FALSE(names.contains(own)) << own;
+  }
+  std::set<std::string> tags;
+  for (const auto& tag : document["tags"]) {
+    EXPECT_TRUE(tags.insert(tag["name"]).second);
+    EXPECT_FALSE(tag["description"].get<std::string>().empty()) << tag;
+  }
+  std::set<std::string> calls;
+  for (const auto& [path, operations] : document["paths"].items()) {
+    for (const auto& [method, operation] : operations.items()) {
+      const std::string id = operation["operationId"];
+      EXPECT_TRUE(calls.insert(folded(id)).second) << id;
+      EXPECT_FALSE(names.contains(base::to_lower(id))) << id << " is a schema, too";
+      EXPECT_FALSE(operation["summary"].get<std::string>().empty()) << id;
+      EXPECT_TRUE(tags.contains(operation["tags"][0])) << id;
+      EXPECT_TRUE(operation["responses"].contains("401")) << id;
+    }
+  }
+  const auto& cancel = document["paths"]["/v1/jobs/{id}/cancel"]["post"]["responses"];
+  for (const char* status : {"400", "403", "404", "409", "429", "503", "default"}) {
+    ASSERT_TRUE(cancel.contains(status)) << status;
+    const std::string target = cancel[status]["$ref"];
+    EXPECT_TRUE(document["components"]["responses"].contains(
+        target.substr(std::string_view("#/components/responses/").size())))
+        << target;
+  }
+}
+
+TEST_F(ServerTest, HeadHasTheHeadOfGetAndNoBody) {
+  core_.add_job(user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  for (const char* target : {"/v1/jobs/1", "/v1/version", "/v1/openapi.json", "/metrics",
+                             "/v1/jobs/99", "/no/such/path", "/v1/jobs/1/exec?command=true"}) {
+    const RawResponse whole = client.request("GET", target).value();
+    ASSERT_TRUE(client.send(request_text("HEAD", target)));
+    const auto head = client.receive_head();
+    ASSERT_TRUE(head.has_value()) << target;
+    EXPECT_EQ(head->status, whole.status) << target;
+    EXPECT_EQ(head->headers.at("content-type"), whole.headers.at("content-type")) << target;
+    // Request ids and times have no fixed length.
+    EXPECT_GT(std::stoul(head->headers.at("content-length")), 0U) << target;
+    if (whole.headers.contains("etag") && std::string_view(target) == "/v1/version") {
+      EXPECT_EQ(head->headers.at("etag"), whole.headers.at("etag"));
+    }
+  }
+  // Lists and streams are begun for no reader.
+  for (const char* target : {"/v1/jobs", "/v1/queue", "/v1/events", "/v1/jobs/1/events"}) {
+    ASSERT_TRUE(client.send(request_text("HEAD", target)));
+    const auto head = client.receive_head();
+    ASSERT_TRUE(head.has_value()) << target;
+    EXPECT_EQ(head->status, 200) << target;
+    EXPECT_FALSE(head->headers.contains("transfer-encoding")) << target;
+  }
+  EXPECT_EQ(client.request("GET", "/v1/version")->status, 200) << "no body was left behind";
+}
+
+TEST_F(ServerTest, OptionsNamesTheMethodsOfAPath) {
+  core_.add_job(user_, uid_);
+  start();
+  const std::pair<const char*, const char*> expected[] = {
+      {"/v1/jobs", "GET, HEAD, POST, OPTIONS"},
+      {"/v1/jobs/1", "GET, HEAD, OPTIONS"},
+      {"/v1/jobs/1/cancel", "POST, OPTIONS"},
+      {"/v1/jobs/bulk", "POST, OPTIONS"},
+      {"/v1/teams/vision", "GET, HEAD, DELETE, OPTIONS"},
+      {"/metrics", "GET, HEAD, OPTIONS"},
+      {"/gpu_platform.v1.JobService/GetJob", "POST, OPTIONS"}};
+  RawClient client(options_.socket_path);
+  for (const auto& [path, methods] : expected) {
+    const RawResponse answer = client.request("OPTIONS", path).value();
+    EXPECT_EQ(answer.status, 204) << path;
+    EXPECT_EQ(answer.headers.at("allow"), methods) << path;
+    EXPECT_TRUE(answer.body.empty()) << path;
+    EXPECT_FALSE(answer.headers.contains("content-length")) << path;
+    const RawResponse refused = client.request("PUT", path).value();
+    EXPECT_EQ(refused.status, 405) << path;
+    EXPECT_EQ(refused.headers.at("allow"), methods) << path;
+  }
+  EXPECT_EQ(client.request("OPTIONS", "/no/such/path")->status, 404);
 }
 
 // Disconnects at every byte of a conversation, and whatever was under way goes with the client.
