@@ -264,19 +264,25 @@ Result<std::string> clear(const std::string& data_dir, const ClearOptions& optio
   return std::string();
 }
 
-Result<std::string> env(const std::string& data_dir, const std::string& library_dir,
+Result<std::string> env(const std::string& data_dir, const EmulatorPlaces& places,
                         const std::string& node, EnvAs as) {
   TRY_ASSIGN(const StateFile file, open_node(data_dir, node, StateFile::Access::kRead));
-  std::string libraries = library_dir_of(library_dir, file.state());
-  if (const char* before = std::getenv("LD_LIBRARY_PATH"); before != nullptr && *before != '\0') {
-    libraries += fmt::format(":{}", before);
+  const auto before = [](const char* name, std::string ours) {
+    const char* theirs = std::getenv(name);
+    return theirs == nullptr || *theirs == '\0' ? ours : fmt::format("{}:{}", ours, theirs);
+  };
+  const std::pair<const char*, std::string> variables[] = {
+      {"GPU_EMULATOR_STATE", fs::absolute(state_path(data_dir, node))},
+      {"LD_LIBRARY_PATH",
+       before("LD_LIBRARY_PATH", library_dir_of(places.libraries, file.state()))},
+      {"PATH", before("PATH", places.programs)},
+  };
+  std::string lines;
+  for (const auto& [name, value] : variables) {
+    lines += as == EnvAs::kExports ? fmt::format("export {}={}\n", name, shell_quoted(value))
+                                   : fmt::format("{}={}\n", name, value);
   }
-  const std::string state = fs::absolute(state_path(data_dir, node));
-  if (as == EnvAs::kExports) {
-    return fmt::format("export GPU_EMULATOR_STATE={}\nexport LD_LIBRARY_PATH={}\n",
-                       shell_quoted(state), shell_quoted(libraries));
-  }
-  return fmt::format("GPU_EMULATOR_STATE={}\nLD_LIBRARY_PATH={}\n", state, libraries);
+  return lines;
 }
 
 }  // namespace gpu_emulator

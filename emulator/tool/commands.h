@@ -68,7 +68,11 @@ Result<std::string> clear(const std::string& data_dir, const ClearOptions& optio
 // Writes what programs read beside NVML below `dir` (tool/layout.h).
 Result<std::string> layout(const std::string& data_dir, const std::string& library_dir,
                            const std::string& node, const std::string& dir);
-Result<std::string> env(const std::string& data_dir, const std::string& library_dir,
+struct EmulatorPlaces {
+  std::string libraries;  // the folder of libnvidia-ml.so.1
+  std::string programs;   // the folder of nvidia-smi
+};
+Result<std::string> env(const std::string& data_dir, const EmulatorPlaces& places,
                         const std::string& node, EnvAs as);
 
 }  // namespace gpu_emulator

@@ -130,15 +130,16 @@ TEST_F(Commands, RefuseValuesThatAreNone) {
 }
 
 TEST_F(Commands, PrintWhatAnotherProgramNeeds) {
-  const auto lines = env(data_, "/lib/emulator", "n1", EnvAs::kLines);
-  const auto exports = env(data_, "/it's", "n1", EnvAs::kExports);
+  const auto lines = env(data_, {"/lib/emulator", "/smi"}, "n1", EnvAs::kLines);
+  const auto exports = env(data_, {"/it's", "/smi"}, "n1", EnvAs::kExports);
 
   ASSERT_TRUE(lines);
   EXPECT_TRUE(lines->starts_with("GPU_EMULATOR_STATE=" + data_ + "/emulated/n1/state\n")) << *lines;
   EXPECT_NE(lines->find("\nLD_LIBRARY_PATH=/lib/emulator"), std::string::npos);
+  EXPECT_NE(lines->find("\nPATH=/smi:"), std::string::npos) << "nvidia-smi comes first";
   ASSERT_TRUE(exports);
   EXPECT_NE(exports->find("export LD_LIBRARY_PATH='/it'\\''s"), std::string::npos) << *exports;
-  EXPECT_EQ(env(data_, "/lib", "n2", EnvAs::kLines).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(env(data_, {"/lib", "/smi"}, "n2", EnvAs::kLines).error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

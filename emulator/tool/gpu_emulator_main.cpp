@@ -129,8 +129,9 @@ void add_using_commands(CLI::App& app, Options& o) {
   env->callback([&o] {
     o.run = [&o] {
       using gpu_emulator::EnvAs;
-      return gpu_emulator::env(o.data_dir, gpu_emulator::default_library_dir(), o.node,
-                               o.as_exports ? EnvAs::kExports : EnvAs::kLines);
+      return gpu_emulator::env(
+          o.data_dir, {gpu_emulator::default_library_dir(), gpu_emulator::default_program_dir()},
+          o.node, o.as_exports ? EnvAs::kExports : EnvAs::kLines);
     };
   });
 }

@@ -36,6 +36,13 @@ std::string default_library_dir() {
   return (executable_dir() / "../lib/gpu-platform").lexically_normal();
 }
 
+std::string default_program_dir() {
+  const fs::path built = executable_dir() / "emulator/bin";
+  std::error_code error;
+  if (fs::is_directory(built, error)) return built;
+  return (executable_dir() / "../libexec/gpu-platform/emulated").lexically_normal();
+}
+
 std::string default_data_dir() {
   if (::geteuid() == 0) return "/var/lib/gpu-platform";
   std::string state = environment("XDG_STATE_HOME");

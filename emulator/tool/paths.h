@@ -15,6 +15,9 @@ std::string default_boards_dir();
 // Returns the folder that holds libnvidia-ml.so.1.
 std::string default_library_dir();
 
+// Returns the folder that holds nvidia-smi alone.
+std::string default_program_dir();
+
 // Returns the daemon's data directory if none is named.
 std::string default_data_dir();
 

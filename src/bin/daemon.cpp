@@ -676,7 +676,8 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
     parts->registrar =
         std::make_unique<BoardRegistrar>(paths.gpu_register, parts->data_dir + "/emulated");
     engine.board_places = {parts->data_dir + "/emulated",
-                           std::filesystem::path(paths.emulated_nvml).parent_path().string()};
+                           std::filesystem::path(paths.emulated_nvml).parent_path().string(),
+                           paths.emulated_programs};
     engine.enter_on_board = [registrar = parts->registrar.get()](
                                 const std::string& node, const std::vector<std::string>& uuids,
                                 std::uint32_t pid) { registrar->enter(node, uuids, pid); };

@@ -174,8 +174,12 @@ TEST_F(GpuTest, AJobSeesItsBoardWithoutOptions) {
   EXPECT_EQ(worked.exit_code, 0) << worked.err;
   const Finished found = daemon_.cli(
       {"run", "--gpus", "1", "--", "/bin/sh", "-c",
-       "test -r $GPU_EMULATOR_STATE && test -e ${LD_LIBRARY_PATH%%:*}/libnvidia-ml.so.1"});
+       "test -r $GPU_EMULATOR_STATE && test -e ${LD_LIBRARY_PATH%%:*}/libnvidia-ml.so.1 && "
+       "nvidia-smi --query-gpu=uuid --format=csv,noheader -i $CUDA_VISIBLE_DEVICES && "
+       "ls ${PATH%%:*}"});
   EXPECT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_EQ(found.out.find("GPU-"), 0U) << found.out;
+  EXPECT_EQ(found.out.substr(found.out.find('\n')), "\nnvidia-smi\n") << "and no other program";
 }
 
 TEST_F(GpuTest, AJobOfAnotherUserReadsItsBoardAndCannotChangeIt) {

@@ -48,14 +48,24 @@ std::string state_of_board(const LaunchNode& node, const BoardPlaces& places) {
   return fmt::format("{}/{}/state", places.boards, node.node_name);
 }
 
-// A library path of the user's own is kept behind the emulator's.
+void put_first(std::string& list, const std::string& folder) {
+  list = list.empty() ? folder : folder + ":" + list;
+}
+
+// Paths of the user's own are kept behind the emulator's.
 void set_board(Variables& variables, const StartOrder& order, const BoardPlaces& places) {
   if (places.boards.empty() || order.nodes.empty() || !order.nodes.front().emulated) return;
   variables["GPU_EMULATOR_STATE"] = state_of_board(order.nodes.front(), places);
-  // A container has the device nodes of its own GPUs alone, and its NVML knows of no others.
-  if (!order.spec->image.empty()) variables["GPU_EMULATOR_DEVICES"] = "/dev";
-  std::string& libraries = variables["LD_LIBRARY_PATH"];
-  libraries = libraries.empty() ? places.library : places.library + ":" + libraries;
+  put_first(variables["LD_LIBRARY_PATH"], places.library);
+  // A container has the device nodes of its own GPUs alone, and its NVML knows of no others. What
+  // PATH is in it the image says.
+  if (!order.spec->image.empty()) {
+    variables["GPU_EMULATOR_DEVICES"] = "/dev";
+  } else if (!places.programs.empty()) {
+    // Where no PATH is, programs are looked for in these.
+    std::string& programs = variables.emplace("PATH", "/usr/local/bin:/usr/bin:/bin").first->second;
+    put_first(programs, places.programs);
+  }
 }
 
 std::uint64_t milliseconds_up(base::Duration d) {

@@ -26,6 +26,9 @@ struct UserIdentity {
 struct BoardPlaces {
   std::string boards;   // the folder of the boards' folders, which are called as their nodes
   std::string library;  // the folder of the emulator's libnvidia-ml.so.1
+  // The folder of an nvidia-smi for emulated boards. It has no other program, and no job on a real
+  // board gets it: NVIDIA's own is the one there.
+  std::string programs;
 };
 
 struct RequestOptions {
@@ -42,7 +45,8 @@ struct RequestOptions {
 
 // The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has
 // nothing, and ours, which always wins. No SLURM_ variables: programs would take the job for
-// Slurm's. On an emulated node the board and the emulator's library come first.
+// Slurm's. On an emulated node the board and the emulator's library come first, and, without an
+// image, its nvidia-smi.
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const BoardPlaces& places = {});
 

@@ -12,6 +12,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 StartOrder an_order() {
   auto spec = std::make_shared<model::JobSpec>();
@@ -53,10 +54,14 @@ TEST(JobEnvironment, TellsTheJobWhatItGot) {
 }
 
 TEST(JobEnvironment, AJobOnAnEmulatedNodeSeesItsBoard) {
-  const BoardPlaces places{"/data/emulated", "/lib/emulator"};
+  const BoardPlaces places{"/data/emulated", "/lib/emulator", "/libexec/emulated"};
   EXPECT_THAT(job_environment(an_order(), {}, a_user(), places),
               IsSupersetOf({"GPU_EMULATOR_STATE=/data/emulated/dgx-1/state",
                             "LD_LIBRARY_PATH=/lib/emulator"}));
+  EXPECT_THAT(job_environment(an_order(), submitted({"PATH=/mine"}), a_user(), places),
+              Contains("PATH=/libexec/emulated:/mine"));
+  EXPECT_THAT(job_environment(an_order(), {}, a_user(), places),
+              Contains(StartsWith("PATH=/libexec/emulated:/")));
   EXPECT_THAT(job_environment(an_order(), submitted({"LD_LIBRARY_PATH=/mine"}), a_user(), places),
               Contains("LD_LIBRARY_PATH=/lib/emulator:/mine"));
   StartOrder on_real_gpus = an_order();
@@ -64,6 +69,13 @@ TEST(JobEnvironment, AJobOnAnEmulatedNodeSeesItsBoard) {
   const auto real = job_environment(on_real_gpus, {}, a_user(), places);
   EXPECT_THAT(real, Not(Contains(HasSubstr("LD_LIBRARY_PATH"))));
   EXPECT_THAT(real, Not(Contains(HasSubstr("GPU_EMULATOR"))));
+  EXPECT_THAT(real, Not(Contains(HasSubstr("/libexec/emulated")))) << "it would hide NVIDIA's own";
+  StartOrder in_container = an_order();
+  auto with_image = std::make_shared<model::JobSpec>(*in_container.spec);
+  with_image->image = "docker.io/library/debian";
+  in_container.spec = with_image;
+  EXPECT_THAT(job_environment(in_container, {}, a_user(), places),
+              Not(Contains(StartsWith("PATH="))));
 }
 
 TEST(JobEnvironment, CpuJobSeesNoGpu) {

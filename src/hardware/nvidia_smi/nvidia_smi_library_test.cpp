@@ -109,6 +109,36 @@ TEST_F(FakeTool, ThatBreaksLaterIsToldForEachGpu) {
   EXPECT_NE(reading.problem.find("exit code 15"), std::string::npos) << reading.problem;
 }
 
+// Another program that writes what this library reads, in the form of a real driver's.
+TEST_F(FakeTool, EmulatedProgramIsReadAsNvidiasIs) {
+  const std::string node = folder_ + "/emulated/n1";
+  const std::string create =
+      fmt::format("{} create --board dgx-h100 --node-name n1 --dir {}", GPU_EMULATOR, node);
+  ASSERT_EQ(std::system(create.c_str()), 0);
+  setenv("GPU_EMULATOR_STATE", (node + "/state").c_str(), 1);
+  setenv("LD_LIBRARY_PATH", std::filesystem::path(EMULATED_NVML).parent_path().c_str(), 1);
+
+  const auto library = open_nvidia_smi(EMULATED_SMI);
+  ASSERT_TRUE(library) << library.error().message;
+  const auto gpus = (*library)->list_gpus();
+  const GpuReading reading = (*library)->read(4);
+  const GpuSlowReading slow = (*library)->read_slow(4);
+  const auto driver = (*library)->describe_driver().driver_version;
+  unsetenv("GPU_EMULATOR_STATE");
+  unsetenv("LD_LIBRARY_PATH");
+
+  ASSERT_TRUE(gpus);
+  ASSERT_EQ(gpus->size(), 8u);
+  EXPECT_EQ(gpus->at(4).pci_address, "00000000:9D:00.0");
+  EXPECT_EQ(gpus->at(4).minor, 4u);
+  EXPECT_EQ(gpus->at(4).memory, base::kMiB * 81'559);
+  EXPECT_EQ(driver, "550.90.07");
+  EXPECT_EQ(reading.utilization_percent, 0u);
+  EXPECT_GT(reading.temperature_c, 0);
+  EXPECT_EQ(slow.pcie_generation, 5u);
+  EXPECT_EQ(slow.remap_pending, false);
+}
+
 TEST(NvidiaSmi, ThatIsNotThereIsNoLibrary) {
   const auto library = open_nvidia_smi("/nonexistent/nvidia-smi");
 
