@@ -10,6 +10,7 @@
 
 #include "node/devices/device_program.h"
 #include "node/devices/device_rules.h"
+#include "node/folders/host_names.h"
 #include "node/folders/remove_tree.h"
 #include "node/seccomp/syscall_filter.h"
 #include "node/syscalls.h"
@@ -122,6 +123,18 @@ void prepare_for(HostConfinement& host, const LaunchRequest& request) {
   host.programs.load(device_rules(grounds, request.devices), why);
 }
 
+namespace {
+
+std::string_view emulated_nodes_of(const LaunchRequest& request) {
+  for (const std::string_view entry : request.environment) {
+    if (entry.starts_with(kEmulatedNodes))
+      return std::string_view(entry.data() + kEmulatedNodes.size());  // without its NUL
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string JobConfinement::guard_devices(const LaunchRequest& request, int cgroup_fd) const {
   if (cgroup_fd < 0 || !host_.devices) return {};
   DevicePrograms programs = host_.programs;
@@ -145,7 +158,7 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
   has_folders_ = true;
   const std::string_view workdir =
       request.workdir.substr(0, request.workdir.size() - 1);  // its NUL
-  describe_folders(request.memory_bytes, workdir, folders_);
+  describe_folders(request.memory_bytes, workdir, emulated_nodes_of(request), folders_);
   if (request.hide_processes) folders_.proc = host_.proc_fd;
   return make_private_tmp(host_.folders->tmp, name_, {request.user.uid, request.user.gid},
                           folders_);

@@ -174,6 +174,23 @@ TEST_F(Confinement, WorkingDirectoryBelowTmpIsInItsPlace) {
   EXPECT_EQ(read(path("result")), "here\n");
 }
 
+TEST_F(Confinement, NamesOfEmulatedNodesAreThisHostInAFileThatTheJobCannotChange) {
+  if (!holds(node::Guard::kFolders)) GTEST_SKIP() << "advisory on this host";
+  close_engine();
+  options_.board_places = {work_ + "/boards", work_};
+  open_engine();
+  StartOrder start = as_user(shell(1,
+                                   "tail -n 1 /etc/hosts 2>/dev/null; ls -A /tmp | grep hosts; "
+                                   "echo x 2>/dev/null >> /etc/hosts || echo kept"),
+                             kUser);
+  start.nodes.front().emulated = true;
+  start.nodes.front().node_name = "gp-emulated-7";
+  EXPECT_EQ(run(start).exit.code, 0);
+  const bool has_hosts = access("/etc/hosts", F_OK) == 0;
+  EXPECT_EQ(output(start), (has_hosts ? "127.0.0.1 gp-emulated-7\n" : "") + std::string("kept\n"));
+  EXPECT_EQ(read("/etc/hosts").find("gp-emulated-7"), std::string::npos);
+}
+
 TEST_F(Confinement, LinkInThePlaceOfAFolderOfOursIsNotFollowed) {
   // A launcher answers within milliseconds or, as here, not at all.
   ProcessEngineOptions impatient = options_;

@@ -56,6 +56,9 @@ void put_first(std::string& list, const std::string& folder) {
 void set_board(Variables& variables, const StartOrder& order, const BoardPlaces& places) {
   if (places.boards.empty() || order.nodes.empty() || !order.nodes.front().emulated) return;
   variables["GPU_EMULATOR_STATE"] = state_of_board(order.nodes.front(), places);
+  std::vector<std::string_view> names;
+  for (const LaunchNode& node : order.nodes) names.push_back(node.node_name);
+  variables["GPU_PLATFORM_EMULATED_NODES"] = fmt::format("{}", fmt::join(names, ","));
   put_first(variables["LD_LIBRARY_PATH"], places.library);
   // A container has the device nodes of its own GPUs alone, and its NVML knows of no others. What
   // PATH is in it the image says.

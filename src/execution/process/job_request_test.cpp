@@ -57,7 +57,7 @@ TEST(JobEnvironment, AJobOnAnEmulatedNodeSeesItsBoard) {
   const BoardPlaces places{"/data/emulated", "/lib/emulator", "/libexec/emulated"};
   EXPECT_THAT(job_environment(an_order(), {}, a_user(), places),
               IsSupersetOf({"GPU_EMULATOR_STATE=/data/emulated/dgx-1/state",
-                            "LD_LIBRARY_PATH=/lib/emulator"}));
+                            "LD_LIBRARY_PATH=/lib/emulator", "GPU_PLATFORM_EMULATED_NODES=dgx-1"}));
   EXPECT_THAT(job_environment(an_order(), submitted({"PATH=/mine"}), a_user(), places),
               Contains("PATH=/libexec/emulated:/mine"));
   EXPECT_THAT(job_environment(an_order(), {}, a_user(), places),

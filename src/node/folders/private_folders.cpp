@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "node/folders/host_names.h"
 #include "node/folders/node_folders.h"
 #include "node/folders/remove_tree.h"
 #include "node/raw_call.h"
@@ -26,9 +27,20 @@ constexpr const char* kShm = "/dev/shm";
 constexpr const char* kProc = "/proc";
 constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
 constexpr std::size_t kMaxPath = 4096;
+constexpr std::size_t kMaxHosts = 256 * 1024;
 
 std::string folder_failed(const std::string& what) {
   return what + ": " + strerror(errno);
+}
+
+// Returns the beginning of a file of the system's; empty if it cannot be read.
+std::string text_of_file(const char* path) {
+  std::string text(kMaxHosts, '\0');
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? -1 : read(fd, text.data(), text.size());
+  if (fd >= 0) close(fd);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
 }
 
 // Returns the path without "//", "." and ".."; links are not followed.
@@ -91,6 +103,36 @@ long copy_of_tree(int fd, unsigned flags) {
                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | flags);
 }
 
+// Where the file for /etc/hosts lies until it is mounted: in the job's /tmp, whose end is its own.
+constexpr const char* kHostsName = ".hosts";
+constexpr const char* kHostsInTmp = "/tmp/.hosts";
+constexpr const char* kHosts = "/etc/hosts";
+
+// Root's own file, made before the folder is given away. Without it names of nodes have no address,
+// and nothing else is missing.
+void make_hosts(int folder, PrivateFolders& folders) {
+  if (folders.hosts_text.empty()) return;
+  const int file =
+      openat(folder, kHostsName, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  const std::string& text = folders.hosts_text;
+  const bool is_whole = fchmod(file, 0644) == 0 &&
+                        write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (is_whole) folders.hosts = static_cast<int>(copy_of_tree(file, 0));
+  close(file);
+}
+
+// What fails here leaves the host's file in its place.
+void replace_hosts(const PrivateFolders& folders) {
+  if (folders.hosts_text.empty()) return;
+  const long moved = folders.hosts < 0 ? -ENOENT
+                                       : raw_call(SYS_move_mount, folders.hosts, "", AT_FDCWD,
+                                                  kHosts, MOVE_MOUNT_F_EMPTY_PATH);
+  if (moved == 0)
+    mount_at(nullptr, kHosts, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOEXEC | kPlain);
+  raw_call(SYS_unlinkat, AT_FDCWD, kHostsInTmp, 0);
+}
+
 // Ours to close, whatever comes of it.
 int show_tree(int tree, const char* path) {
   const long moved = raw_call(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
@@ -142,6 +184,7 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
   }
   const int folder = open_below(tmp_fd, name.c_str(), O_RDONLY | O_DIRECTORY);
   // This is done here, because the folder's mount is not one of the job's mount namespace.
+  if (folder >= 0) make_hosts(folder, folders);
   if (folder >= 0 && fchown(folder, owner.uid, owner.gid) == 0) {
     folders.tmp = static_cast<int>(copy_of_tree(folder, 0));
     if (folders.tmp < 0) errno = -folders.tmp;
@@ -152,12 +195,14 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
 }
 
 void close_private_tmp(PrivateFolders& folders) {
-  if (folders.tmp >= 0) close(folders.tmp);
-  folders.tmp = -1;
+  for (int* const fd : {&folders.tmp, &folders.hosts}) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+  }
 }
 
 void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
-                      PrivateFolders& folders) {
+                      std::string_view emulated_nodes, PrivateFolders& folders) {
   folders.shm_options = "mode=1777";
   // Files there are the job's memory. Without a limit the kernel's own applies, half of all memory.
   if (memory_bytes > 0) folders.shm_options += ",size=" + std::to_string(memory_bytes);
@@ -165,6 +210,8 @@ void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
   if (plain.starts_with("/tmp/") || plain.starts_with("/dev/shm/")) {
     folders.workdir = std::move(plain);
   }
+  if (!emulated_nodes.empty())
+    folders.hosts_text = hosts_with_names(text_of_file(kHosts), emulated_nodes);
 }
 
 int enter_mount_namespace() {
@@ -179,6 +226,7 @@ int replace_folders(const PrivateFolders& folders, int workdir_fd) {
     if (tree < 0) return static_cast<int>(tree);
   }
   int error = mount_tmp(folders);
+  if (error == 0) replace_hosts(folders);
   if (error == 0) error = replace_shm(folders);
   if (error == 0 && folders.proc >= 0) error = hide_processes(folders.proc);
   if (error != 0 || tree < 0) return error;

@@ -31,15 +31,18 @@ struct PrivateFolders {
   std::string shm_options;  // of the tmpfs that becomes /dev/shm
   std::string workdir;      // the working directory where it would be hidden, else empty
   int proc = -1;            // what becomes /proc, see open_hidden_proc; -1: it stays the host's
+  std::string hosts_text;   // of the file that becomes /etc/hosts; empty: it stays the host's
+  int hosts = -1;           // that file, likewise a mount that is nowhere yet
 };
 // Makes the empty folder `name` in NodeFolders::tmp and opens it. Returns an empty text, or what
 // failed.
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
                              PrivateFolders& folders);
 void close_private_tmp(PrivateFolders& folders);
-// Sets the remaining values: the size of /dev/shm, and the job's working directory.
+// Sets the remaining values: the size of /dev/shm, and the job's working directory. Names of
+// emulated nodes (host_names.h) are added to the host's /etc/hosts. Before make_private_tmp().
 void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
-                      PrivateFolders& folders);
+                      std::string_view emulated_nodes, PrivateFolders& folders);
 
 // The first step in the child, as root: makes a mount namespace of its own, which receives the
 // host's new mounts and passes none on. This and the next function make only raw calls (raw_call.h)
