@@ -300,15 +300,21 @@ int attach_to(Console& console, Client& client, const AttachOptions& options) {
   return Attach(console, client, options).run();
 }
 
-int run_with_input(Console& console, Client& client, const std::string& job) {
-  Interrupts interrupts(console, client, job);
+std::optional<Failure> follow_with_input(Console& console, Client& client, const std::string& job,
+                                         Interrupts& interrupts) {
   const auto started = StartWatch(console, client, job, interrupts).wait(0);
-  if (!started) return as_run(report(console, started.error(), false));
+  if (!started) return started.error();
   InputFeeder feeder(console);
   if (!is_ended_state(text_at(*started, "state"))) feeder.begin(client, job);
-  const auto failure =
+  auto failure =
       follow_output(console, client, job, {OutputPlace::kNone, 0, false, true}, interrupts);
   feeder.stop();
+  return failure;
+}
+
+int run_with_input(Console& console, Client& client, const std::string& job) {
+  Interrupts interrupts(console, client, job);
+  const auto failure = follow_with_input(console, client, job, interrupts);
   if (failure) return as_run(report(console, *failure, false));
   return tell_end(console, wait_for_end(console, client, job, std::nullopt, interrupts));
 }

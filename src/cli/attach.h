@@ -5,6 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/exec_session.h"
+#include "cli/follow.h"
 #include "cli/session.h"
 
 // Attaches to a job: its terminal or its input becomes the caller's.
@@ -25,8 +26,12 @@ struct AttachOptions {
 // client took the place or the daemon has gone.
 int attach_to(Console& console, Client& client, const AttachOptions& options);
 
-// Sends standard input to the job and follows its output as `run` does. Both survive a restart of
-// the daemon.
+// Sends standard input to the job and follows its output until the job has ended. Both survive a
+// restart of the daemon. Nothing on success.
+std::optional<Failure> follow_with_input(Console& console, Client& client, const std::string& job,
+                                         Interrupts& interrupts);
+
+// The same as `run` does it, with the job's exit code.
 int run_with_input(Console& console, Client& client, const std::string& job);
 
 }  // namespace gpu_platform::cli

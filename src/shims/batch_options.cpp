@@ -206,7 +206,8 @@ constexpr Option kSrunAlone[] = {
     {"exact", 0, kNothing, kHonoured, "the step has the CPUs that it asks for and no more", ""},
     {"overlap", 0, kNothing, kHonoured, "starts at once and shares what other steps use", ""},
     {"exclusive", 0, kMayHaveValue, kHonoured, "in a job as --exact; outside as for sbatch", ""},
-    {"immediate", 'I', kMayHaveValue, kHonoured, "waits at most so long for room in the job", ""},
+    {"immediate", 'I', kMayHaveValue, kHonoured,
+     "waits at most so long for room: in the job, or outside of one for the job's start", ""},
     {"nodelist", 'w', kValue, kHonoured, "in a job: nodes of the job's", ""},
     {"wait", 'W', kValue, kHonoured, "the other tasks are killed so long after the first end", ""},
     {"label", 'l', kNothing, kHonoured, "", ""},
@@ -243,8 +244,7 @@ constexpr Option kSallocAlone[] = {
      "all GPUs and CPUs of the nodes, which must be alike; =user and =mcs are ignored, with a "
      "warning",
      ""},
-    {"immediate", 'I', kMayHaveValue, kRefused,
-     "'gpu-platform check' says whether such a job would start now", ""},
+    {"immediate", 'I', kMayHaveValue, kHonoured, "waits at most so long for the start", ""},
     {"get-user-env", 0, kMayHaveValue, kIgnored, "the environment is that of the submission", ""},
     {"x11", 0, kMayHaveValue, kRefused, "there is no X11 forwarding; 'ssh -X' has it", ""},
 };

@@ -6,6 +6,7 @@
 #include "shims/call.h"
 #include "shims/step.h"
 #include "shims/step_rules.h"
+#include "shims/meeting.h"
 #include "shims/step_shares.h"
 #include "shims/submission.h"
 
@@ -62,6 +63,34 @@ void ignore_signal_for_steps(const Variables& given) {
 
 }  // namespace
 
+// The folder of PATH with these commands, for login shells (deploy/profile.d).
+void put_commands_folder(Variables& variables) {
+  const auto self = own_path();
+  std::string_view rest = variable(variables, "PATH");
+  while (self && !rest.empty()) {
+    const std::string folder(rest.substr(0, rest.find(':')));
+    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+    std::error_code error;
+    if (std::filesystem::equivalent(folder + "/srun", *self, error) && !error) {
+      variables["GPU_PLATFORM_SLURM_COMMANDS"] = folder;
+      return;
+    }
+  }
+}
+
+// srun, if it is outside of the job and lends its standard streams: they become this process's.
+base::Result<std::optional<Connection>> meet_caller(const Variables& given) {
+  const std::string place(variable(given, "SLURM_SHIM_PLACE"));
+  if (place.empty()) return std::optional<Connection>();
+  TRY_ASSIGN(Connection caller, meet(place));
+  TRY_ASSIGN(const auto streams, caller.borrow_streams());
+  for (int fd = 0; fd < static_cast<int>(streams.size()); ++fd) {
+    ::dup2(streams[static_cast<std::size_t>(fd)], fd);
+    ::close(streams[static_cast<std::size_t>(fd)]);
+  }
+  return std::optional(std::move(caller));
+}
+
 int batch_step(Call& call) {
   Variables given = variables_of(call.around().environment);
   const Files files = files_of_batch(given);
@@ -93,10 +122,13 @@ int job_step(Call& call) {
   if (!rules) return call.fail(rules.error());
   Step step;
   step.command = call.words();
+  const auto caller = meet_caller(given);
+  if (!caller) return call.fail(fmt::format("srun has gone: {}", caller.error().message));
   if (const auto put = put_places(*variables, step); !put) return call.fail(put.error());
   std::vector<std::string> warnings;
   if (const auto put = put_task_rules(*rules, *variables, step, warnings); !put)
     return call.fail(put.error());
+  if (*caller) step.caller = &**caller;
   call.warn_all(warnings);
   put_unless_given(files, step.files);
   Resources resources;

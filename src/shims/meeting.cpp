@@ -88,6 +88,51 @@ base::Result<std::string> Connection::read_line() const {
   return base::fail(base::ErrorCode::kFailedPrecondition, "the other side said too much");
 }
 
+base::Status Connection::lend_streams(const std::array<int, 3>& streams) const {
+  char byte = 's';
+  iovec text = {&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof streams)> control = {};
+  msghdr message = {};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof streams);
+  std::memcpy(CMSG_DATA(header), streams.data(), sizeof streams);
+  while (::sendmsg(fd_, &message, MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) return std::unexpected(meeting_error("lend the standard streams"));
+  }
+  return {};
+}
+
+base::Result<std::array<int, 3>> Connection::borrow_streams() const {
+  std::array<int, 3> streams = {};
+  char byte = 0;
+  iovec text = {&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof streams)> control = {};
+  msghdr message = {};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  do {
+    got = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return std::unexpected(meeting_error("borrow the standard streams"));
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof streams)) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      "the other side has gone before it lent its standard streams");
+  }
+  std::memcpy(streams.data(), CMSG_DATA(header), sizeof streams);
+  return streams;
+}
+
 base::Result<MeetingPlace> MeetingPlace::open() {
   const std::string id = cli::random_request_id();
   if (id.empty())

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,11 @@ class Connection {
   // Returns the line without its end. Nothing behind the line is read. An end of the connection is
   // an error.
   base::Result<std::string> read_line() const;
+
+  // Lends the other side standard input, output and error: it gets descriptors of its own for them.
+  base::Status lend_streams(const std::array<int, 3>& streams) const;
+  // Returns what the other side lent; the caller closes them.
+  base::Result<std::array<int, 3>> borrow_streams() const;
 
  private:
   int fd_;

@@ -8,7 +8,6 @@
 #include <array>
 #include <csignal>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -19,7 +18,9 @@
 #include "shims/call.h"
 #include "shims/input_variables.h"
 #include "shims/meeting.h"
+#include "shims/job_end.h"
 #include "shims/step.h"
+#include "shims/own_job.h"
 #include "shims/step_shares.h"
 #include "shims/submission.h"
 
@@ -52,42 +53,18 @@ std::optional<int> signal_of(std::string_view text) {
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-// The end of the job, however it comes: readable then. It is waited for by a thread with a
-// connection of its own to the daemon.
-class EndOfJob {
- public:
-  EndOfJob(Call& call, const std::string& id) {
-    if (::pipe2(ends_, O_CLOEXEC) != 0) return;
-    thread_ = std::thread([&call, id, told = ends_[1]] {
-      if (auto client = call.client()) {
-        cli::Interrupts none;
-        [[maybe_unused]] const auto ended =
-            cli::wait_for_end(call.console(), *client, id, std::nullopt, none);
-      }
-      [[maybe_unused]] const ssize_t written = ::write(told, "e", 1);
-    });
-  }
-  EndOfJob(const EndOfJob&) = delete;
-  EndOfJob& operator=(const EndOfJob&) = delete;
-  ~EndOfJob() {
-    if (thread_.joinable()) thread_.join();
-    for (const int fd : ends_)
-      if (fd >= 0) ::close(fd);
-  }
-  int fd() const { return ends_[0]; }
-
- private:
-  int ends_[2] = {-1, -1};
-  std::thread thread_;
-};
-
 class Allocation {
  public:
   Allocation(Call& call, const Settings& settings, std::string id, cli::Client& client)
       : call_(call), settings_(settings), id_(std::move(id)), client_(client) {}
 
-  int run(const MeetingPlace& place, const std::vector<std::string>& command) {
-    EndOfJob end(call_, id_);
+  int run(const MeetingPlace& place, const std::vector<std::string>& command,
+          std::optional<base::Duration> patience) {
+    if (patience) {
+      cli::Interrupts interrupts(call_.console(), client_, id_);
+      if (!starts_in_time(client_, id_, *patience, call_, interrupts)) return revoked(*patience);
+    }
+    JobEnd end(call_, id_);
     if (!wait_for_start(place, end.fd())) {
       call_.fail(fmt::format("Job allocation {} has been revoked.", id_));
       return 1;
@@ -116,6 +93,14 @@ class Allocation {
   }
 
   int give_up(int code) {
+  int revoked(base::Duration patience) {
+    call_.fail(fmt::format("Unable to allocate resources: {}", patience.value() == 0
+                                                                   ? "Requested nodes are busy"
+                                                                   : "Connection timed out"));
+    tell(fmt::format("Job allocation {} has been revoked.", id_));
+    return 1;
+  }
+
     [[maybe_unused]] const auto cancelled = client_.post("/v1/jobs/" + id_ + "/cancel");
     return code;
   }
@@ -248,6 +233,8 @@ int salloc(Call& call) {
   if (!client) return 1;
   const auto place = MeetingPlace::open();
   if (!place) return call.fail(place.error());
+  const auto patience = patience_of(settings);
+  if (!patience) return call.fail(patience.error());
   Work work;
   work.step = "hold-allocation";
   work.name =
@@ -258,7 +245,7 @@ int salloc(Call& call) {
   if (!body) return call.fail(body.error());
   const auto id = submit(call, *client, *body);
   if (!id) return id.error();
-  return Allocation(call, settings, *id, *client).run(*place, *command);
+  return Allocation(call, settings, *id, *client).run(*place, *command, *patience);
 }
 
 // The job's first process, twice: it makes the variables and the file of shares, and becomes itself

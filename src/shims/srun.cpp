@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,9 @@
 #include "shims/container_options.h"
 #include "shims/input_variables.h"
 #include "shims/step.h"
+#include "shims/meeting.h"
+#include "shims/own_job.h"
+#include "shims/start_check.h"
 #include "shims/step_entry.h"
 #include "shims/step_plan.h"
 #include "shims/step_rules.h"
@@ -50,15 +54,6 @@ void add_defaults(Settings& settings, const Variables& variables) {
   const bool has_gpus = settings.has("gpus") || settings.has("gres") ||
                         settings.has("gpus-per-node") || settings.has("gpus-per-task");
   if (!has_gpus) add("gpus-per-task", variable(variables, "SLURM_GPUS_PER_TASK"));
-}
-
-// How long a step waits for room: --immediate[=SECONDS].
-base::Result<std::optional<base::Duration>> patience_of(const Settings& settings) {
-  if (!settings.has("immediate")) return std::optional<base::Duration>();
-  if (settings.value("immediate").empty()) return std::optional(base::seconds(0));
-  const auto read = parse_number(settings.value("immediate"), 0);
-  if (!read) return base::invalid("--immediate", read.error().message);
-  return std::optional(base::seconds(*read));
 }
 
 // Waits for room, unless the step shares what it uses (--overlap).
@@ -158,16 +153,6 @@ int run_inside(Call& call, Settings settings, const std::vector<std::string>& co
   return code ? *code : call.fail(code.error());
 }
 
-int exit_code_of(Call& call, const cli::Called<std::optional<cli::EndedJob>>& ended) {
-  if (!ended) return call.fail(ended.error());
-  const cli::Json& job = (*ended)->job;
-  if (!cli::integer_at(job, "exit_code").has_value() || !cli::text_at(job, "reason").empty()) {
-    call.console().err(fmt::format("srun: error: {}\n", cli::describe_end(job)));
-  }
-  const int code = cli::exit_code_of_job(job);
-  return code == cli::kNoExitCode ? 1 : code;
-}
-
 // The job's terminal, where the caller has one too.
 std::optional<model::TerminalSize> put_terminal(Call& call, const Settings& settings, Work& work) {
   if (!settings.has("pty")) return std::nullopt;
@@ -196,15 +181,66 @@ base::Status check_contained(Call& call, const Settings& settings, const std::st
 }
 
 // A job of its own, followed to its end.
+// Files that the job's first process opens, because the other streams are srun's own.
+void open_files_in_job(const Settings& settings, Work& work) {
+  for (const auto& [option, variable] :
+       {std::pair{"output", "SLURM_SHIM_OUTPUT"}, std::pair{"error", "SLURM_SHIM_ERROR"}}) {
+    if (work.fields.erase(option) > 0) work.variables[variable] = settings.value(option);
+  }
+  work.fields.erase("open_mode");
+}
+
+// Where the streams of srun can be lent to the job: both are on one machine, and the job's first
+// process is ours.
+bool can_lend_streams(const Settings& settings, const cli::Client& client) {
+  return !wants_container(settings) &&
+         std::ranges::none_of(client.servers(), &cli::Server::is_network);
+}
+
+// Whether there is anything to send as a job's input.
+bool has_input(Call& call, const Settings& settings) {
+  struct stat found = {};
+  struct stat null = {};
+  if (settings.has("input") || ::fstat(call.around().in_fd, &found) != 0) return false;
+  return ::stat("/dev/null", &null) != 0 || found.st_rdev != null.st_rdev ||
+         !S_ISCHR(found.st_mode);
+}
+
+// A job on another machine, or in an image. Its output is followed, which does not tell standard
+// error from standard output.
+int follow_from_afar(Call& call, cli::Client& client, const Settings& settings, const Work& work,
+                     const std::string& id) {
+  if (!settings.has("quiet"))
+    call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", id));
+  cli::Interrupts interrupts(call.console(), client, id);
+  if (!work.fields.contains("output")) {
+    const auto failure =
+        work.fields.contains("takes_input")
+            ? cli::follow_with_input(call.console(), client, id, interrupts)
+            : cli::follow_output(call.console(), client, id,
+                                 {cli::OutputPlace::kNone, 0, false, true}, interrupts);
+    if (failure && !cli::tell_of_unshown_output(call.console(), *failure))
+      return call.fail(*failure);
+  }
+  return srun_code(call, cli::wait_for_end(call.console(), client, id, std::nullopt, interrupts),
+                   false);
+}
+
+base::Result<std::string> checked_rules(Call& call, Settings& settings,
+                                        const std::vector<std::string>& command) {
+  TRY_ASSIGN(std::string rules, carried_rules(settings, command.front()));
+  if (wants_container(settings)) TRY(check_contained(call, settings, rules));
+  return rules;
+}
+
 int run_outside(Call& call, Settings settings, const std::vector<std::string>& command) {
   auto client = call.client();
   if (!client) return 1;
-  const auto rules = carried_rules(settings, command.front());
+  const bool reads_rules = settings.has("input");
+  const auto rules = checked_rules(call, settings, command);
   if (!rules) return call.fail(rules.error());
-  if (wants_container(settings)) {
-    if (const auto is_fit = check_contained(call, settings, *rules); !is_fit)
-      return call.fail(is_fit.error());
-  }
+  const auto patience = patience_of(settings);
+  if (!patience) return call.fail(patience.error());
   Work work;
   work.step = "job-step";
   work.name = command.front().substr(command.front().rfind('/') + 1);
@@ -213,22 +249,34 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
   if (const auto put = put_files(settings, false, work); !put) return call.fail(put.error());
   const auto terminal = put_terminal(call, settings, work);
   const auto body = job_request(call, *client, settings, work);
+  std::optional<MeetingPlace> place;
+  int signals = -1;
+  if (!terminal && can_lend_streams(settings, *client)) {
+    auto opened = MeetingPlace::open();
+    if (!opened) return call.fail(opened.error());
+    place.emplace(std::move(*opened));
+    work.variables["SLURM_SHIM_PLACE"] = place->name();
+    open_files_in_job(settings, work);
+    signals = watch_srun_signals();
+  } else if (!terminal && !reads_rules && has_input(call, settings)) {
+    work.fields["takes_input"] = true;
+  }
   if (!body) return call.fail(body.error());
   const auto id = submit(call, *client, *body);
   if (!id) return id.error();
   if (!settings.has("quiet"))
     call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
-  if (terminal) return cli::attach_to(call.console(), *client, {*id, terminal, true});
-  cli::Interrupts interrupts(call.console(), *client, *id);
-  if (!work.fields.contains("output")) {
-    const auto failure = cli::follow_output(call.console(), *client, *id,
-                                            {cli::OutputPlace::kNone, 0, false, true}, interrupts);
-    if (failure && !cli::tell_of_unshown_output(call.console(), *failure)) {
-      return call.fail(*failure);
-    }
+  const OwnJobRules own{settings.has("quiet"), *patience};
+  if (place) return stay_with_own_job(call, *client, *place, signals, *id, own);
+  std::optional<SignalsFromAfar> passed_on;
+  if (!terminal) passed_on.emplace(call, *id);
+  if (*patience) {
+    cli::Interrupts interrupts(call.console(), *client, *id);
+    if (!starts_in_time(*client, *id, **patience, call, interrupts))
+      return call.fail("Unable to allocate resources: Requested nodes are busy");
   }
-  return exit_code_of(call,
-                      cli::wait_for_end(call.console(), *client, *id, std::nullopt, interrupts));
+  if (!terminal) return follow_from_afar(call, *client, settings, work, *id);
+  return cli::attach_to(call.console(), *client, {*id, terminal, true});
 }
 
 }  // namespace

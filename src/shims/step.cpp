@@ -11,12 +11,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <pwd.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/parse.h"
@@ -198,6 +200,8 @@ base::Status bind_cpus(const Step& step, const Variables& variables, std::uint32
   if (const auto prepared = prepare(); !prepared) {
     error = prepared.error();
   } else {
+    // Nothing that srun or the batch script had open.
+    ::syscall(SYS_close_range, 3U, ~0U, static_cast<unsigned>(CLOSE_RANGE_CLOEXEC));
     error = become(program_of(step, rank), variables);
     code = errno == ENOENT ? kNotThere : kCannotRun;
   }
@@ -244,6 +248,7 @@ StreamRules stream_rules(const Step& step) {
   rules.is_labelled = step.is_labelled;
   rules.is_unbuffered = step.is_unbuffered;
   if (!step.files.input.empty() || is_null_device(0)) return rules;
+  if (step.caller != nullptr && step.tasks == 1) return rules;
   rules.input = StreamRules::Input::kCopied;
   for (std::uint32_t rank = 0; rank < step.tasks; ++rank)
     if (step.input.has(rank)) rules.readers.push_back(rank);
@@ -277,6 +282,21 @@ base::Status start_tasks(const Step& step, const Variables& variables, bool is_a
     watch.add(rank, pid);
   }
   return {};
+}
+
+WatchRules watch_rules(const Step& step, const Variables& variables, bool is_alone) {
+  WatchRules rules;
+  rules.step_id = fmt::format("{}.{}", variable(variables, "SLURM_JOB_ID"), step.id);
+  rules.ends_on_failure = step.ends_on_failure;
+  rules.on_interrupt = step.on_interrupt;
+  rules.seconds = step.seconds;
+  rules.seconds_after_end = step.seconds_after_end;
+  rules.starter = own_starter(variables);
+  rules.shares_group = is_alone;
+  rules.caller = step.caller;
+  for (std::uint32_t rank = 0; step.caller != nullptr && rank < step.tasks; ++rank)
+    rules.nodes.push_back(step.places.nodes[place_of(step.places.layout, rank).node].name);
+  return rules;
 }
 
 // As if the task had taken the place of this process. Returns if no signal ended it.
@@ -386,21 +406,23 @@ Cpus allowed_cpus() {
 base::Result<int> run_step(Step step, Variables variables) {
   for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"})
     variables[name] = fmt::format("{}", step.id);
-  const bool is_alone =
-      step.tasks == 1 && !step.seconds && !step.is_labelled && !step.is_unbuffered;
+  const bool is_alone = step.tasks == 1 && !step.seconds && !step.is_labelled &&
+                        !step.is_unbuffered && step.caller == nullptr;
   if (is_alone && !step.amounts) be_task(step, variables, 0, nullptr);
   if (!step.files.is_appended && !is_alone) empty_files(step, variables);
   step.files.is_appended = step.files.is_appended || !is_alone;
-  auto watch = StepWatch::begin({step.id, step.ends_on_failure, step.on_interrupt, step.seconds,
-                                 step.seconds_after_end, own_starter(variables), is_alone});
+  auto watch = StepWatch::begin(watch_rules(step, variables, is_alone));
   if (!watch) return std::unexpected(watch.error());
   TaskStreams streams(is_alone ? StreamRules() : stream_rules(step));
   TRY(start_tasks(step, variables, is_alone, streams, *watch));
   std::optional<StepRecorder> recorder;
   if (step.amounts) recorder.emplace(facts_of(step, variables)).begin();
   const int code = watch->wait(streams);
-  if (recorder) recorder->end(watch->usage());
-  if (is_alone) die_likewise(watch->usage().signal());
+  if (recorder) recorder->end(watch->usage(), watch->has_timed_out());
+  if (step.caller != nullptr) [[maybe_unused]]
+    const auto told = step.caller->send_line("ended");
+  if (is_alone || (step.caller != nullptr && step.tasks == 1))
+    die_likewise(watch->usage().signal());
   return code;
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "shims/cpu_binding.h"
 #include "shims/gpu_binding.h"
+#include "shims/meeting.h"
 #include "shims/step_places.h"
 #include "shims/step_plan.h"
 #include "shims/step_variables.h"
@@ -70,6 +71,9 @@ struct Step {
   std::optional<std::int64_t> seconds;            // of the step; then its tasks are killed
   std::optional<std::int64_t> seconds_after_end;  // of the first task to end
   std::optional<StepAmounts> amounts;             // absent: the daemon is not told of the step
+  // srun where it is outside of the job: the step's signals come from it, and it is told of the
+  // tasks' end. Null: this process is srun.
+  const Connection* caller = nullptr;
 };
 // Runs the tasks and returns the highest exit code of all, 128 + n for a signal. One task that srun
 // has nothing to do for has its terminal, and takes its place if the daemon is not told either.

@@ -66,16 +66,23 @@ void leave_everything() {
   ::setpgid(0, 0);
 }
 
+struct Posting {
+  std::string target;  // behind that of the job
+  std::string text;
+};
+
 // Runs in a process of its own.
-[[noreturn]] void post(const std::string& job, const std::string& report) {
+[[noreturn]] void post(const std::string& job, const std::vector<Posting>& reports) {
   auto servers = cli::servers_to_try({}, cli::surroundings_of_process());
   if (!servers) ::_exit(1);
   cli::Client client(*std::move(servers));
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const auto answer = client.post("/v1/jobs/" + job + "/steps", report);
-    // A refusal is as good as an answer: saying it again would not help.
-    if (answer || !answer.error().is_passing()) break;
-    wait(kBetweenReports);
+  for (const auto& [target, text] : reports) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const auto answer = client.post("/v1/jobs/" + job + target, text);
+      // A refusal is as good as an answer: saying it again would not help.
+      if (answer || !answer.error().is_passing()) break;
+      wait(kBetweenReports);
+    }
   }
   ::_exit(0);
 }
@@ -145,6 +152,10 @@ std::string step_name(const std::string& command) {
   return name;
 }
 
+std::string timed_out_label(std::uint32_t number) {
+  return fmt::format("slurm.timed_out.{}", number);
+}
+
 cli::Json running_report(const StepFacts& facts, base::Instant started_at) {
   return {{"attempt", facts.attempt},
           {"number", facts.number},
@@ -181,19 +192,24 @@ void StepRecorder::begin() {
   if (::getppid() != self) ::_exit(1);
   leave_everything();
   wait(kBeforeFirstReport);
-  post(facts_.job, report);
+  post(facts_.job, {{"/steps", report}});
 }
 
-void StepRecorder::end(const StepUsage& usage) {
+void StepRecorder::end(const StepUsage& usage, bool has_timed_out) {
   stop_first_report();
   cli::Json report = running_report(facts_, started_at_);
   report["ended_at"] = time_text(std::max(now(), started_at_));
   usage.put(report);
-  const std::string text = report.dump();
+  std::vector<Posting> reports;
+  if (has_timed_out) {
+    const cli::Json labels = {{timed_out_label(facts_.number), fmt::format("{}", facts_.attempt)}};
+    reports.push_back({"/update", cli::Json{{"spec", {{"labels", labels}}}}.dump()});
+  }
+  reports.push_back({"/steps", report.dump()});
   const pid_t made = ::fork();
   if (made == 0) {
     leave_everything();
-    post(facts_.job, text);
+    post(facts_.job, reports);
   }
   if (made > 0) wait_for_process(made);
 }

@@ -57,6 +57,10 @@ class StepUsage {
 // The name of a step: the last part of its command's path, harmless and short.
 std::string step_name(const std::string& command);
 
+// The label of the job that says in which attempt the step of that number was ended because its own
+// time limit was over. The platform's record of a step does not tell.
+std::string timed_out_label(std::uint32_t number);
+
 // The report of a step that runs; with times, the fields that StepUsage puts make it that of its
 // end. Pure.
 cli::Json running_report(const StepFacts& facts, base::Instant started_at);
@@ -74,7 +78,7 @@ class StepRecorder {
   void begin();
   // When they have ended. Returns when the daemon has it, or after a short time: the process goes
   // on trying for a while.
-  void end(const StepUsage& usage);
+  void end(const StepUsage& usage, bool has_timed_out);
 
  private:
   void stop_first_report();

@@ -152,8 +152,8 @@ base::Result<std::string> carried_rules(Settings& settings, const std::string& p
                       "it is for steps of a job that is there already", "--relative");
   }
   cli::Json rules = cli::Json::object();
-  for (const char* option :
-       {"gpu-bind", "wait", "kill-on-bad-exit", "label", "unbuffered", "cpu-bind"}) {
+  for (const char* option : {"gpu-bind", "wait", "kill-on-bad-exit", "label", "unbuffered",
+                             "cpu-bind", "disable-status", "quit-on-interrupt"}) {
     if (settings.has(option)) rules[option] = settings.value(option);
   }
   if (settings.has("ntasks-per-gpu") && !settings.has("gpus-per-task") &&

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "cli/job_text.h"
 #include "shims/host_list.h"
+#include "shims/step_record.h"
 
 namespace gpu_platform::shims {
 
@@ -20,6 +21,7 @@ constexpr StateName kRunning{"R", "RUNNING"};
 constexpr StateName kCompleted{"CD", "COMPLETED"};
 constexpr StateName kFailed{"F", "FAILED"};
 constexpr StateName kCancelled{"CA", "CANCELLED"};
+constexpr StateName kTimeout{"TO", "TIMEOUT"};
 
 std::optional<std::int64_t> milliseconds_at(const Json& object, std::string_view key) {
   const auto seconds = cli::number_at(object, key);
@@ -72,6 +74,14 @@ StepView own_program(const Json& job) {
   return step;
 }
 
+bool has_timed_out(const Json& record, const Json& job) {
+  const auto number = static_cast<std::uint32_t>(cli::integer_at(record, "number").value_or(0));
+  const std::string attempt =
+      text_at(cli::object_at(cli::spec_of(job), "labels"), timed_out_label(number));
+  return !attempt.empty() &&
+         attempt == fmt::format("{}", cli::integer_at(record, "attempt").value_or(0));
+}
+
 StateName state_of_step(const Json& record, const Json& job) {
   if (!cli::time_at(record, "ended_at")) return kRunning;
   // Its end was not reported: the job ended first.
@@ -79,6 +89,7 @@ StateName state_of_step(const Json& record, const Json& job) {
     const StateName state = recorded_state_of(job);
     return state.code == "OOM" || state.code == "NF" ? state : kCancelled;
   }
+  if (has_timed_out(record, job)) return kTimeout;
   if (!text_at(record, "signal").empty()) {
     const std::string reason = text_at(attempt_or_job(job), "reason");
     if (reason == "OUT_OF_MEMORY") return {"OOM", "OUT_OF_MEMORY"};

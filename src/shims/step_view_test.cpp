@@ -87,6 +87,14 @@ TEST(StepView, AJobThatWasStoppedHasTheEndOfItsScript) {
   EXPECT_EQ(derived_exit_of(job_with_steps("batch-step", "")), "0:0");
 }
 
+TEST(StepView, AStepThatItsLimitHasEndedIsTimedOut) {
+  Json job = job_with_steps("batch-step", kStep0);
+  job["spec"]["labels"] = {{"slurm.timed_out.0", "1"}};
+  EXPECT_EQ(steps_of(job).at(1).state.code, "F") << "that was in another attempt";
+  job["spec"]["labels"] = {{"slurm.timed_out.0", "2"}};
+  EXPECT_EQ(steps_of(job).at(1).state.name, "TIMEOUT");
+}
+
 TEST(StepView, AJobThatHasNotStartedHasNone) {
   EXPECT_TRUE(steps_of(Json::parse(R"({"id":"1","state":"QUEUED"})")).empty());
 }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/parse.h"
 
 namespace gpu_platform::shims {
 
@@ -23,6 +26,28 @@ std::int64_t milliseconds_up() {
   timespec now = {};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   return now.tv_sec * kSecond + now.tv_nsec / 1'000'000;
+}
+
+constexpr std::int64_t kWithoutCaller = 2 * kSecond;  // for tasks to end by themselves
+
+// "0-3,7"
+std::string listed(std::vector<std::uint32_t> ranks) {
+  std::ranges::sort(ranks);
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
+    if (last > i) text += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string words_of_end(int status) {
+  if (WIFEXITED(status)) return fmt::format("Exited with exit code {}", WEXITSTATUS(status));
+  const char* name = ::strsignal(WTERMSIG(status));
+  return fmt::format("{}{}", name, WCOREDUMP(status) ? " (core dumped)" : "");
 }
 
 void tell(const std::string& text) {
@@ -45,6 +70,7 @@ base::Result<StepWatch> StepWatch::begin(const WatchRules& rules) {
   if (rules.seconds) {
     watch.end_ms_ = milliseconds_up() + *rules.seconds * kSecond;
     watch.why_ = "the step's time limit (--time)";
+    watch.has_limit_ = true;
   }
   return watch;
 }
@@ -54,7 +80,8 @@ StepWatch::StepWatch(StepWatch&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       tasks_(std::exchange(other.tasks_, {})),
       end_ms_(other.end_ms_),
-      why_(other.why_) {}
+      why_(other.why_),
+      has_limit_(other.has_limit_) {}
 
 StepWatch::~StepWatch() {
   send(SIGKILL);
@@ -69,32 +96,40 @@ void StepWatch::send(int signal) const {
 }
 
 void StepWatch::stop(const std::string& reason) {
-  tell(fmt::format("error: step {}: tasks were killed: {}", rules_.step, reason));
+  tell(fmt::format("error: step {}: tasks were killed: {}", rules_.step_id, reason));
   send(SIGKILL);
   end_ms_.reset();
 }
 
-std::string StepWatch::ranks() const {
-  std::vector<std::uint32_t> all;
-  for (const auto& [pid, rank] : tasks_) all.push_back(rank);
-  std::ranges::sort(all);
-  std::string text;
-  for (std::size_t i = 0; i < all.size();) {
-    std::size_t last = i;
-    while (last + 1 < all.size() && all[last + 1] == all[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", all[i]);
-    if (last > i) text += fmt::format("-{}", all[last]);
-    i = last + 1;
-  }
-  return text;
+// The step's time is over, or the patience with its tasks.
+void StepWatch::come_to_the_end() {
+  if (!has_limit_) return stop(why_);
+  has_timed_out_ = true;
+  tell(fmt::format("error: step {}: its tasks are ended: {}", rules_.step_id, why_));
+  ask_to_stop(kKillWait, why_);
+}
+
+// They may end by themselves, until their patience is over.
+void StepWatch::ask_to_stop(std::int64_t patience_ms, const std::string& reason) {
+  for (const int number : {SIGCONT, SIGTERM}) send(number);
+  end_ms_ = milliseconds_up() + patience_ms;
+  has_limit_ = false;
+  why_ = reason;
 }
 
 void StepWatch::end_by_interrupt() {
-  tell(fmt::format("sending Ctrl-C to StepId={}", rules_.step));
+  tell(fmt::format("sending Ctrl-C to StepId={}", rules_.step_id));
   is_ending_ = true;
-  for (const int number : {SIGINT, SIGCONT, SIGTERM}) send(number);
-  end_ms_ = milliseconds_up() + kKillWait;
-  why_ = "they did not end after Ctrl-C";
+  send(SIGINT);
+  ask_to_stop(rules_.caller == nullptr ? kKillWait : kWithoutCaller,
+              "they did not end after Ctrl-C");
+}
+
+// As Slurm's srun for a signal that is to end itself.
+void StepWatch::end_at_once() {
+  tell("forcing job termination");
+  tell("Job step aborted: Waiting up to 32 seconds for job step to finish.");
+  send(SIGKILL);
 }
 
 // The first Ctrl-C tells of the tasks unless options say otherwise, a second one within a second
@@ -108,11 +143,14 @@ void StepWatch::interrupted() {
              (interrupted_ms_ && now - *interrupted_ms_ <= kSecond)) {
     end_by_interrupt();
   } else if (rules_.on_interrupt == OnInterrupt::kPassOn) {
+    if (rules_.caller != nullptr) tell(fmt::format("sending Ctrl-C to StepId={}", rules_.step_id));
     send(SIGINT);
   } else {
     tell("interrupt (one more within 1 sec to abort)");
-    tell(fmt::format("StepId={} task{} {}: running", rules_.step, tasks_.size() == 1 ? "" : "s",
-                     ranks()));
+    std::vector<std::uint32_t> ranks;
+    for (const auto& [pid, rank] : tasks_) ranks.push_back(rank);
+    tell(fmt::format("StepId={} task{} {}: running", rules_.step_id, ranks.size() == 1 ? "" : "s",
+                     listed(ranks)));
   }
   interrupted_ms_ = now;
 }
@@ -139,28 +177,87 @@ void StepWatch::take_signals() {
   }
 }
 
+// Signals of srun outside of the job are told in lines. Its end is that of the tasks.
+void StepWatch::take_word() {
+  const auto line = rules_.caller->read_line();
+  if (!line) {
+    has_caller_gone_ = true;
+    return ask_to_stop(kWithoutCaller, "srun has gone");
+  }
+  constexpr std::string_view kSignal = "signal ";
+  if (!line->starts_with(kSignal)) return;
+  const auto number =
+      base::parse_count(std::string_view(*line).substr(kSignal.size()), 1, SIGRTMAX);
+  if (number) take_signal_of_caller(static_cast<int>(*number));
+}
+
+void StepWatch::take_signal_of_caller(int signal) {
+  switch (signal) {
+    case SIGINT:
+      return interrupted();
+    case SIGQUIT:
+      tell("Quit");
+      return end_at_once();
+    case SIGTERM:
+    case SIGHUP:
+      return end_at_once();
+    case SIGCONT:
+      return tell("got SIGCONT");
+    case SIGALRM:
+      return;
+    default:
+      return send(signal);
+  }
+}
+
+void StepWatch::tell_ends(const std::map<int, std::vector<std::uint32_t>>& ranks_by_status) const {
+  for (const auto& [status, ranks] : ranks_by_status) {
+    std::map<std::string, std::vector<std::uint32_t>> by_node;
+    for (const std::uint32_t rank : ranks)
+      if (rank < rules_.nodes.size()) by_node[rules_.nodes[rank]].push_back(rank);
+    for (const auto& [node, on_node] : by_node) {
+      tell(fmt::format("error: {}: task{} {}: {}", node, on_node.size() == 1 ? "" : "s",
+                       listed(on_node), words_of_end(status)));
+    }
+  }
+}
+
 void StepWatch::reap() {
+  std::map<int, std::vector<std::uint32_t>> failed;  // ranks by how they ended
+  bool is_first = false;
+  int first = 0;
   while (true) {
     int status = 0;
     rusage used = {};
     const pid_t ended = ::wait4(-1, &status, WNOHANG, &used);
-    if (ended <= 0) return;
+    if (ended <= 0) break;
     const auto task = tasks_.find(ended);
     if (task == tasks_.end()) continue;
     usage_.add(task->second, status, used);
+    if (status != 0) failed[status].push_back(task->second);
     tasks_.erase(task);
-    if (has_first_ended_ || tasks_.empty()) continue;
-    if (rules_.ends_on_failure && status != 0) {
-      has_first_ended_ = true;
-      stop("another one failed (--kill-on-bad-exit)");
-    } else if (rules_.seconds_after_end && !rules_.ends_on_failure) {
-      has_first_ended_ = true;
-      const std::int64_t then = milliseconds_up() + *rules_.seconds_after_end * kSecond;
-      if (!end_ms_ || then < *end_ms_) {
-        end_ms_ = then;
-        why_ = "another one had ended (--wait)";
-      }
-    }
+    if (has_first_ended_ || (is_first && (first != 0 || !rules_.ends_on_failure))) continue;
+    is_first = true;
+    first = status;
+  }
+  if (!is_ending_) tell_ends(failed);
+  if (is_first && !tasks_.empty()) note_end(first);
+}
+
+// What the end of the first task, or of the first that failed, means for the others.
+void StepWatch::note_end(int status) {
+  if (rules_.ends_on_failure && status != 0) {
+    has_first_ended_ = true;
+    tell(fmt::format("error: step {}: tasks are ended: another one failed (--kill-on-bad-exit)",
+                     rules_.step_id));
+    ask_to_stop(kKillWait, "another one failed (--kill-on-bad-exit)");
+  } else if (rules_.seconds_after_end && !rules_.ends_on_failure) {
+    has_first_ended_ = true;
+    const std::int64_t then = milliseconds_up() + *rules_.seconds_after_end * kSecond;
+    if (end_ms_ && then >= *end_ms_) return;
+    end_ms_ = then;
+    has_limit_ = false;
+    why_ = "another one had ended (--wait)";
   }
 }
 
@@ -172,11 +269,14 @@ int StepWatch::patience_ms() const {
 int StepWatch::wait(TaskStreams& streams) {
   for (reap(); !tasks_.empty(); reap()) {
     std::vector<pollfd> waiting = {{fd_, POLLIN, 0}};
+    const bool has_caller = rules_.caller != nullptr && !has_caller_gone_;
+    waiting.push_back({has_caller ? rules_.caller->fd() : -1, POLLIN, 0});
     streams.add_to(waiting);
     const int found = ::poll(waiting.data(), waiting.size(), patience_ms());
-    if (end_ms_ && milliseconds_up() >= *end_ms_) stop(why_);
+    if (end_ms_ && milliseconds_up() >= *end_ms_) come_to_the_end();
     if (found <= 0) continue;
     take_signals();
+    if (waiting[1].revents != 0) take_word();
     streams.handle(waiting);
   }
   streams.finish();

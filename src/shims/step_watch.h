@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "shims/meeting.h"
 #include "shims/step_record.h"
 #include "shims/task_streams.h"
 
@@ -20,7 +22,7 @@ namespace gpu_platform::shims {
 enum class OnInterrupt { kTell, kPassOn, kEnd };
 
 struct WatchRules {
-  std::uint32_t step = 0;
+  std::string step_id;  // "7.0"
   bool ends_on_failure = false;
   OnInterrupt on_interrupt = OnInterrupt::kTell;
   std::optional<std::int64_t> seconds;
@@ -30,6 +32,11 @@ struct WatchRules {
   // The one task is of srun's own process group: it has srun's terminal, and the keys of that reach
   // it without srun.
   bool shares_group = false;
+  // Where srun is outside of the job: the tasks end when it goes, and signals come from it.
+  const Connection* caller = nullptr;
+  // The node of each task, in the order of their ranks: the end of a task that failed is told with
+  // it. Empty: no end is told.
+  std::vector<std::string> nodes;
 };
 
 class StepWatch {
@@ -48,18 +55,25 @@ class StepWatch {
 
   // What the tasks used that have ended.
   const StepUsage& usage() const { return usage_; }
+  // Whether they were ended because the step's time was over.
+  bool has_timed_out() const { return has_timed_out_; }
 
  private:
   StepWatch(const WatchRules& rules, int fd) : rules_(rules), fd_(fd) {}
   void send(int signal) const;
   void stop(const std::string& reason);
+  void ask_to_stop(std::int64_t patience_ms, const std::string& reason);
+  void come_to_the_end();
   void reap();
+  void note_end(int status);
+  void tell_ends(const std::map<int, std::vector<std::uint32_t>>& ranks_by_status) const;
   void take_signals();
+  void take_word();
+  void take_signal_of_caller(int signal);
   void interrupted();
   void end_by_interrupt();
+  void end_at_once();
   int patience_ms() const;
-  std::string ranks() const;
-
   WatchRules rules_;
   int fd_ = -1;
   std::map<pid_t, std::uint32_t> tasks_;
@@ -69,6 +83,9 @@ class StepWatch {
   std::string why_;  // what the step ends for then
   std::optional<std::int64_t> interrupted_ms_;
   bool is_ending_ = false;  // by Ctrl-C
+  bool has_limit_ = false;  // end_ms_ is that of the step's time
+  bool has_timed_out_ = false;
+  bool has_caller_gone_ = false;
 };
 
 }  // namespace gpu_platform::shims

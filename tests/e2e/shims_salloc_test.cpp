@@ -137,7 +137,7 @@ TEST_F(Salloc, SattachShowsTheOutputOfAJob) {
 
 TEST_F(Salloc, MistakesSubmitNothing) {
   EXPECT_NE(refusal({"salloc", "--no-shell", "true"}).find("--no-shell"), std::string::npos);
-  EXPECT_NE(refusal({"salloc", "-K", "--immediate", "true"}).find("--immediate"),
+  EXPECT_NE(refusal({"salloc", "-K", "--immediate=x", "true"}).find("--immediate"),
             std::string::npos);
   EXPECT_NE(refusal({"salloc", "--kill-command=ODD", "true"}).find("'ODD' is no signal"),
             std::string::npos);

@@ -119,7 +119,7 @@ TEST_F(Steps, OneCtrlCTellsOfTheTasksAndTwoEndThem) {
       "begin; kill -TERM $srun; wait $srun; echo $?\n");
   EXPECT_TRUE(
       said.starts_with("srun: interrupt (one more within 1 sec to abort)\n"
-                       "srun: StepId=0 tasks 0-2: running\n1\ncaught\ncaught\ncaught\n"))
+                       "srun: StepId=1.0 tasks 0-2: running\n1\ncaught\ncaught\ncaught\n"))
       << said;
   EXPECT_TRUE(said.ends_with("0\n143\n")) << said;
 }

@@ -144,7 +144,7 @@ TEST_F(Shims, SrunOutsideAJobBindsAndEndsItsTasksAsItIsTold) {
   EXPECT_EQ(
       call({"srun", "-n2", "-K", "sh", "-c", "test $SLURM_PROCID = 1 && exit 3; exec sleep 600"})
           .exit_code,
-      137);
+      143);
   EXPECT_NE(call({"srun", "--gpu-bind=odd", "true"}).err.find("--gpu-bind"), std::string::npos);
 }
 
@@ -517,7 +517,7 @@ TEST_F(Shims, AStepEndsByAFailureOrTheFirstEndWhereItIsToldTo) {
               "srun -K " + fails + "; echo killed $?; srun -W1 " + fails + "; echo waited $?"});
   ASSERT_TRUE(
       eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }, std::chrono::seconds(60)));
-  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "killed 137\nwaited 137\n");
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "killed 143\nwaited 137\n");
 }
 
 // Snakemake's job takes nearly all variables away before it calls srun.
