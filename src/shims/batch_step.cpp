@@ -1,12 +1,14 @@
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/parse.h"
 #include "shims/call.h"
+#include "shims/meeting.h"
 #include "shims/step.h"
 #include "shims/step_rules.h"
-#include "shims/meeting.h"
 #include "shims/step_shares.h"
 #include "shims/submission.h"
 
@@ -61,8 +63,6 @@ void ignore_signal_for_steps(const Variables& given) {
   if (number) std::signal(static_cast<int>(*number), SIG_IGN);
 }
 
-}  // namespace
-
 // The folder of PATH with these commands, for login shells (deploy/profile.d).
 void put_commands_folder(Variables& variables) {
   const auto self = own_path();
@@ -91,6 +91,8 @@ base::Result<std::optional<Connection>> meet_caller(const Variables& given) {
   return std::optional(std::move(caller));
 }
 
+}  // namespace
+
 int batch_step(Call& call) {
   Variables given = variables_of(call.around().environment);
   const Files files = files_of_batch(given);
@@ -100,6 +102,7 @@ int batch_step(Call& call) {
   if (!variables) return call.fail(variables.error());
   const auto shares = make_share_file();
   if (!shares) return call.fail(shares.error());
+  put_commands_folder(*variables);
   (*variables)["GPU_PLATFORM_STEP_SHARES"] = *shares;
   (*variables)["GPU_PLATFORM_STEP_DEVICES"] = variable(*variables, "CUDA_VISIBLE_DEVICES");
   if (!script) return call.fail("the job carries no batch script; sbatch gives it one");
@@ -114,21 +117,22 @@ int job_step(Call& call) {
   ignore_signal_for_steps(given);
   auto variables = job_environment(call.around().environment);
   if (!variables) return call.fail(variables.error());
+  put_commands_folder(*variables);
   // Those of a job that this one was submitted from.
   variables->erase("GPU_PLATFORM_STEP_SHARES");
   (*variables)["GPU_PLATFORM_STEP_DEVICES"] = variable(*variables, "CUDA_VISIBLE_DEVICES");
   if (call.words().empty()) return call.fail("no command");
+  const auto caller = meet_caller(given);
+  if (!caller) return call.fail(fmt::format("srun has gone: {}", caller.error().message));
   const auto rules = taken_rules(variable(given, "SLURM_SHIM_RULES"));
   if (!rules) return call.fail(rules.error());
   Step step;
   step.command = call.words();
-  const auto caller = meet_caller(given);
-  if (!caller) return call.fail(fmt::format("srun has gone: {}", caller.error().message));
+  if (*caller) step.caller = &**caller;
   if (const auto put = put_places(*variables, step); !put) return call.fail(put.error());
   std::vector<std::string> warnings;
   if (const auto put = put_task_rules(*rules, *variables, step, warnings); !put)
     return call.fail(put.error());
-  if (*caller) step.caller = &**caller;
   call.warn_all(warnings);
   put_unless_given(files, step.files);
   Resources resources;

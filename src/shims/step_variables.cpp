@@ -95,6 +95,18 @@ void number_nodes_by_name(Variables& v) {
 }
 
 }  // namespace
+// Where the tasks of a job find each other. Jobs on several nodes have it of the platform, and this
+// is its port; all tasks are on one host. What the job's user has chosen stays.
+void add_master(Variables& v) {
+  constexpr std::int64_t kFirstPort = 20'000;
+  constexpr std::int64_t kPorts = 10'000;
+  const auto job = number_in(v, "GPU_PLATFORM_JOB_ID");
+  if (!job) return;
+  const std::int64_t attempt = number_in(v, "GPU_PLATFORM_ATTEMPT").value_or(1);
+  v.emplace("MASTER_ADDR", "127.0.0.1");
+  v.emplace("MASTER_PORT", fmt::format("{}", kFirstPort + (*job * 7 + attempt) % kPorts));
+}
+
 
 Variables variables_of(const std::vector<std::string>& environment) {
   Variables variables;
@@ -183,6 +195,7 @@ void add_job_variables(Variables& v, const StartFacts& facts) {
   v["ENVIRONMENT"] = "BATCH";
   for (const char* name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS"})
     v[name] = "0";
+  if (number_in(v, "SLURM_NTASKS").value_or(1) > 1) add_master(v);
   v["SLURM_TASK_PID"] = fmt::format("{}", facts.pid);
   std::erase_if(v, [](const auto& entry) { return entry.first.starts_with("SLURM_SHIM_"); });
 }
@@ -209,6 +222,7 @@ void add_task_variables(Variables& v, const Task& task) {
 
 std::string_view variable(const Variables& variables, std::string_view name) {
   const auto found = variables.find(name);
+  if (task.tasks > 1) add_master(v);
   return found == variables.end() ? std::string_view() : std::string_view(found->second);
 }
 

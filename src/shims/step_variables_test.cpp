@@ -78,6 +78,19 @@ TEST(JobVariables, AreThereOnlyWhereAskedFor) {
   EXPECT_FALSE(full.contains("SLURM_MEM_PER_NODE"));
 }
 
+TEST(JobVariables, OfSeveralTasksHaveAMasterThatTheUserMayChoose) {
+  EXPECT_FALSE(of_job({.tasks = 1, .counts_tasks = true}).contains("MASTER_ADDR"));
+  const Variables two = of_job({.tasks = 2, .counts_tasks = true});
+  EXPECT_EQ(two.at("MASTER_ADDR"), "127.0.0.1");
+  EXPECT_EQ(two.at("MASTER_PORT"), "20295");
+  Variables chosen = platform_variables();
+  chosen["MASTER_PORT"] = "1234";
+  EXPECT_EQ(of_job({.tasks = 2, .counts_tasks = true}, chosen).at("MASTER_PORT"), "1234");
+  Variables step = of_job({});
+  add_task_variables(step, {0, 2, 99});
+  EXPECT_EQ(step.at("MASTER_PORT"), "20295") << "a step may have more tasks than its job";
+}
+
 Variables variables_of_two_nodes() {
   Variables v = platform_variables();
   for (const auto& [name, value] :

@@ -124,6 +124,18 @@ TEST_F(Steps, OneCtrlCTellsOfTheTasksAndTwoEndThem) {
   EXPECT_TRUE(said.ends_with("0\n143\n")) << said;
 }
 
+// /etc/profile sets PATH anew, and then reads the file of the installation.
+TEST_F(Steps, ALoginShellKeepsTheCommands) {
+  EXPECT_EQ(
+      output_of({"-n2"},
+                "PATH=/usr/bin:/bin; . " GP_SOURCE_DIRECTORY
+                "/deploy/profile.d/gpu-platform-slurm.sh\n"
+                "srun -n1 echo found; echo $MASTER_ADDR ${MASTER_PORT:+port}\n"
+                "unset GPU_PLATFORM_SLURM_COMMANDS; PATH=/usr/bin:/bin; . " GP_SOURCE_DIRECTORY
+                "/deploy/profile.d/gpu-platform-slurm.sh; echo $PATH\n"),
+      "found\n127.0.0.1 port\n/usr/bin:/bin\n");
+}
+
 // A program that writes to a pipe keeps what it has written until much of it has come.
 TEST_F(Steps, UnbufferedProgramsWriteLineByLine) {
   const std::string said =
