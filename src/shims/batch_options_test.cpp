@@ -201,6 +201,17 @@ TEST(Resources, MustAgree) {
 
 TEST(Resources, AreOnAsManyNodesAsIsAskedFor) {
   EXPECT_EQ(resources({"-N2"})->nodes, 2U);
+TEST(Resources, OfEachSocketAreThoseOfItsNode) {
+  const auto got = resources({"-N2", "--gpus-per-socket=h100:2", "--sockets-per-node=2"});
+  EXPECT_EQ(got->gpus, (GpuCount{4, "h100"}));
+  EXPECT_EQ(got->gpus_per_socket, 2U);
+  const auto alone = resources({"--gpus-per-socket=2"});
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().message,
+            "--gpus-per-socket option requires --sockets-per-node specification");
+  EXPECT_FALSE(resources({"--gpus-per-socket=2", "--sockets-per-node=2", "--gpus-per-node=2"}));
+}
+
   EXPECT_EQ(resources({"-N2"})->tasks, 2U);
   EXPECT_EQ(resources({"-N2", "--gpus-per-node=4"})->gpus.count, 4U);
   EXPECT_EQ(resources({"-N2", "--gpus=4"})->gpus.count, 2U);

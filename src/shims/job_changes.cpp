@@ -117,6 +117,7 @@ base::Status put_gres(std::string_view value, Change& change) {
   if (!others.empty())
     return base::invalid({}, fmt::format("'{}' is no resource here: gpu is", others.front()));
   change.body["spec"]["gpus"] = gpus.count;
+  change.body["spec"]["labels"]["slurm.gpus_per"] = "node";
   if (!gpus.type.empty()) change.body["spec"]["gpu_types"].push_back(gpus.type);
   return {};
 }

@@ -330,12 +330,23 @@ std::string comment_of(const Json& job) {
   return text_at(cli::spec_of(job), "comment");
 }
 
-std::string gpus_asked(const Json& job) {
-  const std::uint64_t count = cli::total_gpus(cli::spec_of(job));
-  if (count == 0) return {};
-  const auto types = cli::texts_at(cli::spec_of(job), "gpu_types");
-  return types.size() == 1 ? fmt::format("gpu:{}:{}", types.front(), count)
-                           : fmt::format("gpu:{}", count);
+std::string gpus_asked(const Json& job, GpusPer per) {
+  constexpr std::string_view kNames[] = {"job", "node", "task", "socket"};
+  const auto total = static_cast<std::int64_t>(cli::total_gpus(cli::spec_of(job)));
+  if (total == 0) return {};
+  std::string label = label_of(job, "slurm.gpus_per");
+  if (label.empty()) label = "node";
+  for (const std::string& item : comma_separated(label)) {
+    const std::size_t dot = item.find('.');
+    if (item.substr(0, dot) != kNames[static_cast<std::size_t>(per)]) continue;
+    std::string count = dot == std::string::npos ? std::string() : item.substr(dot + 1);
+    if (count.empty())
+      count = fmt::format("{}", per == GpusPer::kJob ? total : total / node_count(job));
+    const auto types = cli::texts_at(cli::spec_of(job), "gpu_types");
+    return types.size() == 1 ? fmt::format("gpu:{}:{}", types.front(), count)
+                             : fmt::format("gpu:{}", count);
+  }
+  return {};
 }
 
 std::optional<std::int64_t> cpus_of(const Json& job) {

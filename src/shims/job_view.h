@@ -89,8 +89,11 @@ std::int64_t group_number(const std::string& user);
 // "40_[3-4,7%2]". Other jobs stay as they are, and so does the order of what comes first.
 std::vector<cli::Json> with_joined_members(std::vector<cli::Json> jobs);
 
-// "gpu:8" or "gpu:h100:8" as it was asked for; empty for none.
-std::string gpus_asked(const cli::Json& job);
+// What GPUs were asked for by: --gpus, --gpus-per-node and --gres, --gpus-per-task, …
+enum class GpusPer { kJob, kNode, kTask, kSocket };
+// "gpu:8" or "gpu:h100:8"; empty where none were asked for in that way. Jobs of other
+// commands ask for each node.
+std::string gpus_asked(const cli::Json& job, GpusPer per);
 
 // What it has on all its nodes, else what it asks for.
 std::optional<std::int64_t> cpus_of(const cli::Json& job);

@@ -42,7 +42,37 @@ struct Wishes {
   std::optional<GpuCount> gpus_per_node;
   std::optional<GpuCount> gres;
   std::optional<GpuCount> gpus_per_task;
+  std::optional<GpuCount> gpus_per_socket;
 };
+
+// --gpus-per-socket is so many on each node as its sockets have together. The sockets themselves
+// are chosen by the platform.
+base::Status put_socket_gpus(const Settings& settings, Wishes& wishes,
+                             std::vector<std::string>& warnings) {
+  TRY_ASSIGN(wishes.gpus_per_socket, read<GpuCount>(settings, "gpus-per-socket", parse_gpus));
+  if (!wishes.gpus_per_socket) {
+    if (settings.has("sockets-per-node")) {
+      warnings.emplace_back(
+          "--sockets-per-node is ignored: the platform binds a job to the CPUs next to its GPUs");
+    }
+    return {};
+  }
+  if (!settings.has("sockets-per-node")) {
+    return base::fail(base::ErrorCode::kInvalidArgument,
+                      "--gpus-per-socket option requires --sockets-per-node specification");
+  }
+  TRY_ASSIGN(const auto sockets, number(settings, "sockets-per-node"));
+  GpuCount on_node = *wishes.gpus_per_socket;
+  TRY_ASSIGN(on_node.count, product(on_node.count, *sockets, "--gpus-per-socket"));
+  if (wishes.gpus_per_node && wishes.gpus_per_node->count != on_node.count) {
+    return base::invalid("--gpus-per-socket",
+                         fmt::format("asks for {} GPUs on each node and --gpus-per-node for {}; "
+                                     "say it once",
+                                     on_node.count, wishes.gpus_per_node->count));
+  }
+  wishes.gpus_per_node = on_node;
+  return {};
+}
 
 base::Result<Wishes> wishes_of(const Settings& settings, std::vector<std::string>& warnings) {
   Wishes wishes;
@@ -59,6 +89,7 @@ base::Result<Wishes> wishes_of(const Settings& settings, std::vector<std::string
   TRY_ASSIGN(wishes.gpus, read<GpuCount>(settings, "gpus", parse_gpus));
   TRY_ASSIGN(wishes.gpus_per_node, read<GpuCount>(settings, "gpus-per-node", parse_gpus));
   TRY_ASSIGN(wishes.gpus_per_task, read<GpuCount>(settings, "gpus-per-task", parse_gpus));
+  TRY(put_socket_gpus(settings, wishes, warnings));
   return wishes;
 }
 
@@ -168,6 +199,7 @@ base::Result<std::optional<GpuCount>> gpus_by_tasks(const Settings& settings, co
 base::Status put_gpus(const Wishes& wishes, Resources& resources) {
   const std::uint32_t nodes = resources.nodes;
   if (wishes.gpus_per_task) resources.gpus_per_task = wishes.gpus_per_task->count;
+  if (wishes.gpus_per_socket) resources.gpus_per_socket = wishes.gpus_per_socket->count;
   if (wishes.gpus) resources.gpus_in_all = wishes.gpus->count;
   std::optional<GpuCount> by_task = wishes.gpus_per_task;
   if (by_task) {
@@ -288,7 +320,8 @@ base::Result<Resources> resources_of(const Settings& settings, std::vector<std::
 }
 
 bool leaves_nodes_open(const Settings& settings, const Resources& resources) {
-  constexpr const char* kSay[] = {"nodes", "nodelist", "gpus-per-node", "gres", "ntasks-per-node"};
+  constexpr const char* kSay[] = {"nodes", "nodelist",        "gpus-per-node",
+                                  "gres",  "ntasks-per-node", "gpus-per-socket"};
   return std::ranges::none_of(kSay, [&](const char* option) { return settings.has(option); }) &&
          (resources.gpus_in_all.value_or(0) > 1 || resources.tasks > 1);
 }

@@ -22,10 +22,11 @@ struct Resources {
   std::optional<std::uint32_t> gpus_in_all;  // as asked for by --gpus or --gpus-per-task
   std::uint32_t tasks = 1;                   // in all
   bool counts_tasks = false;                 // some option says how many; else one for each node
-  std::optional<std::uint32_t> tasks_per_node;  // as it was asked for
-  std::optional<std::uint32_t> cpus_per_task;   // as it was asked for
-  std::optional<std::uint32_t> cpus_per_gpu;    // as it was asked for
-  std::optional<std::uint32_t> gpus_per_task;   // as it was asked for
+  std::optional<std::uint32_t> tasks_per_node;   // as it was asked for
+  std::optional<std::uint32_t> cpus_per_task;    // as it was asked for
+  std::optional<std::uint32_t> cpus_per_gpu;     // as it was asked for
+  std::optional<std::uint32_t> gpus_per_task;    // as it was asked for
+  std::optional<std::uint32_t> gpus_per_socket;  // as it was asked for
   std::optional<std::uint32_t> cpus;          // on each node; absent: the node's share for its GPUs
   std::optional<base::Bytes> memory;          // on each node; absent: the node's share
   std::optional<base::Bytes> memory_per_cpu;  // as it was asked for

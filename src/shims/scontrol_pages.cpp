@@ -139,8 +139,12 @@ void add_files(const Json& job, Page& page) {
   page.add("StdErr", error.empty() ? output : error).end_line();
   page.add("StdIn", "/dev/null").end_line();
   page.add("StdOut", output).end_line();
-  if (const std::string gpus = gpus_asked(job); !gpus.empty())
-    page.add("TresPerNode", "gres/" + gpus).end_line();
+  for (const auto& [key, per] :
+       {std::pair{"TresPerJob", GpusPer::kJob}, std::pair{"TresPerNode", GpusPer::kNode},
+        std::pair{"TresPerSocket", GpusPer::kSocket}, std::pair{"TresPerTask", GpusPer::kTask}}) {
+    if (const std::string gpus = gpus_asked(job, per); !gpus.empty())
+      page.add(key, "gres/" + gpus).end_line();
+  }
 }
 
 std::string partition_nodes(const std::vector<NodeView>& nodes, const Partition& partition) {

@@ -238,11 +238,13 @@ void add_end(const Json& job, Json& entry) {
   entry["threads_per_core"] = unset_number();
   entry["tres_bind"] = "";
   entry["tres_freq"] = "";
-  const std::string gpus = gpus_asked(job);
-  entry["tres_per_job"] = "";
-  entry["tres_per_node"] = gpus.empty() ? "" : "gres/" + gpus;
-  entry["tres_per_socket"] = "";
-  entry["tres_per_task"] = "";
+  for (const auto& [key, per] :
+       {std::pair{"tres_per_job", GpusPer::kJob}, std::pair{"tres_per_node", GpusPer::kNode},
+        std::pair{"tres_per_socket", GpusPer::kSocket},
+        std::pair{"tres_per_task", GpusPer::kTask}}) {
+    const std::string gpus = gpus_asked(job, per);
+    entry[key] = gpus.empty() ? "" : "gres/" + gpus;
+  }
   entry["tres_req_str"] = trackable(job);
   entry["tres_alloc_str"] = node_of(job).empty() ? "" : trackable(job);
   entry["user_id"] = number_of_document(user_number(user));

@@ -133,7 +133,10 @@ Json old_job_entry(const Json& job) {
     return is_told ? Json(memory->bytes / base::kMiB.value()) : Json(0);
   };
   const Json null = nullptr;
-  const std::string gpus = gpus_asked(job);
+  const auto gpus = [&](GpusPer per) {
+    const std::string asked = gpus_asked(job, per);
+    return asked.empty() ? asked : "gres:" + asked;
+  };
   const std::string error = cli::file_of(job, "error");
   const std::string output = cli::file_of(job, "output");
   return {
@@ -210,9 +213,9 @@ Json old_job_entry(const Json& job) {
       {"system_comment", ""},
       {"time_limit", base::whole_milliseconds(time_limit(job)) / 60'000},
       {"time_minimum", 0},
-      {"tres_per_job", ""},
-      {"tres_per_node", gpus.empty() ? "" : "gres:" + gpus},
-      {"tres_per_task", ""},
+      {"tres_per_job", gpus(GpusPer::kJob)},
+      {"tres_per_node", gpus(GpusPer::kNode)},
+      {"tres_per_task", gpus(GpusPer::kTask)},
       {"tres_req_str", trackable(job)},
       {"tres_alloc_str", node_of(job).empty() ? "" : trackable(job)},
       {"user_id", old_number_of(user_number(user))},

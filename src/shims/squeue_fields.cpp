@@ -52,8 +52,9 @@ std::optional<base::Instant> end_of(const Json& job) {
   return ended || !started ? ended : std::optional(*started + time_limit(job));
 }
 
-std::string gres_text(const Json& job) {
-  const std::string gpus = gpus_asked(job);
+template <GpusPer per>
+std::string gpus_text(const Json& job) {
+  const std::string gpus = gpus_asked(job, per);
   return gpus.empty() ? "N/A" : "gres/" + gpus;
 }
 
@@ -98,11 +99,11 @@ std::vector<Field<QueueRow>> fields_of_requests() {
       {0, "mem-per-tres", "MEM_PER_TRES", always_in_queue("N/A")},
       {'d', "MinTmpDisk", "MIN_TMP_DISK", always_in_queue("0")},
       {0, "MinTime", "TIME_MIN", always_in_queue("0:00")},
-      {'b', "tres-per-node", "TRES_PER_NODE", of_queued_job(gres_text)},
-      {0, "gres", "TRES_PER_NODE", of_queued_job(gres_text)},
-      {0, "tres-per-job", "TRES_PER_JOB", always_in_queue("N/A")},
-      {0, "tres-per-task", "TRES_PER_TASK", always_in_queue("N/A")},
-      {0, "tres-per-socket", "TRES_PER_SOCKET", always_in_queue("N/A")},
+      {'b', "tres-per-node", "TRES_PER_NODE", of_queued_job(gpus_text<GpusPer::kNode>)},
+      {0, "gres", "TRES_PER_NODE", of_queued_job(gpus_text<GpusPer::kNode>)},
+      {0, "tres-per-job", "TRES_PER_JOB", of_queued_job(gpus_text<GpusPer::kJob>)},
+      {0, "tres-per-task", "TRES_PER_TASK", of_queued_job(gpus_text<GpusPer::kTask>)},
+      {0, "tres-per-socket", "TRES_PER_SOCKET", of_queued_job(gpus_text<GpusPer::kSocket>)},
       {0, "tres-bind", "TRES_BIND", always_in_queue("N/A")},
       {0, "tres-freq", "TRES_FREQ", always_in_queue("N/A")},
       {0, "tres-alloc", "TRES_ALLOC", of_queued_job(trackable)},

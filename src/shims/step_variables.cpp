@@ -147,6 +147,8 @@ Variables submission_variables(const Submitted& submitted, const Resources& reso
   if (resources.gpus_per_task)
     v["SLURM_GPUS_PER_TASK"] = fmt::format("{}", *resources.gpus_per_task);
   if (resources.memory_per_cpu)
+  if (resources.gpus_per_socket)
+    v["SLURM_GPUS_PER_SOCKET"] = fmt::format("{}", *resources.gpus_per_socket);
     v["SLURM_MEM_PER_CPU"] = mebibytes(resources.memory_per_cpu->value());
   if (resources.memory_per_gpu)
     v["SLURM_MEM_PER_GPU"] = mebibytes(resources.memory_per_gpu->value());
@@ -193,9 +195,9 @@ void add_job_variables(Variables& v, const StartFacts& facts) {
   const auto attempt = number_in(v, "GPU_PLATFORM_ATTEMPT");
   if (attempt.value_or(1) > 1) v["SLURM_RESTART_COUNT"] = fmt::format("{}", *attempt - 1);
   v["ENVIRONMENT"] = "BATCH";
+  if (number_in(v, "SLURM_NTASKS").value_or(1) > 1) add_master(v);
   for (const char* name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS"})
     v[name] = "0";
-  if (number_in(v, "SLURM_NTASKS").value_or(1) > 1) add_master(v);
   v["SLURM_TASK_PID"] = fmt::format("{}", facts.pid);
   std::erase_if(v, [](const auto& entry) { return entry.first.starts_with("SLURM_SHIM_"); });
 }
@@ -220,9 +222,9 @@ void add_task_variables(Variables& v, const Task& task) {
   v["SLURM_TASK_PID"] = fmt::format("{}", task.pid);
 }
 
+  if (task.tasks > 1) add_master(v);
 std::string_view variable(const Variables& variables, std::string_view name) {
   const auto found = variables.find(name);
-  if (task.tasks > 1) add_master(v);
   return found == variables.end() ? std::string_view() : std::string_view(found->second);
 }
 

@@ -187,7 +187,21 @@ Json environment_for(Call& call, const Settings& settings, const Work& work,
   return Json(variables);
 }
 
-void put_resources(const Resources& resources, Json& body) {
+// How GPUs were asked for, for commands that show it: "job,task.2".
+std::string gpus_per(const Settings& settings, const Resources& resources) {
+  std::vector<std::string> all;
+  if (settings.has("gpus")) all.emplace_back("job");
+  if (settings.has("gpus-per-node") || settings.has("gres")) all.emplace_back("node");
+  if (resources.gpus_per_socket)
+    all.push_back(fmt::format("socket.{}", *resources.gpus_per_socket));
+  if (resources.gpus_per_task) all.push_back(fmt::format("task.{}", *resources.gpus_per_task));
+  return fmt::format("{}", fmt::join(all, ","));
+}
+
+void put_resources(const Settings& settings, const Resources& resources, Json& body) {
+  if (const std::string per = gpus_per(settings, resources);
+      resources.gpus.count > 0 && !per.empty())
+    body["labels"]["slurm.gpus_per"] = per;
   if (resources.memory_per_cpu) body["labels"]["slurm.memory_per"] = "cpu";
   body["gpus"] = resources.gpus.count;
   if (resources.nodes > 1) {
@@ -341,7 +355,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   TRY_ASSIGN(const Wanted wanted, wanted_of(call, client, settings, work, body, warnings));
   const auto& [resources, choice] = wanted;
   call.warn_all(warnings);
-  put_resources(resources, body);
+  put_resources(settings, resources, body);
   call.warn_all(choice.warnings);
   if (choice.time_limit)
     body["time_limit_seconds"] = base::whole_milliseconds(*choice.time_limit) / 1000;

@@ -104,7 +104,7 @@ TEST_F(Queries, StatesOfNodesAreSlurms) {
 }
 
 TEST_F(Queries, DocumentsHaveTheFormOfSlurm24AndOlderOnesByName) {
-  const std::string id = sbatch({"--gpus=2", "-w", "dgx-h100-1", "--wrap=sleep 600"});
+  const std::string id = sbatch({"--gres=gpu:2", "-w", "dgx-h100-1", "--wrap=sleep 600"});
   ASSERT_TRUE(reaches(id, "RUNNING"));
   const auto document = [&](std::vector<std::string> words) {
     return nlohmann::json::parse(out(words));

@@ -163,7 +163,7 @@ TEST_F(Shims, WaitGivesTheExitCodeAndOneWhereASignalEndedTheJob) {
 TEST_F(Shims, SqueueShowsWhatRunsAndWhyOthersWait) {
   const std::string hog = sbatch({"-J", "hog", "--gpus=8", "--wrap=/bin/sleep 600"});
   ASSERT_TRUE(reaches(hog, "RUNNING"));
-  const std::string waiting = sbatch({"-J", "waiting", "--gpus=1", "--wrap=true"});
+  const std::string waiting = sbatch({"-J", "waiting", "--gres=gpu:1", "--wrap=true"});
   ASSERT_TRUE(
       eventually([&] { return daemon.job(waiting)["wait_reason"]["code"] == "NO_CAPACITY"; }));
   const auto table = lines_of(call({"squeue"}).out);
