@@ -120,9 +120,6 @@ constexpr Option kShared[] = {
      ""},
     {"begin", 'b', kValue, kHonoured, "", ""},
     {"hold", 'H', kNothing, kHonoured, "until scontrol release", ""},
-    {"test-only", 0, kNothing, kRefused,
-     "nothing was submitted; 'gpu-platform check' says whether and when such a job would start",
-     ""},
     {"nodefile", 'F', kValue, kRefused, kNoNodes, ""},
     {"exclude", 'x', kValue, kHonoured, "", ""},
     {"cluster-constraint", 0, kValue, kRefused, "there is one cluster", ""},
@@ -176,6 +173,8 @@ constexpr Option kSallocContainer[] = {
 
 constexpr Option kSbatchAlone[] = {
     {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
+    {"test-only", 0, kNothing, kHonoured,
+     "nothing is submitted; the answer is that of 'gpu-platform check'", ""},
     {"cpu-bind", 0, kValue, kIgnored, kTasks, ""},
     {"array", 'a', kValue, kHonoured, "", ""},
     {"wrap", 0, kValue, kHonoured, "", ""},
@@ -187,8 +186,9 @@ constexpr Option kSbatchAlone[] = {
     {"wait-all-nodes", 0, kValue, kAccepted, "", ""},
     {"no-bell", 0, kNothing, kAccepted, "", ""},
     {"exclusive", 0, kMayHaveValue, kHonoured,
-     "all GPUs and CPUs of the nodes, which must be alike; =user and =mcs are ignored, with a "
-     "warning",
+     "all GPUs and CPUs of the nodes; of unlike nodes those of the size with which it starts "
+     "first; "
+     "=user and =mcs are ignored, with a warning",
      ""},
     {"get-user-env", 0, kMayHaveValue, kIgnored,
      "the environment is that of the submission; a login shell (#!/bin/bash -l) "
@@ -202,6 +202,8 @@ constexpr Option kSbatchAlone[] = {
 
 constexpr Option kSrunAlone[] = {
     {"unbuffered", 'u', kNothing, kHonoured,
+    {"test-only", 0, kNothing, kHonoured,
+     "nothing is submitted; the answer is that of 'gpu-platform check'", ""},
      "tasks write to a terminal, so that programs write line by line", ""},
     {"gpu-bind", 0, kValue, kHonoured,
      "single:N, per_task:N, map_gpu:LIST, none, closest; mask_gpu is refused", ""},
@@ -244,8 +246,9 @@ constexpr Option kSallocAlone[] = {
     {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
     {"cpu-bind", 0, kValue, kIgnored, kTasks, ""},
     {"exclusive", 0, kMayHaveValue, kHonoured,
-     "all GPUs and CPUs of the nodes, which must be alike; =user and =mcs are ignored, with a "
-     "warning",
+     "all GPUs and CPUs of the nodes; of unlike nodes those of the size with which it starts "
+     "first; "
+     "=user and =mcs are ignored, with a warning",
      ""},
     {"immediate", 'I', kMayHaveValue, kHonoured, "waits at most so long for the start", ""},
     {"get-user-env", 0, kMayHaveValue, kIgnored, "the environment is that of the submission", ""},

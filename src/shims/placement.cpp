@@ -1,13 +1,15 @@
 #include "shims/placement.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "shims/node_view.h"
+#include "shims/start_check.h"
 #include "shims/step_variables.h"
 #include "shims/values.h"
 
@@ -175,26 +177,76 @@ NodeSize size_of(const NodeView& node, const std::vector<std::string>& types) {
   return size;
 }
 
-// All GPUs and CPUs of the nodes. They must be alike, because those of one job are.
-base::Status put_whole_nodes(cli::Client& client, const Settings& settings,
-                             const std::vector<std::string>& types, Json& body) {
-  TRY_ASSIGN(const auto nodes, nodes_of(client));
-  std::set<std::pair<std::int64_t, std::int64_t>> sizes;  // GPUs and CPUs
+// GPUs and CPUs of a whole node, and the nodes of that size.
+struct WholeNodes {
+  std::int64_t gpus = 0;
+  std::int64_t cpus = 0;
+  std::vector<std::string> names;
+};
+
+std::vector<WholeNodes> nodes_by_size(const std::vector<NodeView>& nodes, const Settings& settings,
+                                      const std::vector<std::string>& types) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::string>> names;
   for (const NodeView& node : nodes) {
     if (!may_have(settings, types, node)) continue;
     std::int64_t gpus = 0;
     for (const NodeGpus& each : node.gpus) gpus += each.total;
-    sizes.emplace(gpus, node.cpus);
+    names[{gpus, node.cpus}].push_back(node.name);
   }
-  if (sizes.size() > 1) {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
-                      "the nodes differ in their GPUs or CPUs: name a type with -C or nodes with "
-                      "--nodelist, so that it is clear what a whole node is",
-                      "--exclusive");
+  std::vector<WholeNodes> sizes;
+  for (auto& [size, of_size] : names) sizes.push_back({size.first, size.second, of_size});
+  return sizes;
+}
+
+void put_size(const WholeNodes& size, const std::vector<std::string>& types, Json& body) {
+  body["gpus"] = size.gpus;
+  body["cpus"] = size.cpus;
+  if (size.gpus > 0 && !types.empty()) body["gpu_types"] = types;
+}
+
+// Of sizes that differ the one with which the job starts first; of several the smallest, because
+// they come in this order.
+base::Result<WholeNodes> first_to_start(cli::Client& client, const std::vector<WholeNodes>& sizes,
+                                        const std::vector<std::string>& types, std::int64_t nodes,
+                                        base::Instant now, const Json& body) {
+  std::optional<WholeNodes> best;
+  std::optional<base::Instant> start;
+  for (const WholeNodes& size : sizes) {
+    if (std::ssize(size.names) < nodes) continue;
+    Json asked = body;
+    put_size(size, types, asked);
+    asked["nodelist"] = size.names;
+    const auto check = check_start(client, asked, now);
+    if (!check) return base::fail(base::ErrorCode::kUnavailable, check.error().message);
+    if (check->is_never) continue;
+    const bool is_sooner = check->start && (!start || *check->start < *start);
+    if (best && !is_sooner) continue;
+    best = size;
+    start = check->start;
   }
+  if (best) return *std::move(best);
+  return base::fail(base::ErrorCode::kFailedPrecondition,
+                    "the nodes differ in their GPUs or CPUs, and no size of them has as many nodes "
+                    "as the job: the nodes of one job are alike here. Submit a job for each size, "
+                    "or ask for what each node has with --gpus-per-node and -c",
+                    "--exclusive");
+}
+
+// All GPUs and CPUs of the nodes, which are alike in one job.
+base::Status put_whole_nodes(cli::Client& client, const Settings& settings,
+                             const std::vector<std::string>& types, base::Instant now, Json& body) {
+  TRY_ASSIGN(const auto nodes, nodes_of(client));
+  const std::vector<WholeNodes> sizes = nodes_by_size(nodes, settings, types);
   if (sizes.empty()) return {};
-  body["gpus"] = sizes.begin()->first;
-  body["cpus"] = sizes.begin()->second;
+  if (sizes.size() == 1) {
+    put_size(sizes.front(), types, body);
+    return {};
+  }
+  TRY_ASSIGN(
+      const WholeNodes size,
+      first_to_start(client, sizes, types, cli::integer_at(body, "nodes").value_or(1), now, body));
+  put_size(size, types, body);
+  if (!settings.has("nodelist")) body["nodelist"] = size.names;
   return {};
 }
 
@@ -211,13 +263,14 @@ base::Result<std::uint32_t> fewest_nodes(cli::Client& client, const Settings& se
 }
 
 base::Status put_placement(cli::Client& client, const Settings& settings,
-                           const Resources& resources, const SiteChoice& choice, Json& body) {
+                           const Resources& resources, const SiteChoice& choice, base::Instant now,
+                           Json& body) {
   TRY_ASSIGN(const auto types, types_for(client, settings, resources, choice));
   const std::string& exclusive = settings.value("exclusive");
   if (settings.has("exclusive") && exclusive != "user" && exclusive != "mcs" && exclusive != "no") {
     if (!exclusive.empty() && exclusive != "exclusive" && exclusive != "yes")
       return base::invalid("--exclusive", fmt::format("'{}' is neither user nor mcs", exclusive));
-    TRY(put_whole_nodes(client, settings, types, body));
+    TRY(put_whole_nodes(client, settings, types, now, body));
   }
   if (cli::integer_at(body, "gpus").value_or(0) > 0 && !types.empty()) body["gpu_types"] = types;
   return put_named_nodes(client, settings, choice, body);

@@ -17,9 +17,10 @@ base::Result<std::uint32_t> fewest_nodes(cli::Client& client, const Settings& se
                                          const Resources& resources, const SiteChoice& choice);
 
 // Puts types and nodes into the request: those of -C, --gres=gpu:TYPE and the partition, of -w and
-// -x; and with --exclusive all GPUs and CPUs of a node. `body` has the resources already. Errors
-// name the option.
+// -x; and with --exclusive all GPUs and CPUs of a node, of unlike nodes those of one size. `body`
+// has the resources already. Errors name the option.
 base::Status put_placement(cli::Client& client, const Settings& settings,
-                           const Resources& resources, const SiteChoice& choice, cli::Json& body);
+                           const Resources& resources, const SiteChoice& choice, base::Instant now,
+                           cli::Json& body);
 
 }  // namespace gpu_platform::shims

@@ -14,6 +14,7 @@
 #include "shims/call.h"
 #include "shims/input_variables.h"
 #include "shims/submission.h"
+#include "shims/start_check.h"
 
 namespace gpu_platform::shims {
 
@@ -135,6 +136,7 @@ int sbatch(Call& call) {
   if (!id) return id.error();
   if (settings->has("parsable")) {
     call.console().out(*id + "\n");
+  if (settings->has("test-only")) return tell_start(call, *client, *body);
   } else if (!settings->has("quiet")) {
     call.console().out(fmt::format("Submitted batch job {}\n", *id));
   }

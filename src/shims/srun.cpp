@@ -263,9 +263,9 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
   }
   if (!body) return call.fail(body.error());
   const auto id = submit(call, *client, *body);
+  if (settings.has("test-only")) return tell_start(call, *client, *body);
   if (!id) return id.error();
   if (!settings.has("quiet"))
-    call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
   const OwnJobRules own{settings.has("quiet"), *patience};
   if (place) return stay_with_own_job(call, *client, *place, signals, *id, own);
   std::optional<SignalsFromAfar> passed_on;
@@ -276,6 +276,7 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
       return call.fail("Unable to allocate resources: Requested nodes are busy");
   }
   if (!terminal) return follow_from_afar(call, *client, settings, work, *id);
+    call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
   return cli::attach_to(call.console(), *client, {*id, terminal, true});
 }
 

@@ -359,7 +359,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   call.warn_all(choice.warnings);
   if (choice.time_limit)
     body["time_limit_seconds"] = base::whole_milliseconds(*choice.time_limit) / 1000;
-  TRY(put_placement(client, settings, resources, choice, body));
+  TRY(put_placement(client, settings, resources, choice, call.around().now(), body));
   if (const std::string& whose = settings.value("exclusive"); whose == "user" || whose == "mcs")
     call.warn(fmt::format("--exclusive={} is ignored: nodes are shared by the jobs of all", whose));
   put_priority_of_job(call, settings, choice, body);

@@ -1,5 +1,8 @@
 // Slurm's commands and jobs on several emulated nodes of this host, and the names of the site.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -42,6 +45,7 @@ class SlurmNodes : public SlurmCommands {
     std::vector<std::string> names;
     const auto status = nlohmann::json::parse(daemon.cli({"status", "--json"}).out);
     for (const auto& node : status["nodes"]) names.push_back(node["name"]);
+    std::ranges::sort(names);  // Slurm's order
     return names;
   }
 
@@ -237,6 +241,51 @@ TEST_F(SlurmPartitions, AreShownWithTheirNodesAndLimits) {
             (Lines{"batch 1-00:00:00 1 gpu:H100-80GB:8", "batch 1-00:00:00 1 gpu:L40S-48GB:8",
                    "h100 infinite 1 gpu:H100-80GB:8", "l40s* infinite 1 gpu:L40S-48GB:8"}))
       << text;
+// Where jobs have folders of their own, which takes root.
+TEST_F(SlurmNodes, TheNamesOfEmulatedNodesAreReachableInTheJob) {
+  const Lines lines = lines_of_job(
+      {"-N2"},
+      "awk '$5 == \"/tmp\" && $4 ~ \"/tmp/[0-9]+-[0-9]+$\" {print \"own\"}' /proc/self/mountinfo\n"
+      "getent hosts $(scontrol show hostnames | head -n 1) | awk '{print $1}'\n"
+      "srun -n2 sh -c 'getent hosts $SLURMD_NODENAME >/dev/null; echo $?'\n"
+      "echo master $MASTER_ADDR\n");
+  const bool has_names = lines.contains("own") && ::access("/etc/hosts", F_OK) == 0;
+  EXPECT_EQ(lines.count("127.0.0.1"), has_names ? 1U : 0U);
+  EXPECT_EQ(lines.count("0"), has_names ? 2U : 0U);
+  EXPECT_EQ(lines.count("master 127.0.0.1"), 1U);
+}
+
+TEST_F(SlurmNodes, TestOnlySaysWhenAndWhereTheJobWouldStart) {
+  const auto said = [&](const std::vector<std::string>& words, int code = 0) {
+    const Finished finished = call(words);
+    EXPECT_EQ(finished.exit_code, code) << finished.err;
+    EXPECT_EQ(finished.out, "");
+    return finished.err;
+  };
+  const std::string now = said({"srun", "--test-only", "-N2", "--gpus-per-node=2", "true"});
+  EXPECT_TRUE(now.starts_with("srun: Job 1 to start at 20")) << now;
+  EXPECT_NE(now.find(" processors on nodes dgx-h100-[1-2] in partition gpu\n"), std::string::npos)
+      << now;
+  const std::string batch = said({"sbatch", "--test-only", "-n2", "-c3", "--wrap=true"});
+  EXPECT_NE(batch.find(" using 6 processors on nodes dgx-h100-"), std::string::npos) << batch;
+  const std::string never = said({"sbatch", "--test-only", "--gpus-per-node=9", "--wrap=true"}, 1);
+  EXPECT_TRUE(
+      never.ends_with("allocation failure: Requested node configuration is not available\n"))
+      << never;
+  EXPECT_TRUE(
+      nlohmann::json::parse(daemon.cli({"jobs", "list", "--all", "--json"}).out)["jobs"].empty());
+}
+
+TEST_F(SlurmNodes, GpusOfSocketsAndFrequencies) {
+  const Finished given =
+      call({"srun", "--gpus-per-socket=2", "--sockets-per-node=2", "--gpu-freq=high", "sh", "-c",
+            "echo $SLURM_GPUS_ON_NODE $SLURM_GPUS_PER_SOCKET"});
+  EXPECT_EQ(given.out, "4 2\n") << given.err;
+  EXPECT_NE(given.err.find("warning: --gpu-freq is ignored"), std::string::npos) << given.err;
+  EXPECT_EQ(refusal({"sbatch", "--gpus-per-socket=1", "--wrap=true"}),
+            "sbatch: error: --gpus-per-socket option requires --sockets-per-node specification\n");
+}
+
   EXPECT_NE(out({"scontrol", "show", "partition", "h100"}).find("MaxNodes=1"), std::string::npos);
   EXPECT_NE(out({"sacctmgr", "-n", "-P", "show", "qos", "format=name"}).find("urgent"),
             std::string::npos);
@@ -252,6 +301,22 @@ TEST_F(SlurmPartitions, StandForTypesPriorityAndTime) {
   const std::string id = sbatch({"-H", "-p", "batch", "--wrap=true"});
   EXPECT_EQ(daemon.job(id)["spec"]["time_limit_seconds"], 3600);
   EXPECT_EQ(out({"squeue", "-h", "-j", id, "-o", "%P %q"}), "batch normal\n");
+// The nodes are unlike: each is whole by what it has itself.
+TEST_F(SlurmPartitions, ExclusiveJobsHaveTheNodeThatIsFreeFirst) {
+  const auto nodes = nlohmann::json::parse(daemon.cli({"status", "--json"}).out)["nodes"];
+  ASSERT_NE(nodes[0]["cpus"], nodes[1]["cpus"]);
+  std::set<nlohmann::json> cpus;
+  for (int i = 0; i < 2; ++i) {
+    const std::string id = sbatch({"-p", "batch", "--exclusive", "--wrap=sleep 600"});
+    ASSERT_TRUE(reaches(id, "RUNNING")) << daemon.job(id);
+    cpus.insert(daemon.job(id)["cpus"]);
+  }
+  EXPECT_EQ(cpus, (std::set<nlohmann::json>{nodes[0]["cpus"], nodes[1]["cpus"]}));
+  EXPECT_NE(refusal({"sbatch", "-p", "batch", "-N2", "--exclusive", "--wrap=true"})
+                .find("--exclusive: the nodes differ"),
+            std::string::npos);
+}
+
   EXPECT_NE(out({"scontrol", "show", "job", id}).find("Partition=batch"), std::string::npos);
   // Without GPUs it is the names of the nodes that keep it to its partition.
   const auto none = daemon.job(sbatch({"--wrap=true"}));
