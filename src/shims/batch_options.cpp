@@ -20,7 +20,8 @@ constexpr auto kRefused = Rule::kRefused;
 
 constexpr std::string_view kNoMail = "no mail is sent; 'gpu-platform jobs wait' waits for the end";
 constexpr std::string_view kOneJobEach =
-    "jobs of several parts are not supported: submit one job for each";
+    "programs of several parts run only in a job whose script has '#SBATCH hetjob' lines: submit "
+    "one job for each, or name the programs in the file of --multi-prog";
 constexpr std::string_view kPlacement =
     "the nodes of a job are placed as near to each other in the network as they can be";
 constexpr std::string_view kBinding = "the platform binds a job to the CPUs next to its GPUs";
@@ -172,9 +173,9 @@ constexpr Option kSallocContainer[] = {
 };
 
 constexpr Option kSbatchAlone[] = {
-    {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
     {"test-only", 0, kNothing, kHonoured,
      "nothing is submitted; the answer is that of 'gpu-platform check'", ""},
+    {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
     {"cpu-bind", 0, kValue, kIgnored, kTasks, ""},
     {"array", 'a', kValue, kHonoured, "", ""},
     {"wrap", 0, kValue, kHonoured, "", ""},
@@ -201,9 +202,9 @@ constexpr Option kSbatchAlone[] = {
 };
 
 constexpr Option kSrunAlone[] = {
-    {"unbuffered", 'u', kNothing, kHonoured,
     {"test-only", 0, kNothing, kHonoured,
      "nothing is submitted; the answer is that of 'gpu-platform check'", ""},
+    {"unbuffered", 'u', kNothing, kHonoured,
      "tasks write to a terminal, so that programs write line by line", ""},
     {"gpu-bind", 0, kValue, kHonoured,
      "single:N, per_task:N, map_gpu:LIST, none, closest; mask_gpu is refused", ""},
@@ -231,7 +232,8 @@ constexpr Option kSrunAlone[] = {
     {"pty", 0, kMayHaveValue, kHonoured, "one task", ""},
     {"multi-prog", 0, kNothing, kHonoured, "the file has at most 64 KiB", ""},
     {"jobid", 0, kValue, kHonoured, "a step in a running job of the same user", ""},
-    {"het-group", 0, kValue, kRefused, kOneJobEach, ""},
+    {"het-group", 0, kValue, kHonoured, "in a job of several parts, which are alike: 0,1 or 0-1",
+     ""},
 };
 
 constexpr Option kSallocAlone[] = {
@@ -328,8 +330,9 @@ base::Result<std::vector<std::string>> directive_words(std::string_view line) {
   return DirectiveReader(line).read();
 }
 
-base::Status read_directives(std::string_view script, Settings& settings,
+base::Status read_directives(std::string_view script, std::vector<Settings>& parts,
                              std::vector<std::string>& warnings) {
+  if (parts.empty()) parts.emplace_back();
   for (std::size_t number = 1; !script.empty(); ++number) {
     const std::size_t end = script.find('\n');
     const std::string_view line = script.substr(0, end);
@@ -344,10 +347,11 @@ base::Status read_directives(std::string_view script, Settings& settings,
     auto words = directive_words(line.substr(kDirective.size()));
     if (!words) return base::invalid(where, words.error().message);
     if (!words->empty() && (words->front() == "hetjob" || words->front() == "packjob")) {
-      return base::invalid(where, std::string(kOneJobEach));
+      parts.emplace_back();
+      continue;
     }
     const Reading reading{kSbatch, Unknown::kWarn, Order::kMixed, where};
-    TRY_ASSIGN(const auto rest, read_options(reading, *words, settings, warnings));
+    TRY_ASSIGN(const auto rest, read_options(reading, *words, parts.back(), warnings));
     if (!rest.empty())
       warnings.push_back(
           fmt::format("{}: '{}' is not an option and is ignored", where, rest.front()));
@@ -355,10 +359,22 @@ base::Status read_directives(std::string_view script, Settings& settings,
   return {};
 }
 
-base::Status check_one_part(std::span<const std::string> words) {
-  const auto colon = std::ranges::find(words, ":");
-  if (colon == words.end() || std::next(colon) == words.end()) return {};
-  return base::fail(base::ErrorCode::kFailedPrecondition, std::string(kOneJobEach), ":");
+base::Result<std::vector<std::string>> read_parts(std::span<const Option> table,
+                                                  std::vector<std::string> words,
+                                                  std::vector<Settings>& parts,
+                                                  std::vector<std::string>& warnings) {
+  for (std::size_t part = 0;; ++part) {
+    if (part == parts.size()) parts.emplace_back();
+    Settings own;
+    TRY_ASSIGN(words, read_options({table}, words, own, warnings));
+    for (const auto& [name, value] : own.all()) parts[part].set(Option{name}, value);
+    if (words.empty() || words.front() != ":") return words;
+    words.erase(words.begin());
+  }
+}
+
+base::Error several_parts() {
+  return {base::ErrorCode::kFailedPrecondition, std::string(kOneJobEach), {}};
 }
 
 base::Status check_script(std::string_view script) {

@@ -23,12 +23,18 @@ base::Result<std::vector<std::string>> directive_words(std::string_view line);
 
 // Reads the directives: lines that begin with "#SBATCH", up to the first line that is neither empty
 // nor a comment.
-base::Status read_directives(std::string_view script, Settings& settings,
+base::Status read_directives(std::string_view script, std::vector<Settings>& parts,
                              std::vector<std::string>& warnings);
 
-// Refuses the parts of a heterogeneous job, which stand between words ":". `words`: what is behind
-// the options.
-base::Status check_one_part(std::span<const std::string> words);
+// Reads the options of the parts of a job, which stand between words ":" on the command line, into
+// as many settings. Returns the words behind the last part's options.
+base::Result<std::vector<std::string>> read_parts(std::span<const Option> table,
+                                                  std::vector<std::string> words,
+                                                  std::vector<Settings>& parts,
+                                                  std::vector<std::string>& warnings);
+
+// Why programs of several parts are refused outside of a job that has them.
+base::Error several_parts();
 
 // Refuses what can be no batch script: without an interpreter line, with a NUL, or with DOS line
 // ends.

@@ -16,11 +16,12 @@
 #include "cli/json_view.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
+#include "shims/het_job.h"
 #include "shims/input_variables.h"
-#include "shims/meeting.h"
 #include "shims/job_end.h"
-#include "shims/step.h"
+#include "shims/meeting.h"
 #include "shims/own_job.h"
+#include "shims/step.h"
 #include "shims/step_shares.h"
 #include "shims/submission.h"
 
@@ -92,7 +93,6 @@ class Allocation {
     if (!settings_.has("quiet")) call_.console().err(fmt::format("salloc: {}\n", text));
   }
 
-  int give_up(int code) {
   int revoked(base::Duration patience) {
     call_.fail(fmt::format("Unable to allocate resources: {}", patience.value() == 0
                                                                    ? "Requested nodes are busy"
@@ -101,6 +101,7 @@ class Allocation {
     return 1;
   }
 
+  int give_up(int code) {
     [[maybe_unused]] const auto cancelled = client_.post("/v1/jobs/" + id_ + "/cancel");
     return code;
   }
@@ -211,36 +212,40 @@ class Allocation {
 }  // namespace
 
 int salloc(Call& call) {
-  Settings command_line;
+  std::vector<Settings> command_line(1);
   std::vector<std::string> warnings;
-  const auto command = read_options({salloc_options()}, call.words(), command_line, warnings);
+  const auto command = read_parts(salloc_options(), call.words(), command_line, warnings);
   if (!command) return call.fail(command.error());
-  if (call.answered(command_line, kSallocSynopsis)) return 0;
+  if (call.answered(command_line.front(), kSallocSynopsis)) return 0;
   Settings settings;
   if (const auto read = read_input_variables(VariablesOf::kSalloc, salloc_options(),
                                              call.around().environment, settings, warnings);
       !read)
     return call.fail(read.error());
-  for (const auto& [name, value] : command_line.all()) settings.set(Option{name}, value);
+  for (const auto& [name, value] : command_line.front().all()) settings.set(Option{name}, value);
   call.warn_all(warnings);
-  if (const auto one = check_one_part(*command); !one) return call.fail(one.error());
+  command_line.front() = settings;
+  const auto joined = joined_parts(command_line);
+  if (!joined) return call.fail(joined.error());
+  settings = joined->settings;
   if (settings.has("no-shell") && !command->empty())
     return call.fail("--no-shell: no command is run with it: leave one of the two out");
   if (settings.has("kill-command") && !signal_of(settings.value("kill-command")))
     return call.fail(
         fmt::format("--kill-command: '{}' is no signal", settings.value("kill-command")));
+  const auto patience = patience_of(settings);
+  if (!patience) return call.fail(patience.error());
   auto client = call.client();
   if (!client) return 1;
   const auto place = MeetingPlace::open();
   if (!place) return call.fail(place.error());
-  const auto patience = patience_of(settings);
-  if (!patience) return call.fail(patience.error());
   Work work;
   work.step = "hold-allocation";
   work.name =
       command->empty() ? "interactive" : command->front().substr(command->front().rfind('/') + 1);
   work.words = {place->name()};
   work.fields["kind"] = "INTERACTIVE";
+  if (!joined->parts.empty()) work.variables["SLURM_SHIM_HET"] = parts_text(joined->parts);
   const auto body = job_request(call, *client, settings, work);
   if (!body) return call.fail(body.error());
   const auto id = submit(call, *client, *body);

@@ -12,9 +12,10 @@
 #include "cli/members.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
+#include "shims/het_job.h"
 #include "shims/input_variables.h"
-#include "shims/submission.h"
 #include "shims/start_check.h"
+#include "shims/submission.h"
 
 namespace gpu_platform::shims {
 
@@ -79,22 +80,26 @@ base::Result<Work> work_of(Call& call, const Settings& settings,
   return work;
 }
 
-// Directives of the script, then the environment, then the command line: later ones count.
-base::Result<Settings> all_settings(Call& call, const std::string& script,
-                                    const Settings& of_command_line) {
-  Settings settings;
+// Directives of the script, then the environment, then the command line: later ones count. Each
+// part of the job has its own; those of the environment are for the first one.
+base::Result<HetJob> all_settings(Call& call, const std::string& script,
+                                  const std::vector<Settings>& of_command_line) {
+  std::vector<Settings> parts;
   std::vector<std::string> warnings;
-  TRY(read_directives(script, settings, warnings));
+  TRY(read_directives(script, parts, warnings));
   TRY(read_input_variables(VariablesOf::kSbatch, sbatch_options(), call.around().environment,
-                           settings, warnings));
-  for (const auto& [name, value] : of_command_line.all()) {
-    settings.set(Option{name}, value);
+                           parts.front(), warnings));
+  for (std::size_t i = 0; i < of_command_line.size(); ++i) {
+    if (i == parts.size()) parts.emplace_back();
+    for (const auto& [name, value] : of_command_line[i].all()) parts[i].set(Option{name}, value);
   }
   call.warn_all(warnings);
-  if (settings.value("output").empty()) {
-    settings.set(Option{"output"}, settings.has("array") ? "slurm-%A_%a.out" : "slurm-%j.out");
+  TRY_ASSIGN(HetJob job, joined_parts(parts));
+  if (job.settings.value("output").empty()) {
+    job.settings.set(Option{"output"},
+                     job.settings.has("array") ? "slurm-%A_%a.out" : "slurm-%j.out");
   }
-  return settings;
+  return job;
 }
 
 // The exit code of --wait: the job's, but 1 where it has none; of an array the highest.
@@ -114,29 +119,28 @@ int wait_for(Call& call, cli::Client& client, const std::string& id) {
 }  // namespace
 
 int sbatch(Call& call) {
-  Settings command_line;
+  std::vector<Settings> command_line(1);
   std::vector<std::string> warnings;
-  const auto words = read_options({sbatch_options()}, call.words(), command_line, warnings);
+  const auto words = read_parts(sbatch_options(), call.words(), command_line, warnings);
   if (!words) return call.fail(words.error());
-  if (call.answered(command_line, kSbatchSynopsis)) return 0;
-  if (!words->empty() && words->front() == ":") {
-    if (const auto one = check_one_part(*words); !one) return call.fail(one.error());
-  }
+  if (call.answered(command_line.front(), kSbatchSynopsis)) return 0;
   call.warn_all(warnings);
-  auto work = work_of(call, command_line, *words);
+  auto work = work_of(call, command_line.back(), *words);
   if (!work) return call.fail(work.error());
-  const auto settings = all_settings(call, work->script, command_line);
-  if (!settings) return call.fail(settings.error());
+  const auto job = all_settings(call, work->script, command_line);
+  if (!job) return call.fail(job.error());
+  const Settings* const settings = &job->settings;
+  if (!job->parts.empty()) work->variables["SLURM_SHIM_HET"] = parts_text(job->parts);
   if (const auto put = put_files(*settings, true, *work); !put) return call.fail(put.error());
   auto client = call.client();
   if (!client) return 1;
   const auto body = job_request(call, *client, *settings, *work);
   if (!body) return call.fail(body.error());
+  if (settings->has("test-only")) return tell_start(call, *client, *body);
   const auto id = submit(call, *client, *body);
   if (!id) return id.error();
   if (settings->has("parsable")) {
     call.console().out(*id + "\n");
-  if (settings->has("test-only")) return tell_start(call, *client, *body);
   } else if (!settings->has("quiet")) {
     call.console().out(fmt::format("Submitted batch job {}\n", *id));
   }

@@ -15,11 +15,12 @@
 #include "shims/batch_options.h"
 #include "shims/call.h"
 #include "shims/container_options.h"
+#include "shims/het_job.h"
 #include "shims/input_variables.h"
-#include "shims/step.h"
 #include "shims/meeting.h"
 #include "shims/own_job.h"
 #include "shims/start_check.h"
+#include "shims/step.h"
 #include "shims/step_entry.h"
 #include "shims/step_plan.h"
 #include "shims/step_rules.h"
@@ -88,14 +89,13 @@ void put_cpus_of_step(const std::vector<NodeShare>& shares, Step& step) {
   step.cpus = std::move(cpus);
 }
 
-int run_inside(Call& call, Settings settings, const std::vector<std::string>& command,
-               Variables variables) {
+int run_inside(Call& call, Settings settings, const HetStep& het, Variables variables) {
   if (wants_container(settings)) return call.fail(std::string(kNoStepInImage));
   call.warn_all(container_warnings(settings));
   if (settings.has("signal")) call.warn("--signal is ignored: it belongs to the submission");
   add_defaults(settings, variables);
   Step step;
-  step.command = command;
+  step.command = het.command;
   const std::vector<StepNode> nodes = nodes_of_job(variables);
   const auto plan = plan_step(settings, nodes);
   if (!plan) return call.fail(plan.error());
@@ -110,6 +110,7 @@ int run_inside(Call& call, Settings settings, const std::vector<std::string>& co
   std::vector<std::string> warnings;
   if (const auto put = put_task_rules(settings, variables, step, warnings); !put)
     return call.fail(put.error());
+  if (!het.programs.empty()) step.programs = het.programs;
   if (settings.has("pty")) {
     if (step.tasks > 1) return call.fail("--pty: a terminal is for one task: add -n1");
     if (::isatty(call.around().in_fd) != 1)
@@ -180,7 +181,6 @@ base::Status check_contained(Call& call, const Settings& settings, const std::st
   return {};
 }
 
-// A job of its own, followed to its end.
 // Files that the job's first process opens, because the other streams are srun's own.
 void open_files_in_job(const Settings& settings, Work& work) {
   for (const auto& [option, variable] :
@@ -233,6 +233,7 @@ base::Result<std::string> checked_rules(Call& call, Settings& settings,
   return rules;
 }
 
+// A job of its own, followed to its end.
 int run_outside(Call& call, Settings settings, const std::vector<std::string>& command) {
   auto client = call.client();
   if (!client) return 1;
@@ -248,7 +249,6 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
   if (!rules->empty()) work.variables["SLURM_SHIM_RULES"] = *rules;
   if (const auto put = put_files(settings, false, work); !put) return call.fail(put.error());
   const auto terminal = put_terminal(call, settings, work);
-  const auto body = job_request(call, *client, settings, work);
   std::optional<MeetingPlace> place;
   int signals = -1;
   if (!terminal && can_lend_streams(settings, *client)) {
@@ -261,11 +261,11 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
   } else if (!terminal && !reads_rules && has_input(call, settings)) {
     work.fields["takes_input"] = true;
   }
+  const auto body = job_request(call, *client, settings, work);
   if (!body) return call.fail(body.error());
-  const auto id = submit(call, *client, *body);
   if (settings.has("test-only")) return tell_start(call, *client, *body);
+  const auto id = submit(call, *client, *body);
   if (!id) return id.error();
-  if (!settings.has("quiet"))
   const OwnJobRules own{settings.has("quiet"), *patience};
   if (place) return stay_with_own_job(call, *client, *place, signals, *id, own);
   std::optional<SignalsFromAfar> passed_on;
@@ -276,6 +276,7 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
       return call.fail("Unable to allocate resources: Requested nodes are busy");
   }
   if (!terminal) return follow_from_afar(call, *client, settings, work, *id);
+  if (!settings.has("quiet"))
     call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
   return cli::attach_to(call.console(), *client, {*id, terminal, true});
 }
@@ -292,7 +293,6 @@ int srun_as(Call& call, Variables variables) {
   const auto command = read_options({srun_options()}, call.words(), command_line, warnings);
   if (!command) return call.fail(command.error());
   if (call.answered(command_line, kSrunSynopsis)) return 0;
-  if (const auto one = check_one_part(*command); !one) return call.fail(one.error());
   if (command->empty())
     return call.fail("no command: write it after the options, as in srun --gpus=1 python train.py");
   const bool inside = is_inside(variables);
@@ -314,9 +314,16 @@ int srun_as(Call& call, Variables variables) {
     return call.fail(read.error());
   for (const auto& [name, value] : command_line.all()) settings.set(Option{name}, value);
   call.warn_all(warnings);
-  if (!is_here) return run_outside(call, std::move(settings), *command);
+  std::vector<std::string> told;
+  if (!is_here && settings.has("het-group")) return call.fail(several_parts());
+  const auto step = joined_step(variables, *command, settings, told);
+  if (!step) return call.fail(step.error());
+  call.warn_all(told);
+  if (!is_here || settings.has("test-only"))
+    return run_outside(call, std::move(settings), step->command);
+  if (const auto put = put_het_group(variables, settings); !put) return call.fail(put.error());
   add_allocation_variables(variables);
-  return run_inside(call, settings, *command, variables);
+  return run_inside(call, settings, *step, variables);
 }
 
 }  // namespace gpu_platform::shims

@@ -8,6 +8,7 @@
 
 #include "base/name_list.h"
 #include "base/parse.h"
+#include "shims/het_job.h"
 #include "shims/host_list.h"
 #include "shims/task_layout.h"
 
@@ -94,7 +95,6 @@ void number_nodes_by_name(Variables& v) {
   for (auto& [name, value] : numbered) v[name] = value;
 }
 
-}  // namespace
 // Where the tasks of a job find each other. Jobs on several nodes have it of the platform, and this
 // is its port; all tasks are on one host. What the job's user has chosen stays.
 void add_master(Variables& v) {
@@ -107,6 +107,7 @@ void add_master(Variables& v) {
   v.emplace("MASTER_PORT", fmt::format("{}", kFirstPort + (*job * 7 + attempt) % kPorts));
 }
 
+}  // namespace
 
 Variables variables_of(const std::vector<std::string>& environment) {
   Variables variables;
@@ -146,9 +147,9 @@ Variables submission_variables(const Submitted& submitted, const Resources& reso
   if (resources.cpus_per_gpu) v["SLURM_CPUS_PER_GPU"] = fmt::format("{}", *resources.cpus_per_gpu);
   if (resources.gpus_per_task)
     v["SLURM_GPUS_PER_TASK"] = fmt::format("{}", *resources.gpus_per_task);
-  if (resources.memory_per_cpu)
   if (resources.gpus_per_socket)
     v["SLURM_GPUS_PER_SOCKET"] = fmt::format("{}", *resources.gpus_per_socket);
+  if (resources.memory_per_cpu)
     v["SLURM_MEM_PER_CPU"] = mebibytes(resources.memory_per_cpu->value());
   if (resources.memory_per_gpu)
     v["SLURM_MEM_PER_GPU"] = mebibytes(resources.memory_per_gpu->value());
@@ -194,11 +195,12 @@ void add_job_variables(Variables& v, const StartFacts& facts) {
   // Only of a job that was started again, as in Slurm: scripts take its presence for that.
   const auto attempt = number_in(v, "GPU_PLATFORM_ATTEMPT");
   if (attempt.value_or(1) > 1) v["SLURM_RESTART_COUNT"] = fmt::format("{}", *attempt - 1);
-  v["ENVIRONMENT"] = "BATCH";
   if (number_in(v, "SLURM_NTASKS").value_or(1) > 1) add_master(v);
+  v["ENVIRONMENT"] = "BATCH";
   for (const char* name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS"})
     v[name] = "0";
   v["SLURM_TASK_PID"] = fmt::format("{}", facts.pid);
+  add_het_variables(v, parts_in(variable(v, "SLURM_SHIM_HET")));
   std::erase_if(v, [](const auto& entry) { return entry.first.starts_with("SLURM_SHIM_"); });
 }
 
@@ -220,9 +222,9 @@ void add_task_variables(Variables& v, const Task& task) {
   for (std::uint32_t i = 0; i < task.tasks; ++i) ranks[i] = i;
   v["SLURM_GTIDS"] = fmt::format("{}", fmt::join(ranks, ","));
   v["SLURM_TASK_PID"] = fmt::format("{}", task.pid);
+  if (task.tasks > 1) add_master(v);
 }
 
-  if (task.tasks > 1) add_master(v);
 std::string_view variable(const Variables& variables, std::string_view name) {
   const auto found = variables.find(name);
   return found == variables.end() ? std::string_view() : std::string_view(found->second);

@@ -196,14 +196,35 @@ TEST_F(SlurmNodes, NamedNodesAreAllTheJobs) {
             std::string::npos);
 }
 
-TEST_F(SlurmNodes, HeterogeneousJobsAreRefusedWithWhatToDo) {
-  write("het.sh", "#!/bin/sh\n#SBATCH -N1\n#SBATCH hetjob\n#SBATCH -N2\ntrue\n");
-  for (const auto& words :
-       std::vector<std::vector<std::string>>{{"sbatch", "het.sh"},
-                                             {"sbatch", "-N1", ":", "-N2", "--wrap=true"},
-                                             {"srun", "-N1", "true", ":", "-N2", "true"},
-                                             {"srun", "--het-group=0", "true"},
-                                             {"srun", "--pack-group=0", "true"}}) {
+TEST_F(SlurmNodes, PartsThatAreAlikeAreOneGang) {
+  write("het.sh",
+        "#!/bin/bash\n#SBATCH -N1 --gpus-per-node=2 -o out.txt\n#SBATCH hetjob\n"
+        "#SBATCH -N2 --gpus-per-node=2\n"
+        "echo $SLURM_HET_SIZE $SLURM_NNODES $SLURM_JOB_NODELIST_HET_GROUP_1\n"
+        "show='echo $1 $SLURM_PROCID/$SLURM_NTASKS $SLURMD_NODENAME $SLURM_GPUS_ON_NODE'\n"
+        "srun bash -c \"$show\" - first\n"
+        "srun --het-group=0-1 bash -c \"$show\" - all | sort\n"
+        "srun bash -c \"$show\" - head : bash -c \"$show\" - worker | sort\n"
+        "srun --het-group=2 true 2>&1\n");
+  const std::string id = sbatch({"het.sh"});
+  ASSERT_TRUE(eventually([&] { return daemon.job(id)["ended_at"].is_string(); }));
+  EXPECT_EQ(lines_of(read_file(path("out.txt"))),
+            (std::vector<std::string>{"2 1 dgx-h100-[2-3]", "first 0/1 dgx-h100-1 2",
+                                      "all 0/3 dgx-h100-1 2", "all 1/3 dgx-h100-2 2",
+                                      "all 2/3 dgx-h100-3 2", "head 0/3 dgx-h100-1 2",
+                                      "worker 1/3 dgx-h100-2 2", "worker 2/3 dgx-h100-3 2",
+                                      "srun: error: --het-group: '2': the job has parts 0 to 1"}));
+  EXPECT_EQ(call({"sbatch", "-N1", ":", "-N2", "--wrap=true"}).exit_code, 0);
+}
+
+TEST_F(SlurmNodes, PartsThatDifferAreRefusedWithWhatToDo) {
+  write("het.sh", "#!/bin/sh\n#SBATCH -N1\n#SBATCH hetjob\n#SBATCH -N2 -c4\ntrue\n");
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"sbatch", "het.sh"},
+           {"sbatch", "-N1", ":", "-N2", "--gpus-per-node=1", "--wrap=true"},
+           {"srun", "-N1", "true", ":", "-N2", "true"},
+           {"srun", "--het-group=0", "true"},
+           {"srun", "--pack-group=0", "true"}}) {
     const std::string said = refusal(words);
     EXPECT_NE(said.find("submit one job for each"), std::string::npos) << words[1] << ": " << said;
   }
@@ -220,27 +241,6 @@ TEST_F(SlurmNodes, ExclusiveJobsHaveWholeNodes) {
   EXPECT_EQ(job["spec"]["cpus"], nodes[0]["cpus"]) << job;
 }
 
-constexpr const char* kNames = R"(slurm:
-  partitions:
-    batch: {max_time: 1d, default_time: 1h}
-    h100: {gpu_types: [H100], priority: low, max_gpus: 4, max_nodes: 1}
-    l40s: {gpu_types: [L40S], default: true}
-  qos:
-    normal: {}
-    urgent: {priority: high, max_time: 2h}
-)";
-
-class SlurmPartitions : public SlurmCommands {
- protected:
-  SlurmPartitions() : SlurmCommands({.emulate = "dgx-h100,l40s-x8", .config = kNames}) {}
-};
-
-TEST_F(SlurmPartitions, AreShownWithTheirNodesAndLimits) {
-  const std::string text = out({"sinfo", "-h", "-o", "%P %l %D %G"});
-  EXPECT_EQ(lines_in(text),
-            (Lines{"batch 1-00:00:00 1 gpu:H100-80GB:8", "batch 1-00:00:00 1 gpu:L40S-48GB:8",
-                   "h100 infinite 1 gpu:H100-80GB:8", "l40s* infinite 1 gpu:L40S-48GB:8"}))
-      << text;
 // Where jobs have folders of their own, which takes root.
 TEST_F(SlurmNodes, TheNamesOfEmulatedNodesAreReachableInTheJob) {
   const Lines lines = lines_of_job(
@@ -286,21 +286,21 @@ TEST_F(SlurmNodes, GpusOfSocketsAndFrequencies) {
             "sbatch: error: --gpus-per-socket option requires --sockets-per-node specification\n");
 }
 
-  EXPECT_NE(out({"scontrol", "show", "partition", "h100"}).find("MaxNodes=1"), std::string::npos);
-  EXPECT_NE(out({"sacctmgr", "-n", "-P", "show", "qos", "format=name"}).find("urgent"),
-            std::string::npos);
-}
+constexpr const char* kNames = R"(slurm:
+  partitions:
+    batch: {max_time: 1d, default_time: 1h}
+    h100: {gpu_types: [H100], priority: low, max_gpus: 4, max_nodes: 1}
+    l40s: {gpu_types: [L40S], default: true}
+  qos:
+    normal: {}
+    urgent: {priority: high, max_time: 2h}
+)";
 
-TEST_F(SlurmPartitions, StandForTypesPriorityAndTime) {
-  const auto h100 = daemon.job(sbatch({"-p", "h100", "-q", "urgent", "-G1", "--wrap=true"}));
-  EXPECT_EQ(h100["spec"]["gpu_types"], nlohmann::json::array({"H100"})) << h100;
-  EXPECT_EQ(h100["spec"]["priority"], "HIGH");
-  EXPECT_EQ(h100["spec"]["time_limit_seconds"], 7200);
-  const auto low = daemon.job(sbatch({"-p", "h100", "-G1", "--wrap=true"}));
-  EXPECT_EQ(low["spec"]["priority"], "LOW");
-  const std::string id = sbatch({"-H", "-p", "batch", "--wrap=true"});
-  EXPECT_EQ(daemon.job(id)["spec"]["time_limit_seconds"], 3600);
-  EXPECT_EQ(out({"squeue", "-h", "-j", id, "-o", "%P %q"}), "batch normal\n");
+class SlurmPartitions : public SlurmCommands {
+ protected:
+  SlurmPartitions() : SlurmCommands({.emulate = "dgx-h100,l40s-x8", .config = kNames}) {}
+};
+
 // The nodes are unlike: each is whole by what it has itself.
 TEST_F(SlurmPartitions, ExclusiveJobsHaveTheNodeThatIsFreeFirst) {
   const auto nodes = nlohmann::json::parse(daemon.cli({"status", "--json"}).out)["nodes"];
@@ -317,6 +317,27 @@ TEST_F(SlurmPartitions, ExclusiveJobsHaveTheNodeThatIsFreeFirst) {
             std::string::npos);
 }
 
+TEST_F(SlurmPartitions, AreShownWithTheirNodesAndLimits) {
+  const std::string text = out({"sinfo", "-h", "-o", "%P %l %D %G"});
+  EXPECT_EQ(lines_in(text),
+            (Lines{"batch 1-00:00:00 1 gpu:H100-80GB:8", "batch 1-00:00:00 1 gpu:L40S-48GB:8",
+                   "h100 infinite 1 gpu:H100-80GB:8", "l40s* infinite 1 gpu:L40S-48GB:8"}))
+      << text;
+  EXPECT_NE(out({"scontrol", "show", "partition", "h100"}).find("MaxNodes=1"), std::string::npos);
+  EXPECT_NE(out({"sacctmgr", "-n", "-P", "show", "qos", "format=name"}).find("urgent"),
+            std::string::npos);
+}
+
+TEST_F(SlurmPartitions, StandForTypesPriorityAndTime) {
+  const auto h100 = daemon.job(sbatch({"-p", "h100", "-q", "urgent", "-G1", "--wrap=true"}));
+  EXPECT_EQ(h100["spec"]["gpu_types"], nlohmann::json::array({"H100"})) << h100;
+  EXPECT_EQ(h100["spec"]["priority"], "HIGH");
+  EXPECT_EQ(h100["spec"]["time_limit_seconds"], 7200);
+  const auto low = daemon.job(sbatch({"-p", "h100", "-G1", "--wrap=true"}));
+  EXPECT_EQ(low["spec"]["priority"], "LOW");
+  const std::string id = sbatch({"-H", "-p", "batch", "--wrap=true"});
+  EXPECT_EQ(daemon.job(id)["spec"]["time_limit_seconds"], 3600);
+  EXPECT_EQ(out({"squeue", "-h", "-j", id, "-o", "%P %q"}), "batch normal\n");
   EXPECT_NE(out({"scontrol", "show", "job", id}).find("Partition=batch"), std::string::npos);
   // Without GPUs it is the names of the nodes that keep it to its partition.
   const auto none = daemon.job(sbatch({"--wrap=true"}));

@@ -555,7 +555,8 @@ TEST_F(Sites, JobsOfUnlikePartsAreRefusedWithWhatToDo) {
 #SBATCH --nodes=1 --cpus-per-task=16
 srun --het-group=0 ./launcher : --het-group=1 ./launcher
 )sh");
-  EXPECT_NE(said.find("line 3: jobs of several parts are not supported: submit one job for each"),
+  EXPECT_NE(said.find("part 2 differs from the first one in its GPUs on each node: submit one job "
+                      "for each"),
             std::string::npos)
       << said;
 }
