@@ -63,10 +63,10 @@ TEST_F(HostShutdown, WhatRanIsLostWithItsNodeAndQueuedAgain) {
   const std::string failing = submit(daemon, "failing", "exit 7");
   const std::string saving = submit(daemon, "saving", "exit 0");
   for (const char* name : {"plain", "failing", "saving"}) ASSERT_TRUE(runs(name)) << name;
-  // Takes all GPUs of the node, so it waits, and is the first to get some when the node is back.
-  const std::string waits = daemon.submit({"--gpus", "8", "--", "/bin/true"});
   const std::string earlier = daemon.submit({"--gpus", "1", "--", "/bin/false"});
   ASSERT_TRUE(daemon.reaches(earlier, "FAILED"));
+  // Takes all GPUs of the node, so it waits until the others are lost.
+  const std::string waits = daemon.submit({"--gpus", "8", "--", "/bin/true"});
 
   write("go-down", "");
   daemon.wait_for_exit();
