@@ -1,7 +1,7 @@
 #include "store/sqlite/durable_mark.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/hash.h"
+#include "os/descriptor.h"
 #include "store/sqlite/data_dir.h"
 
 namespace gpu_platform::store {
@@ -101,16 +102,24 @@ base::Status make_marker(const std::filesystem::path& marker, const Mark& mark) 
   return write_private_file(marker, bytes);
 }
 
-MarkWriter::MarkWriter(const std::filesystem::path& marker)
-    : fd_(::open(marker.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)) {
-  if (fd_.get() < 0) return;
-  if (const auto newest = newest_place(fd_.get())) turn_ = newest->turn;
+MarkWriter::MarkWriter(const std::filesystem::path& marker) {
+  const os::Descriptor fd(::open(marker.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  // A page without a block of the disk could kill the process when it is written.
+  if (fd.get() < 0 || ::posix_fallocate(fd.get(), 0, kMarkerBytes) != 0) return;
+  void* const map = ::mmap(nullptr, kMarkerBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (map == MAP_FAILED) return;
+  file_.reset(static_cast<char*>(map));
+  if (const auto newest = newest_place(fd.get())) turn_ = newest->turn;
 }
 
 void MarkWriter::write(const Mark& mark) {
-  if (fd_.get() < 0) return;
+  if (file_ == nullptr) return;
   const MarkPlace place = place_of(mark, ++turn_);
-  if (::pwrite(fd_.get(), &place, sizeof place, offset_of(turn_)) < 0) return;
+  std::memcpy(file_.get() + offset_of(turn_), &place, sizeof place);
+}
+
+void MarkWriter::Unmap::operator()(char* file) const {
+  ::munmap(file, kMarkerBytes);
 }
 
 }  // namespace gpu_platform::store

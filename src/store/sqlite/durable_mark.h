@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "base/result.h"
 #include "base/units.h"
-#include "os/descriptor.h"
 
 // store.marker: says that a database was made here, and how much of it was durable. It is a file of
 // its own, so that a database (or a log) that is older than work that was acknowledged is noticed:
@@ -38,10 +38,11 @@ std::optional<Mark> read_mark(const std::filesystem::path& marker);
 // on without.
 base::Status make_marker(const std::filesystem::path& marker, const Mark& mark);
 
-// The writing side while the store is open.
+// The writing side while the store is open. The file is mapped, as SQLite maps store.db-shm: a
+// system call after each commit would be as dear as a tenth of the commit.
 class MarkWriter {
  public:
-  // A file that cannot be opened is not written.
+  // A file that cannot be opened, or that the disk has no room for, is not written.
   explicit MarkWriter(const std::filesystem::path& marker);
   MarkWriter() = default;
 
@@ -49,7 +50,10 @@ class MarkWriter {
   void write(const Mark& mark);
 
  private:
-  os::Descriptor fd_;
+  struct Unmap {
+    void operator()(char* file) const;
+  };
+  std::unique_ptr<char, Unmap> file_;
   std::uint64_t turn_ = 0;
 };
 

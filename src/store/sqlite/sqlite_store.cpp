@@ -210,6 +210,8 @@ base::Error SqliteStore::explain(base::Error error) const {
 base::Status SqliteStore::append(const Commit& commit) {
   if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
   TRY(check_follows(last_seq(), commit.events));
+  // The commits before this one are copied now, so that none waits for the copy of its own pages.
+  checkpoint_when_due();
   const std::string payload = encode_batch(commit.events);
   const std::uint64_t first = commit.events.front().seq.value;
   const std::uint64_t count = commit.events.size();
@@ -228,7 +230,7 @@ base::Status SqliteStore::append(const Commit& commit) {
     return std::unexpected(explain(std::move(status).error()));
   }
   mark_durable(commit, batch);
-  checkpoint_when_due();
+  if (is_log_too_long_for_disk()) checkpoint();
   return {};
 }
 
@@ -270,11 +272,12 @@ base::Result<Head> SqliteStore::write_rows(const Commit& commit, const StoredBat
   return head;
 }
 
+bool SqliteStore::is_log_too_long_for_disk() {
+  return wal_pages_ >= kCheckpointPagesWhenLow && headroom_.assess() == Headroom::kReserved;
+}
+
 void SqliteStore::checkpoint_when_due() {
-  const bool is_due =
-      wal_pages_ >= checkpoint_at_pages_ ||
-      (wal_pages_ >= kCheckpointPagesWhenLow && headroom_.assess() == Headroom::kReserved);
-  if (is_due) checkpoint();
+  if (wal_pages_ >= checkpoint_at_pages_ || is_log_too_long_for_disk()) checkpoint();
 }
 
 // A failure is no error: what was committed is durable in the log, and a log that cannot be copied

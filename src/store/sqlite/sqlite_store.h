@@ -94,6 +94,7 @@ class SqliteStore final : public Journal, public Archive {
                                std::vector<model::Job>& jobs) const;
   void note_copied();
   void checkpoint_when_due();
+  bool is_log_too_long_for_disk();
   void checkpoint();
   base::Error explain(base::Error error) const;
 
