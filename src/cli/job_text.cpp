@@ -400,6 +400,8 @@ std::string job_page(const Json& job, base::Instant now) {
   };
   add_spec(spec, now, lines);
   lines.push_back({"Time limit", limit_from(job)});
+  const bool is_promised = flag_at(job, "start_guaranteed");
+  const std::string planned = when(job, "estimated_start", now);
   const Lines rest = {
       {"Priority",
        fmt::format("{} ({})", text_at(spec, "priority"), text_at(spec, "priority_number"))},
@@ -412,8 +414,8 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Submitted", when(job, "submitted_at", now)},
       {"Eligible", when(job, "eligible_at", now)},
       {"Goes first since", when(job, "overdue_since", now)},
-      {flag_at(job, "start_guaranteed") ? "Starts by" : "Planned start",
-       when(job, "estimated_start", now)},
+      {"Starts by", is_promised ? planned : ""},
+      {"Planned start", is_promised || planned.empty() ? "" : "about " + planned},
       {"Started", when(job, "started_at", now)},
       {"Start", start_of(job)},
       {"Ended", when(job, "ended_at", now)},

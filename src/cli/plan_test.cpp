@@ -42,13 +42,16 @@ TEST_F(Plan, CheckSendsTheJobAndNoEnvironment) {
 TEST_F(Plan, CheckOfAJobThatWouldWaitIsRefusedWithWhatWouldHelp) {
   FakeServer server([](const Request&) { return json_answer(std::string(kWaits)); });
   EXPECT_EQ(call(server, {"check", "--gpus", "4"}), 4);
-  EXPECT_EQ(out(),
-            "would wait\n"
-            "Why              1 node is 2 GPUs short\n"
-            "Planned start    2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 and 9 "
-            "have ended\n"
-            "Starts now with  --gpus 2\n"
-            "  or             --time 40m\n");
+  EXPECT_EQ(
+      out(),
+      "would wait\n"
+      "Why              1 node is 2 GPUs short\n"
+      "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 "
+      "and 9 have ended\n"
+      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
+      "GPUs that it counts on\n"
+      "Starts now with  --gpus 2\n"
+      "  or             --time 40m\n");
 }
 
 TEST_F(Plan, CheckOfAJobThatCouldNeverRunSaysSo) {
@@ -90,16 +93,20 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
     return json_answer(
         R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"}},)"
         R"("jobs_ahead":7,"first_ahead":["3","5"],)"
-        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":["dgx-1"],"gpus":[],"after_jobs":["9"]},)"
+        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":["dgx-1"],"gpus":[],"after_jobs":["5","3","9"]},)"
         R"("counterfactuals":[{"change":"time_limit","option":"--time 40m"}]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
-  EXPECT_EQ(out(),
-            "job 42 (train) is QUEUED\n"
-            "Waits            1 node is 4 GPUs short\n"
-            "Ahead            3, 5 and 5 more\n"
-            "Planned start    2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has ended\n"
-            "Starts now with  --time 40m\n");
+  EXPECT_EQ(
+      out(),
+      "job 42 (train) is QUEUED\n"
+      "Waits            1 node is 4 GPUs short\n"
+      "Ahead            3, 5 and 5 more\n"
+      "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has "
+      "ended and jobs 5 and 3, which wait ahead, have run\n"
+      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
+      "GPUs that it counts on\n"
+      "Starts now with  --time 40m\n");
 }
 
 TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
@@ -119,7 +126,9 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       out(),
       "job 42 (train) is QUEUED\n"
       "Waits            short\n"
-      "Planned start    2026-07-01 14:05:12 +0000 (in 2h02m)\n"
+      "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m)\n"
+      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
+      "GPUs that it counts on\n"
       "Predicted start  2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
       "runs\n"
       "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"

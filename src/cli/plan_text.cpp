@@ -26,18 +26,50 @@ std::string enumerated(const std::vector<std::string>& words) {
   return text;
 }
 
-// "in 2h05m, on dgx-1:0-1, when jobs 7 and 9 have ended, by their time limits"
-std::string start_text(const Json& start, std::string_view when_key, base::Instant now) {
+std::string jobs_text(const std::vector<std::string>& jobs) {
+  return fmt::format("{} {}", jobs.size() == 1 ? "job" : "jobs", enumerated(jobs));
+}
+
+// "when job 1 has ended and job 2, which waits ahead, has run"
+std::string after_text(const std::vector<std::string>& jobs,
+                       const std::vector<std::string>& ahead) {
+  std::vector<std::string> running;
+  std::vector<std::string> waiting;
+  for (const std::string& job : jobs) {
+    (std::ranges::find(ahead, job) == ahead.end() ? running : waiting).push_back(job);
+  }
+  std::string text = ", when ";
+  if (!running.empty()) {
+    text += fmt::format("{} {} ended", jobs_text(running), running.size() == 1 ? "has" : "have");
+  }
+  if (waiting.empty()) return text;
+  const bool is_one = waiting.size() == 1;
+  return text + fmt::format("{}{}, which {} ahead, {} run", running.empty() ? "" : " and ",
+                            jobs_text(waiting), is_one ? "waits" : "wait", is_one ? "has" : "have");
+}
+
+// "2026-07-01 14:05:12 +0000 (in 2h05m) on dgx-1:0-1, when jobs 7 and 9 have ended". `ahead`: the
+// waiting jobs before it, as far as they are named.
+std::string start_text(const Json& start, std::string_view when_key, base::Instant now,
+                       bool is_promised, const std::vector<std::string>& ahead) {
   const auto at = time_at(start, when_key);
   if (!at) return {};
   std::string text = *at <= now ? std::string("any moment")
-                                : fmt::format("{} (in {})", local_time(*at), age(*at - now));
+                                : fmt::format("{}{} (in {})", is_promised ? "" : "about ",
+                                              local_time(*at), age(*at - now));
   const std::string place = place_of(start);
   if (!place.empty()) text += " on " + place;
   const auto jobs = texts_at(start, "after_jobs");
-  if (jobs.empty()) return text;
-  return text + fmt::format(", when {} {} {} ended", jobs.size() == 1 ? "job" : "jobs",
-                            enumerated(jobs), jobs.size() == 1 ? "has" : "have");
+  return jobs.empty() ? text : text + after_text(jobs, ahead);
+}
+
+// The lines of the start by hard limits. One that is no promise says what may make it later.
+std::string planned_lines(const std::string& start, bool is_promised) {
+  if (start.empty() || is_promised) return line("Starts by", start);
+  return line("Planned start", start) +
+         line("May be later",
+              "if a job comes to stand before it, or one ahead of it starts early on "
+              "GPUs that it counts on");
 }
 
 std::string stopped_text(const std::vector<std::string>& jobs) {
@@ -114,8 +146,10 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
   const Json& attempts = list_at(job, "attempts");
   if (!attempts.empty()) page += line("Last attempt", result_of(attempts.back()));
   page += line("Ahead", those_ahead(explanation));
-  page += line(flag_at(job, "start_guaranteed") ? "Starts by" : "Planned start",
-               start_text(object_at(explanation, "planned_start"), "start", now));
+  const bool is_promised = flag_at(job, "start_guaranteed");
+  page += planned_lines(start_text(object_at(explanation, "planned_start"), "start", now,
+                                   is_promised, texts_at(explanation, "first_ahead")),
+                        is_promised);
   page +=
       line("Predicted start", predicted_start_text(object_at(explanation, "predicted_start"), now));
   if (flag_at(explanation, "too_many_ahead")) {
@@ -137,7 +171,7 @@ std::string check_page(const Json& result, base::Instant now) {
   std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
   for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
   page += array;
-  page += line("Planned start", start_text(result, "estimated_start", now));
+  page += planned_lines(start_text(result, "estimated_start", now, false, {}), false);
   page += line("By stopping", stopped_text(texts_at(result, "stopped_jobs")));
   page += line("Predicted start", predicted_start_text(object_at(result, "predicted_start"), now));
   page += line("Predicted to run", predicted_run_text(object_at(result, "predicted_run")));

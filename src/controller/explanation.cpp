@@ -1,6 +1,7 @@
 #include "controller/explanation.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -45,7 +46,7 @@ class Explainer {
       found_.starts_now = what_if.start_of(job_);
       if (found_.starts_now) return std::move(found_);
       found_.counterfactuals = counterfactuals(what_if, view_.books()->cluster, job_);
-      if (all_ahead_have_places(kept)) plan_start(what_if);
+      if (all_ahead_have_places(kept)) plan_start(what_if, kept);
     }
     if (effort != Effort::kThorough) return std::move(found_);
     if (!view_.queue().contains(job_.id)) preempt(kept);
@@ -62,7 +63,7 @@ class Explainer {
       WhatIf what_if(view_.books(), policy_, options_, kept, rank_);
       auto place = what_if.start_of(job_);
       if (place) found_.planned = PlannedStartDetail{options_.now, *std::move(place), {}};
-      if (!place && all_ahead_have_places(kept)) plan_start(what_if);
+      if (!place && all_ahead_have_places(kept)) plan_start(what_if, kept);
     }
     if (!found_.planned) plan_start_thoroughly();
     return std::move(found_);
@@ -93,13 +94,13 @@ class Explainer {
         PlannedStartDetail{options.now + policy_.stop_grace, found_.preemption->held, {}};
   }
 
-  void plan_start(WhatIf& what_if) {
-    if (auto slot = what_if.slot_of(job_)) set_planned_start(*std::move(slot));
+  void plan_start(WhatIf& what_if, const std::vector<PlannedStart>& others) {
+    if (auto slot = what_if.slot_of(job_)) set_planned_start(*std::move(slot), others);
   }
 
-  void set_planned_start(scheduling::Slot slot) {
+  void set_planned_start(scheduling::Slot slot, const std::vector<PlannedStart>& others) {
     found_.planned = PlannedStartDetail{slot.start, std::move(slot.allocation), {}};
-    name_those_before();
+    name_those_before(others);
   }
 
   // All jobs get places, this one among them.
@@ -109,10 +110,10 @@ class Explainer {
     all.backfill_depth = std::numeric_limits<std::uint32_t>::max();
     const scheduling::Plan plan = scheduling::plan_cycle(view_.books(), all, options_);
     const auto own = std::ranges::find(plan.planned_starts, job_.id, &PlannedStart::job);
-    if (own != plan.planned_starts.end()) return set_planned_start(own->slot);
+    if (own != plan.planned_starts.end()) return set_planned_start(own->slot, plan.planned_starts);
     if (view_.queue().contains(job_.id)) return;
     WhatIf what_if(view_.books(), all, options_, plan.planned_starts, rank_);
-    plan_start(what_if);
+    plan_start(what_if, plan.planned_starts);
   }
 
   void predict() {
@@ -135,14 +136,37 @@ class Explainer {
     });
   }
 
-  void name_those_before() {
+  // With those that the waiting ones among them wait for in turn.
+  void name_those_before(const std::vector<PlannedStart>& others) {
     PlannedStartDetail& planned = *found_.planned;
+    std::vector<const PlannedStart*> earlier;
+    for (const PlannedStart& each : others) {
+      const Rank* rank = view_.queue().find_rank(each.job);
+      const bool is_ahead = rank != nullptr && *rank < rank_;
+      if (is_ahead && each.slot.start < planned.start) earlier.push_back(&each);
+    }
+    std::ranges::sort(earlier, std::greater(), [](const auto* each) { return each->slot.start; });
+    std::vector<const model::Allocation*> places{&planned.allocation};
+    const auto has_part = [&](const model::Allocation& held) {
+      return std::ranges::any_of(places,
+                                 [&](const auto* wanted) { return overlaps(held, *wanted); });
+    };
+    std::vector<std::pair<base::Instant, model::JobId>> ends;
+    for (const PlannedStart* each : earlier) {
+      if (!has_part(each->slot.allocation)) continue;
+      places.push_back(&each->slot.allocation);
+      ends.emplace_back(each->slot.start + view_.queue().find(each->job)->spec->time_limit,
+                        each->job);
+    }
     for (const auto& [key, held] : view_.books()->running.ends()) {
       if (key.end + policy_.stop_grace > planned.start) break;
-      if (overlaps(held, planned.allocation)) planned.after.push_back(key.attempt.job);
+      if (has_part(held)) ends.emplace_back(key.end, key.attempt.job);
     }
-    std::ranges::reverse(planned.after);
-    if (planned.after.size() > kMaxNamed) planned.after.resize(kMaxNamed);
+    std::ranges::sort(ends, std::greater());
+    for (const auto& [end, job] : ends) {
+      if (planned.after.size() == kMaxNamed) break;
+      planned.after.push_back(job);
+    }
   }
 
   PlanningView& view_;

@@ -22,8 +22,8 @@ inline constexpr std::size_t kMaxNamed = 5;  // jobs that an explanation names o
 struct PlannedStartDetail {
   base::Instant start;
   model::Allocation allocation;  // where
-  // Jobs that hold something of it now and end before; those that end last first, at most
-  // kMaxNamed.
+  // Jobs that have something of it before, or of what such a job waits for: running ones, and
+  // waiting ones with planned starts. Those that end last first, at most kMaxNamed.
   std::vector<model::JobId> after;
 
   friend bool operator==(const PlannedStartDetail&, const PlannedStartDetail&) = default;

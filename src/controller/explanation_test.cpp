@@ -11,6 +11,7 @@
 namespace gpu_platform::controller {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::kNoon;
@@ -78,6 +79,26 @@ TEST_F(ExplanationTest, NamesThoseAheadAndWhatWouldPassThem) {
   EXPECT_EQ(found.planned->start, kNoon + base::hours(2));
 }
 
+TEST_F(ExplanationTest, NamesTheWaitingJobsThatItsStartDependsOn) {
+  submit(4);  // 1 runs
+  submit(4);  // 2 waits for it
+  submit(4);  // 3 waits for 2
+  submit(1);  // 4 waits for 3
+  EXPECT_THAT(of(2).planned->after, ElementsAre(model::JobId(1)));
+  EXPECT_THAT(of(3).planned->after, ElementsAre(model::JobId(2), model::JobId(1)));
+  EXPECT_THAT(of(4).planned->after, ElementsAre(model::JobId(3), model::JobId(2), model::JobId(1)));
+  EXPECT_THAT(of_new(spec(4)).planned->after, Contains(model::JobId(4)));
+}
+
+TEST_F(ExplanationTest, AJobBehindThatFitsInAGapIsNotWhatItWaitsFor) {
+  submit(3, base::hours(2));  // 1 runs
+  submit(4);                  // 2 waits for it
+  submit(4);                  // 3 waits for 2
+  submit(1);                  // 4 runs in the gap before 2
+  EXPECT_THAT(of(2).planned->after, ElementsAre(model::JobId(1), model::JobId(4)));
+  EXPECT_THAT(of(3).planned->after, ElementsAre(model::JobId(2), model::JobId(1), model::JobId(4)));
+}
+
 TEST_F(ExplanationTest, BehindJobsWithoutAPlannedStartOnlyEffortTellsWhen) {
   policy_.backfill_depth = 1;
   core_.apply_policy(policy_, "test", kNoon);
@@ -88,6 +109,8 @@ TEST_F(ExplanationTest, BehindJobsWithoutAPlannedStartOnlyEffortTellsWhen) {
   const Explanation thorough = of(4, Effort::kThorough);
   ASSERT_TRUE(thorough.planned.has_value());
   EXPECT_EQ(thorough.planned->start, kNoon + base::hours(3));
+  EXPECT_THAT(thorough.planned->after,
+              ElementsAre(model::JobId(3), model::JobId(2), model::JobId(1)));
   EXPECT_EQ(of_new(spec(4), Effort::kThorough).planned->start, kNoon + base::hours(4));
 }
 
