@@ -88,7 +88,7 @@ TEST_F(Srun, EndsOfTasksThatFailAreToldByNode) {
 TEST_F(Srun, SignalsGoOnToTheTasksAndNoJobIsLeft) {
   write("task.sh",
         "trap 'echo got USR1' USR1\ntrap 'echo got INT' INT\ntrap 'echo got TERM' TERM\n"
-        "touch on-$SLURM_PROCID\nuntil [ -e off ]; do sleep 0.02; done\n");
+        "touch on-$SLURM_PROCID\nuntil [ -e off ]; do sleep 0.02; done\ntrue\n");
   const auto signalled = [&](const std::string& options, const std::string& kills) {
     return shell("rm -f on-* off out err; srun -n2 " + options +
                  " sh task.sh >out 2>err & p=$!\n"
