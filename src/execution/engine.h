@@ -120,9 +120,9 @@ struct NodeUnreachable {
   std::string cause;
 };
 
-// Said once, before the first decision after a start of the daemon: the boot of the machine on which
-// the process engine runs. A node of another boot is not what it was and gets nothing before it is
-// observed. What it held is told of by the engine, which has the records.
+// Said once, before the first decision after a start of the daemon: the boot of the machine on
+// which the process engine runs. A node of another boot is not what it was and gets nothing before
+// it is observed. What it held is told of by the engine, which has the records.
 struct MachineBooted {
   std::string boot_id;
 };

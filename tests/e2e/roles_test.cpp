@@ -106,6 +106,24 @@ TEST_F(Roles, AnOperatorRunsTheClusterAndEntersNoJob) {
   ASSERT_TRUE(daemon_.reaches(job, "CANCELLED"));
 }
 
+TEST_F(Roles, AllJobsAreTheCallersOwnAndThoseOfAllUsersAreNamedSo) {
+  const std::string bobs = submit(kBob);
+  const std::string anns = submit(kAnn);  // in the team vision
+  for (const char* const caller : {kOperator, kCoordinator, "root"}) {
+    const Finished own = by(caller, {"jobs", "kill", "--all", "--yes"});
+    EXPECT_EQ(own.exit_code, 0) << own.err;
+    EXPECT_THAT(own.err, HasSubstr("no such jobs")) << caller;
+  }
+  EXPECT_EQ(exit_by(kAnn, {"jobs", "hold", "--all-users", "--yes"}), kRefused);
+  EXPECT_EQ(exit_by(kOperator, {"jobs", "kill", "--all-users"}), 2) << "there is no one to ask";
+  EXPECT_EQ(daemon_.job(bobs)["state"], "RUNNING");
+  EXPECT_EQ(exit_by(kCoordinator, {"jobs", "kill", "--all-users", "--yes"}), 0);
+  ASSERT_TRUE(daemon_.reaches(anns, "CANCELLED"));
+  EXPECT_EQ(daemon_.job(bobs)["state"], "RUNNING") << "of no team of the coordinator";
+  EXPECT_EQ(exit_by(kOperator, {"jobs", "kill", "--all-users", "--yes"}), 0);
+  EXPECT_TRUE(daemon_.reaches(bobs, "CANCELLED"));
+}
+
 TEST_F(Roles, AViewerLooksAndChangesNothing) {
   const std::string job = submit(kBob);
   EXPECT_EQ(json_by(kViewer, {"whoami"})["role"], "VIEWER");

@@ -81,8 +81,8 @@ Events judge_boot(const State& state, const execution::MachineBooted& seen) {
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     if (node.engine != model::EngineKind::kProcess) return;
     if (!node.is_heard || node.boot_id == seen.boot_id) return;
-    events.push_back(model::NodeStateChanged{node.id, model::NodeTrigger::kLose,
-                                             "not seen since the machine was started anew", "node"});
+    events.push_back(model::NodeStateChanged{
+        node.id, model::NodeTrigger::kLose, "not seen since the machine was started anew", "node"});
   });
   return events;
 }

@@ -588,8 +588,7 @@ base::Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(
   TRY_ASSIGN(std::string boot_id, read_boot_id());
   auto worker = std::make_unique<Worker>(options, environment, sink, boot_id);
   TRY(worker->open());
-  return std::unique_ptr<ProcessEngine>(
-      new ProcessEngine(std::move(worker), std::move(boot_id)));
+  return std::unique_ptr<ProcessEngine>(new ProcessEngine(std::move(worker), std::move(boot_id)));
 }
 
 ProcessEngine::ProcessEngine(std::unique_ptr<Worker> worker, std::string boot_id)
