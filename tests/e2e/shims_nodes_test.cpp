@@ -264,8 +264,7 @@ TEST_F(SlurmNodes, TestOnlySaysWhenAndWhereTheJobWouldStart) {
   };
   const std::string now = said({"srun", "--test-only", "-N2", "--gpus-per-node=2", "true"});
   EXPECT_TRUE(now.starts_with("srun: Job 1 to start at 20")) << now;
-  EXPECT_NE(now.find(" processors on nodes dgx-h100-["), std::string::npos)
-      << now;
+  EXPECT_NE(now.find(" processors on nodes dgx-h100-["), std::string::npos) << now;
   const std::string batch = said({"sbatch", "--test-only", "-n2", "-c3", "--wrap=true"});
   EXPECT_NE(batch.find(" using 6 processors on nodes dgx-h100-"), std::string::npos) << batch;
   const std::string never = said({"sbatch", "--test-only", "--gpus-per-node=9", "--wrap=true"}, 1);
