@@ -41,6 +41,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-array-bounds
                       -Wno-stringop-overread -Wno-dangling-pointer -Wno-free-nonheap-object)
   set(GP_PCH_FLAG -fpch-preprocess)
+  # -O2 sets these and other levels do not, and from GCC 13 on one that differs refuses the precompiled header. Said for
+  # all levels they change nothing: the one bounds what another flag of -O2 does, the other is for code with AVX.
+  foreach(flag -munroll-only-small-loops -mvzeroupper)  # x86-64
+    string(MAKE_C_IDENTIFIER "GP_HAS${flag}" known)
+    check_cxx_compiler_flag(${flag} ${known})
+    if(${known} AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+      add_compile_options(${flag})
+    endif()
+  endforeach()
   # The compiler looks for memory to reuse when it has 1 GB rather than 128 MB: a tenth of its time, for a third more memory.
   add_compile_options(--param=ggc-min-expand=400 --param=ggc-min-heapsize=1000000)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
