@@ -127,7 +127,7 @@ TEST_F(Srun, AJobThatWaitsGoesWithItsSrun) {
   ASSERT_TRUE(reaches(hog, "RUNNING"));
   for (const char* signal : {"INT", "TERM", "USR1", "HUP"}) {
     const Finished finished =
-        shell(std::string("srun --gpus=1 true 2>err & p=$!\n"
+        shell(std::string("rm -f err; srun --gpus=1 true 2>err & p=$!\n"
                           "until grep -q queued err; do sleep 0.02; done; kill -") +
               signal + " $p; wait $p; echo $?; cat err");
     const std::string id = out({"squeue", "-ho", "%A", "-t", "CA"});
