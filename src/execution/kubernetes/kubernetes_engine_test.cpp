@@ -397,18 +397,17 @@ TEST_F(NewcomerTest, IsRefusedWherePodsOfItsNameAreLeftAndNothingHappensToThem) 
 }
 
 TEST_F(NewcomerTest, IsRefusedWhereAClaimOfItsNameIsLeft) {
-  const auto made = harness_.server().call(
-      "POST", kClaims,
-      {{"apiVersion", "resource.k8s.io/v1"},
-       {"kind", "ResourceClaim"},
-       {"metadata",
-        {{"name", "gp-test-7-1-0"},
-         {"labels",
-          {{"gpu-platform/cluster", "test"},
-           {"gpu-platform/job", "7"},
-           {"gpu-platform/attempt", "1"},
-           {"gpu-platform/rank", "0"}}}}},
-       {"spec", Json::object()}});
+  const auto made = harness_.server().call("POST", kClaims,
+                                           {{"apiVersion", "resource.k8s.io/v1"},
+                                            {"kind", "ResourceClaim"},
+                                            {"metadata",
+                                             {{"name", "gp-test-7-1-0"},
+                                              {"labels",
+                                               {{"gpu-platform/cluster", "test"},
+                                                {"gpu-platform/job", "7"},
+                                                {"gpu-platform/attempt", "1"},
+                                                {"gpu-platform/rank", "0"}}}}},
+                                            {"spec", Json::object()}});
   ASSERT_EQ(made.status, 201) << made.body;
   EXPECT_THAT(refusal(), HasSubstr("claim jobs/gp-test-7-1-0"));
 }
