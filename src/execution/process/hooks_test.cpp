@@ -224,7 +224,8 @@ TEST_F(Hooks, TheEpilogComesOnlyWhenNoProcessIsLeftAndNothingIsFreeBefore) {
   const std::string left = fmt::format("leftover-{}", ::getpid());
   with_hooks("", "cat /proc/self/cgroup > /dev/null; pgrep -f " + left + " >> " + path("log") +
                      "; touch " + path("begun") + "; cat " + path("gate"));
-  StartOrder start = shell(1, "setsid sh -c 'trap \"\" TERM; sleep 1000; : " + left + "' & exit 0");
+  StartOrder start = shell(1, "setsid sh -c 'trap \"\" TERM; touch child; sleep 1000; : " + left +
+                                  "' & while [ ! -e child ]; do sleep 0.01; done");
   // layers allow expires: it is to pass; what is to succeed does not wait for it
   start.stop_grace = base::milliseconds(200);
   engine_->start(start);
@@ -296,7 +297,9 @@ TEST_F(Hooks, TheEpilogOfALostSupervisorRunsOnceInTheJobsGroupsAndItsFailureIsTo
 
 TEST_F(Hooks, TheEpilogOfALostSupervisorIsToldAnEndThatWasRecorded) {
   with_hooks("", to_log("$GPU_PLATFORM_END $GPU_PLATFORM_EXIT_CODE"));
-  StartOrder start = shell(1, "setsid sh -c 'trap \"\" TERM; sleep 1000' & exit 3");
+  StartOrder start = shell(1,
+                           "setsid sh -c 'trap \"\" TERM; touch child; sleep 1000' & "
+                           "while [ ! -e child ]; do sleep 0.01; done; exit 3");
   start.stop_grace = base::seconds(100);
   engine_->start(start);
   ASSERT_TRUE(observed_->wait_until([&] { return !observed_->of(start.attempt).ended.empty(); }));
