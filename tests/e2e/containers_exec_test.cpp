@@ -149,7 +149,11 @@ TEST_F(ContainersExec, ACommandOnATerminalHasItsKeysAndItsSize) {
   terminal.type("\x03");
   terminal.type("echo inter''rupted $?\r");
   EXPECT_TRUE(terminal.shows("interrupted 130")) << terminal.screen();
-  terminal.type("(exit 5)\r\x04");
+  // The shell must be back at its prompt: what ends a line's input is lost when it takes the
+  // terminal.
+  terminal.type("PS1=th''ere; (exit 5)\r");
+  EXPECT_TRUE(terminal.shows("there")) << terminal.screen();
+  terminal.type("\x04");
   EXPECT_EQ(terminal.wait(), 5);
   EXPECT_TRUE(has_relays(0));
 }
@@ -230,7 +234,8 @@ TEST_F(ContainersExec, AJobOnATerminalHasItsKeysItsSizeAndItsExitCode) {
   terminal.type("\x03");
   terminal.type("echo inter''rupted $?\r");
   EXPECT_TRUE(terminal.shows("interrupted 130")) << terminal.screen();
-  terminal.type("(exit 5)\r");
+  terminal.type("PS1=th''ere; (exit 5)\r");
+  EXPECT_TRUE(terminal.shows("there")) << terminal.screen();
   terminal.type("\x04");
   EXPECT_EQ(terminal.wait(), 5) << terminal.screen();
   EXPECT_TRUE(nothing_is_left());
