@@ -74,6 +74,8 @@ class AttackFromAContainerOnRoot : public ::testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: the engine's containers are root's";
+    if (!may_have_private_mounts())
+      GTEST_SKIP() << "the mounts of this root cannot be made private";
     accounts_.emplace();
     ASSERT_TRUE(accounts_->are_there());
     if (std::string why = engine_.start(); !why.empty()) GTEST_SKIP() << why;

@@ -112,6 +112,9 @@ class Daemon {
   pid_t pid_ = -1;
 };
 
+// Whether this process could change mounts for itself alone. It cannot where its root is no mount
+// of its own, as in a plain chroot.
+bool may_have_private_mounts();
 std::string read_file(const std::string& path);
 std::vector<std::string> lines_of(const std::string& text);
 

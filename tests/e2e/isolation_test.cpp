@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <linux/bpf.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -52,18 +50,6 @@ bool has_controller(const std::string& name) {
   }
   const std::string unified = " " + read_file("/sys/fs/cgroup/cgroup.controllers");
   return unified.find(" " + name) != std::string::npos;
-}
-
-// Not where our root is no mount of its own, as in a plain chroot.
-bool may_have_private_mounts() {
-  const pid_t child = fork();
-  if (child == 0) {
-    const bool may =
-        unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-    _exit(may ? 0 : 1);
-  }
-  int status = 0;
-  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
 bool host_can_hold(const std::string& guard) {
