@@ -1,0 +1,80 @@
+#include "moving_values.h"
+
+#include <array>
+#include <regex>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace gpu_platform::corpus {
+
+namespace {
+
+using nlohmann::json;
+
+// ---- The list: what may differ from the recorded answers, and why.
+
+// Texts, by regular expressions, and what is written instead.
+struct Moving {
+  const char* pattern;
+  const char* instead;
+};
+constexpr std::array kMovingTexts = {
+    Moving{R"(\be2e-[A-Za-z0-9]{6}\b)", "e2e-FOLDER"},  // the folder in which the test runs
+    Moving{R"((/[^ "|]*)?/output/(0/)?(\d+)/(\d+)[^ "|\n]*)",
+           "/output/$3/$4"},  // of attempts, in it
+};
+
+// Keys of JSON documents whose values are not of the store.
+constexpr std::array<std::string_view, 1> kMovingKeys = {
+    "request_id",  // of a problem: the server numbers its requests
+};
+
+// Keys that documents have got since the answers were recorded: left out. Record the answers anew
+// where a new key is to be compared, too.
+constexpr std::array<std::string_view, 0> kNewKeys = {};
+
+// ---- The end of the list.
+
+void remove_keys(json& value) {
+  if (value.is_object()) {
+    for (const std::string_view key : kMovingKeys) value.erase(std::string(key));
+    for (const std::string_view key : kNewKeys) value.erase(std::string(key));
+  }
+  if (value.is_structured()) {
+    for (json& inner : value) remove_keys(inner);
+  }
+}
+
+// Lists of objects, an element a line; all else in one.
+std::string written(const json& document) {
+  if (!document.is_object()) return document.dump() + "\n";
+  std::string text;
+  json rest = document;
+  for (const auto& [key, value] : document.items()) {
+    const bool is_list = value.is_array() && !value.empty() && value[0].is_object();
+    if (!is_list || value.size() < 2) continue;
+    text += key + "\n";
+    for (const json& element : value) text += element.dump() + "\n";
+    rest.erase(key);
+  }
+  return text + rest.dump() + "\n";
+}
+
+std::string without_moving_texts(std::string text) {
+  for (const Moving& moving : kMovingTexts) {
+    text = std::regex_replace(text, std::regex(moving.pattern), moving.instead);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string without_moving_values(const std::string& answer) {
+  json document = json::parse(answer, nullptr, false);
+  if (!document.is_object()) return without_moving_texts(answer);
+  remove_keys(document);
+  return without_moving_texts(written(document));
+}
+
+}  // namespace gpu_platform::corpus
