@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "base/testing/rounds.h"
 #include "model/gpu_catalogue.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/testing/draw.h"
@@ -202,11 +203,8 @@ std::vector<model::Node> nodes_with(const std::vector<std::uint32_t>& sizes, std
   return nodes;
 }
 
-// GPU_PLATFORM_EVERY=7 tries every seventh.
 TEST_P(SmallWorlds, EqualTheReferenceAndKeepEveryRule) {
-  const char* const said = std::getenv("GPU_PLATFORM_EVERY");
-  const std::uint32_t every = said == nullptr ? 1 : static_cast<std::uint32_t>(std::stoul(said));
-  ASSERT_GT(every, 0U);
+  const auto every = static_cast<std::uint32_t>(base::every_how_many());
   std::size_t worlds = 0;
   for (std::uint32_t busy = 0; busy < 16; ++busy) {
     const std::vector<model::Node> nodes = nodes_with(GetParam(), busy);

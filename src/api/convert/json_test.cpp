@@ -5,6 +5,7 @@
 #include "api/convert/json_writer.h"
 #include "api/convert/text_forms.h"
 #include "base/prng.h"
+#include "base/testing/rounds.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
@@ -186,7 +187,7 @@ TEST(JsonReader, SurvivesDamagedText) {
       R"("environment":{"A":"b"},"time_limit_seconds":2.5,"kind":"BATCH","retries":0})";
   base::Prng random(20'260'701);
   int accepted = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  for (std::uint64_t round = 0; round < base::rounds(20'000); ++round) {
     std::string text = valid;
     for (std::uint64_t i = 0, n = 1 + random.below(3); i < n; ++i) {
       const std::size_t at = random.below(text.size());

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
+#include "base/testing/rounds.h"
 #include "config/other_names.h"
 #include "config/retired_keys.h"
 #include "config/schema.h"
@@ -287,7 +288,7 @@ TEST(Configuration, SurvivesDamagedFiles) {
                                           "!",  "|",  ">", "'",     "\"",   "#", "\n",  "  ",
                                           "\t", "<<", "?", "---\n", "\xff", "%", "0"};
   base::Prng random(42);
-  for (int round = 0; round < 3000; ++round) {
+  for (std::uint64_t round = 0; round < base::rounds(3000); ++round) {
     std::string damaged = valid;
     for (std::uint64_t i = 1 + random.below(4); i > 0; --i) {
       const std::size_t at = random.below(damaged.size());

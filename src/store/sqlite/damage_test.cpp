@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
+#include "base/testing/rounds.h"
 #include "store/sqlite/damage_fixture.h"
 #include "store/sqlite/repair.h"
 
@@ -201,12 +202,12 @@ void expect_right_or_refused(const std::filesystem::path& dir, std::uint64_t las
 TEST_F(Damage, FlippedBytesNeverGiveWrongAnswers) {
   constexpr std::uint64_t kLast = 150;
   constexpr std::uint64_t kSeed = 11;
-  constexpr int kRounds = 250;
+  const std::uint64_t all = base::rounds(250);
   fill(kLast);
   const std::string sound = read_file(path("store.db"));
   base::Prng prng(kSeed);
   int noticed = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (std::uint64_t round = 0; round < all; ++round) {
     std::string bytes = sound;
     bool in_version = false;
     for (std::uint64_t flips = 1 + prng.below(4); flips > 0; --flips) {
@@ -224,7 +225,7 @@ TEST_F(Damage, FlippedBytesNeverGiveWrongAnswers) {
     expect_right_or_refused(dir(), kLast, in_version, noticed);
     if (HasFailure()) return;
   }
-  EXPECT_GT(noticed, kRounds / 4) << "most damage must be noticed";
+  EXPECT_GT(noticed, static_cast<int>(all / 4)) << "most damage must be noticed";
 }
 
 // ---- Check and recover ----

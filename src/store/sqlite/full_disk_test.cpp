@@ -137,7 +137,8 @@ TEST_F(FullDisk, NothingIsStoredOfManyEndingsThatDoNotFit) {
   open();
   ASSERT_TRUE(append_ending());
   std::vector<model::Job> jobs;
-  for (std::uint64_t id = 2; id <= 60'000; ++id) jobs.push_back(JobBuilder(id));
+  const std::string text(3'000, 'x');
+  for (std::uint64_t id = 2; id <= 8'000; ++id) jobs.push_back(JobBuilder(id).label("text", text));
   const base::Status status = append_events(*store_, next_, next_, jobs);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, base::ErrorCode::kResourceExhausted) << status.error().message;
