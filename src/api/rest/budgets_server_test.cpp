@@ -140,7 +140,8 @@ TEST_F(ServerBudgets, AClientThatReadsNothingGetsNothingMoreMade) {
     const auto whole = client->receive();
     if (whole.has_value() && whole->status == 429) continue;
     ASSERT_TRUE(whole.has_value() && whole->is_complete);
-    EXPECT_EQ(parsed(*whole)["total"], 40);
+    // Found and not parsed, which takes a sanitized test a second for each.
+    EXPECT_NE(whole->body.find("\"total\":40"), std::string::npos);
   }
   EXPECT_TRUE(eventually([&] { return ask("GET", "/v1/health").status == 200; }));
 }
