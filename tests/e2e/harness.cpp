@@ -123,12 +123,19 @@ std::string program(const std::string& name) {
 }
 
 bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {
+  using std::chrono::milliseconds;
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    poll(nullptr, 0, 5);
+  for (;;) {
+    const auto asked = std::chrono::steady_clock::now();
+    if (condition()) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now > deadline) return false;
+    // A question is often a command of the platform, and takes the CPU from what is waited for: it
+    // has a third of the time.
+    const auto pause = std::chrono::duration_cast<milliseconds>(2 * (now - asked));
+    poll(nullptr, 0,
+         static_cast<int>(std::clamp(pause, milliseconds(5), milliseconds(100)).count()));
   }
-  return true;
 }
 
 TemporaryDirectory::TemporaryDirectory() {

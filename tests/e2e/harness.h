@@ -34,8 +34,8 @@ Finished run_command(const std::vector<std::string>& command,
 // of the folder that GP_PROGRAMS names (scripts/test runs attacks on sanitized programs so).
 std::string program(const std::string& name);
 
-// Waits until `condition` holds, looking again each few milliseconds. False when `limit` passes
-// first.
+// Waits until `condition` holds, looking again after twice the time that looking took, 5 to 100 ms.
+// False when `limit` passes first.
 bool eventually(const std::function<bool()>& condition,
                 std::chrono::seconds limit = std::chrono::seconds(30));
 
