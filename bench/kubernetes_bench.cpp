@@ -29,6 +29,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/units.h"
+#include "base/utc.h"
 #include "harness.h"
 #include "kubernetes/client.h"
 #include "kubernetes/reflector.h"
@@ -329,7 +330,7 @@ class Bench {
       const std::string pod = fmt::format("gp-default-{}-1-0", job);
       cluster_.until([&] { return cluster_.pods().contains(pod); }, "a pod is made");
       const std::string text = daemon_->job(job)["attempts"][0]["requested_at"];
-      const auto decided = api::parse_rfc3339(text);
+      const auto decided = base::parse_rfc3339(text);
       if (!decided) give_up("no time: " + text);
       const base::Duration took = cluster_.pods().at(pod).seen - *decided;
       times.push_back(static_cast<double>(took.value()) / 1e6);

@@ -13,7 +13,7 @@
 #include "api/convert/topology.h"
 #include "api/list_page.h"
 #include "api/predictions.h"
-#include "model/utc.h"
+#include "base/utc.h"
 #include "os/clock.h"
 
 // The calls about nodes and GPUs.
@@ -104,7 +104,7 @@ void tell_reserved(const controller::Snapshot& snapshot,
       const model::Node* node = snapshot.nodes.find(part.node.value);
       if (!part.whole_node || node == nullptr || !node->cause.empty()) continue;
       by_name.at(node->name)
-          ->set_reason(fmt::format("reserved until {}{}: {}", model::utc(reservation.end),
+          ->set_reason(fmt::format("reserved until {}{}: {}", base::utc(reservation.end),
                                    reservation.maintenance ? " for maintenance" : "", name));
     }
   }

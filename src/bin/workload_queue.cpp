@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/utc.h"
 #include "controller/planned_starts.h"
 #include "model/states.h"
-#include "model/utc.h"
 #include "model/wait_reason.h"
 
 namespace gpu_platform::bin {
@@ -41,7 +41,7 @@ std::string in_camel_case(std::string_view code) {
 // To the minute, up: a condition is not to change with every second.
 std::string minute_text(base::Instant at) {
   constexpr std::int64_t kMinute = base::minutes(1).value();
-  return model::utc(base::Instant((at.unix_ns() + kMinute - 1) / kMinute * kMinute));
+  return base::utc(base::Instant((at.unix_ns() + kMinute - 1) / kMinute * kMinute));
 }
 
 std::string start_text(const model::Job& job, const controller::PlannedStarts& planned) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/percent.h"
 #include "cli/channel.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
@@ -25,7 +26,7 @@ bool is_waiting_state(std::string_view state) {
 }
 
 std::string path_of_job(const std::string& job) {
-  return "/v1/jobs/" + percent_encoded(job);
+  return "/v1/jobs/" + base::percent_encoded(job);
 }
 
 Called<Json> look_at(Client& client, const std::string& job) {

@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "api/convert/text_forms.h"
+#include "base/base64.h"
+#include "base/utc.h"
 #include "cli/cli.h"
 #include "cli/fake_server_test.h"
 
@@ -31,7 +32,7 @@ inline std::string ended_job(std::string_view state, std::string_view how) {
 inline std::string chunk(int attempt, std::size_t offset, std::string_view data,
                          bool ended = false) {
   std::string text = fmt::format(R"({{"attempt":{},"offset":{},"data":")", attempt, offset);
-  api::append_base64(text, data);
+  base::append_base64(text, data);
   return text + fmt::format(R"(","next_offset":{},"ended":{}}})", offset + data.size(), ended);
 }
 
@@ -73,7 +74,7 @@ class Cli : public testing::Test {
     around_.umask = 027;
     around_.out_fd = out_;
     around_.err_fd = err_;
-    around_.now = [] { return *api::parse_rfc3339("2026-07-01T12:03:12Z"); };
+    around_.now = [] { return *base::parse_rfc3339("2026-07-01T12:03:12Z"); };
     around_.steady = [this] { return base::Instant(1) + clock_; };
     around_.watch_interrupts = [this] { return interrupts_[0]; };
     around_.pause = [this](base::Duration duration, int) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/percent.h"
 #include "cli/cli_fixture_test.h"
 #include "cli/exit_code.h"
 #include "cli/profiles.h"
@@ -117,9 +118,9 @@ TEST(Client, SendsRequestsThatNeedNoGuessing) {
 }
 
 TEST(PercentEncoded, LeavesNothingThatAPathOrQueryWouldRead) {
-  EXPECT_EQ(percent_encoded("40_3"), "40_3");
-  EXPECT_EQ(percent_encoded("a/b?c&d=e f%"), "a%2Fb%3Fc%26d%3De%20f%25");
-  EXPECT_EQ(percent_encoded("\xc3\xbc\r\n"), "%C3%BC%0D%0A");
+  EXPECT_EQ(base::percent_encoded("40_3"), "40_3");
+  EXPECT_EQ(base::percent_encoded("a/b?c&d=e f%"), "a%2Fb%3Fc%26d%3De%20f%25");
+  EXPECT_EQ(base::percent_encoded("\xc3\xbc\r\n"), "%C3%BC%0D%0A");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "base/percent.h"
 #include "cli/channel.h"
 #include "cli/detach_keys.h"
 #include "cli/exit_code.h"
@@ -245,9 +246,9 @@ class ExecSession {
 
 std::string exec_target(const std::string& id, std::span<const std::string> command,
                         const std::optional<model::TerminalSize>& terminal) {
-  std::string target = fmt::format("/v1/jobs/{}/exec?", percent_encoded(id));
+  std::string target = fmt::format("/v1/jobs/{}/exec?", base::percent_encoded(id));
   for (const std::string& word : command) {
-    target += fmt::format("command={}&", percent_encoded(word));
+    target += fmt::format("command={}&", base::percent_encoded(word));
   }
   if (!terminal) return target + "terminal=false";
   return target +

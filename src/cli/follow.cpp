@@ -8,6 +8,8 @@
 
 #include "api/convert/problem.h"
 #include "api/convert/text_forms.h"
+#include "base/base64.h"
+#include "base/percent.h"
 #include "cli/exit_code.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
@@ -34,7 +36,7 @@ Called<Chunk> chunk_of(std::string_view text) {
   chunk.attempt = integer_at(*document, "attempt").value_or(0);
   chunk.offset = integer_at(*document, "offset").value_or(0);
   chunk.ended = flag_at(*document, "ended");
-  auto data = api::parse_base64(text_at(*document, "data"));
+  auto data = base::parse_base64(text_at(*document, "data"));
   if (!data) return std::unexpected(bad_answer("a piece of output is not base64"));
   chunk.data = std::move(*data);
   chunk.next_offset = integer_at(*document, "next_offset")
@@ -43,7 +45,7 @@ Called<Chunk> chunk_of(std::string_view text) {
 }
 
 std::string output_path(const std::string& id) {
-  return fmt::format("/v1/jobs/{}/output", percent_encoded(id));
+  return fmt::format("/v1/jobs/{}/output", base::percent_encoded(id));
 }
 
 std::string output_of_attempt(const std::string& id, const OutputPlace& place) {
@@ -165,7 +167,7 @@ class OutputFollower {
 
   // The named attempt has ended; has the job?
   Called<bool> go_on_after_attempt() {
-    const auto body = client_.get("/v1/jobs/" + percent_encoded(id_));
+    const auto body = client_.get("/v1/jobs/" + base::percent_encoded(id_));
     if (!body) return std::unexpected(body.error());
     const auto job = parse_object(*body);
     if (!job) return std::unexpected(bad_answer("a job is not a JSON object"));
@@ -246,7 +248,7 @@ bool Interrupts::handle() {
     console_->note(first ? fmt::format("cancelling job {}; Ctrl-C again kills it", id_)
                          : fmt::format("killing job {}; Ctrl-C again leaves it alone", id_));
     const auto stopped = client_->post(
-        fmt::format("/v1/jobs/{}/{}", percent_encoded(id_), first ? "cancel" : "kill"));
+        fmt::format("/v1/jobs/{}/{}", base::percent_encoded(id_), first ? "cancel" : "kill"));
     if (!stopped) console_->error(stopped.error().message);
   }
   return true;
@@ -283,10 +285,10 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
     const base::Duration passed = steady() - began;
     base::Duration wait = kOneWait;
     if (at_most.has_value()) wait = std::clamp(*at_most - passed, base::Duration(), kOneWait);
-    const auto body =
-        client.get_slow(fmt::format("/v1/jobs/{}/wait?timeout_seconds={:.3f}", percent_encoded(id),
-                                    static_cast<double>(base::whole_milliseconds(wait)) / 1000),
-                        wait, interrupts.fd());
+    const auto body = client.get_slow(
+        fmt::format("/v1/jobs/{}/wait?timeout_seconds={:.3f}", base::percent_encoded(id),
+                    static_cast<double>(base::whole_milliseconds(wait)) / 1000),
+        wait, interrupts.fd());
     if (body) {
       patience.reset();
       daemon_was_there = true;

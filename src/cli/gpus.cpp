@@ -2,6 +2,7 @@
 
 #include "api/convert/gpu_selector.h"
 #include "api/convert/text_forms.h"
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/gpu_text.h"
@@ -102,8 +103,8 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
 }
 
 int show_one(Console& console, Client& client, const Which& which, const Output& output) {
-  const std::string query = which.gpu_id ? "gpu_id=" + percent_encoded(*which.gpu_id)
-                                         : "gpu=" + percent_encoded(*which.gpu);
+  const std::string query = which.gpu_id ? "gpu_id=" + base::percent_encoded(*which.gpu_id)
+                                         : "gpu=" + base::percent_encoded(*which.gpu);
   return show_answer(console, client, output, "/v1/gpus/health?" + query,
                      [](Console& shown, const Json& health) {
                        shown.out(health_page(health, shown.surroundings().now()));
@@ -154,9 +155,10 @@ int run_health(const CommandText& text, Invocation& invocation) {
     output.names = {"", "gpu/uuid"};
     return show_one(console, *client, which, output);
   }
-  return show_answer(console, *client, output,
-                     which.node ? "/v1/gpus?node=" + percent_encoded(*which.node) : "/v1/gpus",
-                     [&](Console& shown, const Json& answer) { print_all(shown, output, answer); });
+  return show_answer(
+      console, *client, output,
+      which.node ? "/v1/gpus?node=" + base::percent_encoded(*which.node) : "/v1/gpus",
+      [&](Console& shown, const Json& answer) { print_all(shown, output, answer); });
 }
 
 }  // namespace gpu_platform::cli

@@ -1,4 +1,5 @@
 #include "cli/http.h"
+#include "base/percent.h"
 
 #include <array>
 #include <cerrno>
@@ -190,23 +191,9 @@ std::string authorization_for(const Server& server) {
   return server.is_network() && !server.token.empty() ? "Bearer " + server.token : std::string();
 }
 
-std::string percent_encoded(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.' || c == '~';
-    if (plain) {
-      encoded.push_back(c);
-    } else {
-      fmt::format_to(std::back_inserter(encoded), "%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
-
 void append_query(std::string& query, std::string_view key, std::string_view value) {
   if (!query.empty()) query += '&';
-  query.append(key).append("=").append(percent_encoded(value));
+  query.append(key).append("=").append(base::percent_encoded(value));
 }
 
 }  // namespace gpu_platform::cli

@@ -72,8 +72,6 @@ class Exchange {
 // the daemon sees who calls.
 std::string authorization_for(const Server& server);
 
-// `text` as one path segment or query value.
-std::string percent_encoded(std::string_view text);
 // Puts "key=value" at the end, encoded, with what separates it from what stands before.
 void append_query(std::string& query, std::string_view key, std::string_view value);
 

@@ -6,6 +6,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "cli/time_expression.h"
 
 namespace gpu_platform::cli {
@@ -42,17 +43,17 @@ base::Result<std::string> past_time(std::string_view option, const std::string& 
     const base::Instant begin = base::Duration(now.unix_ns()) > *back
                                     ? base::Instant((now.unix_ns() - back->value()))
                                     : base::Instant(1);
-    api::append_rfc3339(time, begin);
+    base::append_rfc3339(time, begin);
     return time;
   }
-  const auto at = api::parse_rfc3339(text);
+  const auto at = base::parse_rfc3339(text);
   if (!at) {
     return base::invalid(std::string(option),
                          fmt::format("'{}' is neither a duration (2h, 7d) nor a time "
                                      "(2026-01-31T12:00:00Z)",
                                      text));
   }
-  api::append_rfc3339(time, *at);
+  base::append_rfc3339(time, *at);
   return time;
 }
 
@@ -62,7 +63,7 @@ base::Status put_future_time(Json& body, const std::string& key,
   const auto at = parse_future_time(*text, now);
   if (!at) return base::invalid("--" + key, at.error().message);
   std::string written;
-  api::append_rfc3339(written, *at);
+  base::append_rfc3339(written, *at);
   body[key] = written;
   return {};
 }

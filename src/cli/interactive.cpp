@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "base/percent.h"
 #include "cli/attach.h"
 #include "cli/channel.h"
 #include "cli/commands.h"
@@ -75,7 +76,7 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
                   "a job started with 'run --pty' or 'run --stdin' that has not ended");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = client->get("/v1/jobs/" + percent_encoded(ids.front()));
+  const auto body = client->get("/v1/jobs/" + base::percent_encoded(ids.front()));
   if (!body) return as_run(report(console, body.error(), false));
   const Json job = parse_object(*body).value_or(Json());
   if (is_ended_state(text_at(job, "state"))) {
@@ -109,7 +110,7 @@ int run_jobs_port_forward(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   forward->job = words[0];
-  const auto job = client->get("/v1/jobs/" + percent_encoded(words[0]));
+  const auto job = client->get("/v1/jobs/" + base::percent_encoded(words[0]));
   if (!job) return report(console, job.error(), false);
   const std::string state = text_at(parse_object(*job).value_or(Json()), "state");
   if (state != "RUNNING") {

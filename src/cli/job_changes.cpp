@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
@@ -114,7 +115,7 @@ int for_each_job(Console& console, const std::vector<std::string>& ids, const Ou
 }
 
 std::string job_path(const std::string& id, std::string_view call) {
-  return fmt::format("/v1/jobs/{}/{}", percent_encoded(id), call);
+  return fmt::format("/v1/jobs/{}/{}", base::percent_encoded(id), call);
 }
 
 // ---- all that match
@@ -266,7 +267,7 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 
 // The nodes of the job: --gpus is divided among those that it keeps.
 std::uint64_t nodes_of(Client& client, const std::string& id) {
-  const auto answer = client.get(fmt::format("/v1/jobs/{}", percent_encoded(id)));
+  const auto answer = client.get(fmt::format("/v1/jobs/{}", base::percent_encoded(id)));
   const auto job = answer ? parse_object(*answer) : std::nullopt;
   const std::int64_t nodes =
       job ? integer_at(object_at(*job, "spec"), "nodes").value_or(1) : std::int64_t{1};

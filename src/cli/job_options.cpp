@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/convert/text_forms.h"
 #include "base/check.h"
 #include "base/letters.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "cli/input.h"
 #include "cli/time_expression.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -91,7 +91,7 @@ base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field
     case JsonKind::kTimestamp: {
       TRY_ASSIGN(const base::Instant at, parse_future_time(text, now));
       std::string time;
-      api::append_rfc3339(time, at);
+      base::append_rfc3339(time, at);
       return Json(std::move(time));
     }
     default:

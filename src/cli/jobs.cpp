@@ -4,6 +4,7 @@
 
 #include "base/letters.h"
 #include "base/parse.h"
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
@@ -117,7 +118,7 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto body =
-      client->get(fmt::format("/v1/jobs/{}{}", percent_encoded(ids.front()), resource));
+      client->get(fmt::format("/v1/jobs/{}{}", base::percent_encoded(ids.front()), resource));
   if (!body) return report(console, body.error(), output.wants_documents());
   const auto document = parse_object(*body);
   if (output.is_document() || !document) return print_document(console, output, *body);
@@ -137,7 +138,7 @@ int run_jobs_explain(const CommandText& text, Invocation& invocation) {
 
 // What a job prints to files of its own may lie where nothing above says.
 void tell_of_files(Console& console, Client& client, const std::string& id, bool is_empty) {
-  const auto body = client.get("/v1/jobs/" + percent_encoded(id));
+  const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
   const auto job = body ? parse_object(*body) : std::nullopt;
   if (!job) return;
   const std::string output = file_of(*job, "output");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/convert/text_forms.h"
+#include "base/utc.h"
 #include "cli/text.h"
 
 namespace gpu_platform::cli {
@@ -51,7 +51,7 @@ bool flag_at(const Json& object, std::string_view key) {
 }
 
 std::optional<base::Instant> time_at(const Json& object, std::string_view key) {
-  return api::parse_rfc3339(text_at(object, key));
+  return base::parse_rfc3339(text_at(object, key));
 }
 
 std::vector<std::string> texts_at(const Json& object, std::string_view key) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "base/percent.h"
 #include "cli/http.h"
 
 namespace gpu_platform::cli {
@@ -20,7 +21,7 @@ std::vector<std::string> members_in(const Json& job, const std::string& id) {
 }
 
 Called<std::vector<std::string>> members_of(Client& client, const std::string& id) {
-  const auto body = client.get("/v1/jobs/" + percent_encoded(id));
+  const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
   if (!body) return std::unexpected(body.error());
   const auto job = parse_object(*body);
   return job ? members_in(*job, id) : std::vector<std::string>{id};

@@ -10,6 +10,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/write.hpp>
 
+#include "base/percent.h"
 #include "cli/channel.h"
 #include "cli/exit_code.h"
 
@@ -153,7 +154,7 @@ class Forwarder {
   void carry(tcp::socket socket) {
     auto channel = Channel::open(
         io_, client_,
-        fmt::format("/v1/jobs/{}/ports/{}", percent_encoded(forward_.job), forward_.remote));
+        fmt::format("/v1/jobs/{}/ports/{}", base::percent_encoded(forward_.job), forward_.remote));
     if (channel) {
       std::make_shared<Carried>(std::move(socket), *std::move(channel), [this](const auto& why) {
         console_.warning(why);

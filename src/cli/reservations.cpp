@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "base/percent.h"
 #include "base/suggest.h"
+#include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/input.h"
@@ -153,7 +154,7 @@ std::string repeat_of(const Json& reservation) {
 std::string next_begins(const Json& reservation) {
   std::vector<std::string> texts;
   for (const std::string& text : texts_at(reservation, "next_begins")) {
-    const auto at = api::parse_rfc3339(text);
+    const auto at = base::parse_rfc3339(text);
     if (at) texts.push_back(local_time(*at));
   }
   return joined(texts, ", ");
@@ -208,7 +209,7 @@ std::expected<Client, int> open_for(const CommandText& text, Invocation& invocat
 }
 
 std::string path_of(const Named& named) {
-  return fmt::format("{}/{}", kPath, percent_encoded(named.name.front()));
+  return fmt::format("{}/{}", kPath, base::percent_encoded(named.name.front()));
 }
 
 }  // namespace
@@ -263,7 +264,8 @@ int run_reservations_update(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   body->erase("name");
-  const std::string path = fmt::format("{}/{}/update", kPath, percent_encoded(o.name.front()));
+  const std::string path =
+      fmt::format("{}/{}/update", kPath, base::percent_encoded(o.name.front()));
   return show_one(console, client->post(path, json_text(*body)), o.output);
 }
 

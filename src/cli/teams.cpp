@@ -8,6 +8,7 @@
 
 #include "base/letters.h"
 #include "base/parse.h"
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/input.h"
@@ -216,7 +217,7 @@ int show_team(Console& console, const Called<std::string>& answer, const Output&
 }
 
 std::string path_of_team(const TeamOptions& o) {
-  return fmt::format("{}/{}", kTeamsPath, percent_encoded(o.words.front()));
+  return fmt::format("{}/{}", kTeamsPath, base::percent_encoded(o.words.front()));
 }
 
 int mistake(Console& console, const base::Error& error, std::string_view command) {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "cli/local_clock.h"
 
 namespace gpu_platform::cli {
@@ -76,7 +76,7 @@ std::optional<base::Instant> written_out(const std::string& text, base::Instant 
 }
 
 std::optional<base::Instant> future_time_of(std::string_view text, base::Instant now) {
-  if (const auto at = api::parse_rfc3339(text)) return at;
+  if (const auto at = base::parse_rfc3339(text)) return at;
   if (text.starts_with("now+")) {
     const auto span = span_of(text.substr(4));
     return span ? std::optional(now + *span) : std::nullopt;

@@ -7,10 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/convert/text_forms.h"
 #include "base/letters.h"
 #include "base/parse.h"
+#include "base/percent.h"
 #include "base/suggest.h"
+#include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/input.h"
@@ -58,7 +59,7 @@ base::Status put_end(Json& body, const std::optional<std::string>& expires, base
   std::optional<std::string> time = expires;
   if (lifetime) {
     time.emplace();
-    api::append_rfc3339(*time, now + *lifetime);
+    base::append_rfc3339(*time, now + *lifetime);
   }
   Json read;
   if (!put_future_time(read, "expires", time, now)) {
@@ -235,8 +236,9 @@ int run_token_revoke(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   std::string query;
   if (user) append_query(query, "user", *user);
-  const std::string path = fmt::format("{}/{}{}{}", kTokens.path, percent_encoded(token.front()),
-                                       query.empty() ? "" : "?", query);
+  const std::string path =
+      fmt::format("{}/{}{}{}", kTokens.path, base::percent_encoded(token.front()),
+                  query.empty() ? "" : "?", query);
   const auto answer = client->remove(path);
   if (!answer) return report(console, answer.error(), output.wants_documents());
   const auto revoked = parse_object(*answer);

@@ -1,3 +1,4 @@
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/json_view.h"
 #include "cli/repeat.h"
@@ -15,7 +16,7 @@ int run_topology(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   if (node.has_value() && node->empty()) return usage_error(console, "--node: is empty", text.name);
   return show_answer(console, *client, output,
-                     node ? "/v1/topology?node=" + percent_encoded(*node) : "/v1/topology",
+                     node ? "/v1/topology?node=" + base::percent_encoded(*node) : "/v1/topology",
                      [&](Console& shown, const Json& topology) {
                        if (list_at(topology, "nodes").empty()) {
                          shown.note("there are no nodes");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/gpu_text.h"
@@ -88,7 +89,7 @@ class Watcher {
     view_.users = std::move(known);
     if (unknown.size() > kMaxSingleJobs) return ask_for_all(unknown);
     for (const std::string& job : unknown) {
-      const auto found = get("/v1/jobs/" + percent_encoded(job));
+      const auto found = get("/v1/jobs/" + base::percent_encoded(job));
       // A job of another user is not found, and will not be.
       const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
       if (found || is_hidden)

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/utc.h"
 #include "cli/cli_fixture_test.h"
 #include "cli/json_view.h"
 #include "cli/screen.h"
@@ -50,7 +51,7 @@ WatchView view_of(const std::string& status) {
   WatchView view;
   view.status = *parse_object(status);
   view.users = {{"42", "ada"}};
-  view.now = *api::parse_rfc3339("2026-07-01T12:03:12Z");
+  view.now = *base::parse_rfc3339("2026-07-01T12:03:12Z");
   return view;
 }
 

@@ -1,5 +1,3 @@
-#include <time.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -7,6 +5,7 @@
 #include <yaml-cpp/binary.h>
 #include <nlohmann/json.hpp>
 
+#include "base/utc.h"
 #include "kubernetes/exec_plugin.h"
 #include "kubernetes/json_values.h"
 
@@ -16,18 +15,12 @@ namespace {
 using base::Result;
 using nlohmann::json;
 
-// RFC 3339, with a fraction or without, in UTC or with an offset.
-std::optional<base::Instant> parse_time(std::string text) {
-  if (const std::size_t dot = text.find('.'); dot != std::string::npos) {
-    text.erase(dot, text.find_first_not_of("0123456789", dot + 1) - dot);
-  }
-  tm parts{};
-  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S%z", &parts);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  const long offset_s = parts.tm_gmtoff;  // timegm() sets it to 0
-  const std::int64_t seconds = std::int64_t{::timegm(&parts)} - offset_s;
+// A time that no Instant holds is as good as its first or last one.
+std::optional<base::Instant> parse_time(std::string_view text) {
+  const auto time = base::parse_unix_time(text);
+  if (!time) return std::nullopt;
   constexpr std::int64_t kLast = 9'000'000'000;  // the year 2255, near the end of an Instant
-  return base::Instant(std::clamp<std::int64_t>(seconds, 1, kLast) * 1'000'000'000);
+  return base::Instant(std::clamp<std::int64_t>(time->seconds, 1, kLast) * 1'000'000'000);
 }
 
 }  // namespace
@@ -81,8 +74,8 @@ Result<Credential> parse_exec_credential(std::string_view text, const std::strin
   if (credential.token.empty() && credential.certificate_pem.empty()) {
     return refuse("it has neither a token nor a certificate");
   }
-  if (std::string at(text_of(*status, "expirationTimestamp")); !at.empty()) {
-    const auto time = parse_time(std::move(at));
+  if (const std::string at(text_of(*status, "expirationTimestamp")); !at.empty()) {
+    const auto time = parse_time(at);
     if (!time) return refuse("its expirationTimestamp is no time such as 2026-01-31T12:00:00Z");
     credential.expires_at = *time;
   }

@@ -1,4 +1,5 @@
 #include "kubernetes/resource_path.h"
+#include "base/percent.h"
 
 #include <vector>
 
@@ -23,13 +24,7 @@ std::string resource_of(std::string_view path) {
 }
 
 std::string query_value(std::string_view text) {
-  std::string value;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
-    value += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return value;
+  return base::percent_encoded(text);
 }
 
 }  // namespace gpu_platform::kubernetes

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "model/utc.h"
+#include "base/utc.h"
 
 namespace gpu_platform::model {
 
@@ -125,9 +125,10 @@ std::string describe_queue(const WaitReason& reason) {
 // "enough is free, but it is kept for job 12, which starts there by 2026-11-22T18:00:00Z"
 std::string describe_kept(const WaitReason& reason) {
   if (!reason.kept_for.valid()) return {};
-  return fmt::format(
-      "enough is free, but it is kept for job {}, which starts there {}", reason.kept_for.value,
-      reason.kept_until.is_set() ? "by " + utc(reason.kept_until) : std::string("at any moment"));
+  return fmt::format("enough is free, but it is kept for job {}, which starts there {}",
+                     reason.kept_for.value,
+                     reason.kept_until.is_set() ? "by " + base::utc(reason.kept_until)
+                                                : std::string("at any moment"));
 }
 
 std::string describe_preemption(const WaitReason& reason) {
@@ -164,10 +165,10 @@ std::string describe_reservation(const WaitReason& reason) {
   if (reason.code != WaitCode::kReserved) return {};
   if (reason.is_own_reservation) {
     return fmt::format("its reservation {} begins at {}", reason.reservation,
-                       utc(reason.reservation_begin));
+                       base::utc(reason.reservation_begin));
   }
   return fmt::format("reservation {} keeps it back from {} to {}", reason.reservation,
-                     utc(reason.reservation_begin), utc(reason.reservation_end));
+                     base::utc(reason.reservation_begin), base::utc(reason.reservation_end));
 }
 
 std::string joined(std::initializer_list<std::string> parts) {
@@ -306,7 +307,7 @@ std::string describe(const WaitReason& reason) {
   if (reason.code == WaitCode::kPreempting) return describe_preemption(reason);
   if (reason.code == WaitCode::kHeldByPlatform) return std::string(describe(reason.held_for));
   if (reason.code == WaitCode::kBeginTime) {
-    return fmt::format("starts no earlier than {}", utc(reason.not_before));
+    return fmt::format("starts no earlier than {}", base::utc(reason.not_before));
   }
   if (reason.code == WaitCode::kDependency && reason.waits_for) return describe_dependency(reason);
   if (reason.code == WaitCode::kArrayLimit) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/percent.h"
 #include "cli/http.h"
 #include "cli/input.h"
 #include "shims/columns.h"
@@ -324,7 +325,7 @@ cli::Called<Json> body_for(cli::Client& client, const std::string& id, const Cha
 
 std::optional<cli::Failure> change_one(cli::Client& client, const Command& command,
                                        const std::string& id, const Change& change) {
-  const std::string path = fmt::format("/v1/jobs/{}/", cli::percent_encoded(id));
+  const std::string path = fmt::format("/v1/jobs/{}/", base::percent_encoded(id));
   if (command.name != kUpdate || !change.body.empty()) {
     const auto body = body_for(client, id, change);
     if (!body) return body.error();

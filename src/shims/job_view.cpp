@@ -12,6 +12,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "base/percent.h"
 #include "cli/follow.h"
 #include "cli/http.h"
 #include "cli/job_text.h"
@@ -462,7 +463,7 @@ cli::Called<std::vector<Json>> get_jobs(cli::Client& client, const std::string& 
 }
 
 cli::Called<Json> get_job(cli::Client& client, const std::string& id) {
-  const auto body = client.get("/v1/jobs/" + cli::percent_encoded(id));
+  const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
   if (!body) return std::unexpected(body.error());
   auto job = cli::parse_object(*body);
   if (!job)

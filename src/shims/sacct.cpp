@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/convert/text_forms.h"
+#include "base/utc.h"
 #include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
@@ -248,7 +248,7 @@ cli::Called<std::vector<Json>> recorded_jobs(cli::Client& client, const Settings
   if (is_own) cli::append_query(query, "user", own_user());
   if (window.begin.is_set()) {
     std::string since;
-    api::append_rfc3339(since, window.begin);
+    base::append_rfc3339(since, window.begin);
     cli::append_query(query, "since", since);
   }
   return list_jobs(client, query);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/letters.h"
+#include "base/percent.h"
 #include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
@@ -167,7 +168,7 @@ bool stop_one(Call& call, cli::Client& client, const Settings& settings, const s
   if (settings.has("verbose") && !settings.has("quiet"))
     call.console().err(fmt::format("scancel: Terminating job {}\n", cli::harmless(id)));
   const auto stopped =
-      client.post(fmt::format("/v1/jobs/{}/{}", cli::percent_encoded(id), how.call), how.body);
+      client.post(fmt::format("/v1/jobs/{}/{}", base::percent_encoded(id), how.call), how.body);
   if (stopped) return true;
   code = 1;
   const bool is_missing = stopped.error().code == base::ErrorCode::kNotFound;

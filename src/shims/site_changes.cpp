@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/percent.h"
 #include "cli/http.h"
 #include "cli/input.h"
 #include "shims/columns.h"
@@ -217,7 +218,7 @@ int update_reservation(Call& call, ChangeWords words) {
   if (const auto put = put_all_nodes(*client, *pairs, *body); !put) return call.fail(put.error());
   const std::string name = body->value("name", "");
   const auto done =
-      client->post("/v1/reservations/" + cli::percent_encoded(name) + "/update", body->dump());
+      client->post("/v1/reservations/" + base::percent_encoded(name) + "/update", body->dump());
   if (!done)
     return call.fail(fmt::format("Error updating the reservation: {}", done.error().message));
   call.console().out("Reservation updated.\n");
@@ -261,7 +262,7 @@ int delete_reservation(Call& call, ChangeWords words) {
   if (name.empty()) return call.fail("too few arguments for delete keyword: Reservation=NAME");
   auto client = call.client();
   if (!client) return 1;
-  const auto done = client->remove("/v1/reservations/" + cli::percent_encoded(name));
+  const auto done = client->remove("/v1/reservations/" + base::percent_encoded(name));
   if (done) return 0;
   const bool is_missing = done.error().code == base::ErrorCode::kNotFound;
   return call.fail(

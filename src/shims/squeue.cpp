@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "api/convert/text_forms.h"
+#include "base/utc.h"
 #include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
@@ -121,7 +121,7 @@ base::Result<std::vector<std::string>> states_of(const Settings& settings) {
 std::string query_of(const std::vector<std::string>& states, base::Instant now) {
   std::string query = "all=true";
   std::string since;
-  api::append_rfc3339(since, base::Instant(now.unix_ns() - kEndedInSight.value()));
+  base::append_rfc3339(since, base::Instant(now.unix_ns() - kEndedInSight.value()));
   cli::append_query(query, "since", since);
   std::vector<std::string> asked;
   for (const std::string& name : states) {

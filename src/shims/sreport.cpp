@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
-#include "api/convert/text_forms.h"
+#include "base/utc.h"
 #include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/local_clock.h"
@@ -303,7 +303,7 @@ std::string heading(const Report& report) {
 cli::Called<std::vector<Json>> jobs_since(cli::Client& client, base::Instant since) {
   std::string query = "all=true";
   std::string text;
-  api::append_rfc3339(text, since);
+  base::append_rfc3339(text, since);
   cli::append_query(query, "since", text);
   return list_jobs(client, query);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/convert/text_forms.h"
+#include "base/utc.h"
 #include "base/utf8.h"
 #include "cli/client.h"
 #include "cli/profiles.h"
@@ -46,7 +47,7 @@ void wait(base::Duration duration) {
 
 std::string time_text(base::Instant at) {
   std::string text;
-  api::append_rfc3339(text, at);
+  base::append_rfc3339(text, at);
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/convert/job_change.h"
 #include "api/convert/text_forms.h"
+#include "base/base64.h"
 #include "cli/input.h"
 #include "cli/submission.h"
 #include "shims/container_options.h"
@@ -270,7 +271,7 @@ base::Result<std::string> own_path() {
 
 void put_script(Variables& variables, const std::string& script) {
   std::string text;
-  api::append_base64(text, script);
+  base::append_base64(text, script);
   for (std::size_t number = 0; number * kLargestPiece < text.size(); ++number) {
     variables[piece_name(number)] = text.substr(number * kLargestPiece, kLargestPiece);
   }
@@ -284,7 +285,7 @@ std::optional<std::string> taken_script(Variables& variables) {
     text += piece.mapped();
   }
   if (text.empty()) return std::nullopt;
-  return api::parse_base64(text);
+  return base::parse_base64(text);
 }
 
 Variables exported(const std::string& selection, const Variables& callers) {

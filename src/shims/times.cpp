@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
-#include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "cli/local_clock.h"
 #include "cli/time_expression.h"
 #include "shims/values.h"
@@ -318,7 +318,7 @@ base::Status put_coming_time(cli::Json& body, std::string_view key, std::string_
     at = *own;
   }
   std::string written;
-  api::append_rfc3339(written, *at);
+  base::append_rfc3339(written, *at);
   const std::size_t name = std::min(key.find_first_not_of('-'), key.size());
   body[std::string(key.substr(name))] = written;
   return {};

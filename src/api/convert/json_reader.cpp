@@ -14,7 +14,9 @@
 
 #include "api/convert/field_plan.h"
 #include "api/convert/text_forms.h"
+#include "base/base64.h"
 #include "base/suggest.h"
+#include "base/utc.h"
 
 namespace gpu_platform::api {
 
@@ -189,7 +191,7 @@ void put_plain(const Slot& slot, std::string value) {
 }
 
 Complaint put_timestamp(const Slot& slot, std::string_view text) {
-  const std::optional<base::Instant> at = parse_rfc3339(text);
+  const std::optional<base::Instant> at = base::parse_rfc3339(text);
   if (!at) return must_be(*slot.field);
   const pb::Reflection& reflection = reflection_of(slot);
   pb::Message* target = slot.field->is_repeated
@@ -212,7 +214,7 @@ Complaint put_string(const Slot& slot, std::string& text) {
     case JsonKind::kTimestamp:
       return put_timestamp(slot, text);
     case JsonKind::kBytes: {
-      std::optional<std::string> bytes = parse_base64(text);
+      std::optional<std::string> bytes = base::parse_base64(text);
       if (!bytes) return must_be(*slot.field);
       put_plain(slot, std::move(*bytes));
       return std::nullopt;

@@ -11,6 +11,8 @@
 
 #include "api/convert/field_plan.h"
 #include "api/convert/text_forms.h"
+#include "base/base64.h"
+#include "base/utc.h"
 
 // The text is made from the message's Protobuf encoding: the generated code that encodes is an
 // order faster than a look at each field through reflection, and absent fields cost nothing there.
@@ -84,7 +86,7 @@ void append_timestamp(std::string& out, std::string_view bytes) {
     parts[field.number - 1] = static_cast<std::int64_t>(take_varint(field.value));
   }
   out.push_back('"');
-  append_rfc3339(out, base::Instant(parts[0] * 1'000'000'000 + parts[1]));
+  base::append_rfc3339(out, base::Instant(parts[0] * 1'000'000'000 + parts[1]));
   out.push_back('"');
 }
 
@@ -189,7 +191,7 @@ class JsonWriter {
         return append_json_string(out_, bytes);
       case JsonKind::kBytes:
         out_.push_back('"');
-        append_base64(out_, bytes);
+        base::append_base64(out_, bytes);
         out_.push_back('"');
         return;
       case JsonKind::kEnum:

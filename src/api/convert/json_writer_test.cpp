@@ -9,7 +9,9 @@
 #include "api/convert/field_selection.h"
 #include "api/convert/json_writer.h"
 #include "api/convert/text_forms.h"
+#include "base/base64.h"
 #include "base/prng.h"
+#include "base/utc.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
@@ -44,7 +46,7 @@ void append_double(std::string& out, double value) {
 void append_timestamp(std::string& out, const pb::Message& message) {
   const auto& timestamp = static_cast<const pb::Timestamp&>(message);
   out.push_back('"');
-  append_rfc3339(out, base::Instant(timestamp.seconds() * 1'000'000'000 + timestamp.nanos()));
+  base::append_rfc3339(out, base::Instant(timestamp.seconds() * 1'000'000'000 + timestamp.nanos()));
   out.push_back('"');
 }
 
@@ -88,7 +90,7 @@ void append_single(std::string& out, const pb::Message& message, const pb::Refle
       return;
     case JsonKind::kBytes:
       out.push_back('"');
-      append_base64(out, reflection.GetStringReference(message, field, &scratch));
+      base::append_base64(out, reflection.GetStringReference(message, field, &scratch));
       out.push_back('"');
       return;
     case JsonKind::kEnum:
@@ -134,7 +136,8 @@ void append_element(std::string& out, const pb::Message& message, const pb::Refl
       return;
     case JsonKind::kBytes:
       out.push_back('"');
-      append_base64(out, reflection.GetRepeatedStringReference(message, field, index, &scratch));
+      base::append_base64(out,
+                          reflection.GetRepeatedStringReference(message, field, index, &scratch));
       out.push_back('"');
       return;
     case JsonKind::kEnum:

@@ -5,19 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/units.h"
-
-// Written forms of single values at the door: times, base64, UTF-8, JSON strings, signals.
+// Written forms of single values at the door: UTF-8, JSON strings, signals.
 
 namespace gpu_platform::api {
-
-// "2026-07-01T12:00:00.250Z": RFC 3339 in UTC with milliseconds (cut, not rounded). Appends.
-void append_rfc3339(std::string& out, base::Instant at);
-// Reads RFC 3339 with "Z" or an offset and up to nine digits of fraction; years 1970 to 2261.
-std::optional<base::Instant> parse_rfc3339(std::string_view text);
-
-void append_base64(std::string& out, std::string_view bytes);
-std::optional<std::string> parse_base64(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
 

@@ -1,13 +1,11 @@
 #include "api/identity/token_text.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
-#include "api/convert/text_forms.h"
+#include "base/base64.h"
 #include "base/check.h"
 #include "base/parse.h"
 
@@ -16,19 +14,15 @@ namespace gpu_platform::api {
 namespace {
 
 constexpr std::string_view kPrefix = "gpt_";
-// Of 32 bytes: 43 characters, then one '=' that is left out.
+// Of 32 bytes, without padding.
 constexpr std::size_t kSecretLength = 43;
 
 }  // namespace
 
 std::string to_text(const TokenText& token) {
   CHECK(token.secret.size() == model::kTokenSecretBytes);
-  std::string secret;
-  append_base64(secret, token.secret);
-  secret.resize(kSecretLength);
-  std::ranges::replace(secret, '+', '-');
-  std::ranges::replace(secret, '/', '_');
-  return fmt::format("{}{}_{}", kPrefix, token.id.value, secret);
+  return fmt::format("{}{}_{}", kPrefix, token.id.value,
+                     base::to_base64(token.secret, base::Base64::kUrlUnpadded));
 }
 
 std::optional<TokenText> parse_token_text(std::string_view text) {
@@ -38,10 +32,8 @@ std::optional<TokenText> parse_token_text(std::string_view text) {
   const std::string_view id_text =
       text.substr(kPrefix.size(), text.size() - kPrefix.size() - kSecretLength - 1);
   const auto id = base::parse_count(id_text, 1, INT64_MAX);
-  std::string secret_text(text.substr(text.size() - kSecretLength));
-  std::ranges::replace(secret_text, '-', '+');
-  std::ranges::replace(secret_text, '_', '/');
-  auto secret = parse_base64(secret_text + "=");
+  auto secret =
+      base::parse_base64(text.substr(text.size() - kSecretLength), base::Base64::kUrlUnpadded);
   if (!id || !secret || secret->size() != model::kTokenSecretBytes) return std::nullopt;
   TokenText token{model::TokenId(*id), *std::move(secret)};
   // Other spellings of the same bytes are none.

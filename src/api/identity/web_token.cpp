@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/letters.h"
 
 namespace gpu_platform::api {
@@ -67,33 +68,8 @@ std::unexpected<base::Error> refuse_token(std::string why) {
   return base::fail(base::ErrorCode::kUnauthenticated, "bearer token: " + std::move(why));
 }
 
-// Base64 of URLs without padding (RFC 4648, section 5), in its one exact form.
 std::optional<std::string> decode_base64url(std::string_view text) {
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    std::uint32_t value = 0;
-    if (c >= 'A' && c <= 'Z') {
-      value = static_cast<std::uint32_t>(c - 'A');
-    } else if (c >= 'a' && c <= 'z') {
-      value = static_cast<std::uint32_t>(c - 'a' + 26);
-    } else if (c >= '0' && c <= '9') {
-      value = static_cast<std::uint32_t>(c - '0' + 52);
-    } else if (c == '-' || c == '_') {
-      value = c == '-' ? 62 : 63;
-    } else {
-      return std::nullopt;
-    }
-    bits = bits << 6 | value;
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<char>(bits >> count));
-    bits &= (1U << count) - 1;
-  }
-  if (count >= 6 || bits != 0) return std::nullopt;
-  return bytes;
+  return base::parse_base64(text, base::Base64::kUrlUnpadded);
 }
 
 std::string web_text_at(const Json& object, const char* key) {

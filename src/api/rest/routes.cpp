@@ -9,6 +9,7 @@
 #include "api/convert/services.h"
 #include "api/convert/text_forms.h"
 #include "base/check.h"
+#include "base/percent.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
@@ -20,37 +21,15 @@ namespace pb = google::protobuf;
 
 constexpr std::string_view kNamePrefix = "gpu_platform.v1.";
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-base::Result<std::string> percent_decoded(std::string_view text, bool plus_is_space) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus_is_space) {
-      out.push_back(' ');
-      continue;
-    }
-    if (text[i] != '%') {
-      out.push_back(text[i]);
-      continue;
-    }
-    const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
-    if (high < 0 || low < 0) {
-      return base::fail(base::ErrorCode::kInvalidArgument, "the URL has a broken percent escape");
-    }
-    out.push_back(static_cast<char>(high * 16 + low));
-    i += 2;
+base::Result<std::string> decoded(std::string_view text, base::Plus plus) {
+  auto out = base::percent_decoded(text, plus);
+  if (!out) {
+    return base::fail(base::ErrorCode::kInvalidArgument, "the URL has a broken percent escape");
   }
-  if (!is_valid_utf8(out)) {
+  if (!is_valid_utf8(*out)) {
     return base::fail(base::ErrorCode::kInvalidArgument, "the URL has bytes that are not UTF-8");
   }
-  return out;
+  return *std::move(out);
 }
 
 template <class Take>
@@ -182,7 +161,7 @@ base::Result<Target> parse_target(std::string_view target) {
     return base::fail(base::ErrorCode::kInvalidArgument, "the URL's path must begin with /");
   }
   TRY(split(path.substr(1), '/', [&](std::string_view part) -> base::Status {
-    TRY_ASSIGN(auto segment, percent_decoded(part, false));
+    TRY_ASSIGN(auto segment, decoded(part, base::Plus::kIsItself));
     out.segments.push_back(std::move(segment));
     return {};
   }));
@@ -190,9 +169,9 @@ base::Result<Target> parse_target(std::string_view target) {
   TRY(split(target.substr(question + 1), '&', [&](std::string_view part) -> base::Status {
     if (part.empty()) return {};
     const std::size_t equals = part.find('=');
-    TRY_ASSIGN(auto name, percent_decoded(part.substr(0, equals), true));
+    TRY_ASSIGN(auto name, decoded(part.substr(0, equals), base::Plus::kIsSpace));
     const std::string_view text = equals == std::string_view::npos ? "" : part.substr(equals + 1);
-    TRY_ASSIGN(auto value, percent_decoded(text, true));
+    TRY_ASSIGN(auto value, decoded(text, base::Plus::kIsSpace));
     out.query.emplace_back(std::move(name), std::move(value));
     return {};
   }));

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "api/convert/text_forms.h"
 #include "api/rest/server_fixture_test.h"
+#include "base/base64.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -64,7 +64,7 @@ std::string change_of(const std::optional<SseEvent>& event) {
 }
 
 std::string text_of(const std::optional<SseEvent>& event) {
-  return event ? parse_base64(event->data["data"].get<std::string>()).value_or("(broken)")
+  return event ? base::parse_base64(event->data["data"].get<std::string>()).value_or("(broken)")
                : "(end)";
 }
 

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/utc.h"
 #include "controller/judge/reservation_text.h"
 #include "controller/judge/reserved_jobs.h"
 #include "model/access.h"
-#include "model/utc.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
 
@@ -61,13 +61,12 @@ base::Result<base::Instant> end_of(const model::MakeReservation& command, base::
 
 base::Status check_span(const Reservation& reservation, base::Instant now) {
   if (reservation.begin < now) {
-    return reservation_refused("begin",
-                               fmt::format("{} has passed", model::utc(reservation.begin)));
+    return reservation_refused("begin", fmt::format("{} has passed", base::utc(reservation.begin)));
   }
   if (reservation.end <= reservation.begin) {
     return reservation_refused("end",
-                               fmt::format("{} is not after begin, {}", model::utc(reservation.end),
-                                           model::utc(reservation.begin)));
+                               fmt::format("{} is not after begin, {}", base::utc(reservation.end),
+                                           base::utc(reservation.begin)));
   }
   if (reservation.end - reservation.begin > model::kLongestReservation) {
     return reservation_refused("end", "it lasts longer than the longest allowed, 90 days");
@@ -105,7 +104,7 @@ base::Status set_repeat(Reservation& reservation, const Limit& limit) {
     return reservation_refused(
         "begin", fmt::format("{} is none of its days ({}; the days begin at 0:00 by "
                              "UTC and utc_offset_seconds, which is {})",
-                             model::utc(reservation.begin), to_string(repeat),
+                             base::utc(reservation.begin), to_string(repeat),
                              base::whole_milliseconds(reservation.utc_offset) / 1000));
   }
   if (limit.count > model::kMaxOccurrences) {
@@ -116,8 +115,8 @@ base::Status set_repeat(Reservation& reservation, const Limit& limit) {
   if (limit.until.is_set()) reservation.last_begin = limit.until;
   if (reservation.last_begin.is_set() && reservation.last_begin < reservation.begin) {
     return reservation_refused(
-        "until", fmt::format("{} is before begin, {}", model::utc(reservation.last_begin),
-                             model::utc(reservation.begin)));
+        "until", fmt::format("{} is before begin, {}", base::utc(reservation.last_begin),
+                             base::utc(reservation.begin)));
   }
   return {};
 }
@@ -149,7 +148,7 @@ std::string overlapping(const scheduling::Reservations& reservations,
     if (name == reservation.name || !overlap(other, reservation)) continue;
     const model::Occurrence when = *first_common(other, reservation);
     return fmt::format("some of its GPUs are in reservation {}, from {} to {}", name,
-                       model::utc(when.begin), model::utc(when.end));
+                       base::utc(when.begin), base::utc(when.end));
   }
   return {};
 }
@@ -321,14 +320,14 @@ base::Status check_no_job_runs(const State& state, const Reservation& reservatio
     const base::Instant end = end_by_limit(job, job.attempts.at(id.attempt - 1));
     if (end == scheduling::RunningEnds::kAnyTime) continue;
     jobs.push_back(
-        fmt::format("{} (until {})", name_of(job), model::utc(end + state.policy->stop_grace)));
+        fmt::format("{} (until {})", name_of(job), base::utc(end + state.policy->stop_grace)));
   }
   if (jobs.empty()) return {};
   return reservation_refused(
       "ignore_running",
       fmt::format("by their time limits these jobs may run on its GPUs after {}: {}; "
                   "with ignore_running they are let finish",
-                  model::utc(reservation.begin), some_of(jobs)));
+                  base::utc(reservation.begin), some_of(jobs)));
 }
 
 // Returns whether the job would run on GPUs of the reservation while that holds, if it began then.
@@ -355,14 +354,14 @@ base::Status check_nothing_promised(const State& state, const Reservation& reser
   if (job != nullptr && state.books->holds.find(job->id) == nullptr &&
       runs_into(state, reservation, *job, promised->slot)) {
     jobs.push_back(
-        fmt::format("{} (starts by {})", name_of(*job), model::utc(promised->slot.start)));
+        fmt::format("{} (starts by {})", name_of(*job), base::utc(promised->slot.start)));
   }
   if (jobs.empty()) return {};
   return reservation_refused(
       "force",
       fmt::format("its GPUs are kept for these waiting jobs, which would run after {}: {}; "
                   "with force they are taken, and these jobs start later",
-                  model::utc(reservation.begin), some_of(jobs)));
+                  base::utc(reservation.begin), some_of(jobs)));
 }
 
 base::Status check_may(const model::Caller& caller, std::string_view verb) {
@@ -510,7 +509,7 @@ base::Status change_times(const model::ChangeReservation& command, base::Instant
     return reservation_refused("end",
                                fmt::format("{} has passed; skip the occurrence, or cancel the "
                                            "reservation",
-                                           model::utc(reservation.end)));
+                                           base::utc(reservation.end)));
   }
   if (command.utc_offset) reservation.utc_offset = *command.utc_offset;
   if (command.repeat) reservation.repeat = *command.repeat;

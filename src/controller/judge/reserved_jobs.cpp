@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utc.h"
 #include "controller/judge/reservation_text.h"
-#include "model/utc.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
 
@@ -64,7 +64,7 @@ std::unexpected<base::Error> too_short(const State& state, const Reservation& re
       fmt::format("a job must have ended by the end of its reservation: {} has {} left from {}, of "
                   "which {} are kept for stopping it (policies.stop_grace), and the time limit is "
                   "{}",
-                  reservation.name, hours_text(std::max(left, base::Duration())), model::utc(from),
+                  reservation.name, hours_text(std::max(left, base::Duration())), base::utc(from),
                   hours_text(state.policy->stop_grace),
                   hours_text(model::longest_limit(spec.request, spec.time_limit))));
 }
@@ -157,7 +157,7 @@ base::Status check_no_reservation_passed(const State& state, const model::Job& j
   return reservation_refused(
       "time_limit_seconds",
       fmt::format("reservation {} needs GPUs of job {} from {} on", met->reservation->name,
-                  job.id.value, model::utc(met->when.begin)));
+                  job.id.value, base::utc(met->when.begin)));
 }
 
 Events jobs_without_reservation(const State& state) {

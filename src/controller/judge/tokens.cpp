@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "base/utc.h"
 #include "model/access.h"
-#include "model/utc.h"
 
 namespace gpu_platform::controller {
 
@@ -110,10 +110,10 @@ base::Status check_count(const State& state, const model::MakeToken& command, bo
 // What sets the bound, in words.
 std::string bound_text(const State& state, const model::MakeToken& command, const Bounds& bounds) {
   if (bounds.token != nullptr && bounds.token->expires_at == bounds.end) {
-    return fmt::format("the token that you came with ends {}", model::utc(bounds.end));
+    return fmt::format("the token that you came with ends {}", base::utc(bounds.end));
   }
   if (command.proven && command.proven_until == bounds.end) {
-    return fmt::format("the credential that you came with ends {}", model::utc(bounds.end));
+    return fmt::format("the credential that you came with ends {}", base::utc(bounds.end));
   }
   return fmt::format("tokens last {} at most here (api.max_token_lifetime)",
                      base::written(state.policy->max_token_lifetime));
@@ -135,7 +135,7 @@ base::Result<base::Instant> end_of(const State& state, const Bounds& bounds,
   }
   if (command.expires_at <= now) {
     return base::fail(ErrorCode::kFailedPrecondition,
-                      fmt::format("expires_at: {} has passed", model::utc(command.expires_at)),
+                      fmt::format("expires_at: {} has passed", base::utc(command.expires_at)),
                       "expires_at");
   }
   if (bounds.end.is_set() && command.expires_at > bounds.end) {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "execution/container/answer_fields.h"
-#include "execution/container/base64.h"
 
 namespace gpu_platform::execution {
 
@@ -54,7 +54,7 @@ std::string header_of(const Json& entry, const std::string& registry) {
   if (!token.empty()) {
     header["identitytoken"] = token;
   } else {
-    auto pair = decode_base64(text_field(entry, "auth"));
+    auto pair = base::parse_base64(text_field(entry, "auth"));
     const std::size_t colon = pair ? pair->find(':') : std::string::npos;
     if (colon == std::string::npos || colon == 0) return {};
     header["username"] = pair->substr(0, colon);
@@ -62,7 +62,7 @@ std::string header_of(const Json& entry, const std::string& registry) {
     wipe(*pair);
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string value = encode_base64(text, kBase64Url);
+  std::string value = base::to_base64(text, base::Base64::kUrl);
   wipe(text);
   return value.size() <= kMaxHeader ? value : std::string();
 }
@@ -123,21 +123,20 @@ RegistryCredentials find_credentials(std::string_view text, std::string_view ima
 }
 
 bool is_registry_auth(std::string_view header) {
-  return header.size() <= kMaxHeader &&
-         header.substr(0, header.find('=')).find_first_not_of(kBase64Url) ==
-             std::string_view::npos &&
-         header.find_first_not_of('=', std::min(header.find('='), header.size())) ==
-             std::string_view::npos;
+  const std::string_view letters = header.substr(0, header.find('='));
+  const auto is_letter = [](char c) { return base::is_base64(c, base::Base64::kUrlUnpadded); };
+  return header.size() <= kMaxHeader && std::ranges::all_of(letters, is_letter) &&
+         header.find_first_not_of('=', letters.size()) == std::string_view::npos;
 }
 
 std::string without_secrets(std::string text, const RegistryCredentials& credentials) {
   if (credentials.header.empty()) return text;
-  auto decoded = decode_base64(credentials.header, kBase64Url);
+  auto decoded = base::parse_base64(credentials.header, base::Base64::kUrl);
   const Json told = Json::parse(decoded ? *decoded : "", nullptr, false);
   if (decoded) wipe(*decoded);
   const std::string password = text_field(told, "password");
   std::string secrets[] = {credentials.header,
-                           encode_base64(text_field(told, "username") + ":" + password), password,
+                           base::to_base64(text_field(told, "username") + ":" + password), password,
                            text_field(told, "identitytoken")};
   for (std::string& secret : secrets) {
     for (std::size_t at = 0;

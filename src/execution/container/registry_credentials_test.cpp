@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "execution/container/answer_fields.h"
-#include "execution/container/base64.h"
 
 namespace gpu_platform::execution {
 namespace {
@@ -19,32 +19,18 @@ using Json = nlohmann::json;
 
 // What the engine reads.
 Json decoded(const std::string& header) {
-  return Json::parse(decode_base64(header, kBase64Url).value_or(""), nullptr, false);
+  return Json::parse(base::parse_base64(header, base::Base64::kUrl).value_or(""), nullptr, false);
 }
 
 // A file where the password of each key is the key.
 std::string file_with(const std::vector<std::string>& keys) {
   Json auths = Json::object();
-  for (const std::string& key : keys) auths[key] = {{"auth", encode_base64("ann:" + key)}};
+  for (const std::string& key : keys) auths[key] = {{"auth", base::to_base64("ann:" + key)}};
   return Json{{"auths", auths}}.dump();
 }
 
 std::string password_for(const std::string& image, const std::vector<std::string>& keys) {
   return text_field(decoded(find_credentials(file_with(keys), image, "x").header), "password");
-}
-
-TEST(RegistryCredentials, Base64) {
-  const std::pair<std::string, std::string> pairs[] = {
-      {"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
-      {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"?>~\xff", "Pz5+/w=="}};
-  for (const auto& [bytes, text] : pairs) {
-    EXPECT_EQ(encode_base64(bytes), text);
-    EXPECT_EQ(decode_base64(text), bytes);
-  }
-  EXPECT_EQ(encode_base64("?>~\xff", kBase64Url), "Pz5-_w==");
-  for (const char* const text : {"Z", "Zg=", "Z===", "Zg==Zg==", "Zm9\n", "===="}) {
-    EXPECT_FALSE(decode_base64(text)) << text;
-  }
 }
 
 TEST(RegistryCredentials, TheMostSpecialKeyComesFirst) {
@@ -79,9 +65,9 @@ TEST(RegistryCredentials, TheValueIsThatOfTheEnginesApi) {
     return decoded(
         find_credentials(Json{{"auths", {{"r.org", entry}}}}.dump(), "r.org/a", "x").header);
   };
-  EXPECT_EQ(of_entry({{"auth", encode_base64("ann:a:b?>~")}}),
+  EXPECT_EQ(of_entry({{"auth", base::to_base64("ann:a:b?>~")}}),
             (Json{{"username", "ann"}, {"password", "a:b?>~"}, {"serveraddress", "r.org"}}));
-  EXPECT_EQ(of_entry({{"auth", encode_base64("x:")}, {"identitytoken", "t"}}),
+  EXPECT_EQ(of_entry({{"auth", base::to_base64("x:")}, {"identitytoken", "t"}}),
             (Json{{"identitytoken", "t"}, {"serveraddress", "r.org"}}));
 }
 
@@ -94,8 +80,8 @@ TEST(RegistryCredentials, FilesThatAreNoneHaveNoneAndSayWhy) {
       "null",
       deep,
       R"({"auths": {"r.org": {"auth": "???"}}})",
-      R"({"auths": {"r.org": {"auth": ")" + encode_base64("no colon") + "\"}}}",
-      R"({"auths": {"r.org": {"auth": ")" + encode_base64(":x") + "\"}}}",
+      R"({"auths": {"r.org": {"auth": ")" + base::to_base64("no colon") + "\"}}}",
+      R"({"auths": {"r.org": {"auth": ")" + base::to_base64(":x") + "\"}}}",
       R"({"auths": {"r.org": {"auth": 7}}})",
       R"({"auths": {"r.org": "text"}})",
       R"({"auths": {"r.org": {}}})",
@@ -132,7 +118,7 @@ TEST(RegistryCredentials, AValueOfAHeaderHasNoLinesOfItsOwn) {
 TEST(RegistryCredentials, SecretsAreTakenOutOfWords) {
   const RegistryCredentials found = find_credentials(file_with({"r.org"}), "r.org/a", "x");
   const std::string told =
-      "denied " + found.header + " r.org! " + encode_base64("ann:r.org") + " r.org";
+      "denied " + found.header + " r.org! " + base::to_base64("ann:r.org") + " r.org";
   EXPECT_EQ(without_secrets(told, found), "denied *** ***! *** ***");
   EXPECT_EQ(without_secrets("denied", RegistryCredentials()), "denied");
 }

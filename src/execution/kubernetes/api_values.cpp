@@ -1,13 +1,13 @@
 #include "execution/kubernetes/api_values.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/utc.h"
 #include "base/utf8.h"
 
 namespace gpu_platform::execution {
@@ -125,62 +125,6 @@ base::Result<std::int64_t> parse_scaled(std::string_view text, int decimal) {
   return *value;
 }
 
-// Takes a number of exactly `digits` digits and what follows it off the text.
-std::optional<int> take_number(std::string_view& text, std::size_t digits, std::string_view after) {
-  if (text.size() < digits + after.size()) return std::nullopt;
-  int value = 0;
-  for (const char c : text.substr(0, digits)) {
-    if (!is_digit(c)) return std::nullopt;
-    value = value * 10 + (c - '0');
-  }
-  text.remove_prefix(digits);
-  if (!text.starts_with(after)) return std::nullopt;
-  text.remove_prefix(after.size());
-  return value;
-}
-
-bool is_leap(int year) {
-  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
-int days_in(int year, int month) {
-  constexpr std::array kDays = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  return kDays.at(static_cast<std::size_t>(month) - 1) + (month == 2 && is_leap(year) ? 1 : 0);
-}
-
-// Days since 1970-01-01. By counting: <chrono> has clocks and is not for pure code.
-std::int64_t days_before(int year, int month) {
-  std::int64_t days = 0;
-  for (int y = 1970; y < year; ++y) days += is_leap(y) ? 366 : 365;
-  for (int m = 1; m < month; ++m) days += days_in(year, m);
-  return days;
-}
-
-// The fraction of a second in nanoseconds, if the text begins with one. Further digits are dropped.
-std::int64_t take_fraction(std::string_view& text) {
-  if (!text.starts_with('.')) return 0;
-  text.remove_prefix(1);
-  std::int64_t nanoseconds = 0;
-  std::int64_t unit = 100'000'000;
-  for (; !text.empty() && is_digit(text[0]); text.remove_prefix(1)) {
-    nanoseconds += unit * (text[0] - '0');
-    unit /= 10;
-  }
-  return nanoseconds;
-}
-
-// "Z", or "+02:00" in seconds.
-std::optional<std::int64_t> read_offset(std::string_view text) {
-  if (text == "Z" || text == "z") return 0;
-  if (!text.starts_with('+') && !text.starts_with('-')) return std::nullopt;
-  const std::int64_t sign = text[0] == '-' ? -1 : 1;
-  text.remove_prefix(1);
-  const std::optional<int> hours = take_number(text, 2, ":");
-  const std::optional<int> minutes = take_number(text, 2, "");
-  if (!hours || !minutes || !text.empty()) return std::nullopt;
-  return sign * (*hours * 3600 + *minutes * 60);
-}
-
 }  // namespace
 
 const Json& at(const Json& object, JsonPath path) {
@@ -281,26 +225,7 @@ base::Result<std::int64_t> parse_quantity(std::string_view text) {
 }
 
 base::Instant parse_time(std::string_view text) {
-  constexpr int kLastYear = 2200;  // beyond it an Instant does not reach
-  const std::optional<int> year = take_number(text, 4, "-");
-  const std::optional<int> month = take_number(text, 2, "-");
-  const std::optional<int> day = take_number(text, 2, "");
-  const bool has_date = year && month && day && *year >= 1970 && *year <= kLastYear &&
-                        *month >= 1 && *month <= 12 && *day >= 1 && *day <= days_in(*year, *month);
-  if (!has_date || text.empty() || (text[0] != 'T' && text[0] != 't')) return {};
-  text.remove_prefix(1);
-  const std::optional<int> hour = take_number(text, 2, ":");
-  const std::optional<int> minute = take_number(text, 2, ":");
-  const std::optional<int> second = take_number(text, 2, "");
-  const bool has_time = hour && minute && second && *hour <= 23 && *minute <= 59 && *second <= 60;
-  if (!has_time) return {};
-  const std::int64_t nanoseconds = take_fraction(text);
-  const std::optional<std::int64_t> offset = read_offset(text);
-  if (!offset) return {};
-  const std::int64_t days = days_before(*year, *month) + *day - 1;
-  const std::int64_t seconds = days * 86'400 + *hour * 3600 + *minute * 60 + *second - *offset;
-  if (seconds < 0) return {};
-  return base::Instant(seconds * 1'000'000'000 + nanoseconds);
+  return base::parse_rfc3339(text).value_or(base::Instant());
 }
 
 }  // namespace gpu_platform::execution

@@ -51,7 +51,7 @@ bool keeps_pods_away(const nlohmann::json& taint);
 base::Result<std::int64_t> parse_quantity_milli(std::string_view text);
 base::Result<std::int64_t> parse_quantity(std::string_view text);
 
-// RFC 3339 with or without fractions; unset if it is none.
+// RFC 3339 with or without fractions (base/utc.h); unset if it is none.
 base::Instant parse_time(std::string_view text);
 
 }  // namespace gpu_platform::execution

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "model/utc.h"
+#include "base/utc.h"
 
 namespace gpu_platform::execution {
 namespace {
@@ -101,11 +101,11 @@ TEST(Quantities, RefuseEverythingElse) {
 }
 
 TEST(Times, AreReadWithFractionsAndOffsets) {
-  EXPECT_EQ(model::utc(parse_time("2026-11-22T08:36:36Z")), "2026-11-22T08:36:36Z");
+  EXPECT_EQ(base::utc(parse_time("2026-11-22T08:36:36Z")), "2026-11-22T08:36:36Z");
   EXPECT_EQ(parse_time("2026-11-22T08:36:36.000250Z") - parse_time("2026-11-22T08:36:36Z"),
             base::microseconds(250));
   EXPECT_EQ(parse_time("2026-11-22T10:36:36+02:00"), parse_time("2026-11-22T08:36:36Z"));
-  EXPECT_EQ(model::utc(parse_time("2028-02-29T23:59:59Z")), "2028-02-29T23:59:59Z");
+  EXPECT_EQ(base::utc(parse_time("2028-02-29T23:59:59Z")), "2028-02-29T23:59:59Z");
 }
 
 TEST(Times, AreUnsetWhereThereIsNone) {

@@ -1,10 +1,9 @@
 #include "execution/kubernetes/lease.h"
 
-#include <chrono>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/utc.h"
 #include "execution/kubernetes/api_values.h"
 
 namespace gpu_platform::execution {
@@ -13,17 +12,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// RFC 3339 with the six digits that MicroTime has.
+// As MicroTime is written.
 std::string micro_time(base::Instant now) {
-  using std::chrono::microseconds;
-  const std::chrono::sys_time<microseconds> time{microseconds(now.unix_ns() / 1000)};
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss<microseconds> clock(time - day);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
+  return base::utc(now, base::Fraction::kMicroseconds);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/utc.h"
 #include "execution/kubernetes/manifests.h"
 #include "execution/kubernetes/names.h"
-#include "model/utc.h"
 
 namespace gpu_platform::execution {
 
@@ -110,7 +110,7 @@ Request condition_patch(const GroupCall& call, const std::string& now) {
 }
 
 Request event_creation(const GroupCall& call, base::Instant at) {
-  const std::string now = model::utc(at);
+  const std::string now = base::utc(at);
   const Json pod = {{"apiVersion", "v1"},
                     {"kind", "Pod"},
                     {"namespace", call.namespace_name},
@@ -162,7 +162,7 @@ Request request_of(const GroupCall& call, base::Instant now) {
     case GroupCallKind::kReadOwner:
       return {.path = call.path};
     case GroupCallKind::kSetCondition:
-      return condition_patch(call, model::utc(now));
+      return condition_patch(call, base::utc(now));
     case GroupCallKind::kMakeEvent:
       break;
   }

@@ -14,11 +14,11 @@
 #include <boost/asio/post.hpp>
 
 #include "base/check.h"
+#include "base/utc.h"
 #include "kubernetes/testing/http_front.h"
 #include "kubernetes/testing/json_access.h"
 #include "kubernetes/testing/object_rules.h"
 #include "kubernetes/testing/streams.h"
-#include "model/utc.h"
 #include "os/clock.h"
 
 namespace gpu_platform::kubernetes {
@@ -28,7 +28,7 @@ using nlohmann::json;
 namespace {
 
 std::string time_text(std::int64_t seconds_later) {
-  return model::utc(base::Instant(os::wall_now().unix_ns() + seconds_later * 1'000'000'000));
+  return base::utc(base::Instant(os::wall_now().unix_ns() + seconds_later * 1'000'000'000));
 }
 
 std::int64_t asked_number(const ApiRequest& request, const std::string& key,

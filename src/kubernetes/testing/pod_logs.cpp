@@ -1,23 +1,12 @@
 #include "kubernetes/testing/pod_logs.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <cstdlib>
 
-#include <fmt/format.h>
 
 #include "base/units.h"
-#include "model/utc.h"
+#include "base/utc.h"
 
 namespace gpu_platform::kubernetes {
-
-namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::size_t kDigits = 9;
-
-}  // namespace
 
 void PodLogs::append(const std::string& pod, std::string_view text, std::int64_t now_ns) {
   std::vector<Line>& lines = logs_[pod];
@@ -64,21 +53,11 @@ std::string PodLogs::read(const std::string& pod, const LogOptions& options,
 }
 
 std::string log_time(std::int64_t at_ns) {
-  std::string text = model::utc(base::Instant(at_ns));
-  text.pop_back();
-  return fmt::format("{}.{:09}Z", text, at_ns % kSecond);
+  return base::utc(base::Instant(at_ns), base::Fraction::kNanoseconds);
 }
 
 std::int64_t parse_log_time(const std::string& text) {
-  tm parts{};
-  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (rest == nullptr) return 0;
-  std::string digits;
-  if (*rest == '.') {
-    for (++rest; *rest >= '0' && *rest <= '9' && digits.size() < kDigits; ++rest) digits += *rest;
-  }
-  digits.resize(kDigits, '0');
-  return std::int64_t{::timegm(&parts)} * kSecond + std::strtoll(digits.c_str(), nullptr, 10);
+  return base::parse_rfc3339(text).value_or(base::Instant()).unix_ns();
 }
 
 }  // namespace gpu_platform::kubernetes

@@ -13,6 +13,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "api/convert/problem.h"
+#include "base/percent.h"
 #include "listener/grpc/health.h"
 #include "listener/rest/request.h"
 
@@ -32,21 +33,6 @@ constexpr std::string_view kContentType = "application/grpc";
 
 GrpcStatus refusal_of(GrpcCode code, std::string message) {
   return {code, std::move(message), {}, {}};
-}
-
-// As a value in an address.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '_' || c == '.' || c == ',';
-    if (is_plain) {
-      out.push_back(c);
-    } else {
-      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
 }
 
 bool is_success(unsigned status) {
@@ -271,7 +257,7 @@ void GrpcCall::open() {
   Request request;
   request.method = "POST";
   request.target = head_.path;
-  if (!head_.fields.empty()) request.target += "?fields=" + escaped(head_.fields);
+  if (!head_.fields.empty()) request.target += "?fields=" + base::percent_encoded(head_.fields);
   request.fields = {{"Content-Type", "application/json"}, {"Accept", "application/json"}};
   if (!head_.last_event_id.empty()) {
     request.fields.emplace_back("Last-Event-ID", head_.last_event_id);

@@ -1,4 +1,5 @@
 #include "listener/grpc/wire.h"
+#include "base/percent.h"
 
 #include <algorithm>
 #include <array>
@@ -54,15 +55,7 @@ GrpcStatus status_of(const base::Error& error) {
 }
 
 std::string percent_encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c >= 0x20 && c < 0x7f && c != '%') {
-      out.push_back(c);
-    } else {
-      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
+  return base::percent_encoded(text, [](char c) { return c >= 0x20 && c < 0x7f && c != '%'; });
 }
 
 std::optional<std::chrono::milliseconds> parse_timeout(std::string_view text) {

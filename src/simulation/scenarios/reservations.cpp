@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/utc.h"
 #include "model/gpu_catalogue.h"
-#include "model/utc.h"
 #include "simulation/scenarios/runner.h"
 
 // Statements about reservations.
@@ -136,7 +136,7 @@ base::Status ScenarioRunner::expect_reserved(const Statement& statement) {
         {"end", reservation == nullptr ? base::Instant() : reservation->end}}) {
     base::Instant expected = found_at;
     TRY(set_instant(statement, name, expected));
-    TRY(check_same(name, model::utc(expected), model::utc(found_at)));
+    TRY(check_same(name, base::utc(expected), base::utc(found_at)));
   }
   if (const std::string* expected = option(statement, "let_finish")) {
     TRY(check_same("let finish", *expected, names_of(finishing)));

@@ -5,15 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "base/utc.h"
 #include "model/job_array.h"
-#include "model/utc.h"
 #include "store/batch.h"
 
 namespace gpu_platform::store {
 
 using base::ErrorCode;
 using base::fail;
-using model::utc;
 
 namespace {
 
@@ -59,15 +58,15 @@ base::Result<std::string> what_is_missing(const Database& database, const Head& 
     return fmt::format(
         "its events {} to {} are not those that were durable at {}: it is another store's "
         "database, or went on by itself from a copy",
-        mark.batch_first, mark.last_seq, utc(mark.at));
+        mark.batch_first, mark.last_seq, base::utc(mark.at));
   }
   TRY_ASSIGN(const Mark own, mark_of(database, head));
-  const std::string last =
-      own.last_seq == 0 ? "it has no event"
-                        : fmt::format("it ends with event {} ({})", own.last_seq, utc(own.at));
+  const std::string last = own.last_seq == 0 ? "it has no event"
+                                             : fmt::format("it ends with event {} ({})",
+                                                           own.last_seq, base::utc(own.at));
   std::string text =
       fmt::format("{}, but event {} was durable at {}: events {} to {} are missing", last,
-                  mark.last_seq, utc(mark.at), head.last_seq + 1, mark.last_seq);
+                  mark.last_seq, base::utc(mark.at), head.last_seq + 1, mark.last_seq);
   if (mark.last_job > own.last_job) {
     text += fmt::format(", and with them jobs {} to {} or some of them", own.last_job + 1,
                         mark.last_job);

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utc.h"
 #include "model/job_array.h"
-#include "model/utc.h"
 #include "store/audit_batch.h"
 #include "store/sqlite/mark_check.h"
 
@@ -34,10 +34,10 @@ std::string job_list(const std::vector<std::uint64_t>& ids) {
 
 std::string between(base::Instant from, base::Instant to) {
   if (from.is_set() && to.is_set()) {
-    return fmt::format("between {} and {}", utc(from), utc(to));
+    return fmt::format("between {} and {}", base::utc(from), base::utc(to));
   }
-  if (from.is_set()) return "after " + utc(from);
-  return to.is_set() ? "before " + utc(to) : std::string("at an unknown time");
+  if (from.is_set()) return "after " + base::utc(from);
+  return to.is_set() ? "before " + base::utc(to) : std::string("at an unknown time");
 }
 
 // The job that something happens to; a submission makes one, and predictions change nothing.

@@ -12,18 +12,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
+
 // A key of an OpenID Connect issuer, for tests.
 
 namespace gpu_platform::api {
 
 inline std::string base64url(std::string_view bytes) {
-  std::string text(bytes.size() / 3 * 4 + 5, '\0');
-  text.resize(static_cast<std::size_t>(EVP_EncodeBlock(
-      reinterpret_cast<unsigned char*>(text.data()),
-      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()))));
-  for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
-  while (text.ends_with('=')) text.pop_back();
-  return text;
+  return base::to_base64(bytes, base::Base64::kUrlUnpadded);
 }
 
 // A key of the issuer: its entry in the set, and what it signs.
