@@ -15,13 +15,13 @@
 #include "bin/program_paths.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
-#include "cli/connection.h"
 #include "cli/exit_code.h"
 #include "cli/profiles.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "doctor/findings.h"
 #include "execution/process/process_engine.h"
+#include "http/connection.h"
 #include "node/probe/probe_runner.h"
 
 // Gathers the facts that doctor/ judges, by trying what the daemon would do, in a folder of its
@@ -178,8 +178,8 @@ void look_for_daemon(const cli::Surroundings& surroundings, doctor::ServiceFacts
     service.is_of_this_host = false;
     return;
   }
-  for (const cli::Server& server : *servers) {
-    service.daemon_answers = cli::Connection::open(server, {kDaemonPatience, -1}).has_value();
+  for (const http::Server& server : *servers) {
+    service.daemon_answers = http::Connection::open(server, {kDaemonPatience, -1}).has_value();
     if (service.daemon_answers) {
       service.server = server.text();
       return;

@@ -61,12 +61,13 @@ base::Result<std::string> body_of(const std::string& data, int stdin_fd) {
   return text;
 }
 
-base::Result<HttpRequest> request_of(const std::vector<std::string>& words,
-                                     const std::optional<std::string>& data, int stdin_fd,
-                                     std::string& method) {
+base::Result<http::HttpRequest> request_of(const std::vector<std::string>& words,
+                                           const std::optional<std::string>& data, int stdin_fd,
+                                           std::string& method) {
   TRY_ASSIGN(method, method_of(words.size() == 2 ? words[0] : data ? "POST" : "GET"));
   TRY_ASSIGN(std::string target, target_of(words.back()));
-  HttpRequest request{method, std::move(target), {}, "application/json, text/event-stream, */*"};
+  http::HttpRequest request{
+      method, std::move(target), {}, "application/json, text/event-stream, */*"};
   if (data) {
     TRY_ASSIGN(request.body, body_of(*data, stdin_fd));
   }
@@ -74,8 +75,8 @@ base::Result<HttpRequest> request_of(const std::vector<std::string>& words,
 }
 
 // Prints the answer as it comes: a stream of events has no end of its own.
-int print_answer(Console& console, Exchange exchange) {
-  const Waiting for_ever{std::nullopt, -1};
+int print_answer(Console& console, http::Exchange exchange) {
+  const http::Waiting for_ever{std::nullopt, -1};
   const auto head = exchange.head(for_ever);
   if (!head) return report(console, failure_of(head.error()), true);
   if (head->status < 200 || head->status > 299) {

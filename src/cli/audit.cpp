@@ -43,20 +43,20 @@ base::Result<std::string> query_of(const Options& o, base::Instant now) {
   const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
       {"user", &o.user}, {"owner", &o.owner}, {"job", &o.job}};
   for (const auto& [key, value] : texts) {
-    if (value->has_value()) append_query(query, key, **value);
+    if (value->has_value()) http::append_query(query, key, **value);
   }
-  if (o.action) append_query(query, "action", constant(*o.action));
+  if (o.action) http::append_query(query, "action", constant(*o.action));
   if (o.outcome) {
     const std::string outcome = constant(*o.outcome);
     const bool is_code = outcome != "OK" && outcome != "REFUSED";
-    append_query(query, is_code ? "code" : "outcome", outcome);
+    http::append_query(query, is_code ? "code" : "outcome", outcome);
   }
   const std::pair<std::string_view, const std::optional<std::string>*> times[] = {
       {"since", &o.since}, {"until", &o.until}};
   for (const auto& [key, value] : times) {
     if (!value->has_value()) continue;
     TRY_ASSIGN(const std::string time, past_time(fmt::format("--{}", key), **value, now));
-    append_query(query, key, time);
+    http::append_query(query, key, time);
   }
   return query;
 }

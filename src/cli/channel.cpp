@@ -20,14 +20,14 @@ Called<std::shared_ptr<Channel>> Channel::open(asio::io_context& io, Client& cli
                                                const std::string& target) {
   auto connection = client.connect();
   if (!connection) return std::unexpected(std::move(connection).error());
-  const Server server = connection->server();
+  const http::Server server = connection->server();
   std::shared_ptr<Channel> channel(new Channel(io, std::move(*connection)));
   auto& stream = channel->stream_;
   stream.binary(true);
   stream.auto_fragment(false);
   stream.read_message_max(model::kMaxFrame);
   stream.set_option(websocket::stream_base::decorator([&](websocket::request_type& request) {
-    const std::string authorization = authorization_for(server);
+    const std::string authorization = http::authorization_for(server);
     if (!authorization.empty()) {
       request.set(boost::beast::http::field::authorization, authorization);
     }
@@ -36,9 +36,9 @@ Called<std::shared_ptr<Channel>> Channel::open(asio::io_context& io, Client& cli
   error_code error;
   stream.handshake(answer, server.authority(), target, error);
   if (error == websocket::error::upgrade_declined) {
-    const HttpHead head{static_cast<int>(answer.result_int()),
-                        {},
-                        std::string(answer[boost::beast::http::field::location])};
+    const http::HttpHead head{static_cast<int>(answer.result_int()),
+                              {},
+                              std::string(answer[boost::beast::http::field::location])};
     return std::unexpected(failure_of_answer(server, head, answer.body()));
   }
   if (error) {

@@ -11,7 +11,7 @@
 #include <boost/beast/websocket/stream.hpp>
 
 #include "cli/client.h"
-#include "cli/connection_stream.h"
+#include "http/connection_stream.h"
 #include "model/channel.h"
 
 namespace gpu_platform::cli {
@@ -38,14 +38,14 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void close();
 
  private:
-  Channel(boost::asio::io_context& io, Connection connection)
+  Channel(boost::asio::io_context& io, http::Connection connection)
       : stream_(io, std::move(connection)) {}
   void read();
   void take();
   void write();
   void end();
 
-  boost::beast::websocket::stream<ConnectionStream, false> stream_;  // without compression
+  boost::beast::websocket::stream<http::ConnectionStream, false> stream_;  // without compression
   boost::beast::flat_buffer incoming_;
   std::deque<std::string> outgoing_;
   Events events_;

@@ -74,7 +74,7 @@ class Channels : public Cli, public testing::WithParamInterface<bool> {
                       : FakeTlsServer::Options{};
   }
   Client client_of(const FakeTlsServer& server) const {
-    Server place = *parse_server(server.address());
+    http::Server place = *http::parse_server(server.address());
     place.token = "gpt_s3cret";
     place.tls.authorities = file_;
     return Client({place});

@@ -33,7 +33,7 @@ bool is_success(int status) {
   return status >= 200 && status < 300;
 }
 
-Called<std::string> answer_of(Exchange exchange, const Waiting& waiting) {
+Called<std::string> answer_of(http::Exchange exchange, const http::Waiting& waiting) {
   const auto head = exchange.head(waiting);
   if (!head) return std::unexpected(failure_of(head.error()));
   auto body = exchange.rest(waiting);
@@ -46,18 +46,18 @@ Called<std::string> answer_of(Exchange exchange, const Waiting& waiting) {
 
 }  // namespace
 
-Failure failure_of(const TransportError& error) {
+Failure failure_of(const http::TransportError& error) {
   switch (error.kind) {
-    case TransportError::Kind::kNoDaemon:
+    case http::TransportError::Kind::kNoDaemon:
       return {Kind::kNoDaemon, error.message, {}, own_document("No daemon", error.message)};
-    case TransportError::Kind::kBroken:
-    case TransportError::Kind::kTimedOut:
+    case http::TransportError::Kind::kBroken:
+    case http::TransportError::Kind::kTimedOut:
       return {Kind::kBroken, error.message, {}, own_document("Connection lost", error.message)};
-    case TransportError::Kind::kInterrupted:
+    case http::TransportError::Kind::kInterrupted:
       return interrupted();
-    case TransportError::Kind::kUntrusted:
+    case http::TransportError::Kind::kUntrusted:
       return {Kind::kBadAnswer, error.message, {}, own_document("Not trusted", error.message)};
-    case TransportError::Kind::kMalformed:
+    case http::TransportError::Kind::kMalformed:
       break;
   }
   return {Kind::kBadAnswer, error.message, {}, own_document("Not the daemon", error.message)};
@@ -71,7 +71,8 @@ Failure bad_answer(std::string_view what) {
   return {Kind::kBadAnswer, fmt::format("the daemon's answer makes no sense: {}", what), {}, {}};
 }
 
-Failure failure_of_answer(const Server& server, const HttpHead& head, const std::string& body) {
+Failure failure_of_answer(const http::Server& server, const http::HttpHead& head,
+                          const std::string& body) {
   // Followed, a redirect would take the token elsewhere.
   if (head.status >= 300 && head.status < 400) {
     const std::string message = fmt::format(
@@ -143,10 +144,10 @@ template <class Result, class Attempt>
 Called<Result> Client::at_first_place(Attempt&& attempt) {
   std::string reasons;
   bool is_refused = false;
-  for (const Server& server : servers_) {
+  for (const http::Server& server : servers_) {
     auto result = attempt(server);
     if (result) return std::move(*result);
-    if (result.error().kind != TransportError::Kind::kNoDaemon) {
+    if (result.error().kind != http::TransportError::Kind::kNoDaemon) {
       return std::unexpected(failure_of(result.error()));
     }
     is_refused = is_refused || result.error().is_refused;
@@ -163,23 +164,25 @@ Called<Result> Client::at_first_place(Attempt&& attempt) {
   return std::unexpected(std::move(failure));
 }
 
-Called<Exchange> Client::begin(const HttpRequest& request, const Waiting& waiting) {
-  return at_first_place<Exchange>(
-      [&](const Server& server) { return Exchange::begin(server, request, waiting); });
+Called<http::Exchange> Client::begin(const http::HttpRequest& request,
+                                     const http::Waiting& waiting) {
+  return at_first_place<http::Exchange>(
+      [&](const http::Server& server) { return http::Exchange::begin(server, request, waiting); });
 }
 
-Called<Exchange> Client::exchange(const HttpRequest& request) {
+Called<http::Exchange> Client::exchange(const http::HttpRequest& request) {
   return begin(request, {kAnswerTime, -1});
 }
 
-Called<Connection> Client::connect() {
-  return at_first_place<Connection>(
-      [](const Server& server) { return Connection::open(server, {kConnectTime, -1}); });
+Called<http::Connection> Client::connect() {
+  return at_first_place<http::Connection>([](const http::Server& server) {
+    return http::Connection::open(server, {http::kConnectTime, -1});
+  });
 }
 
 Called<std::string> Client::call(std::string_view method, const std::string& target,
                                  const std::string& body) {
-  const Waiting waiting{kAnswerTime, -1};
+  const http::Waiting waiting{kAnswerTime, -1};
   auto exchange = begin({method, target, body}, waiting);
   if (!exchange) return std::unexpected(std::move(exchange).error());
   return answer_of(std::move(*exchange), waiting);
@@ -195,7 +198,7 @@ Called<std::string> Client::post_slow(const std::string& target, const std::stri
   return call_slow({"POST", target, body}, longer, interrupt_fd);
 }
 
-Called<std::string> Client::call_slow(const HttpRequest& request, base::Duration longer,
+Called<std::string> Client::call_slow(const http::HttpRequest& request, base::Duration longer,
                                       int interrupt_fd) {
   auto exchange = begin(request, {kAnswerTime, interrupt_fd});
   if (!exchange) return std::unexpected(std::move(exchange).error());
@@ -203,7 +206,7 @@ Called<std::string> Client::call_slow(const HttpRequest& request, base::Duration
 }
 
 Called<EventStream> Client::stream(const std::string& target) {
-  const Waiting waiting{kAnswerTime, -1};
+  const http::Waiting waiting{kAnswerTime, -1};
   auto exchange = begin({"GET", target, {}, "text/event-stream"}, waiting);
   if (!exchange) return std::unexpected(std::move(exchange).error());
   const auto head = exchange->head(waiting);

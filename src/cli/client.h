@@ -10,8 +10,8 @@
 #include "api/convert/event_stream.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "cli/http.h"
 #include "cli/session.h"
+#include "http/http.h"
 
 // Calls of the daemon's REST interface, with its errors made into exit codes and sentences.
 
@@ -47,10 +47,11 @@ Failure bad_answer(std::string_view what);
 int exit_code_of(const Failure& failure);
 
 // The refusal in an answer of this server.
-Failure failure_of_answer(const Server& server, const HttpHead& head, const std::string& body);
+Failure failure_of_answer(const http::Server& server, const http::HttpHead& head,
+                          const std::string& body);
 
 // The failure of a connection that began with exchange().
-Failure failure_of(const TransportError& error);
+Failure failure_of(const http::TransportError& error);
 
 // Tells the person (with `json`: the problem document) and returns the exit code.
 int report(Console& console, const Failure& failure, bool json);
@@ -61,19 +62,19 @@ using Called = std::expected<T, Failure>;
 // An open event stream.
 class EventStream {
  public:
-  explicit EventStream(Exchange exchange) : exchange_(std::move(exchange)) {}
+  explicit EventStream(http::Exchange exchange) : exchange_(std::move(exchange)) {}
   // The next event; nothing at the stream's regular end. kInterrupted leaves the stream usable.
   Called<std::optional<api::ServerEvent>> next(int interrupt_fd);
 
  private:
-  Exchange exchange_;
+  http::Exchange exchange_;
   api::EventReader reader_;
 };
 
 class Client {
  public:
   // The first of the servers that answers is the one.
-  explicit Client(std::vector<Server> servers) : servers_(std::move(servers)) {}
+  explicit Client(std::vector<http::Server> servers) : servers_(std::move(servers)) {}
 
   Called<std::string> get(const std::string& target) { return call("GET", target, {}); }
   // Waits `longer` than usual for the answer: the daemon holds it back on purpose.
@@ -86,22 +87,22 @@ class Client {
                                 base::Duration longer, int interrupt_fd);
   Called<EventStream> stream(const std::string& target);
   // Any request; its answer as it comes.
-  Called<Exchange> exchange(const HttpRequest& request);
+  Called<http::Exchange> exchange(const http::HttpRequest& request);
   // A connection to the daemon, for a protocol that begins with a request.
-  Called<Connection> connect();
+  Called<http::Connection> connect();
 
-  const std::vector<Server>& servers() const { return servers_; }
+  const std::vector<http::Server>& servers() const { return servers_; }
 
  private:
   Called<std::string> call(std::string_view method, const std::string& target,
                            const std::string& body);
-  Called<std::string> call_slow(const HttpRequest& request, base::Duration longer,
+  Called<std::string> call_slow(const http::HttpRequest& request, base::Duration longer,
                                 int interrupt_fd);
-  Called<Exchange> begin(const HttpRequest& request, const Waiting& waiting);
+  Called<http::Exchange> begin(const http::HttpRequest& request, const http::Waiting& waiting);
   template <class Result, class Attempt>
   Called<Result> at_first_place(Attempt&& attempt);
 
-  std::vector<Server> servers_;
+  std::vector<http::Server> servers_;
 };
 
 // A restart of the daemon takes seconds; after this it is taken for gone.

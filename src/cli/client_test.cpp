@@ -10,16 +10,16 @@
 namespace gpu_platform::cli {
 namespace {
 
-Server socket_at(const std::string& path) {
-  return {.kind = Server::Kind::kSocket, .path = path};
+http::Server socket_at(const std::string& path) {
+  return {.kind = http::Server::Kind::kSocket, .path = path};
 }
 
 TEST(ServersToTry, AreTheUsersDaemonBeforeRoots) {
   Surroundings around;
-  const Server of_root = socket_at("/run/gpu-platform/gpu-platform.sock");
-  EXPECT_EQ(servers_to_try({}, around).value(), std::vector<Server>{of_root});
+  const http::Server of_root = socket_at("/run/gpu-platform/gpu-platform.sock");
+  EXPECT_EQ(servers_to_try({}, around).value(), std::vector<http::Server>{of_root});
   around.uid = 7;
-  const std::vector<Server> both = {socket_at("/run/user/7/gpu-platform.sock"), of_root};
+  const std::vector<http::Server> both = {socket_at("/run/user/7/gpu-platform.sock"), of_root};
   EXPECT_EQ(servers_to_try({}, around).value(), both);
   around.environment = {"XDG_RUNTIME_DIR=/run/user/7"};
   EXPECT_EQ(servers_to_try({}, around).value(), both);
@@ -28,9 +28,9 @@ TEST(ServersToTry, AreTheUsersDaemonBeforeRoots) {
 TEST(ServersToTry, TakeTheOptionBeforeTheVariable) {
   Surroundings around;
   around.environment = {"GPU_PLATFORM_SERVER=unix:/a", "XDG_RUNTIME_DIR=/run/user/7"};
-  EXPECT_EQ(servers_to_try({}, around).value(), std::vector<Server>{socket_at("/a")});
+  EXPECT_EQ(servers_to_try({}, around).value(), std::vector<http::Server>{socket_at("/a")});
   EXPECT_EQ(servers_to_try({.server = "unix:/b"}, around).value(),
-            std::vector<Server>{socket_at("/b")});
+            std::vector<http::Server>{socket_at("/b")});
   EXPECT_FALSE(servers_to_try({.server = "unix:"}, around).has_value());
   EXPECT_FALSE(servers_to_try({.server = "/b"}, around).has_value());
 }

@@ -90,7 +90,7 @@ class KnownNames {
     return found;
   }
 
-  std::vector<Server> servers_;
+  std::vector<http::Server> servers_;
   Profiles profiles_;
 };
 

@@ -98,7 +98,7 @@ TEST_F(Completion, OffersProfilesAndTheFormsOfOutput) {
   around_.uid = ::getuid();
   around_.environment.push_back("XDG_CONFIG_HOME=" + folder);
   ASSERT_TRUE(change_profiles(around_, [](Profiles& profiles) -> base::Status {
-    profiles.put({"lab", *parse_server("https://gpus.example.org")});
+    profiles.put({"lab", *http::parse_server("https://gpus.example.org")});
     return {};
   }));
   EXPECT_EQ(offered({"status", "--server", "la"}), "lab\thttps://gpus.example.org:8443\n");

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
+#include "http/http.h"
 
 namespace gpu_platform::cli {
 
@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxLife = 3600;
 
 // An address of the issuer: the server and the path there.
 struct Endpoint {
-  Server server;
+  http::Server server;
   std::string path;
 };
 
@@ -45,7 +45,7 @@ base::Result<Endpoint> parse_endpoint(const std::string& url, const std::string&
   const bool has_port = origin.find(':', bracket == std::string::npos ? kScheme.size() : bracket) !=
                         std::string::npos;
   if (!has_port) origin += ":443";
-  auto server = parse_server(origin);
+  auto server = http::parse_server(origin);
   if (!server) return base::invalid("--issuer", server.error().message);
   server->tls.authorities = authorities;
   std::string path = slash == std::string::npos ? std::string() : url.substr(slash);
@@ -68,8 +68,8 @@ class DeviceLogin {
     TRY_ASSIGN(const bool is_found, discover());
     if (!is_found) return std::nullopt;
     std::string form;
-    append_query(form, "client_id", grant_.client_id);
-    append_query(form, "scope", grant_.scope);
+    http::append_query(form, "client_id", grant_.client_id);
+    http::append_query(form, "scope", grant_.scope);
     TRY_ASSIGN(const auto begun, post(device_, form));
     if (!begun) return std::nullopt;
     if (begun->status != 200) return refused(begun->body);
@@ -84,9 +84,10 @@ class DeviceLogin {
   };
 
   // Nothing: interrupted.
-  base::Result<std::optional<Answer>> ask(const Endpoint& endpoint, const HttpRequest& request) {
-    const Waiting waiting{kIssuerTime, interrupt_fd_};
-    auto exchange = Exchange::begin(endpoint.server, request, waiting);
+  base::Result<std::optional<Answer>> ask(const Endpoint& endpoint,
+                                          const http::HttpRequest& request) {
+    const http::Waiting waiting{kIssuerTime, interrupt_fd_};
+    auto exchange = http::Exchange::begin(endpoint.server, request, waiting);
     if (!exchange) return failed(exchange.error());
     const auto head = exchange->head(waiting);
     if (!head) return failed(head.error());
@@ -105,8 +106,8 @@ class DeviceLogin {
                           .body = form,
                           .content_type = "application/x-www-form-urlencoded"});
   }
-  static base::Result<std::optional<Answer>> failed(const TransportError& error) {
-    if (error.kind == TransportError::Kind::kInterrupted) return std::nullopt;
+  static base::Result<std::optional<Answer>> failed(const http::TransportError& error) {
+    if (error.kind == http::TransportError::Kind::kInterrupted) return std::nullopt;
     return odd_issuer(error.message);
   }
 
@@ -157,9 +158,9 @@ class DeviceLogin {
         std::clamp<std::int64_t>(integer_at(begun, "expires_in").value_or(kUsualLife), 1, kMaxLife);
     const base::Instant end = around_.steady() + base::seconds(life);
     std::string form;
-    append_query(form, "grant_type", "urn:ietf:params:oauth:grant-type:device_code");
-    append_query(form, "device_code", text_at(begun, "device_code"));
-    append_query(form, "client_id", grant_.client_id);
+    http::append_query(form, "grant_type", "urn:ietf:params:oauth:grant-type:device_code");
+    http::append_query(form, "device_code", text_at(begun, "device_code"));
+    http::append_query(form, "client_id", grant_.client_id);
     while (around_.steady() < end) {
       if (!wait(base::seconds(interval))) return std::nullopt;
       TRY_ASSIGN(const auto answer, post(token_, form));
@@ -187,7 +188,7 @@ class DeviceLogin {
   static base::Result<std::optional<std::string>> token_in(const Json& answer) {
     std::string token = text_at(answer, "id_token");
     if (token.empty()) token = text_at(answer, "access_token");
-    if (!is_valid_token(token)) return odd_issuer("its answer has no token");
+    if (!http::is_valid_token(token)) return odd_issuer("its answer has no token");
     return token;
   }
 

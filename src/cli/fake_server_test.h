@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "cli/server.h"
+#include "http/server.h"
 
 namespace gpu_platform::cli {
 
@@ -30,7 +30,7 @@ class FakeServer {
   FakeServer& operator=(const FakeServer&) = delete;
 
   const std::string& path() const { return path_; }
-  Server server() const { return {.kind = Server::Kind::kSocket, .path = path_}; }
+  http::Server server() const { return {.kind = http::Server::Kind::kSocket, .path = path_}; }
   // "METHOD target" of each request so far.
   std::vector<std::string> requests() const;
 

@@ -10,7 +10,7 @@
 
 #include <openssl/ssl.h>
 
-#include "cli/server.h"
+#include "http/server.h"
 
 namespace gpu_platform::cli {
 

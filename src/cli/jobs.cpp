@@ -36,17 +36,17 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
   const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
       {"user", &o.user}, {"team", &o.team}, {"name", &o.name}};
   for (const auto& [key, value] : texts) {
-    if (value->has_value()) append_query(query, key, **value);
+    if (value->has_value()) http::append_query(query, key, **value);
   }
   for (const std::string& state : words_of_lists(o.states)) {
-    append_query(query, "state", base::to_upper(state));
+    http::append_query(query, "state", base::to_upper(state));
   }
-  for (const std::string& label : o.labels) append_query(query, "label", label);
+  for (const std::string& label : o.labels) http::append_query(query, "label", label);
   if (o.since.has_value()) {
     TRY_ASSIGN(const std::string since, past_time("--since", *o.since, now));
-    append_query(query, "since", since);
+    http::append_query(query, "since", since);
   }
-  if (o.all) append_query(query, "all", "true");
+  if (o.all) http::append_query(query, "all", "true");
   return query;
 }
 

@@ -49,12 +49,12 @@ struct LoginOptions {
 };
 
 // The server with its certificates, without a token; the variable of the token does not count here.
-base::Result<Server> server_of(LoginOptions& o, const Surroundings& around) {
+base::Result<http::Server> server_of(LoginOptions& o, const Surroundings& around) {
   if (!o.server.empty()) o.choice.server = o.server.front();
   Surroundings without = around;
   std::erase_if(without.environment,
                 [](const std::string& entry) { return entry.starts_with("GPU_PLATFORM_TOKEN="); });
-  TRY_ASSIGN(std::vector<Server> servers, servers_to_try(o.choice, without));
+  TRY_ASSIGN(std::vector<http::Server> servers, servers_to_try(o.choice, without));
   if (!servers.front().is_network()) {
     return base::invalid("SERVER",
                          "write https://HOST:PORT; this machine's own daemon needs no login, it "
@@ -85,7 +85,7 @@ Called<std::string> identity_at(Client& client) {
 }
 
 // The profile that has this server already, or the host as a new one's name.
-std::string name_for(const Profiles& profiles, const Server& server) {
+std::string name_for(const Profiles& profiles, const http::Server& server) {
   if (const Profile* known = profiles.find_server(server)) return known->name;
   std::string name = server.host;
   std::ranges::replace_if(name, [](char c) { return c == ':' || c == '%'; }, '-');
@@ -93,7 +93,7 @@ std::string name_for(const Profiles& profiles, const Server& server) {
   return profiles.find(name) == nullptr ? name : name + "-" + server.port;
 }
 
-base::Result<std::string> keep(const Surroundings& around, const Server& server,
+base::Result<std::string> keep(const Surroundings& around, const http::Server& server,
                                const std::optional<std::string>& wanted) {
   std::string name;
   const auto changed = change_profiles(around, [&](Profiles& profiles) -> base::Status {
@@ -118,8 +118,8 @@ std::string wrong_mix(const LoginOptions& o) {
 }
 
 // Nothing: interrupted.
-base::Result<std::optional<std::string>> token_for(const LoginOptions& o, const Server& server,
-                                                   Console& console) {
+base::Result<std::optional<std::string>> token_for(const LoginOptions& o,
+                                                   const http::Server& server, Console& console) {
   if (!o.issuer) {
     return read_token(o.token, console, fmt::format("Token for {}: ", server.text()));
   }
@@ -191,8 +191,8 @@ int run_logout(const CommandText& text, Invocation& invocation) {
       change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
         name = words.empty() ? profiles.current : words.front();
         Profile* profile = profiles.find(name);
-        if (profile == nullptr && is_address(name)) {
-          const auto server = parse_server(name);
+        if (profile == nullptr && http::is_address(name)) {
+          const auto server = http::parse_server(name);
           const Profile* found = server ? profiles.find_server(*server) : nullptr;
           profile = found == nullptr ? nullptr : profiles.find(found->name);
         }
@@ -223,7 +223,7 @@ std::string login_of(const Profile& profile) {
 
 // Without the token: what is shown may be copied anywhere.
 Json shown(const Profile& profile, const Profiles& profiles) {
-  const TlsFiles& tls = profile.server.tls;
+  const http::TlsFiles& tls = profile.server.tls;
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   Json entry;
   entry["name"] = profile.name;

@@ -4,7 +4,7 @@
 
 #include "base/parse.h"
 #include "base/percent.h"
-#include "cli/http.h"
+#include "http/http.h"
 
 namespace gpu_platform::cli {
 

@@ -15,8 +15,8 @@ Called<std::string> fetch_pages(Client& client, const PagedList& list, const std
                                 const std::function<void(const Json&)>& take) {
   while (true) {
     std::string page = query;
-    append_query(page, "limit", fmt::format("{}", std::min(max_entries, list.largest_page)));
-    if (!token.empty()) append_query(page, "page_token", token);
+    http::append_query(page, "limit", fmt::format("{}", std::min(max_entries, list.largest_page)));
+    if (!token.empty()) http::append_query(page, "page_token", token);
     const auto body = client.get(fmt::format("{}?{}", list.path, page));
     if (!body) return std::unexpected(body.error());
     const auto document = parse_object(*body);

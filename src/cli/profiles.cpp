@@ -36,7 +36,8 @@ std::unexpected<base::Error> refused(std::string message) {
 
 Profile profile_of(const std::string& name, const Json& entry) {
   Profile profile{name, {}};
-  if (auto server = parse_server(text_at(entry, "server"))) profile.server = std::move(*server);
+  if (auto server = http::parse_server(text_at(entry, "server")))
+    profile.server = std::move(*server);
   profile.server.token = text_at(entry, "token");
   profile.server.tls = {text_at(entry, "ca_file"), text_at(entry, "certificate"),
                         text_at(entry, "key")};
@@ -56,8 +57,9 @@ base::Result<Profiles> parse_profiles(const std::string& path, const std::string
   Profiles profiles;
   for (const auto& [name, entry] : object_at(*document, "profiles").items()) {
     Profile profile = profile_of(name, entry);
-    const bool is_good = check_profile_name(name) && profile.server.is_network() &&
-                         (profile.server.token.empty() || is_valid_token(profile.server.token));
+    const bool is_good =
+        check_profile_name(name) && profile.server.is_network() &&
+        (profile.server.token.empty() || http::is_valid_token(profile.server.token));
     if (!is_good) return damaged();
     profiles.put(std::move(profile));
   }
@@ -73,7 +75,7 @@ std::string text_of(const Profiles& profiles) {
   document["profiles"] = Json::object();
   for (const Profile& profile : profiles.all) {
     Json& entry = document["profiles"][profile.name];
-    const TlsFiles& tls = profile.server.tls;
+    const http::TlsFiles& tls = profile.server.tls;
     entry["server"] = profile.server.text();
     if (!profile.server.token.empty()) entry["token"] = profile.server.token;
     if (!tls.authorities.empty()) entry["ca_file"] = tls.authorities;
@@ -140,9 +142,9 @@ base::Status make_folder(const std::string& folder, unsigned uid) {
 
 // ---- which server
 
-base::Result<Server> chosen_server(const std::string& text, const std::string& field,
-                                   const Surroundings& surroundings) {
-  if (!is_address(text)) {
+base::Result<http::Server> chosen_server(const std::string& text, const std::string& field,
+                                         const Surroundings& surroundings) {
+  if (!http::is_address(text)) {
     TRY_ASSIGN(const Profiles profiles, read_profiles(surroundings));
     if (const Profile* profile = profiles.find(text)) return profile->server;
     std::vector<std::string_view> names;
@@ -151,7 +153,7 @@ base::Result<Server> chosen_server(const std::string& text, const std::string& f
                                             "https://HOST:PORT or unix:PATH{}",
                                             text, base::did_you_mean(text, names)));
   }
-  auto server = parse_server(text);
+  auto server = http::parse_server(text);
   if (!server) {
     // What has a '@' may hold a password.
     const bool is_harmless = text.find('@') == std::string::npos;
@@ -166,26 +168,26 @@ base::Result<Server> chosen_server(const std::string& text, const std::string& f
   return server;
 }
 
-std::vector<Server> servers_of_machine(const Surroundings& surroundings) {
-  std::vector<Server> servers;
+std::vector<http::Server> servers_of_machine(const Surroundings& surroundings) {
+  std::vector<http::Server> servers;
   for (std::string& path : sockets_to_try(surroundings)) {
-    servers.push_back({.kind = Server::Kind::kSocket, .path = std::move(path)});
+    servers.push_back({.kind = http::Server::Kind::kSocket, .path = std::move(path)});
   }
   return servers;
 }
 
-base::Result<std::vector<Server>> servers_without_tokens(const ServerChoice& choice,
-                                                         const Surroundings& surroundings) {
+base::Result<std::vector<http::Server>> servers_without_tokens(const ServerChoice& choice,
+                                                               const Surroundings& surroundings) {
   const std::string field = choice.server ? "--server" : "GPU_PLATFORM_SERVER";
   const auto given = choice.server ? choice.server : variable(surroundings, "GPU_PLATFORM_SERVER");
   if (given == kLocalProfile) return servers_of_machine(surroundings);
   if (given) {
-    TRY_ASSIGN(Server server, chosen_server(*given, field, surroundings));
-    return std::vector<Server>{std::move(server)};
+    TRY_ASSIGN(http::Server server, chosen_server(*given, field, surroundings));
+    return std::vector<http::Server>{std::move(server)};
   }
   TRY_ASSIGN(const Profiles profiles, read_profiles(surroundings));
   if (const Profile* current = profiles.find(profiles.current)) {
-    return std::vector<Server>{current->server};
+    return std::vector<http::Server>{current->server};
   }
   return servers_of_machine(surroundings);
 }
@@ -211,7 +213,7 @@ const Profile* Profiles::find(std::string_view name) const {
   return it == all.end() ? nullptr : &*it;
 }
 
-const Profile* Profiles::find_server(const Server& server) const {
+const Profile* Profiles::find_server(const http::Server& server) const {
   const auto is_it = [&](const Profile& profile) { return profile.server.text() == server.text(); };
   const Profile* chosen = find(current);
   if (chosen != nullptr && is_it(*chosen)) return chosen;
@@ -277,10 +279,10 @@ base::Status change_profiles(const Surroundings& surroundings,
                             : os::replace_file(*path, text_of(profiles), S_IRUSR | S_IWUSR);
 }
 
-base::Result<std::vector<Server>> servers_to_try(const ServerChoice& choice,
-                                                 const Surroundings& surroundings) {
-  TRY_ASSIGN(std::vector<Server> servers, servers_without_tokens(choice, surroundings));
-  Server& first = servers.front();
+base::Result<std::vector<http::Server>> servers_to_try(const ServerChoice& choice,
+                                                       const Surroundings& surroundings) {
+  TRY_ASSIGN(std::vector<http::Server> servers, servers_without_tokens(choice, surroundings));
+  http::Server& first = servers.front();
   if (!first.is_network()) return servers;
   put_file(first.tls.authorities, choice.authorities, "GPU_PLATFORM_CA_FILE", surroundings);
   put_file(first.tls.certificate, choice.certificate, "GPU_PLATFORM_CERT", surroundings);
@@ -289,7 +291,7 @@ base::Result<std::vector<Server>> servers_to_try(const ServerChoice& choice,
     return base::invalid("--cert", "--cert and --key go together");
   }
   if (const auto token = variable(surroundings, "GPU_PLATFORM_TOKEN")) {
-    if (!is_valid_token(*token)) {
+    if (!http::is_valid_token(*token)) {
       return base::invalid("GPU_PLATFORM_TOKEN", "it holds something else than a token");
     }
     first.token = *token;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/server.h"
 #include "cli/session.h"
+#include "http/server.h"
 
 // The servers that a person has logged in to, in a file that only the person can read.
 
@@ -19,7 +19,7 @@ inline constexpr std::string_view kLocalProfile = "local";
 
 struct Profile {
   std::string name;
-  Server server;  // with its token and the paths of its certificates
+  http::Server server;  // with its token and the paths of its certificates
 
   friend bool operator==(const Profile&, const Profile&) = default;
 };
@@ -31,7 +31,7 @@ struct Profiles {
   Profile* find(std::string_view name);
   const Profile* find(std::string_view name) const;
   // The one of this address; the current one before others.
-  const Profile* find_server(const Server& server) const;
+  const Profile* find_server(const http::Server& server) const;
   void put(Profile profile);
 
   friend bool operator==(const Profiles&, const Profiles&) = default;
@@ -61,7 +61,7 @@ struct ServerChoice {
 // machine's sockets (the user's, then root's). An address that a profile has gets that profile's
 // token and certificates; GPU_PLATFORM_TOKEN and GPU_PLATFORM_CA_FILE, _CERT and _KEY go before
 // them, and options before all. kInvalidArgument: what was given is wrong.
-base::Result<std::vector<Server>> servers_to_try(const ServerChoice& choice,
-                                                 const Surroundings& surroundings);
+base::Result<std::vector<http::Server>> servers_to_try(const ServerChoice& choice,
+                                                       const Surroundings& surroundings);
 
 }  // namespace gpu_platform::cli

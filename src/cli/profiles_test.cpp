@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Profile lab() {
-  Profile profile{"lab", *parse_server("https://gpus.example.org:8443")};
+  Profile profile{"lab", *http::parse_server("https://gpus.example.org:8443")};
   profile.server.token = "gpt_s3cret";
   profile.server.tls.authorities = "/etc/lab.pem";
   return profile;
@@ -185,7 +185,7 @@ TEST_F(ProfilesFile, GoBehindTheOptionAndTheVariableAndBeforeTheMachine) {
   around_.environment.push_back("GPU_PLATFORM_SERVER=unix:/a");
   EXPECT_EQ(first({}).text(), "unix:/a");
   EXPECT_EQ(first({.server = "lab"}), lab().server);
-  EXPECT_EQ(first({.server = "local"}).kind, Server::Kind::kSocket);
+  EXPECT_EQ(first({.server = "local"}).kind, http::Server::Kind::kSocket);
   EXPECT_EQ(first({.server = "local"}).text(), "unix:/run/gpu-platform/gpu-platform.sock");
   // An address that a profile has brings that profile's token; another one brings none.
   EXPECT_EQ(first({.server = "https://GPUS.example.org"}).token, "gpt_s3cret");

@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/server.h"
+#include "http/server.h"
 #include "os/descriptor.h"
 
 namespace gpu_platform::cli {
@@ -120,7 +120,7 @@ base::Result<std::optional<std::string>> read_token(const TokenSource& source, C
   }
   std::string token = trimmed(*text);
   // What was typed instead is not repeated: it may be a secret of something else.
-  if (!is_valid_token(token)) {
+  if (!http::is_valid_token(token)) {
     return base::invalid(source.file ? "--token-file" : "token",
                          "that is no token: a token is one word of ASCII characters");
   }

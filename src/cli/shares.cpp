@@ -5,11 +5,11 @@
 #include "base/parse.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "http/http.h"
 
 namespace gpu_platform::cli {
 
@@ -153,8 +153,8 @@ int run_shares(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string query;
-  if (team) append_query(query, "team", *team);
-  if (user) append_query(query, "user", *user);
+  if (team) http::append_query(query, "team", *team);
+  if (user) http::append_query(query, "user", *user);
   return show_answer(invocation.console, *client, output,
                      query.empty() ? "/v1/shares" : "/v1/shares?" + query,
                      [&](Console& console, const Json& answer) {

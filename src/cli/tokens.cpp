@@ -214,8 +214,8 @@ int run_token_list(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string query;
-  if (user) append_query(query, "user", *user);
-  if (all_users) append_query(query, "all_users", "true");
+  if (user) http::append_query(query, "user", *user);
+  if (all_users) http::append_query(query, "all_users", "true");
   return show(invocation.console, output, [&](Console& console, int) {
     return output.is_document()
                ? print_pages(console, *client, output, kTokens, query, UINT64_MAX, {})
@@ -235,7 +235,7 @@ int run_token_revoke(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string query;
-  if (user) append_query(query, "user", *user);
+  if (user) http::append_query(query, "user", *user);
   const std::string path =
       fmt::format("{}/{}{}{}", kTokens.path, base::percent_encoded(token.front()),
                   query.empty() ? "" : "?", query);

@@ -3,9 +3,9 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
+#include "http/http.h"
 
 namespace gpu_platform::cli {
 

@@ -14,10 +14,10 @@
 #include "base/parse.h"
 #include "base/percent.h"
 #include "cli/follow.h"
-#include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/members.h"
 #include "cli/text.h"
+#include "http/http.h"
 #include "shims/host_list.h"
 #include "shims/step_variables.h"
 #include "shims/times.h"
@@ -435,8 +435,8 @@ cli::Called<std::vector<Json>> list_jobs(cli::Client& client, const std::string&
   std::string token;
   do {
     std::string page = query;
-    cli::append_query(page, "limit", "10000");
-    if (!token.empty()) cli::append_query(page, "page_token", token);
+    http::append_query(page, "limit", "10000");
+    if (!token.empty()) http::append_query(page, "page_token", token);
     const auto body = client.get("/v1/jobs?" + page);
     if (!body) return std::unexpected(body.error());
     const auto document = cli::parse_object(*body);

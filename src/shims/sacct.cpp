@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "base/utc.h"
-#include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
+#include "http/http.h"
 #include "shims/call.h"
 #include "shims/columns.h"
 #include "shims/job_view.h"
@@ -245,11 +245,11 @@ cli::Called<std::vector<Json>> recorded_jobs(cli::Client& client, const Settings
   }
   std::string query = settings.has("allocations") ? "all=true" : "all=true&steps=true";
   const bool is_own = !settings.has("allusers") && !settings.has("user") && !settings.has("uid");
-  if (is_own) cli::append_query(query, "user", own_user());
+  if (is_own) http::append_query(query, "user", own_user());
   if (window.begin.is_set()) {
     std::string since;
     base::append_rfc3339(since, window.begin);
-    cli::append_query(query, "since", since);
+    http::append_query(query, "since", since);
   }
   return list_jobs(client, query);
 }

@@ -5,9 +5,9 @@
 
 #include "base/letters.h"
 #include "base/percent.h"
-#include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
+#include "http/http.h"
 #include "shims/call.h"
 #include "shims/common_options.h"
 #include "shims/job_view.h"

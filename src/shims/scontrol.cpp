@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/name_list.h"
-#include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
+#include "http/http.h"
 #include "shims/call.h"
 #include "shims/columns.h"
 #include "shims/common_options.h"

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/percent.h"
-#include "cli/http.h"
 #include "cli/input.h"
+#include "http/http.h"
 #include "shims/columns.h"
 #include "shims/node_view.h"
 #include "shims/step_variables.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/utc.h"
-#include "cli/http.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
+#include "http/http.h"
 #include "shims/call.h"
 #include "shims/columns.h"
 #include "shims/common_options.h"
@@ -122,14 +122,14 @@ std::string query_of(const std::vector<std::string>& states, base::Instant now) 
   std::string query = "all=true";
   std::string since;
   base::append_rfc3339(since, base::Instant(now.unix_ns() - kEndedInSight.value()));
-  cli::append_query(query, "since", since);
+  http::append_query(query, "since", since);
   std::vector<std::string> asked;
   for (const std::string& name : states) {
     for (const std::string& state : platform_states(name).value_or(std::vector<std::string>())) {
       if (std::ranges::find(asked, state) == asked.end()) asked.push_back(state);
     }
   }
-  for (const std::string& state : asked) cli::append_query(query, "state", state);
+  for (const std::string& state : asked) http::append_query(query, "state", state);
   return query;
 }
 

@@ -6,10 +6,10 @@
 #include <pwd.h>
 
 #include "base/utc.h"
-#include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/local_clock.h"
 #include "cli/text.h"
+#include "http/http.h"
 #include "shims/call.h"
 #include "shims/columns.h"
 #include "shims/common_options.h"
@@ -304,7 +304,7 @@ cli::Called<std::vector<Json>> jobs_since(cli::Client& client, base::Instant sin
   std::string query = "all=true";
   std::string text;
   base::append_rfc3339(text, since);
-  cli::append_query(query, "since", text);
+  http::append_query(query, "since", text);
   return list_jobs(client, query);
 }
 

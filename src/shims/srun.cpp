@@ -194,7 +194,7 @@ void open_files_in_job(const Settings& settings, Work& work) {
 // process is ours.
 bool can_lend_streams(const Settings& settings, const cli::Client& client) {
   return !wants_container(settings) &&
-         std::ranges::none_of(client.servers(), &cli::Server::is_network);
+         std::ranges::none_of(client.servers(), &http::Server::is_network);
 }
 
 // Whether there is anything to send as a job's input.

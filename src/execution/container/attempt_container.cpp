@@ -128,7 +128,7 @@ ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::s
                                                const std::string& attempt) {
   const nlohmann::json filters = {{"label", {"gpu-platform.attempt=" + attempt}}};
   std::string query;
-  cli::append_query(query, "filters", filters.dump());
+  http::append_query(query, "filters", filters.dump());
   const auto listed = engine.get("/containers/json?" + query);
   if (!listed) return container_failed("the container engine", listed.error());
   std::size_t looked_at = 0;

@@ -118,8 +118,8 @@ class Cleanup {
                            }};
     if (auto opened = open_engine(engine, rules.socket, patient); !opened) return opened;
     std::string query = "all=1";
-    cli::append_query(query, "filters",
-                      Json{{"label", {"gpu-platform.cluster=" + cluster_}}}.dump());
+    http::append_query(query, "filters",
+                       Json{{"label", {"gpu-platform.cluster=" + cluster_}}}.dump());
     const auto found = engine.get("/containers/json?" + query);
     if (!found || !found->is_array()) return container_failed("the engine lists no containers");
     for (const Json& container : *found) clean_one(engine, text_field(container, "Id"), cgroup);

@@ -431,8 +431,8 @@ class ContainerRun {
 
   std::string create_path() const {
     std::string query;
-    cli::append_query(query, "name", name_);
-    if (!platform().empty()) cli::append_query(query, "platform", platform());
+    http::append_query(query, "name", name_);
+    if (!platform().empty()) http::append_query(query, "platform", platform());
     return "/containers/create?" + query;
   }
 

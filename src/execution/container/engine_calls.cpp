@@ -38,9 +38,9 @@ std::string words_of(const std::string& body) {
   return body.substr(0, kMaxWords);
 }
 
-using Why = cli::TransportError::Kind;
+using Why = http::TransportError::Kind;
 
-EngineFailure failure_of(const cli::TransportError& error) {
+EngineFailure failure_of(const http::TransportError& error) {
   switch (error.kind) {
     case Why::kNoDaemon:
       return {0, "nothing answers there", true};
@@ -58,8 +58,8 @@ EngineFailure failure_of(const cli::TransportError& error) {
   return {0, error.message};
 }
 
-cli::HttpRequest request_for(std::string_view method, std::string_view path, const Json& body) {
-  cli::HttpRequest request;
+http::HttpRequest request_for(std::string_view method, std::string_view path, const Json& body) {
+  http::HttpRequest request;
   request.method = method;
   request.target = path;
   if (!body.is_null()) request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -89,12 +89,12 @@ Answered<> EngineCalls::open() {
   return {};
 }
 
-Answered<cli::HttpHead> EngineCalls::ping() {
+Answered<http::HttpHead> EngineCalls::ping() {
   constexpr base::Duration kTime = base::seconds(10);
   auto exchange = begin(request_for("GET", "/_ping", {}), kTime);
   if (!exchange) return std::unexpected(std::move(exchange).error());
-  const auto head = waited<cli::HttpHead>(
-      [&](const cli::Waiting& waiting) { return exchange->head(waiting); }, kTime);
+  const auto head = waited<http::HttpHead>(
+      [&](const http::Waiting& waiting) { return exchange->head(waiting); }, kTime);
   if (!head) return head;
   const auto rest = whole_body(*exchange, kTime);
   if (!rest) return std::unexpected(rest.error());
@@ -122,8 +122,9 @@ Answered<> EngineCalls::ask_version() {
 // A signal ends a wait; what waited goes on unless it is to be given up. So does a wait without an
 // end of its own, every few seconds.
 template <class T>
-Answered<T> EngineCalls::waited(const std::function<cli::Transported<T>(const cli::Waiting&)>& step,
-                                std::optional<base::Duration> at_most) {
+Answered<T> EngineCalls::waited(
+    const std::function<http::Transported<T>(const http::Waiting&)>& step,
+    std::optional<base::Duration> at_most) {
   while (true) {
     auto done = step({at_most.value_or(kLook), interrupt_fd_});
     if (done) return *std::move(done);
@@ -134,21 +135,23 @@ Answered<T> EngineCalls::waited(const std::function<cli::Transported<T>(const cl
   }
 }
 
-Answered<cli::Exchange> EngineCalls::begin(cli::HttpRequest request,
-                                           std::optional<base::Duration> at_most) {
+Answered<http::Exchange> EngineCalls::begin(http::HttpRequest request,
+                                            std::optional<base::Duration> at_most) {
   request.target = prefix_ + request.target;
-  return waited<cli::Exchange>(
-      [&](const cli::Waiting& waiting) { return cli::Exchange::begin(server_, request, waiting); },
+  return waited<http::Exchange>(
+      [&](const http::Waiting& waiting) {
+        return http::Exchange::begin(server_, request, waiting);
+      },
       at_most.value_or(kUsualTime));
 }
 
-Answered<std::string> EngineCalls::whole_body(cli::Exchange& exchange,
+Answered<std::string> EngineCalls::whole_body(http::Exchange& exchange,
                                               std::optional<base::Duration> at_most) {
   const std::int64_t begun = os::boot_ms();
   std::string body;
   while (true) {
     auto part = waited<std::string>(
-        [&](const cli::Waiting& waiting) { return exchange.more(waiting); }, at_most);
+        [&](const http::Waiting& waiting) { return exchange.more(waiting); }, at_most);
     if (!part || part->empty()) return part ? Answered<std::string>(std::move(body)) : part;
     body += *part;
     if (body.size() > kMaxAnswer) {
@@ -164,8 +167,8 @@ Answered<> EngineCalls::call(std::string_view method, std::string_view path, con
                              std::optional<base::Duration> at_most) {
   auto exchange = begin(request_for(method, path, body), at_most);
   if (!exchange) return std::unexpected(std::move(exchange).error());
-  const auto head = waited<cli::HttpHead>(
-      [&](const cli::Waiting& waiting) { return exchange->head(waiting); }, at_most);
+  const auto head = waited<http::HttpHead>(
+      [&](const http::Waiting& waiting) { return exchange->head(waiting); }, at_most);
   if (!head) return std::unexpected(head.error());
   const auto rest = whole_body(*exchange, at_most);
   if (!rest) return std::unexpected(rest.error());
@@ -174,9 +177,9 @@ Answered<> EngineCalls::call(std::string_view method, std::string_view path, con
   return json.is_discarded() ? Json(*rest) : json;
 }
 
-Answered<> EngineCalls::head_of(cli::Exchange& exchange) {
-  const auto head = waited<cli::HttpHead>(
-      [&](const cli::Waiting& waiting) { return exchange.head(waiting); }, kUsualTime);
+Answered<> EngineCalls::head_of(http::Exchange& exchange) {
+  const auto head = waited<http::HttpHead>(
+      [&](const http::Waiting& waiting) { return exchange.head(waiting); }, kUsualTime);
   if (!head) return std::unexpected(head.error());
   if (head->status < 300) return {};
   const auto rest = whole_body(exchange, kUsualTime);
@@ -184,7 +187,7 @@ Answered<> EngineCalls::head_of(cli::Exchange& exchange) {
 }
 
 Answered<EngineCalls::Stream> EngineCalls::stream(std::string_view path, std::string header_lines) {
-  cli::HttpRequest request = request_for("POST", path, {});
+  http::HttpRequest request = request_for("POST", path, {});
   request.header_lines = std::move(header_lines);
   auto exchange = begin(std::move(request), kUsualTime);
   if (!exchange) return std::unexpected(std::move(exchange).error());
@@ -192,8 +195,8 @@ Answered<EngineCalls::Stream> EngineCalls::stream(std::string_view path, std::st
   return Stream(*std::move(exchange), *this);
 }
 
-Answered<cli::RawStream> EngineCalls::hijack(std::string_view path, const Json& body) {
-  cli::HttpRequest request = request_for("POST", path, body);
+Answered<http::RawStream> EngineCalls::hijack(std::string_view path, const Json& body) {
+  http::HttpRequest request = request_for("POST", path, body);
   request.upgrade = "tcp";
   auto exchange = begin(std::move(request), kUsualTime);
   if (!exchange) return std::unexpected(std::move(exchange).error());
@@ -205,7 +208,7 @@ Answered<cli::RawStream> EngineCalls::hijack(std::string_view path, const Json& 
 
 Answered<std::string> EngineCalls::Stream::next() {
   return calls_->waited<std::string>(
-      [&](const cli::Waiting& waiting) { return exchange_.more(waiting); }, std::nullopt);
+      [&](const http::Waiting& waiting) { return exchange_.more(waiting); }, std::nullopt);
 }
 
 }  // namespace gpu_platform::execution

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
-#include "cli/http.h"
+#include "http/http.h"
 
 // The calls of the Docker Engine API that a job's container needs. Docker and Podman answer them.
 // Blocking; one thread.
@@ -61,33 +61,33 @@ class EngineCalls {
 
    private:
     friend class EngineCalls;
-    Stream(cli::Exchange exchange, EngineCalls& calls)
+    Stream(http::Exchange exchange, EngineCalls& calls)
         : exchange_(std::move(exchange)), calls_(&calls) {}
-    cli::Exchange exchange_;
+    http::Exchange exchange_;
     EngineCalls* calls_;
   };
   // `header_lines`: further ones of the request, each with its "\r\n".
   Answered<Stream> stream(std::string_view path, std::string header_lines = {});
   // A POST after which the connection is the container's own, bytes both ways.
-  Answered<cli::RawStream> hijack(std::string_view path, const nlohmann::json& body = {});
+  Answered<http::RawStream> hijack(std::string_view path, const nlohmann::json& body = {});
 
  private:
   static constexpr base::Duration kUsualTime = base::seconds(60);
 
   // The target is a path without the version.
-  Answered<cli::Exchange> begin(cli::HttpRequest request, std::optional<base::Duration> at_most);
+  Answered<http::Exchange> begin(http::HttpRequest request, std::optional<base::Duration> at_most);
   // The head of an answer that is no refusal.
-  Answered<> head_of(cli::Exchange& exchange);
-  Answered<std::string> whole_body(cli::Exchange& exchange, std::optional<base::Duration> at_most);
-  Answered<cli::HttpHead> ping();
+  Answered<> head_of(http::Exchange& exchange);
+  Answered<std::string> whole_body(http::Exchange& exchange, std::optional<base::Duration> at_most);
+  Answered<http::HttpHead> ping();
   Answered<> ask_version();
   Answered<> call(std::string_view method, std::string_view path, const nlohmann::json& body,
                   std::optional<base::Duration> at_most);
   template <class T>
-  Answered<T> waited(const std::function<cli::Transported<T>(const cli::Waiting&)>& step,
+  Answered<T> waited(const std::function<http::Transported<T>(const http::Waiting&)>& step,
                      std::optional<base::Duration> at_most);
 
-  cli::Server server_;
+  http::Server server_;
   int interrupt_fd_;
   std::function<bool()> on_interrupt_;
   std::function<bool()> hopeless_;  // may be null

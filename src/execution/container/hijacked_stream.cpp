@@ -35,7 +35,7 @@ void never_block(int fd, int access) {
 
 }  // namespace
 
-HijackedStream::HijackedStream(cli::RawStream engine, const Ends& ends)
+HijackedStream::HijackedStream(http::RawStream engine, const Ends& ends)
     : ends_(ends), engine_(std::move(engine.socket)), unparsed_(std::move(engine.early)) {
   if (ends_.input >= 0) never_block(ends_.input, O_RDONLY);
   for (const int fd : {1, 2}) never_block(fd, O_WRONLY);

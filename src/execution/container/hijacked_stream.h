@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/http.h"
 #include "execution/container/output_frames.h"
+#include "http/http.h"
 
 namespace gpu_platform::execution {
 
@@ -24,7 +24,7 @@ class HijackedStream {
   };
   // Output goes to descriptors 1 and 2; with a terminal all of it to 1. The descriptors never block
   // from here on.
-  HijackedStream(cli::RawStream engine, const Ends& ends);
+  HijackedStream(http::RawStream engine, const Ends& ends);
 
   // Input is not read before this.
   void let_input_in() { may_read_input_ = true; }

@@ -122,9 +122,10 @@ std::string pull_query(std::string_view image, std::string_view platform) {
   const std::size_t slash = image.rfind('/');
   const std::string_view name = slash == std::string_view::npos ? image : image.substr(slash + 1);
   std::string query;
-  cli::append_query(query, "fromImage", image);
-  if (name.find_first_of(":@") == std::string_view::npos) cli::append_query(query, "tag", "latest");
-  if (!platform.empty()) cli::append_query(query, "platform", platform);
+  http::append_query(query, "fromImage", image);
+  if (name.find_first_of(":@") == std::string_view::npos)
+    http::append_query(query, "tag", "latest");
+  if (!platform.empty()) http::append_query(query, "platform", platform);
   return query;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 #include "base/units.h"
 #include "base/utc.h"
 

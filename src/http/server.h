@@ -8,7 +8,7 @@
 
 // Where a daemon is, and what proves to it who calls.
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 // Files in PEM form; empty: none.
 struct TlsFiles {
@@ -52,4 +52,4 @@ bool is_address(std::string_view text);
 // A token may stand in a header: visible ASCII, neither empty nor endless.
 bool is_valid_token(std::string_view token);
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -1,4 +1,4 @@
-#include "cli/http.h"
+#include "http/http.h"
 #include "base/percent.h"
 
 #include <array>
@@ -11,32 +11,33 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 namespace {
 
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 using boost::beast::string_view;
 using boost::system::error_code;
 using Why = TransportError::Kind;
 
 // Keeps of an answer what the caller needs: status, content type, and the body's bytes as they
 // come.
-class AnswerParser : public http::basic_parser<false> {
+class AnswerParser : public beast_http::basic_parser<false> {
  public:
   HttpHead head;
   std::string body;
 
  private:
-  void on_request_impl(http::verb, string_view, string_view, int, error_code&) override {}
+  void on_request_impl(beast_http::verb, string_view, string_view, int, error_code&) override {}
   void on_response_impl(int status, string_view, int, error_code&) override {
     head.status = status;
   }
-  void on_field_impl(http::field name, string_view text, string_view value, error_code&) override {
-    if (name == http::field::content_type) {
+  void on_field_impl(beast_http::field name, string_view text, string_view value,
+                     error_code&) override {
+    if (name == beast_http::field::content_type) {
       head.content_type = std::string(value.substr(0, value.find(';')));
     }
-    if (name == http::field::location) head.location = std::string(value);
+    if (name == beast_http::field::location) head.location = std::string(value);
     if (boost::beast::iequals(text, "Api-Version")) head.api_version = std::string(value);
     if (boost::beast::iequals(text, "Libpod-Api-Version")) head.is_podman = true;
   }
@@ -131,7 +132,7 @@ Transported<> Exchange::receive(const Waiting& waiting) {
   while (!unparsed.empty() && !parser.is_done()) {
     const std::size_t used = parser.put(boost::asio::buffer(unparsed), error);
     unparsed.erase(0, used);
-    if (error == http::error::need_more) break;
+    if (error == beast_http::error::need_more) break;
     if (error) {
       return std::unexpected(TransportError{
           Why::kMalformed, fmt::format("the answer is not from the daemon: {}", error.message())});
@@ -196,4 +197,4 @@ void append_query(std::string& query, std::string_view key, std::string_view val
   query.append(key).append("=").append(base::percent_encoded(value));
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include "cli/connection.h"
+#include "http/connection.h"
 #include "os/descriptor.h"
 
 // A small HTTP/1.1 client: one connection for each request, answers read whole or as they come.
 // Blocking; each object belongs to one thread.
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 struct HttpRequest {
   std::string_view method = "GET";
@@ -75,4 +75,4 @@ std::string authorization_for(const Server& server);
 // Puts "key=value" at the end, encoded, with what separates it from what stands before.
 void append_query(std::string& query, std::string_view key, std::string_view value);
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -1,4 +1,4 @@
-#include "cli/server.h"
+#include "http/server.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "base/letters.h"
 #include "base/parse.h"
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 namespace {
 
@@ -124,4 +124,4 @@ base::Result<Server> parse_server(std::string_view text) {
   return server;
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -1,8 +1,8 @@
-#include "cli/connection_stream.h"
+#include "http/connection_stream.h"
 
 #include <boost/asio/compose.hpp>
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::size_t ConnectionStream::write(std::string_view bytes, boost::system::error
   return sent.value_or(0);
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -4,12 +4,12 @@
 #include <span>
 #include <string_view>
 
-#include "cli/server.h"
-#include "cli/transport.h"
+#include "http/server.h"
+#include "http/transport.h"
 
 // A stream of bytes to a daemon, over a Unix socket, TCP or TLS 1.3.
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 // Never blocks but where a function says that it waits. One thread at a time.
 class Connection {
@@ -41,4 +41,4 @@ class Connection {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -1,4 +1,4 @@
-#include "cli/connection.h"
+#include "http/connection.h"
 
 #include <array>
 #include <cerrno>
@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/tls.h"
+#include "http/tls.h"
 #include "os/descriptor.h"
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 namespace {
 
@@ -231,4 +231,4 @@ Transported<std::size_t> Connection::write(std::string_view bytes, const Waiting
   }
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

@@ -4,10 +4,10 @@
 #include <span>
 #include <string_view>
 
-#include "cli/server.h"
-#include "cli/transport.h"
+#include "http/server.h"
+#include "http/transport.h"
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 // TLS 1.3 over a connected socket that never blocks. The server's certificate must lead to an
 // authority that is trusted and be for the server's host. One thread at a time.
@@ -32,4 +32,4 @@ class TlsSession {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

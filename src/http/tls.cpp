@@ -1,4 +1,4 @@
-#include "cli/tls.h"
+#include "http/tls.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +15,7 @@
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 namespace {
 
@@ -321,4 +321,4 @@ Transported<Step> TlsSession::write(std::string_view bytes) {
   return Step{0, **outcome};
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

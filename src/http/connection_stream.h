@@ -14,9 +14,9 @@
 #include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/role.hpp>
 
-#include "cli/connection.h"
+#include "http/connection.h"
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 // A Connection as Boost's libraries want a stream, so that a WebSocket needs no second way to a
 // daemon. One read and one write may be under way. One thread, the io context's.
@@ -108,4 +108,4 @@ inline void beast_close_socket(ConnectionStream& stream) {
   stream.close();
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http

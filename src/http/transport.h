@@ -10,7 +10,7 @@
 
 // How moving bytes to a daemon and back can end.
 
-namespace gpu_platform::cli {
+namespace gpu_platform::http {
 
 struct TransportError {
   enum class Kind {
@@ -46,4 +46,4 @@ struct Step {
   Wants wants = Wants::kNothing;
 };
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::http
