@@ -10,6 +10,7 @@
 
 #include "scheduling/placement/place.h"
 #include "scheduling/testing/draw.h"
+#include "scheduling/testing/hits.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -197,26 +198,29 @@ NetworkLevel level_of(const std::vector<model::Node>& nodes, const model::Alloca
 }
 
 TEST(PlaceGangProperty, IsPlacedWhereAndOnlyWhereTheReferenceFindsNodes) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     const auto [nodes, request] = random_case();
     Cluster cluster = cluster_of(nodes);
     Trial trial(cluster);
     const auto found = place(trial, request);
     const auto expected = naive_gang(nodes, request);
     RC_ASSERT(found.has_value() == expected.has_value());
-    if (!found) return;
+    if (!hits.count(found.has_value())) return;
     RC_ASSERT(found->nodes.size() == expected->parts);
     if (expected->parts > 1) RC_ASSERT(level_of(nodes, *found) == expected->level);
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlaceGangProperty, TakesOfEachNodeOnlyWhatIsFreeAndOfAllOneType) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     const auto [nodes, request] = random_case();
     Cluster cluster = cluster_of(nodes);
     Trial trial(cluster);
     const auto found = place(trial, request);
-    if (!found) return;
+    if (!hits.count(found.has_value())) return;
     std::set<model::NodeId> used;
     std::set<std::string> types;
     for (const model::NodeAllocation& part : found->nodes) {
@@ -234,6 +238,7 @@ TEST(PlaceGangProperty, TakesOfEachNodeOnlyWhatIsFreeAndOfAllOneType) {
     RC_ASSERT(found->gpu_count() == model::total_gpus(request));
     RC_ASSERT(std::ranges::is_sorted(found->nodes, {}, &model::NodeAllocation::node));
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlaceGangProperty, LeavesNothingBehindOnceRolledBack) {

@@ -12,6 +12,7 @@
 #include "scheduling/placement/place.h"
 #include "scheduling/preemption/find_victims.h"
 #include "scheduling/testing/draw.h"
+#include "scheduling/testing/hits.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -36,16 +37,22 @@ FullWorld full_world() {
   World world = random_world(draw, {.max_nodes = 3, .max_jobs = 12});
   FullWorld full;
   full.nodes = std::move(world.nodes);
+  std::vector<model::ResourceRequest> placed;
+  // Mostly requests that many nodes can serve, else hardly a world is full.
+  const bool is_plain = draw(4) != 0;
   for (const WaitingJob& job : world.jobs) {
-    const auto allocation = naive_place(full.nodes, job.spec->request);
+    const model::ResourceRequest request =
+        is_plain ? gpus(1 + static_cast<std::uint32_t>(draw(3))) : job.spec->request;
+    const auto allocation = naive_place(full.nodes, request);
     if (!allocation || full.victims.size() == 10) continue;
     occupy(full.nodes, *allocation, job.id);
+    placed.push_back(request);
     full.victims.push_back({{job.id, 1},
                             static_cast<model::PriorityClass>(3 - draw(3)),
                             kNow + base::minutes(-static_cast<std::int64_t>(3 + draw(20))),
                             *allocation});
     Victim& victim = full.victims.back();
-    victim.yields_to_class = draw(4) != 0;
+    victim.yields_to_class = draw(8) != 0;
     victim.yields_to_overdue = draw(3) != 0;
     victim.team = draw(3) == 0 ? "own" : "other";
     victim.is_borrowed = draw(3) != 0;
@@ -54,10 +61,12 @@ FullWorld full_world() {
     victim.reclaim_min_runtime = base::minutes(static_cast<std::int64_t>(draw(2) * draw(15)));
     victim.stops = static_cast<std::uint32_t>(draw(6));
   }
-  // Mostly like one of the running jobs, so that it would fit in place of some.
-  const bool is_alike = !world.jobs.empty() && draw(4) != 0;
-  full.request =
-      is_alike ? world.jobs[draw(world.jobs.size())].spec->request : random_request(draw);
+  // Mostly like one of the running jobs, or larger, so that it would fit in place of some.
+  const bool is_alike = !placed.empty() && draw(2) != 0;
+  const bool is_large = is_plain && draw(4) != 0;
+  full.request = is_alike   ? placed[draw(placed.size())]
+                 : is_large ? gpus(2 + static_cast<std::uint32_t>(draw(5)))
+                            : random_request(draw);
   full.priority_class = static_cast<model::PriorityClass>(draw(3));
   full.rule = static_cast<model::PreemptionRule>(draw(model::kPreemptionRules));
   if (draw(4) != 0) full.pools.emplace_back("");
@@ -167,16 +176,17 @@ TEST(VictimsProperty, TheCheapestSetIsFound) {
 
 // With every bound so tight that only a little is looked at.
 TEST(VictimsProperty, WhatIsFoundMakesRoomAndNobodyOfItCouldBeSpared) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     const FullWorld world = full_world();
     RC_PRE(!naive_place(world.nodes, world.request));
     VictimSearch::Options options;
     options.max_exact = draw(4);
-    options.max_nodes = draw(3);
-    options.max_steps = draw(30);
-    options.max_looks = 1 + draw(12);
+    options.max_nodes = 1 + draw(3);
+    options.max_steps = 4 + draw(60);
+    options.max_looks = 4 + draw(24);
     const std::optional<Fit> fit = found_in(world, options);
-    if (!fit) return;
+    if (!hits.count(fit.has_value())) return;
     const auto there = naive_place(without(world, fit->victims), world.request);
     RC_ASSERT(there == fit->allocation);
     for (std::size_t i = 0; i < fit->victims.size(); ++i) {
@@ -185,6 +195,7 @@ TEST(VictimsProperty, WhatIsFoundMakesRoomAndNobodyOfItCouldBeSpared) {
       RC_ASSERT(!naive_place(without(world, fewer), world.request));
     }
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 }  // namespace
