@@ -173,7 +173,7 @@ TEST_F(ServerBudgets, HeadersHaveALimitOfFields) {
   expect_refusal(ask("GET", "/v1/health", {}, fields), 431, {"fields; the limit is 100"});
 }
 
-// A large list that nobody reads on with holds no snapshot: what has left meanwhile is left out,
+// A large list whose reader stops holds no snapshot: what has left meanwhile is left out, and
 // and what follows is there.
 TEST_F(ServerBudgets, ASlowReaderOfAListGetsTheRestOfIt) {
   // layers allow expires: it is to pass; what is to succeed does not wait for it
