@@ -174,7 +174,7 @@ TEST_F(ServerBudgets, HeadersHaveALimitOfFields) {
 }
 
 // A large list whose reader stops holds no snapshot: what has left meanwhile is left out, and
-// and what follows is there.
+// what follows is there.
 TEST_F(ServerBudgets, ASlowReaderOfAListGetsTheRestOfIt) {
   // layers allow expires: it is to pass; what is to succeed does not wait for it
   options_.limits.slow_after = std::chrono::milliseconds(1);
