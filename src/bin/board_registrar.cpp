@@ -1,8 +1,7 @@
 #include "bin/board_registrar.h"
+#include "os/child_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,18 +30,11 @@ void BoardRegistrar::enter(const std::string& node, const std::vector<std::strin
 bool BoardRegistrar::start() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  std::string words[] = {program_, "follow"};
-  char* arguments[] = {words[0].data(), words[1].data(), nullptr};
-  const int error = posix_spawn(&child_, program_.c_str(), &actions, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const auto child = os::start_child_process({.words = {program_, "follow"}, .input = ends[0]});
   close(ends[0]);
-  if (error != 0 || fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) {
+  child_ = child.value_or(-1);
+  if (!child || fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) {
     close(ends[1]);
-    if (error != 0) child_ = -1;
     return false;
   }
   pipe_ = ends[1];

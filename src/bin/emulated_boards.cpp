@@ -1,7 +1,7 @@
 #include "bin/emulated_boards.h"
+#include "os/child_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,27 +71,16 @@ base::Status create_board(const EmulatedNode& node, const std::string& dir,
   if (pipe2(fds, O_CLOEXEC) != 0) return std::unexpected(base::system_error("pipe", errno));
   std::vector<std::string> words = {emulator,      "create",  "--board", node.board,
                                     "--node-name", node.name, "--dir",   dir};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, fds[1], 2);
-  pid_t child = -1;
-  const int error =
-      posix_spawn(&child, emulator.c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const auto child = os::start_child_process({.words = std::move(words), .errors = fds[1]});
   close(fds[1]);
-  if (error != 0) {
+  if (!child) {
     close(fds[0]);
-    return std::unexpected(base::system_error("run " + emulator, error));
+    return std::unexpected(base::system_error("run " + emulator, child.error()));
   }
   std::string said = drain(fds[0]);
   close(fds[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(*child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   while (!said.empty() && said.back() == '\n') said.pop_back();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 
 #include "api/convert/job.h"
 #include "api/convert/json_writer.h"
+#include "os/child_process.h"
 
 namespace gpu_platform::bin {
 
@@ -69,36 +69,15 @@ int file_with(const std::string& text) {
   return fd;
 }
 
-// Starts the command in a process group of its own, with nothing of ours but stdin. Returns an
-// errno if it does not start.
-int spawn(const std::vector<std::string>& command, int input, const char* event, pid_t& pid) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  std::string path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  std::string what = fmt::format("GPU_PLATFORM_EVENT={}", event);
-  char* environment[] = {path.data(), what.data(), nullptr};
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, input, 0);
-  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error =
-      posix_spawn(&pid, arguments.front(), &files, &attributes, arguments.data(), environment);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return error;
+// Starts the command with nothing of ours but stdin. The error is an errno.
+std::expected<pid_t, int> start_command(const std::vector<std::string>& command, int input,
+                                        const char* event) {
+  return os::start_child_process(
+      {.words = command,
+       .environment = {{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                        fmt::format("GPU_PLATFORM_EVENT={}", event)}},
+       .input = input,
+       .errors = os::kNull});
 }
 
 }  // namespace
@@ -177,10 +156,9 @@ void Notifier::tell(const Notice& notice) {
 std::string Notifier::run(const std::string& document, const char* event) {
   const int input = file_with(document);
   if (input < 0) return strerror(errno);
-  pid_t pid = -1;
-  const int error = spawn(command_, input, event, pid);
+  const auto pid = start_command(command_, input, event);
   close(input);
-  return error != 0 ? strerror(error) : wait_for(pid);
+  return pid ? wait_for(*pid) : strerror(pid.error());
 }
 
 std::string Notifier::wait_for(int pid) {

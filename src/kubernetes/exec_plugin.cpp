@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "kubernetes/text_file.h"
+#include "os/child_process.h"
 #include "os/clock.h"
 
 namespace gpu_platform::kubernetes {
@@ -52,40 +52,16 @@ std::vector<std::string> environment(const ExecPlugin& plugin, const std::string
   return variables;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> made;
-  for (std::string& text : texts) made.push_back(text.data());
-  made.push_back(nullptr);
-  return made;
-}
-
-// Returns an error number; 0: the program runs.
-int spawn(const ExecPlugin& plugin, const std::string& info, int output, int errors, pid_t& pid) {
+// The error is an errno.
+std::expected<pid_t, int> start_plugin(const ExecPlugin& plugin, const std::string& info,
+                                       int output, int errors) {
   std::vector<std::string> words = {plugin.command};
   words.insert(words.end(), plugin.args.begin(), plugin.args.end());
-  std::vector<std::string> variables = environment(plugin, info);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t all;
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = ::posix_spawnp(&pid, plugin.command.c_str(), &files, &attributes,
-                                   pointers(words).data(), pointers(variables).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return error;
+  return os::start_child_process({.words = std::move(words),
+                                  .searches_path = true,
+                                  .environment = environment(plugin, info),
+                                  .output = output,
+                                  .errors = errors});
 }
 
 // Reads what is there. Closes the descriptor at the end of it.
@@ -124,14 +100,15 @@ Result<std::unique_ptr<ExecRun>> ExecRun::start(const ExecPlugin& plugin, const 
   os::Descriptor errors;
   TRY(make_pipe(run->output_, output));
   TRY(make_pipe(run->errors_, errors));
-  if (const int error = spawn(plugin, info, output.get(), errors.get(), run->pid_); error != 0) {
-    run->pid_ = -1;
+  const auto pid = start_plugin(plugin, info, output.get(), errors.get());
+  if (!pid) {
     const std::string hint = printable(plugin.install_hint, 1000);
     return base::fail(base::ErrorCode::kUnavailable,
                       fmt::format("the program '{}' for the credentials cannot be run: {}{}{}",
-                                  printable(plugin.command), std::strerror(error),
+                                  printable(plugin.command), std::strerror(pid.error()),
                                   hint.empty() ? "" : ". ", hint));
   }
+  run->pid_ = *pid;
   // By its number, because Debian 12's <sys/pidfd.h> declares the function without C linkage.
   run->ended_.reset(static_cast<int>(::syscall(SYS_pidfd_open, run->pid_, 0)));
   if (!run->ended_.is_open()) return std::unexpected(base::system_error("pidfd_open", errno));

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,30 +14,14 @@
 #include <fmt/format.h>
 
 #include "node/syscalls.h"
+#include "os/child_process.h"
 #include "os/packet_socket.h"
 
 namespace gpu_platform::execution {
 
 namespace {
 
-constexpr int kChildSocket = 3;
 constexpr int kPatienceMs = 500;
-
-// posix_spawn's two objects, freed on every way out.
-struct SpawnSetup {
-  SpawnSetup() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSetup() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
 
 void append_hook(std::vector<std::string>& arguments, const std::string& option,
                  const std::string& file, std::uint64_t timeout_ms) {
@@ -69,21 +52,7 @@ base::Status LauncherLink::spawn() {
   if (fcntl(theirs.get(), F_SETFL, 0) != 0) {
     return std::unexpected(base::system_error("prepare the launcher's socket", errno));
   }
-  SpawnSetup setup;
-  // dup2 onto itself would leave the close-on-exec mark, so the end must not already be number 3.
-  os::Descriptor high(fcntl(theirs.get(), F_DUPFD_CLOEXEC, kChildSocket + 1));
-  posix_spawn_file_actions_adddup2(&setup.actions, high.get(), kChildSocket);
-  // A session of its own: Ctrl-C at the daemon's terminal is not meant for jobs. All signals as
-  // new.
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&setup.attributes, &none);
-  posix_spawnattr_setsigdefault(&setup.attributes, &all);
-  posix_spawnattr_setflags(&setup.attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string socket_number = fmt::format("{}", kChildSocket);
+  std::string socket_number = fmt::format("{}", os::kChildLink);
   const auto allowed = [](bool is_allowed) { return is_allowed ? "allow" : "refuse"; };
   std::vector<std::string> arguments{"gpu-platform-node",
                                      "launcher",
@@ -106,16 +75,18 @@ base::Status LauncherLink::spawn() {
     arguments.insert(arguments.end(), {"--containers", options_.containers});
   }
   if (!options_.rules.filter_syscalls) arguments.insert(arguments.end(), {"--seccomp", "off"});
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  char* no_environment[] = {nullptr};
-  const int error = posix_spawn(&child_, options_.program.c_str(), &setup.actions,
-                                &setup.attributes, argv.data(), no_environment);
-  if (error != 0) {
-    child_ = -1;
-    return std::unexpected(base::system_error("start " + options_.program, error));
+  // A session of its own: Ctrl-C at the daemon's terminal is not meant for jobs.
+  const auto child = os::start_child_process({.words = std::move(arguments),
+                                              .file = options_.program,
+                                              .environment = std::vector<std::string>(),
+                                              .input = os::kShared,
+                                              .output = os::kShared,
+                                              .link = theirs.get(),
+                                              .leads_session = true});
+  if (!child) {
+    return std::unexpected(base::system_error("start " + options_.program, child.error()));
   }
+  child_ = *child;
   socket_ = std::move(ours);
   return {};
 }

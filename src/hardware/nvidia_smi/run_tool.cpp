@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "os/child_process.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
 
@@ -25,28 +25,11 @@ using base::Result;
 
 // A process group of its own, so that what the program started can be killed with it.
 Result<pid_t> start(const std::vector<std::string>& command, int output) {
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  const int error =
-      posix_spawnp(&pid, words.front().c_str(), &files, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (error == 0) return pid;
-  const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
-  return fail(code, base::system_error("run " + command.front(), error).message);
+  const auto pid = os::start_child_process(
+      {.words = command, .searches_path = true, .output = output, .errors = output});
+  if (pid) return *pid;
+  const ErrorCode code = pid.error() == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
+  return fail(code, base::system_error("run " + command.front(), pid.error()).message);
 }
 
 // All that the program says until it closes its output; empty where a limit was passed.

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "listener/host/link_budget.h"
+#include "os/child_process.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/packet_socket.h"
@@ -30,7 +30,6 @@ namespace gpu_platform::listener {
 
 namespace {
 
-constexpr int kChildLink = 3;
 constexpr int kBacklog = 1024;
 // A listener that has lived so long has not died of how it was started.
 constexpr std::int64_t kSoundLifeMs = 60'000;
@@ -106,31 +105,10 @@ base::Result<Child> spawn(const ListenerHostOptions& options) {
     words.insert(words.end(), {"--uid", fmt::format("{}", options.user->uid), "--gid",
                                fmt::format("{}", options.user->gid)});
   }
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  char* const environment[] = {nullptr};
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, theirs.get(), kChildLink);
-  posix_spawn_file_actions_addclosefrom_np(&files, kChildLink + 1);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error = ::posix_spawn(&child.pid, options.program.c_str(), &files, &attributes,
-                                  arguments.data(), environment);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) return std::unexpected(base::system_error("start " + options.program, error));
+  const auto pid = os::start_child_process(
+      {.words = std::move(words), .environment = std::vector<std::string>(), .link = theirs.get()});
+  if (!pid) return std::unexpected(base::system_error("start " + options.program, pid.error()));
+  child.pid = *pid;
   child.began_ms = os::monotonic_ms();
   child.pidfd = os::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
   if (child.pidfd.is_open()) return child;

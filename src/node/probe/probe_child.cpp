@@ -1,8 +1,8 @@
 #include "node/probe/probe_child.h"
+#include "os/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,8 +20,6 @@ namespace {
 
 using base::system_error;
 
-constexpr int kChildFd = 3;
-
 std::string_view key_of(std::string_view assignment) {
   return assignment.substr(0, assignment.find('='));
 }
@@ -35,45 +33,6 @@ std::vector<std::string> environment_of(const ProbeTarget& target) {
     if (!is_overridden) all.emplace_back(*entry);
   }
   return all;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-// The two tables that posix_spawn reads, freed at the end of the scope.
-struct SpawnTables {
-  SpawnTables() {
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-  }
-  SpawnTables(const SpawnTables&) = delete;
-  SpawnTables& operator=(const SpawnTables&) = delete;
-  ~SpawnTables() {
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-  }
-
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-};
-
-void fill(SpawnTables& tables, int socket) {
-  posix_spawn_file_actions_addopen(&tables.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&tables.files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&tables.files, socket, kChildFd);
-  posix_spawn_file_actions_addclosefrom_np(&tables.files, kChildFd + 1);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&tables.attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&tables.attributes, &signals);
-  posix_spawnattr_setpgroup(&tables.attributes, 0);
-  posix_spawnattr_setflags(&tables.attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
 }  // namespace
@@ -90,7 +49,7 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
                                      "--library",
                                      target.library,
                                      "--fd",
-                                     fmt::format("{}", kChildFd),
+                                     fmt::format("{}", os::kChildLink),
                                      "--interval-ms",
                                      fmt::format("{}", base::whole_milliseconds(options.interval))};
   if (!target.host_description.empty()) {
@@ -99,13 +58,10 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
   if (!target.nvidia_smi.empty()) {
     arguments.insert(arguments.end(), {"--nvidia-smi", target.nvidia_smi});
   }
-  std::vector<std::string> environment = environment_of(target);
-  SpawnTables tables;
-  fill(tables, theirs.get());
-  const int error =
-      posix_spawn(&child.pid, options.executable.c_str(), &tables.files, &tables.attributes,
-                  pointers(arguments).data(), pointers(environment).data());
-  if (error != 0) return std::unexpected(system_error("start " + options.executable, error));
+  const auto pid = os::start_child_process(
+      {.words = std::move(arguments), .environment = environment_of(target), .link = theirs.get()});
+  if (!pid) return std::unexpected(system_error("start " + options.executable, pid.error()));
+  child.pid = *pid;
   // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without C
   // linkage.
   child.pidfd = os::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
