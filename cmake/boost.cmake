@@ -1,6 +1,6 @@
 # gp_boost: Boost's network libraries, whose functions that are no templates are compiled once here and not in every
 # source that uses them.
-find_package(Boost 1.81 REQUIRED)
+find_package(Boost 1.81 CONFIG REQUIRED)
 find_package(Threads REQUIRED)
 file(WRITE ${CMAKE_BINARY_DIR}/gp_boost.cpp "#include <boost/asio/impl/src.hpp>\n#include <boost/beast/src.hpp>\n")
 add_library(gp_boost STATIC ${CMAKE_BINARY_DIR}/gp_boost.cpp)
