@@ -1,5 +1,4 @@
 #include "http/http.h"
-#include "base/percent.h"
 
 #include <array>
 #include <cerrno>
@@ -10,6 +9,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+
+#include "base/percent.h"
 
 namespace gpu_platform::http {
 

@@ -1,9 +1,10 @@
 #include "kubernetes/resource_path.h"
-#include "base/percent.h"
 
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "base/percent.h"
 
 namespace gpu_platform::kubernetes {
 

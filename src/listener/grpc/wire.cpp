@@ -1,11 +1,12 @@
 #include "listener/grpc/wire.h"
-#include "base/percent.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
 #include <fmt/format.h>
+
+#include "base/percent.h"
 
 namespace gpu_platform::listener {
 
