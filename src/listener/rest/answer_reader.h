@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,7 +9,7 @@
 namespace gpu_platform::listener {
 
 // Follows an answer of the daemon: changes its head for the client and finds its end. The body is
-// passed on as it is. Damaged is what the daemon does not write.
+// passed on as it is. Damaged is what is no HTTP/1.1.
 class AnswerReader {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -20,8 +19,8 @@ class AnswerReader {
     bool has_head_alone = false;  // it answers HEAD
   };
   // `added`: fields that the client gets besides; `if_ok`: those of an answer 200 alone.
-  AnswerReader(Fields added, Options options, Fields if_ok = {})
-      : added_(std::move(added)), if_ok_(std::move(if_ok)), options_(options) {}
+  AnswerReader(Fields added, Options options, Fields if_ok = {});
+  ~AnswerReader();
 
   // Takes bytes of the daemon and appends what the client gets to `out`. False: damaged, or more
   // than one answer.
@@ -30,33 +29,24 @@ class AnswerReader {
   bool finish();
 
   bool has_head() const { return is_head_done_; }
-  bool is_done() const { return is_done_; }
-  int status() const { return status_; }
-  bool is_switching() const { return status_ == 101; }  // what follows is no HTTP
-  bool daemon_closes() const { return daemon_closes_; }
+  bool is_done() const;
+  int status() const;
+  bool is_switching() const { return status() == 101; }  // what follows is no HTTP
+  bool daemon_closes() const;
 
  private:
-  enum class Body { kNone, kLength, kChunked, kUntilClose };
-  enum class Chunk { kSize, kData, kDataEnd, kLastEnd };
+  class Parser;
 
   bool read_head(std::string& out);
-  bool read_field(std::string_view line, std::string& out);
-  bool follow(std::string_view bytes);
-  bool follow_chunks(std::string_view bytes);
-  bool read_size();
+  bool follow();
+  void write_head(std::string& out) const;
 
   const Fields added_;
   const Fields if_ok_;
   const Options options_;
-  std::string head_;
-  std::string line_;  // of a chunk
-  Body body_ = Body::kUntilClose;
-  Chunk chunk_ = Chunk::kSize;
-  std::uint64_t left_ = 0;
-  int status_ = 0;
-  bool daemon_closes_ = false;
+  const std::unique_ptr<Parser> parser_;
+  std::string held_;  // bytes that the parser has not taken yet
   bool is_head_done_ = false;
-  bool is_done_ = false;
 };
 
 }  // namespace gpu_platform::listener

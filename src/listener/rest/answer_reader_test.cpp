@@ -81,5 +81,49 @@ TEST(AnswerReader, AnAnswerThatIsCutIsNotWhole) {
   EXPECT_FALSE(none.finish());
 }
 
+TEST(AnswerReader, AnAnswerWithoutALengthEndsWithTheConnection) {
+  std::string out;
+  AnswerReader reader({}, {});
+  EXPECT_TRUE(reader.put("HTTP/1.1 200 OK\r\n\r\nhel", out));
+  EXPECT_TRUE(reader.put("lo", out));
+  EXPECT_FALSE(reader.is_done());
+  EXPECT_TRUE(reader.finish());
+  EXPECT_TRUE(reader.is_done());
+  EXPECT_TRUE(out.ends_with("\r\n\r\nhello"));
+}
+
+TEST(AnswerReader, BehindASwitchOfProtocolsAllIsPassedOn) {
+  const std::string head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n";
+  std::string out;
+  AnswerReader reader({}, {.is_last = true});
+  EXPECT_TRUE(reader.put(head + "\x81\x01", out));
+  EXPECT_TRUE(reader.is_switching());
+  EXPECT_TRUE(reader.put("a", out));
+  EXPECT_EQ(out, head + "\x81\x01" + "a");
+  EXPECT_FALSE(reader.finish());
+}
+
+TEST(AnswerReader, WhatIsNoAnswerIsDamage) {
+  for (const char* bytes :
+       {"HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno field\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n"}) {
+    std::string out;
+    AnswerReader reader({}, {});
+    EXPECT_FALSE(reader.put(bytes, out)) << bytes;
+  }
+}
+
+TEST(AnswerReader, AHeadWithoutEndIsDamage) {
+  std::string out;
+  AnswerReader reader({}, {});
+  EXPECT_TRUE(reader.put("HTTP/1.1 200 OK\r\nX: ", out));
+  EXPECT_FALSE(reader.put(std::string(100'000, 'x'), out));
+}
+
 }  // namespace
 }  // namespace gpu_platform::listener
