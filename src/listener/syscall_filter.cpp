@@ -2,10 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -14,18 +11,16 @@
 
 #include <cstdint>
 
+#include "os/seccomp_program.h"
+
 namespace gpu_platform::listener {
 
 namespace {
 
-constexpr std::uint32_t kUnlisted = SECCOMP_RET_ERRNO | EPERM;
-constexpr std::uint32_t kUnknown = SECCOMP_RET_ERRNO | ENOSYS;
+using os::Seccomp;
 
-#if defined(__x86_64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#endif
+constexpr std::uint32_t kUnlisted = Seccomp::refused_with(EPERM);
+constexpr std::uint32_t kUnknown = Seccomp::refused_with(ENOSYS);
 
 // Bytes to and fro, memory, time, threads. Nothing that names a file, an address or a process.
 constexpr std::uint32_t kAllowed[] = {
@@ -116,60 +111,45 @@ constexpr Conditional kConditional[] = {
     {SYS_fcntl, 1, Match::kEqual, F_DUPFD_CLOEXEC},
 };
 
-constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr);
-constexpr std::uint32_t kArchitectureAt = offsetof(seccomp_data, arch);
-constexpr std::uint32_t kArguments = offsetof(seccomp_data, args);  // low halves come first
-
-sock_filter load(std::uint32_t offset) {
-  return {BPF_LD | BPF_W | BPF_ABS, 0, 0, offset};
-}
-sock_filter answer(std::uint32_t action) {
-  return {BPF_RET | BPF_K, 0, 0, action};
-}
-// Skips the next instructions, so many where the comparison holds, so many where it does not.
-sock_filter skip(std::uint16_t comparison, std::uint32_t value, std::uint8_t if_it_holds,
-                 std::uint8_t otherwise) {
-  return {static_cast<std::uint16_t>(BPF_JMP | comparison | BPF_K), if_it_holds, otherwise, value};
-}
-
 // What follows is reached where the call is another, or its argument.
 void add(std::vector<sock_filter>& program, const Conditional& call) {
-  program.push_back(load(kNumber));
+  program.push_back(Seccomp::load(Seccomp::kNumberAt));
   switch (call.match) {
     case Match::kEqual:
-      program.push_back(skip(BPF_JEQ, call.number, 0, 3));
-      program.push_back(load(kArguments + 8 * call.argument));
-      program.push_back(skip(BPF_JEQ, call.value, 0, 1));
+      program.push_back(Seccomp::skip(BPF_JEQ, call.number, 0, 3));
+      program.push_back(Seccomp::load(Seccomp::argument_at(call.argument)));
+      program.push_back(Seccomp::skip(BPF_JEQ, call.value, 0, 1));
       break;
     case Match::kNoneOf:
-      program.push_back(skip(BPF_JEQ, call.number, 0, 3));
-      program.push_back(load(kArguments + 8 * call.argument));
-      program.push_back(skip(BPF_JSET, call.value, 1, 0));
+      program.push_back(Seccomp::skip(BPF_JEQ, call.number, 0, 3));
+      program.push_back(Seccomp::load(Seccomp::argument_at(call.argument)));
+      program.push_back(Seccomp::skip(BPF_JSET, call.value, 1, 0));
       break;
     case Match::kAllOf:
-      program.push_back(skip(BPF_JEQ, call.number, 0, 4));
-      program.push_back(load(kArguments + 8 * call.argument));
-      program.push_back({BPF_ALU | BPF_AND | BPF_K, 0, 0, call.value});
-      program.push_back(skip(BPF_JEQ, call.value, 0, 1));
+      program.push_back(Seccomp::skip(BPF_JEQ, call.number, 0, 4));
+      program.push_back(Seccomp::load(Seccomp::argument_at(call.argument)));
+      program.push_back(Seccomp::keep_bits(call.value));
+      program.push_back(Seccomp::skip(BPF_JEQ, call.value, 0, 1));
       break;
   }
-  program.push_back(answer(SECCOMP_RET_ALLOW));
+  program.push_back(Seccomp::answer(SECCOMP_RET_ALLOW));
 }
 
 }  // namespace
 
 std::vector<sock_filter> syscall_filter() {
-  std::vector<sock_filter> program = {load(kArchitectureAt), skip(BPF_JEQ, kArchitecture, 1, 0),
-                                      answer(kUnknown), load(kNumber)};
+  std::vector<sock_filter> program = {Seccomp::load(Seccomp::kArchitectureAt),
+                                      Seccomp::skip(BPF_JEQ, Seccomp::kOwnArchitecture, 1, 0),
+                                      Seccomp::answer(kUnknown), Seccomp::load(Seccomp::kNumberAt)};
   for (const std::uint32_t number : kAllowed) {
-    program.push_back(skip(BPF_JEQ, number, 0, 1));
-    program.push_back(answer(SECCOMP_RET_ALLOW));
+    program.push_back(Seccomp::skip(BPF_JEQ, number, 0, 1));
+    program.push_back(Seccomp::answer(SECCOMP_RET_ALLOW));
   }
   // The C library goes on with clone, of which the flags can be seen.
-  program.push_back(skip(BPF_JEQ, SYS_clone3, 0, 1));
-  program.push_back(answer(kUnknown));
+  program.push_back(Seccomp::skip(BPF_JEQ, SYS_clone3, 0, 1));
+  program.push_back(Seccomp::answer(kUnknown));
   for (const Conditional& call : kConditional) add(program, call);
-  program.push_back(answer(kUnlisted));
+  program.push_back(Seccomp::answer(kUnlisted));
   return program;
 }
 

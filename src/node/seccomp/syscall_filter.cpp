@@ -1,9 +1,6 @@
 #include "node/seccomp/syscall_filter.h"
 
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -12,10 +9,13 @@
 #include <cstdint>
 
 #include "node/raw_call.h"
+#include "os/seccomp_program.h"
 
 namespace gpu_platform::node {
 
 namespace {
+
+using os::Seccomp;
 
 struct Refused {
   std::uint32_t number;
@@ -54,7 +54,6 @@ constexpr std::array kNative = {
 };
 
 #if defined(__x86_64__)
-constexpr std::uint32_t kNativeArchitecture = AUDIT_ARCH_X86_64;
 constexpr std::uint32_t kX32 = 0x40000000;  // in the numbers of its calls
 // The same for 32-bit programs; no header of a 64-bit system has their numbers.
 constexpr std::array kForeign = {
@@ -85,8 +84,6 @@ constexpr std::array kForeign = {
     Refused{101, EPERM},   // ioperm
 };
 constexpr std::uint32_t kForeignArchitecture = AUDIT_ARCH_I386;
-#elif defined(__aarch64__)
-constexpr std::uint32_t kNativeArchitecture = AUDIT_ARCH_AARCH64;
 #endif
 
 // The kernel walks through the program once for every number when it is installed, so that numbers
@@ -106,14 +103,11 @@ struct Writer {
   static constexpr std::size_t place_of(std::uint32_t error) {
     return error == ENOSYS ? kUnknown : kNoRight;
   }
-  constexpr void load(std::uint32_t offset) {
-    program[at++] = {BPF_LD | BPF_W | BPF_ABS, 0, 0, offset};
-  }
+  constexpr void load(std::uint32_t offset) { program[at++] = Seccomp::load(offset); }
   constexpr void jump(std::uint16_t comparison, std::uint32_t value, std::size_t if_it_holds,
                       std::size_t otherwise) {
-    program[at] = {static_cast<std::uint16_t>(BPF_JMP | comparison | BPF_K),
-                   static_cast<std::uint8_t>(if_it_holds - at - 1),
-                   static_cast<std::uint8_t>(otherwise - at - 1), value};
+    program[at] = Seccomp::skip(comparison, value, static_cast<std::uint8_t>(if_it_holds - at - 1),
+                                static_cast<std::uint8_t>(otherwise - at - 1));
     ++at;
   }
   constexpr void tree(const Refused* calls, std::size_t count) {
@@ -124,9 +118,9 @@ struct Writer {
     tree(calls + half, count - half);
   }
   constexpr void answers() {
-    for (const std::uint32_t action : {SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | std::uint32_t{EPERM},
-                                       SECCOMP_RET_ERRNO | std::uint32_t{ENOSYS}}) {
-      program[at++] = {BPF_RET | BPF_K, 0, 0, action};
+    for (const std::uint32_t action :
+         {SECCOMP_RET_ALLOW, Seccomp::refused_with(EPERM), Seccomp::refused_with(ENOSYS)}) {
+      program[at++] = Seccomp::answer(action);
     }
   }
   static constexpr std::size_t size_of_tree(std::size_t count) { return 2 * count - 1; }
@@ -138,8 +132,6 @@ constexpr std::array<Refused, Size> sorted(std::array<Refused, Size> calls) {
   return calls;
 }
 
-constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr);
-constexpr std::uint32_t kArchitecture = offsetof(seccomp_data, arch);
 constexpr auto kNativeSorted = sorted(kNative);
 
 // A call of an architecture without a list here does not exist.
@@ -150,13 +142,13 @@ constexpr auto kProgram = [] {
   constexpr std::size_t kForeignSize = 2 + 2 * kForeign.size() - 1;
   using Out = Writer<2 + kNativeSize + kForeignSize + 3>;
   Out out;
-  out.load(kArchitecture);
-  out.jump(BPF_JEQ, kNativeArchitecture, out.at + 1, out.at + 1 + kNativeSize);
-  out.load(kNumber);
+  out.load(Seccomp::kArchitectureAt);
+  out.jump(BPF_JEQ, Seccomp::kOwnArchitecture, out.at + 1, out.at + 1 + kNativeSize);
+  out.load(Seccomp::kNumberAt);
   out.jump(BPF_JGE, kX32, Out::kUnknown, out.at + 1);
   out.tree(kNativeSorted.data(), kNativeSorted.size());
   out.jump(BPF_JEQ, kForeignArchitecture, out.at + 1, Out::kUnknown);
-  out.load(kNumber);
+  out.load(Seccomp::kNumberAt);
   out.tree(kForeignSorted.data(), kForeignSorted.size());
   out.answers();
   return out.program;
@@ -165,9 +157,9 @@ constexpr auto kProgram = [] {
 constexpr auto kProgram = [] {
   using Out = Writer<3 + 2 * kNative.size() - 1 + 3>;
   Out out;
-  out.load(kArchitecture);
-  out.jump(BPF_JEQ, kNativeArchitecture, out.at + 1, Out::kUnknown);
-  out.load(kNumber);
+  out.load(Seccomp::kArchitectureAt);
+  out.jump(BPF_JEQ, Seccomp::kOwnArchitecture, out.at + 1, Out::kUnknown);
+  out.load(Seccomp::kNumberAt);
   out.tree(kNativeSorted.data(), kNativeSorted.size());
   out.answers();
   return out.program;
