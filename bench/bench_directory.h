@@ -1,25 +1,28 @@
 #pragma once
 
+#include <stdlib.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
-#include <fmt/format.h>
-
 #include "base/check.h"
 
 namespace gpu_platform::bench {
 
-// A directory on the measured disk (GP_BENCH_DIR names another than the current one's), removed
-// with the object.
+// A directory on the measured disk, which is the build's (GP_BENCH_DIR names a folder on another),
+// removed with the object. That of a program that is killed goes with the build.
 class BenchDirectory {
  public:
   BenchDirectory() {
-    const char* base = std::getenv("GP_BENCH_DIR");
-    std::string name = fmt::format("{}/bench-XXXXXX", base == nullptr ? "." : base);
+    const char* named = std::getenv("GP_BENCH_DIR");
+    const std::string base =
+        named != nullptr ? std::string(named)
+                         : std::filesystem::canonical("/proc/self/exe").parent_path().string();
+    std::string name = base + "/bench-XXXXXX";
     CHECK(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
+    path_ = std::filesystem::absolute(name);
   }
   ~BenchDirectory() {
     std::error_code error;

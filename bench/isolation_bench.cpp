@@ -16,11 +16,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench_directory.h"
 #include "node/cgroup.h"
 #include "node/confinement.h"
 #include "node/supervisor/job_start.h"
@@ -128,9 +128,8 @@ void start_confined(const node::HostConfinement& host, const std::string& base,
 
 int run(int starts) {
   if (geteuid() != 0) fail("needs root");
-  char root[] = "isolation_bench-XXXXXX";
-  if (mkdtemp(root) == nullptr) fail("mkdtemp");
-  const std::string data = std::filesystem::absolute(root);
+  const BenchDirectory directory;
+  const std::string data = directory.path();
   node::NodeFolders folders;
   if (const std::string why = node::open_node_folders(data, -1, folders); !why.empty()) fail(why);
   const node::CgroupBase base = node::make_cgroup_base("isolation-bench");
@@ -174,8 +173,6 @@ int run(int starts) {
 
   node::leave_confinement(all);
   node::leave_cgroup_base(base);
-  std::error_code ignored;
-  std::filesystem::remove_all(data, ignored);
   return 0;
 }
 

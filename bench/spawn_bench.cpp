@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_directory.h"
 #include "execution/process/process_engine.h"
 
 namespace gpu_platform::bench {
@@ -157,9 +158,8 @@ Figure engine_figure(execution::ProcessEngine& engine, Load& load, std::uint64_t
 }
 
 int run(std::uint64_t jobs, int rounds, const std::string& program_folder) {
-  char name[] = "spawn_bench-XXXXXX";
-  if (mkdtemp(name) == nullptr) return 1;
-  const std::string data = std::filesystem::absolute(name);
+  const BenchDirectory directory;
+  const std::string data = directory.path();
   execution::ProcessEngineOptions options;
   options.data_dir = data;
   options.node_program = program_folder + "/gpu-platform-node";
@@ -187,8 +187,6 @@ int run(std::uint64_t jobs, int rounds, const std::string& program_folder) {
   std::sort(ratios.begin(), ratios.end());
   std::printf("median: %.1f %% of the posix_spawn rate\n", ratios[ratios.size() / 2] * 100);
   engine->reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(data, ignored);
   return 0;
 }
 

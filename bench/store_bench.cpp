@@ -1,4 +1,4 @@
-// This program measures how fast the SQLite store is on the disk of the current directory
+// This program measures how fast the SQLite store is on the disk of the build
 // (GP_BENCH_DIR names another): durable appends against the disk's own rate of fdatasync, replay,
 // opening, archive queries.
 
