@@ -145,6 +145,8 @@ std::string Engine::serve() {
     posix_spawn_file_actions_addopen(&files, fd, log_path().c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                      0600);
   }
+  // Podman's monitors of containers leave a file where it runs: "oom", when one is out of memory.
+  posix_spawn_file_actions_addchdir_np(&files, folder_.path().c_str());
   // Docker's programs call each other by name.
   const std::string path =
       "PATH=" + (is_docker() ? docker_ + ":" : "") + "/usr/sbin:/usr/bin:/sbin:/bin";
