@@ -11,6 +11,7 @@
 #include <climits>
 #include <csignal>
 #include <initializer_list>
+#include <utility>
 
 #include <fmt/format.h>
 
