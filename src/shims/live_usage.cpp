@@ -174,13 +174,14 @@ int live_usage(Call& call) {
   // Another daemon on the machine may have a job of the same number.
   const std::string cgroup = text_of_file("/proc/self/cgroup");
   std::vector<JobProcess> processes;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
     const bool is_process = name.find_first_not_of("0123456789") == std::string::npos;
     if (!is_process || name == fmt::format("{}", ::getpid())) continue;
-    if (text_of_file(entry.path() / "cgroup") != cgroup) continue;
-    if (auto process = process_at(entry.path(), job)) processes.push_back(std::move(*process));
+    if (text_of_file(entry->path() / "cgroup") != cgroup) continue;
+    if (auto process = process_at(entry->path(), job)) processes.push_back(std::move(*process));
   }
   call.console().out(cli::json_text(live_document(processes)) + "\n");
   return call.console().out_failed() ? 1 : 0;

@@ -49,15 +49,16 @@ std::string cgroups_of(const std::filesystem::path& process) {
 // daemon on the machine may have a job of the same number, in a cgroup of its own.
 std::optional<Variables> variables_of_first_process(std::string_view job) {
   const std::string own = cgroups_of("/proc/self");
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    Variables variables = variables_of(environment_of_process(entry.path()));
+    Variables variables = variables_of(environment_of_process(entry->path()));
     const bool is_first = variable(variables, "GPU_PLATFORM_STEP_SHARES")
                               .starts_with(fmt::format("/proc/{}/fd/", name));
     if (is_first && variable(variables, "GPU_PLATFORM_JOB_ID") == job &&
-        cgroups_of(entry.path()) == own)
+        cgroups_of(entry->path()) == own)
       return variables;
   }
   return std::nullopt;

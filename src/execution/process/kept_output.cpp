@@ -114,10 +114,14 @@ bool has_kept_output(const std::string& folder, model::JobId job) {
 
 model::JobId last_kept_output(const std::string& folder) {
   model::JobId last;
-  std::error_code ignored;
-  for (const auto& group : std::filesystem::directory_iterator(folder + "/output", ignored)) {
-    for (const auto& job : std::filesystem::directory_iterator(group, ignored)) {
-      const std::string name = job.path().filename().string();
+  const std::filesystem::directory_iterator end;
+  std::error_code error;
+  for (std::filesystem::directory_iterator group(folder + "/output", error); !error && group != end;
+       group.increment(error)) {
+    std::error_code gone;  // the launcher removes what is kept for long enough
+    for (std::filesystem::directory_iterator job(group->path(), gone); !gone && job != end;
+         job.increment(gone)) {
+      const std::string name = job->path().filename().string();
       std::uint64_t id = 0;
       const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
       const bool is_id = read.ec == std::errc() && read.ptr == name.data() + name.size();

@@ -26,8 +26,9 @@ std::string trace_of_a_store(const StoreFiles& files, const DirectoryLock& lock)
     if (file_exists(path)) return path.filename().string();
   }
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(files.dir, error)) {
-    std::string name = entry.path().filename().string();
+  for (std::filesystem::directory_iterator entry(files.dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
     if (name.starts_with("store.db.damaged-")) return name;
   }
   return lock.was_left_open() ? files.lock.filename().string() : "";
