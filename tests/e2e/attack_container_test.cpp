@@ -75,14 +75,7 @@ class AttackFromAContainer : public ::testing::Test {
     return detail.is_string() ? detail.get<std::string>() : job.dump(2);
   }
   std::uintmax_t kept_output_bytes() const {
-    std::uintmax_t bytes = 0;
-    for (const auto& entry :
-         std::filesystem::recursive_directory_iterator(daemon_->node_folder() + "/output")) {
-      std::error_code gone;  // a file that is just being rotated
-      const std::uintmax_t size = entry.is_regular_file(gone) ? entry.file_size(gone) : 0;
-      if (!gone) bytes += size;
-    }
-    return bytes;
+    return bytes_below(daemon_->node_folder() + "/output");
   }
   bool says(const std::string& id, const std::string& text) {
     return eventually([&] { return output(id).find(text) != std::string::npos; });

@@ -94,7 +94,7 @@ TEST_F(AttackOnTheLauncher, NothingBelowTheLaunchersFolderCanBeChangedByTheDaemo
   run(1, {"echo words; mktemp >/dev/null"});
   launch(2, {"sleep 1000"});
   std::vector<std::string> folders = {node_folder()};
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(node_folder())) {
+  for (const auto& entry : entries_below(node_folder())) {
     if (entry.is_directory()) folders.push_back(entry.path());
   }
   EXPECT_GE(folders.size(), 7U);  // attempts, output, run, tmp and what is in them

@@ -125,7 +125,7 @@ class ContainersImages : public ::testing::Test {
   // Everything that the daemon and the node part have written, and that users saw.
   std::string written() const {
     std::string all = shown_ + daemon_->log();
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(daemon_->directory())) {
+    for (const auto& entry : entries_below(daemon_->directory())) {
       if (entry.is_regular_file()) all += read_file(entry.path().string());
     }
     return all;

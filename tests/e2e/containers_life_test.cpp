@@ -96,8 +96,8 @@ class ContainersLife : public ::testing::Test {
     std::string rest;
     while (mounts >> device >> point >> type && std::getline(mounts, rest)) {
       const std::string path = point + base;
-      if (type != "cgroup" || !std::filesystem::exists(path)) continue;
-      for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (type != "cgroup") continue;
+      for (const auto& entry : entries_below(path)) {
         if (entry.is_directory()) found.push_back(entry.path().string());
       }
     }

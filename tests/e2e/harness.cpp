@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -356,6 +357,31 @@ std::string read_file(const std::string& path) {
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
+}
+
+std::vector<std::filesystem::directory_entry> entries_below(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::directory_entry> all;
+  std::error_code gone;
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator entry(folder, gone); !gone && entry != end;
+       entry.increment(gone)) {
+    all.push_back(*entry);
+    std::error_code unknown;
+    if (entry->is_symlink(unknown) || !entry->is_directory(unknown)) continue;
+    auto further = entries_below(entry->path());
+    std::ranges::move(further, std::back_inserter(all));
+  }
+  return all;
+}
+
+std::uintmax_t bytes_below(const std::filesystem::path& folder) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : entries_below(folder)) {
+    std::error_code gone;
+    const std::uintmax_t size = entry.is_regular_file(gone) ? entry.file_size(gone) : 0;
+    if (!gone) bytes += size;
+  }
+  return bytes;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -3,6 +3,8 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -116,6 +118,10 @@ class Daemon {
 // of its own, as in a plain chroot.
 bool may_have_private_mounts();
 std::string read_file(const std::string& path);
+// All that is below the folder, links not followed. What others remove meanwhile may be missing.
+std::vector<std::filesystem::directory_entry> entries_below(const std::filesystem::path& folder);
+// Of the regular files below the folder.
+std::uintmax_t bytes_below(const std::filesystem::path& folder);
 std::vector<std::string> lines_of(const std::string& text);
 
 }  // namespace gpu_platform::e2e

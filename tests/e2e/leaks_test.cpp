@@ -63,19 +63,6 @@ std::set<std::string> entries(const std::string& folder) {
   return names;
 }
 
-// Adds the folders below. Those of others may go meanwhile, which is no reason to stop.
-void add_folders(const std::string& root, std::set<std::string>& found) {
-  std::error_code error;
-  const std::filesystem::directory_iterator end;
-  for (std::filesystem::directory_iterator at(root, error); !error && at != end;
-       at.increment(error)) {
-    std::error_code gone;
-    if (at->is_symlink(gone) || !at->is_directory(gone)) continue;
-    found.insert(at->path());
-    add_folders(at->path(), found);
-  }
-}
-
 // Folders of control groups, of both versions.
 std::set<std::string> cgroups() {
   std::set<std::string> found;
@@ -84,7 +71,10 @@ std::set<std::string> cgroups() {
     if (line.find(" cgroup ") == std::string::npos && line.find(" cgroup2 ") == std::string::npos) {
       continue;
     }
-    add_folders(line.substr(point, line.find(' ', point) - point), found);
+    for (const auto& entry : entries_below(line.substr(point, line.find(' ', point) - point))) {
+      std::error_code gone;
+      if (entry.is_directory(gone) && !entry.is_symlink(gone)) found.insert(entry.path());
+    }
   }
   return found;
 }

@@ -101,7 +101,7 @@ class ListenerProcess : public ::testing::Test {
 
   int files_of_daemon_with(const std::string& bytes) const {
     int found = 0;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(daemon_->directory())) {
+    for (const auto& entry : entries_below(daemon_->directory())) {
       if (!entry.is_regular_file()) continue;
       found += read_file(entry.path()).find(bytes) != std::string::npos ? 1 : 0;
     }
