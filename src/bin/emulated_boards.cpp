@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <map>
+
+#include <fmt/format.h>
 
 namespace gpu_platform::bin {
 
