@@ -1,5 +1,4 @@
 #include "bin/board_registrar.h"
-#include "os/child_process.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -9,6 +8,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "os/child_process.h"
 
 namespace gpu_platform::bin {
 

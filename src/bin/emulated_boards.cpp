@@ -1,5 +1,4 @@
 #include "bin/emulated_boards.h"
-#include "os/child_process.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -9,6 +8,8 @@
 #include <map>
 
 #include <fmt/format.h>
+
+#include "os/child_process.h"
 
 namespace gpu_platform::bin {
 
