@@ -14,6 +14,7 @@
 #include "model/gpu_catalogue.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/testing/draw.h"
+#include "scheduling/testing/hits.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -66,19 +67,25 @@ std::string over_allocation(const std::vector<model::Node>& nodes,
 }
 
 TEST(PlanProperty, EqualsTheReferenceThatScansEveryNode) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     const World world = random_world(draw);
-    RC_ASSERT(text_of(plan_of(world)) ==
-              text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
+    const Plan plan = plan_of(world);
+    hits.count(!plan.starts.empty());
+    RC_ASSERT(text_of(plan) == text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlanProperty, EqualsTheReferenceOverALifeOfUpdates) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     World world = random_world(draw);
     Books books = books_of(world.nodes, world.jobs, kStrictPolicy);
-    for (std::uint64_t rounds = draw(6); rounds > 0; --rounds) {
+    std::size_t started = 0;
+    for (std::uint64_t rounds = 1 + draw(6); rounds > 0; --rounds) {
       const Plan plan = plan_cycle(books, kStrictPolicy);
+      started += plan.starts.size();
       RC_ASSERT(text_of(plan) == text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
       for (const Start& start : plan.starts) {
         occupy(world.nodes, start.allocation, start.job);
@@ -90,33 +97,45 @@ TEST(PlanProperty, EqualsTheReferenceOverALifeOfUpdates) {
         books.put(each);
       }
     }
+    hits.count(started > 0);
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlanProperty, DoesNotDependOnTheOrderInWhichNodesAndJobsCame) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     World world = random_world(draw);
     const Plan plan = plan_of(world);
+    hits.count(!plan.starts.empty());
     shuffle(draw, world.nodes);
     shuffle(draw, world.jobs);
     RC_ASSERT(plan_of(world) == plan);
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlanProperty, NeverAllocatesWhatIsNotFree) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     World world = random_world(draw);
-    for (const Start& start : plan_of(world).starts) {
+    const Plan plan = plan_of(world);
+    hits.count(!plan.starts.empty());
+    for (const Start& start : plan.starts) {
       RC_ASSERT(over_allocation(world.nodes, start.allocation) == "");
       occupy(world.nodes, start.allocation, start.job);
     }
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlanProperty, GivesEachJobAllItAskedForOfOneType) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     const World world = random_world(draw);
-    for (const Start& start : plan_of(world).starts) {
+    const Plan plan = plan_of(world);
+    hits.count(!plan.starts.empty());
+    for (const Start& start : plan.starts) {
       const model::ResourceRequest& request = request_of(world, start.job);
       RC_ASSERT(start.allocation.gpu_count() == request.gpus);
       RC_ASSERT(start.allocation.nodes.size() == 1U);
@@ -140,6 +159,7 @@ TEST(PlanProperty, GivesEachJobAllItAskedForOfOneType) {
       RC_ASSERT(is_accepted);
     }
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 // Order is strict when the started jobs are exactly those before the blocked head.
@@ -160,14 +180,19 @@ void expect_strict(const World& world, const Plan& plan) {
 }
 
 TEST(PlanProperty, StartsNoJobWhileOneBeforeItWaits) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     const World world = random_world(draw);
-    expect_strict(world, plan_of(world));
+    const Plan plan = plan_of(world);
+    hits.count(plan.blocked_head && !plan.starts.empty());
+    expect_strict(world, plan);
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
-  EXPECT_TRUE(rc::check([] {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
     World world = random_world(draw);
     Books books = books_of(world.nodes, world.jobs, kStrictPolicy);
     const Plan passing = plan_cycle(books, kStrictPolicy, {.pass_unplaceable = true});
@@ -178,11 +203,13 @@ TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
       each = model::as_idle(each);
       each.state = state;
     }
-    std::erase_if(world.jobs, [&](const WaitingJob& job) {
+    const std::size_t passed = std::erase_if(world.jobs, [&](const WaitingJob& job) {
       return !naive_place(empty, job.spec->request).has_value();
     });
+    hits.count(passed > 0 && !passing.starts.empty());
     RC_ASSERT(text_of(passing) == text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
   }));
+  EXPECT_TRUE(hits.are_enough());
 }
 
 // Four GPUs in every arrangement of nodes, use and three jobs: nothing left to chance.
