@@ -276,6 +276,8 @@ class World {
     EXPECT_TRUE(cluster_.is_empty()) << cluster_.text();
     EXPECT_EQ(platform_->size(), 0U);
   }
+  std::size_t jobs() const { return jobs_.size(); }
+  int lives() const { return life_; }
 
  private:
   static bool failed() { return ::testing::Test::HasFailure(); }
@@ -421,12 +423,18 @@ class World {
 
 TEST(PodAttemptsProperty, LoseDoubleAndLeakNothingInAClusterThatLiesIsLateAndRepeatsItself) {
   constexpr std::uint64_t kSeeds = 100;
+  std::size_t jobs = 0;
+  int lives = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     World world(seed);
     world.begin();
     world.run();
+    jobs += world.jobs();
+    lives += world.lives();
   }
+  EXPECT_GT(jobs, 20 * kSeeds);
+  EXPECT_GT(lives, 4 * static_cast<int>(kSeeds));
 }
 
 }  // namespace
