@@ -152,7 +152,7 @@ TEST_F(RetentionTest, HundredsOfJobsWithOutputLeaveEachSecond) {
   const base::Duration removal = base::milliseconds(15);
   std::vector<model::JobId> asked;
   base::Instant removed_at;
-  while (store_.job_count() != 0 && now < begin + base::seconds(60)) {
+  while (store_.job_count().value() != 0 && now < begin + base::seconds(60)) {
     if (now >= removed_at) {
       for (const model::JobId job : asked) outputs_.erase(job);
     }
