@@ -48,9 +48,9 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
   } else if (const auto* gpu = std::get_if<model::GpuStateChanged>(&record.event)) {
     log.info(logging::of_platform(
                  fmt::format("events of GPU {}:{}", gpu->gpu.node.value, gpu->gpu.index)),
-             "event={} node_id={} gpu={} trigger={} cause={} by={}", seq, gpu->gpu.node.value,
-             gpu->gpu.index, to_string(gpu->trigger), logging::quoted(gpu->cause, 1024),
-             logging::quoted(gpu->by));
+             "event={} node_id={} gpu={} trigger={} party={} cause={} by={}", seq,
+             gpu->gpu.node.value, gpu->gpu.index, to_string(gpu->trigger), to_string(gpu->source),
+             logging::quoted(gpu->cause, 1024), logging::quoted(gpu->by));
   } else if (const auto* team = std::get_if<model::TeamSet>(&record.event)) {
     log.info(logging::of_platform("events of teams"), "event={} team={} set by={}", seq,
              logging::quoted(team->team.name), logging::quoted(team->team.set_by));

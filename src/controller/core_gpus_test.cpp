@@ -118,6 +118,101 @@ TEST_F(GpusTest, AGpuThatItsDriverDoesNotReportCannotBeBroughtOnline) {
   EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
 }
 
+TEST_F(GpusTest, ADrainOutlivesAGpuThatVanishesAndComesBack) {
+  ASSERT_TRUE(change(gpu(1), GpuAction::kDrain));
+  see(execution::NodeObserved{testing::node_info("n1", 1)});
+  EXPECT_EQ(at(1).state, GpuState::kOffline);
+  EXPECT_EQ(at(1).cause, "not reported by the driver any more; a fan is loud");
+  EXPECT_EQ(at(1).changed_by, "node");
+  EXPECT_FALSE(change(gpu(1), GpuAction::kDrain)->changed) << "it is drained";
+  see(execution::NodeObserved{testing::node_info("n1", 2)});
+  EXPECT_EQ(at(1).state, GpuState::kDraining);
+  EXPECT_EQ(at(1).cause, "a fan is loud");
+  EXPECT_EQ(at(1).changed_by, "root");
+  const std::uint64_t job = submit(2);
+  EXPECT_EQ(state_of(job), JobState::kQueued) << "it takes no new work";
+  ASSERT_TRUE(change(gpu(1), GpuAction::kBringOnline));
+  EXPECT_EQ(at(1).cause, "");
+  EXPECT_EQ(state_of(job), JobState::kStarting);
+}
+
+TEST_F(GpusTest, AnOperatorDecidesOfAGpuThatHasVanished) {
+  for (const auto& [action, state] : {std::pair(GpuAction::kDrain, GpuState::kDraining),
+                                      std::pair(GpuAction::kTakeOffline, GpuState::kOffline)}) {
+    see(execution::NodeObserved{testing::node_info("n1", 1)});
+    const auto reply = change(gpu(1), action);
+    ASSERT_TRUE(reply);
+    EXPECT_TRUE(reply->changed);
+    EXPECT_EQ(at(1).state, GpuState::kOffline);
+    see(execution::NodeObserved{testing::node_info("n1", 2)});
+    EXPECT_EQ(at(1).state, state);
+    EXPECT_EQ(at(1).cause, "a fan is loud");
+    ASSERT_TRUE(change(gpu(1), GpuAction::kBringOnline));
+    EXPECT_EQ(at(1).state, GpuState::kAvailable);
+  }
+}
+
+TEST_F(GpusTest, WhatAnOperatorLiftsLeavesWhatItsDriverSays) {
+  ASSERT_TRUE(change(gpu(1), GpuAction::kTakeOffline));
+  see(execution::NodeObserved{testing::node_info("n1", 1)});
+  EXPECT_EQ(at(1).cause, "a fan is loud; not reported by the driver any more");
+  const auto lifted = change(gpu(1), GpuAction::kBringOnline);
+  ASSERT_TRUE(lifted);
+  EXPECT_TRUE(lifted->changed);
+  EXPECT_EQ(at(1).state, GpuState::kOffline);
+  EXPECT_EQ(at(1).cause, "not reported by the driver any more");
+  EXPECT_FALSE(change(gpu(1), GpuAction::kBringOnline));
+  see(execution::NodeObserved{testing::node_info("n1", 2)});
+  EXPECT_EQ(at(1).state, GpuState::kAvailable);
+}
+
+TEST_F(GpusTest, AGpuWithAJobComesBackDrainedWithItsJob) {
+  const std::uint64_t job = submit(2);
+  ASSERT_TRUE(change(gpu(1), GpuAction::kDrain));
+  see(execution::NodeObserved{testing::node_info("n1", 1)});
+  see(execution::NodeObserved{testing::node_info("n1", 2)});
+  EXPECT_EQ(at(1).state, GpuState::kDraining);
+  EXPECT_EQ(at(1).holders.size(), 1U);
+  ASSERT_TRUE(change(gpu(1), GpuAction::kBringOnline));
+  EXPECT_EQ(at(1).state, GpuState::kAllocated);
+  EXPECT_EQ(state_of(job), JobState::kStarting);
+}
+
+TEST_F(GpusTest, WhatAnOperatorMadeOfALostNodeOutlivesItsReturn) {
+  see(execution::NodeUnreachable{"n1", "no answer"});
+  ASSERT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kLost);
+  ASSERT_TRUE(change({.node = "n1"}, GpuAction::kDrain)->changed);
+  see(execution::NodeObserved{testing::node_info("n1", 2)});
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kDraining);
+  EXPECT_EQ(core_.state().nodes.find(1)->cause, "a fan is loud");
+}
+
+// As in snapshots of versions that kept one party for each GPU.
+TEST(FormerTaints, FollowFromWhatWasKept) {
+  model::Gpu gpu;
+  gpu.state = GpuState::kOffline;
+  gpu.is_reported = false;
+  gpu.cause = "not reported by the driver any more";
+  gpu.changed_by = "node";
+  model::add_former_taints(gpu);
+  EXPECT_EQ(model::worst_of(gpu.taints)->source, model::TaintSource::kDriver);
+  gpu.taints.clear();
+  gpu.cause = "a person of that name took it out";
+  model::add_former_taints(gpu);
+  EXPECT_EQ(model::worst_of(gpu.taints)->source, model::TaintSource::kOperator);
+  gpu.taints.clear();
+  gpu.state = GpuState::kDraining;
+  gpu.is_reported = true;
+  gpu.changed_by = "ann";
+  model::add_former_taints(gpu);
+  EXPECT_EQ(model::worst_of(gpu.taints)->source, model::TaintSource::kOperator);
+  EXPECT_EQ(model::worst_of(gpu.taints)->effect, model::TaintEffect::kNoNewWork);
+  gpu.taints.clear();
+  gpu.state = GpuState::kInUse;
+  model::add_former_taints(gpu);
+  EXPECT_TRUE(gpu.taints.empty());
+}
+
 TEST_F(GpusTest, AGpuThatAnOperatorTookOutStaysOutWhenItsNodeIsDescribedAgain) {
   ASSERT_TRUE(change(gpu(1), GpuAction::kTakeOffline));
   const model::EventSeq before = core_.state().seq;

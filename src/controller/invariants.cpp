@@ -58,13 +58,28 @@ void check_gpu(const State& state, const Node& node, std::size_t index, Found& f
   }
 }
 
+// Who keeps it from work decides whether it is in service, and nothing else does.
+void check_taints(const Node& node, std::size_t index, Found& found) {
+  const model::Gpu& gpu = node.gpus[index];
+  const std::optional<model::GpuState> says = model::state_by(gpu.taints);
+  const bool is_out =
+      gpu.state == model::GpuState::kOffline || gpu.state == model::GpuState::kDraining;
+  if (says ? gpu.state != *says : is_out) {
+    found.push_back(fmt::format("taints: {} GPU {} is {} with {} taints", node.name, index,
+                                to_string(gpu.state), gpu.taints.size()));
+  }
+}
+
 void check_node(const State& state, const Node& node, Found& found) {
   if (node.cpus_used > node.cpus || node.memory_used > node.memory) {
     found.push_back(fmt::format("capacity: {} has {} of {} CPUs and {} of {} bytes in use",
                                 node.name, node.cpus_used, node.cpus, node.memory_used.value(),
                                 node.memory.value()));
   }
-  for (std::size_t i = 0; i < node.gpus.size(); ++i) check_gpu(state, node, i, found);
+  for (std::size_t i = 0; i < node.gpus.size(); ++i) {
+    check_gpu(state, node, i, found);
+    check_taints(node, i, found);
+  }
 }
 
 // Its nodes are of one engine, which can run it.

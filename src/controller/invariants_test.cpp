@@ -73,6 +73,12 @@ std::vector<Breakage> breakages() {
        [](State& s) { ++s.nodes.find_mutable(1)->cpus_used; }},
       {"gang", "an attempt holds fewer GPUs than its job asked for",
        [](State& s) { job(s, 1).attempts.front().allocation.nodes.front().grants.pop_back(); }},
+      {"taints", "a GPU that an operator drains takes work",
+       [](State& s) {
+         model::set_taint(gpu(s, 1).taints, {.source = model::TaintSource::kOperator});
+       }},
+      {"taints", "a GPU is offline and nothing keeps it from work",
+       [](State& s) { gpu(s, 1).state = model::GpuState::kOffline; }},
       {"free", "an available GPU is held",
        [](State& s) { gpu(s, 0).state = model::GpuState::kAvailable; }},
       {"free", "a GPU in use is held by no attempt",

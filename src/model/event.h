@@ -45,12 +45,16 @@ struct NodeStateChanged {
   std::string by;
 };
 
-// Operator and health changes of one GPU; allocation states follow from attempts and are not here.
+// A party set its taint of a GPU (kDrain, kTakeOffline) or lifted it (kBringOnline); allocation
+// states follow from attempts and are not here.
 struct GpuStateChanged {
   GpuRef gpu;
   GpuTrigger trigger = GpuTrigger::kDrain;
   std::string cause;
   std::string by;
+  // The party. kFormer: the event is of a version that kept one party for each GPU: what is set
+  // replaces the taints of all, and what is lifted lifts them all.
+  TaintSource source = TaintSource::kFormer;
 };
 
 // Processes that belong to no job came to a GPU, or left it.

@@ -86,6 +86,21 @@ const std::string& cause_of(const Node& node) {
   return node.state == NodeState::kUp ? node.service_cause : node.cause;
 }
 
+std::optional<GpuState> state_by(const Taints& taints) {
+  const Taint* const worst = worst_of(taints);
+  if (worst == nullptr) return std::nullopt;
+  return worst->effect == TaintEffect::kOut ? GpuState::kOffline : GpuState::kDraining;
+}
+
+void add_former_taints(Gpu& gpu) {
+  const bool is_out = gpu.state == GpuState::kOffline;
+  if (!gpu.taints.empty() || (!is_out && gpu.state != GpuState::kDraining)) return;
+  const bool is_by_driver = is_out && !gpu.is_reported && gpu.cause == kFormerDriverText;
+  set_taint(gpu.taints, {is_by_driver ? TaintSource::kDriver : TaintSource::kOperator,
+                         is_out ? TaintEffect::kOut : TaintEffect::kNoNewWork, gpu.cause,
+                         gpu.changed_by, gpu.changed_at});
+}
+
 Node as_idle(const Node& node) {
   Node idle = node;
   idle.state = NodeState::kUp;
@@ -96,6 +111,7 @@ Node as_idle(const Node& node) {
   idle.others_memory = {};
   for (Gpu& gpu : idle.gpus) {
     gpu.state = GpuState::kAvailable;
+    gpu.taints.clear();
     gpu.holders.clear();
     gpu.avoids_unmanaged_processes = false;
     gpu.unavailable.clear();

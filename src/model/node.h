@@ -11,6 +11,7 @@
 #include "model/ids.h"
 #include "model/network.h"
 #include "model/states.h"
+#include "model/taint.h"
 #include "model/topology.h"
 
 namespace gpu_platform::model {
@@ -72,8 +73,9 @@ struct GpuHolder {
 
 struct Gpu {
   GpuInfo info;
+  // Out of service as the worst of `taints` says (apply_taints), else as its holders have it.
   GpuState state = GpuState::kAvailable;
-  std::string cause;               // why it is not available, empty otherwise
+  std::string cause;               // why it is out of service; empty: it is not
   std::vector<GpuHolder> holders;  // ascending attempt
   bool is_reported = true;         // false: the node's driver does not list it any more
   // Processes on it that belong to no job, in words; empty: none.
@@ -81,8 +83,9 @@ struct Gpu {
   bool avoids_unmanaged_processes = false;  // takes no new work because of them
   // Why it is not ours to give, in words: it takes no new work. Empty: it is ours.
   std::string unavailable;
-  std::string changed_by;    // the user who took it out of service; empty if it is in service
+  std::string changed_by;    // who set the worst taint; empty if it is in service
   base::Instant changed_at;  // when
+  Taints taints;             // of operator and driver
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
@@ -129,6 +132,13 @@ void describe(Node& node, const NodeInfo& info);
 NodeState state_of(const Node& node);
 // Returns why that is not kUp.
 const std::string& cause_of(const Node& node);
+
+// Returns the state of a GPU with these taints, or nothing if none keeps it out of service.
+std::optional<GpuState> state_by(const Taints& taints);
+
+// Gives a GPU of a version without taints those that follow from its state: that version kept the
+// last party alone.
+void add_former_taints(Gpu& gpu);
 
 // Returns the node as it would be if it were up and healthy, and nothing of it were in use.
 Node as_idle(const Node& node);

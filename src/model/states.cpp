@@ -97,6 +97,7 @@ constexpr Transition<G, GT> kGpuTable[] = {
     {G::kDraining, GT::kReset, G::kResetting, "reset while empty"},
     {G::kDegraded, GT::kReset, G::kResetting, "reset while empty"},
     {G::kOffline, GT::kReset, G::kResetting, "reset while empty"},
+    {G::kOffline, GT::kDrain, G::kDraining, "what kept it out is over, and an operator drains it"},
     {G::kAvailable, GT::kTakeOffline, G::kOffline, "taken out, or its node is lost"},
     {G::kAllocated, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
     {G::kInUse, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},

@@ -166,6 +166,7 @@ TEST(GpuStates, EveryPairIsOneRowOrRefused) {
   }
   promise.insert({G::kDegraded, GT::kDrain, G::kDraining});
   promise.insert({G::kDraining, GT::kDegrade, G::kDegraded});
+  promise.insert({G::kOffline, GT::kDrain, G::kDraining});
   promise.insert({G::kDraining, GT::kTakeOffline, G::kOffline});
   promise.insert({G::kDegraded, GT::kTakeOffline, G::kOffline});
   promise.insert({G::kResetting, GT::kTakeOffline, G::kOffline});

@@ -144,9 +144,13 @@ inline auto fields(GpuRef& v) {
 inline auto fields(GpuHolder& v) {
   return std::tie(v.attempt, v.share, v.memory);
 }
+inline auto fields(Taint& v) {
+  return std::tie(v.source, v.effect, v.text, v.by, v.at);
+}
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
-                  v.avoids_unmanaged_processes, v.changed_by, v.changed_at, v.unavailable);
+                  v.avoids_unmanaged_processes, v.changed_by, v.changed_at, v.unavailable,
+                  v.taints);
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
@@ -232,7 +236,7 @@ inline auto fields(NodeStateChanged& v) {
   return std::tie(v.node, v.trigger, v.cause, v.by);
 }
 inline auto fields(GpuStateChanged& v) {
-  return std::tie(v.gpu, v.trigger, v.cause, v.by);
+  return std::tie(v.gpu, v.trigger, v.cause, v.by, v.source);
 }
 inline auto fields(UnmanagedProcessesChanged& v) {
   return std::tie(v.gpu, v.text, v.avoid);
@@ -409,6 +413,10 @@ template <>
 inline constexpr std::size_t kValues<NodeState> = kNodeStates;
 template <>
 inline constexpr std::size_t kValues<NodeTrigger> = kNodeTriggers;
+template <>
+inline constexpr std::size_t kValues<TaintSource> = kTaintSources;
+template <>
+inline constexpr std::size_t kValues<TaintEffect> = kTaintEffects;
 template <>
 inline constexpr std::size_t kValues<NodeService> = kNodeServices;
 template <>

@@ -19,6 +19,7 @@ namespace gpu_platform::e2e {
 namespace {
 
 constexpr const char* kGpu = "dgx-h100-1:0";
+constexpr const char* kLost = "dgx-h100-1:5";
 
 // A process of no job.
 class UnmanagedProcess {
@@ -66,6 +67,20 @@ class GpuTest : public ::testing::Test {
   }
   void release_job() { std::ofstream(flag()).flush(); }
   std::string flag() const { return daemon_.directory() + "/flag"; }
+  // GPU 5 falls off the bus, or is there again, and the node is described anew.
+  void lose() {
+    ASSERT_EQ(emulator({"inject", "lost", "--gpu", kLost}).exit_code, 0);
+    end_probe();
+    ASSERT_TRUE(becomes(5, "OFFLINE"));
+  }
+  void find_again() {
+    ASSERT_EQ(emulator({"clear", "--gpu", kLost}).exit_code, 0);
+    end_probe();
+  }
+  void end_probe() {
+    ASSERT_TRUE(eventually([&] { return !daemon_.processes("probe").empty(); }));
+    for (const pid_t probe : daemon_.processes("probe")) kill(probe, SIGKILL);
+  }
   bool becomes(std::size_t index, const std::string& state) {
     return eventually([&] { return gpu(index)["state"] == state; });
   }
@@ -166,6 +181,31 @@ TEST_F(GpuTest, ALostGpuIsTakenOutAndTheDaemonGoesOn) {
   EXPECT_EQ(daemon_.cli({"run", "--gpus", "4", "--", "/bin/true"}).exit_code, 0);
   ASSERT_EQ(emulator({"clear", "--gpu", "dgx-h100-1:5"}).exit_code, 0);
   EXPECT_TRUE(eventually([&] { return gpu(5)["state"] == "AVAILABLE"; }, std::chrono::seconds(90)));
+}
+
+TEST_F(GpuTest, ADrainOutlivesAGpuThatFallsOffTheBus) {
+  ASSERT_EQ(daemon_.cli({"drain", "--gpu", kLost, "--reason", "a fan is loud"}).exit_code, 0);
+  lose();
+  EXPECT_FALSE(daemon_.json({"drain", "--gpu", kLost})["changed"]) << "it is drained";
+  find_again();
+  ASSERT_TRUE(becomes(5, "DRAINING")) << gpu(5).dump();
+  EXPECT_EQ(gpu(5)["reason"], "a fan is loud");
+  EXPECT_EQ(daemon_.json({"status"})["available_gpus"], 7);
+  ASSERT_EQ(daemon_.cli({"online", "--gpu", kLost}).exit_code, 0);
+  EXPECT_TRUE(becomes(5, "AVAILABLE"));
+}
+
+TEST_F(GpuTest, WhatIsSaidOfAGpuThatFellOffTheBusHoldsWhenItIsBack) {
+  for (const auto& [action, state] : {std::pair("offline", "OFFLINE"), {"drain", "DRAINING"}}) {
+    lose();
+    EXPECT_TRUE(daemon_.json({action, "--gpu", kLost, "--reason", "sent back"})["changed"]);
+    EXPECT_EQ(gpu(5)["state"], "OFFLINE");
+    find_again();
+    ASSERT_TRUE(eventually([&] { return gpu(5)["reason"] == "sent back"; })) << gpu(5).dump();
+    EXPECT_EQ(gpu(5)["state"], state);
+    ASSERT_EQ(daemon_.cli({"online", "--gpu", kLost}).exit_code, 0);
+    EXPECT_TRUE(becomes(5, "AVAILABLE"));
+  }
 }
 
 TEST_F(GpuTest, AJobSeesItsBoardWithoutOptions) {

@@ -37,6 +37,39 @@ void follow_holder(const State& state, model::Gpu& gpu) {
   }
 }
 
+void change_taints(model::Gpu& gpu, const model::GpuStateChanged& event, base::Instant at) {
+  const bool is_former = event.source == model::TaintSource::kFormer;
+  const bool is_by_driver = is_former && event.cause == model::kFormerDriverText;
+  const model::TaintSource source = is_by_driver ? model::TaintSource::kDriver
+                                    : is_former  ? model::TaintSource::kOperator
+                                                 : event.source;
+  if (is_former) gpu.taints.clear();
+  if (event.trigger == GpuTrigger::kBringOnline) return model::lift_taint(gpu.taints, source);
+  const bool is_out = event.trigger == GpuTrigger::kTakeOffline;
+  model::set_taint(gpu.taints,
+                   {source, is_out ? model::TaintEffect::kOut : model::TaintEffect::kNoNewWork,
+                    event.cause, event.by, at});
+}
+
+// The state and what is shown of it follow from the taints.
+void apply_taints(const State& state, model::Gpu& gpu) {
+  const model::Taint* const worst = model::worst_of(gpu.taints);
+  gpu.cause = model::text_of(gpu.taints);
+  gpu.changed_by = worst == nullptr ? std::string() : worst->by;
+  gpu.changed_at = worst == nullptr ? base::Instant() : worst->at;
+  const std::optional<model::GpuState> says = model::state_by(gpu.taints);
+  if (!says) {
+    if (model::next(gpu.state, GpuTrigger::kBringOnline)) {
+      move_gpu(gpu, GpuTrigger::kBringOnline);
+      follow_holder(state, gpu);
+    }
+    return;
+  }
+  if (gpu.state == *says) return;
+  const bool is_out = *says == model::GpuState::kOffline;
+  move_gpu(gpu, is_out ? GpuTrigger::kTakeOffline : GpuTrigger::kDrain);
+}
+
 }  // namespace
 
 void apply(Application& a, const model::NodeSeen& event) {
@@ -84,17 +117,8 @@ void apply(Application& a, const model::NodeStateChanged& event) {
 void apply(Application& a, const model::GpuStateChanged& event) {
   Node& n = a.node(event.gpu.node);
   model::Gpu& gpu = n.gpus.at(event.gpu.index);
-  move_gpu(gpu, event.trigger);
-  if (event.trigger == GpuTrigger::kBringOnline) {
-    gpu.cause.clear();
-    gpu.changed_by.clear();
-    gpu.changed_at = {};
-    follow_holder(a.state, gpu);
-  } else {
-    gpu.cause = event.cause;
-    gpu.changed_by = event.by;
-    gpu.changed_at = a.at;
-  }
+  change_taints(gpu, event, a.at);
+  apply_taints(a.state, gpu);
   a.state.books.put(n);
   drop_holds_that_cannot_be_met(a, n);
 }

@@ -104,25 +104,38 @@ void stop_holders(const State& state, const std::vector<model::AttemptId>& attem
   }
 }
 
+// A drain does not weaken what takes it offline.
+bool is_so_already(const model::Taint* own, GpuAction action) {
+  switch (action) {
+    case GpuAction::kDrain:
+      return own != nullptr;
+    case GpuAction::kTakeOffline:
+      return own != nullptr && own->effect == model::TaintEffect::kOut;
+    case GpuAction::kBringOnline:
+      break;
+  }
+  return own == nullptr;
+}
+
 base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
                                 const model::ChangeGpus& command, const std::string& by) {
   const model::Node& node = *state.nodes.find(ref.node.value);
   const model::Gpu& gpu = node.gpus.at(ref.index);
-  const GpuTrigger trigger = gpu_trigger(command.action);
-  const auto to = model::next(gpu.state, trigger);
-  if (!to) return Events();  // it is so already
-  if (command.action == GpuAction::kBringOnline && !gpu.is_reported) {
+  const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kOperator);
+  if (command.action == GpuAction::kBringOnline && own == nullptr && !gpu.is_reported) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
         fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it",
                     ref.index, node.name));
   }
+  if (is_so_already(own, command.action)) return Events();
   const std::vector<model::AttemptId> holders = holders_of(gpu);
   const bool takes_away = command.action == GpuAction::kTakeOffline && !holders.empty();
   if (takes_away && !command.force) {
     return busy(fmt::format("GPU {} of node {}", ref.index, node.name), holders);
   }
-  Events events = {model::GpuStateChanged{ref, trigger, cause_of(command), by}};
+  Events events = {model::GpuStateChanged{ref, gpu_trigger(command.action), cause_of(command), by,
+                                          model::TaintSource::kOperator}};
   if (takes_away) stop_holders(state, holders, by, events);
   return events;
 }

@@ -25,19 +25,19 @@ model::NodeInfo widened_to_what_is_held(model::NodeInfo info, const model::Node&
 }
 
 void judge_missing_gpus(const model::Node& node, const model::NodeInfo& info, Events& events) {
-  constexpr std::string_view kCause = "not reported by the driver any more";
   for (std::uint32_t index = 0; index < node.gpus.size(); ++index) {
     const model::Gpu& gpu = node.gpus[index];
     const bool present = std::ranges::any_of(
         info.gpus, [&](const model::GpuInfo& i) { return i.uuid == gpu.info.uuid; });
-    const bool is_out = gpu.state == model::GpuState::kOffline;
-    if (!present && !is_out) {
-      events.push_back(model::GpuStateChanged{
-          {node.id, index}, model::GpuTrigger::kTakeOffline, std::string(kCause), "node"});
-    } else if (present && is_out && gpu.cause == kCause) {
-      events.push_back(
-          model::GpuStateChanged{{node.id, index}, model::GpuTrigger::kBringOnline, {}, "node"});
+    const bool is_out = model::find_taint(gpu.taints, model::TaintSource::kDriver) != nullptr;
+    if (present != is_out) continue;
+    model::GpuStateChanged change{{node.id, index}, model::GpuTrigger::kBringOnline, {}, "node"};
+    change.source = model::TaintSource::kDriver;
+    if (!present) {
+      change.trigger = model::GpuTrigger::kTakeOffline;
+      change.cause = "not reported by the driver any more";
     }
+    events.push_back(std::move(change));
   }
 }
 

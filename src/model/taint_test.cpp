@@ -1,0 +1,47 @@
+#include "model/taint.h"
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::model {
+namespace {
+
+const Taint kDrained{TaintSource::kOperator, TaintEffect::kNoNewWork, "a fan is loud", "ann", {}};
+const Taint kVanished{TaintSource::kDriver, TaintEffect::kOut, "not reported", "node", {}};
+
+TEST(Taints, OfSeveralTheWorstDecidesAndAllAreTold) {
+  Taints taints;
+  EXPECT_EQ(worst_of(taints), nullptr);
+  EXPECT_EQ(text_of(taints), "");
+  set_taint(taints, kVanished);
+  set_taint(taints, kDrained);
+  EXPECT_EQ(taints, (Taints{kDrained, kVanished}));
+  EXPECT_EQ(worst_of(taints)->source, TaintSource::kDriver);
+  EXPECT_EQ(text_of(taints), "not reported; a fan is loud");
+}
+
+TEST(Taints, OfEqualOnesThatOfAPersonIsToldFirst) {
+  Taint offline = kDrained;
+  offline.effect = TaintEffect::kOut;
+  Taints taints;
+  set_taint(taints, kVanished);
+  set_taint(taints, offline);
+  EXPECT_EQ(text_of(taints), "a fan is loud; not reported");
+}
+
+TEST(Taints, APartyReplacesAndLiftsItsOwnAlone) {
+  Taints taints;
+  set_taint(taints, kDrained);
+  set_taint(taints, kVanished);
+  Taint offline = kDrained;
+  offline.effect = TaintEffect::kOut;
+  set_taint(taints, offline);
+  EXPECT_EQ(taints, (Taints{offline, kVanished}));
+  lift_taint(taints, TaintSource::kDriver);
+  EXPECT_EQ(taints, Taints{offline});
+  EXPECT_EQ(find_taint(taints, TaintSource::kDriver), nullptr);
+  lift_taint(taints, TaintSource::kDriver);
+  EXPECT_EQ(taints, Taints{offline});
+}
+
+}  // namespace
+}  // namespace gpu_platform::model
