@@ -81,7 +81,7 @@ TEST(Shares, ComeWithLimitsGuaranteesAndUseByType) {
       daemon.submit({"--gpus", "3", "--gpu-type", "H100", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(daemon.reaches(id, "RUNNING"));
   const nlohmann::json answer = daemon.json({"shares"});
-  const nlohmann::json& h100 = quota_of(answer, "vision", "H100");
+  const nlohmann::json h100 = quota_of(answer, "vision", "H100");
   EXPECT_EQ(h100["holder"], "team");
   EXPECT_EQ(h100["gpus"], 3);
   EXPECT_EQ(h100["max_gpus"], 8);
@@ -89,7 +89,7 @@ TEST(Shares, ComeWithLimitsGuaranteesAndUseByType) {
   EXPECT_EQ(h100["lend_limit"], 2);
   EXPECT_EQ(h100["borrow_limit"], nullptr);
   EXPECT_EQ(h100["running_jobs"], nullptr);
-  const nlohmann::json& all = quota_of(answer, "vision", "");
+  const nlohmann::json all = quota_of(answer, "vision", "");
   EXPECT_EQ(all["gpus"], 3);
   EXPECT_EQ(all["guaranteed_gpus"], 6);
   EXPECT_EQ(all["running_jobs"], 1);
