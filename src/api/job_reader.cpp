@@ -23,18 +23,6 @@ void add_planned_start(const controller::PlannedStarts& planned_starts, model::J
   if (planned != planned_starts.end()) to_proto(planned->second, *out.mutable_estimated_start());
 }
 
-void add_predicted_start(const scheduling::PredictedStarts& prediction,
-                         const controller::PlannedStarts& planned_starts, model::JobId job,
-                         v1::Job& out) {
-  const auto predicted = prediction.starts.find(job);
-  if (predicted == prediction.starts.end()) return;
-  scheduling::StartQuantiles start = predicted->second;
-  const auto promised = planned_starts.find(job);
-  if (promised != planned_starts.end()) controller::limit_to(start, promised->second);
-  to_proto(controller::PredictedStart{start, prediction.basis, prediction.runs},
-           *out.mutable_expected_start());
-}
-
 // What visibility.commands is about.
 void hide_command(v1::JobSpec& spec) {
   spec.clear_command();
@@ -219,16 +207,34 @@ void JobReader::explain(const FoundJob& found, v1::Job& out) const {
 QueueStarts JobReader::starts_of_queue(const std::shared_ptr<const controller::Snapshot>& snapshot,
                                        bool of_all) const {
   const model::JobId guaranteed = controller::guaranteed_start(*snapshot);
-  if (!of_all) return {controller::last_planned_starts(*snapshot), {}, guaranteed};
-  return {planner_.planned_starts(snapshot), planner_.predicted_starts(snapshot), guaranteed};
+  if (!of_all) return {controller::last_planned_starts(*snapshot), {}, {}, guaranteed};
+  return {planner_.planned_starts(snapshot), planner_.predicted_starts(snapshot),
+          snapshot->scores->calibration().corrections(), guaranteed};
 }
 
 std::unique_ptr<v1::Job> QueueStarts::of(model::JobId job) const {
-  if (!planned_starts.contains(job) && !prediction.starts.contains(job)) return nullptr;
+  const auto planned = planned_starts.find(job);
+  const auto start = predicted.prediction.starts.find(job);
+  const bool is_planned = planned != planned_starts.end();
+  const bool is_predicted = start != predicted.prediction.starts.end();
+  if (!is_planned && !is_predicted) return nullptr;
   auto out = std::make_unique<v1::Job>();
-  add_planned_start(planned_starts, job, *out);
+  if (is_planned) to_proto(planned->second, *out->mutable_estimated_start());
   out->set_start_guaranteed(job == guaranteed);
-  add_predicted_start(prediction, planned_starts, job, *out);
+  // No longer in the queue of the prediction, or asked without one.
+  const auto ahead = predicted.jobs_ahead.find(job);
+  if (ahead == predicted.jobs_ahead.end()) return out;
+  const base::Instant by_limits = is_planned ? planned->second : base::Instant();
+  if (is_planned && job != guaranteed) {
+    const auto trust = corrections.trust_in(by_limits, predicted.made_at, ahead->second);
+    if (trust) to_proto(*trust, *out->mutable_estimated_start_trust());
+  }
+  if (is_predicted) {
+    const scheduling::StartQuantiles told = corrections.corrected(
+        {predicted.made_at, ahead->second, start->second, by_limits, job == guaranteed});
+    to_proto({told, predicted.prediction.basis, predicted.prediction.runs},
+             *out->mutable_expected_start());
+  }
   return out;
 }
 

@@ -53,7 +53,8 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
 // The predicted starts of waiting jobs.
 struct QueueStarts {
   controller::PlannedStarts planned_starts;
-  scheduling::PredictedStarts prediction;
+  controller::PredictedQueue predicted;
+  scheduling::StartCorrections corrections;
   model::JobId guaranteed;  // whose planned start is (planned_starts.h)
 
   // Returns them as fields of a job; null if there is no prediction.

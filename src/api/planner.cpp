@@ -51,7 +51,7 @@ controller::PlannedStarts Planner::planned_starts(const Snapshot& snapshot) {
   return controller::plan_all_starts(view_);
 }
 
-scheduling::PredictedStarts Planner::predicted_starts(const Snapshot& snapshot) {
+controller::PredictedQueue Planner::predicted_starts(const Snapshot& snapshot) {
   const std::lock_guard lock(mutex_);
   const base::Instant now = follow(snapshot);
   return controller::predict_queue(view_, now);

@@ -31,7 +31,7 @@ class Planner {
   controller::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
   bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   controller::PlannedStarts planned_starts(const Snapshot& snapshot);
-  scheduling::PredictedStarts predicted_starts(const Snapshot& snapshot);
+  controller::PredictedQueue predicted_starts(const Snapshot& snapshot);
 
  private:
   // The present, which is never before the snapshot.

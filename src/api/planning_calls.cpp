@@ -53,6 +53,7 @@ void put(const controller::PlannedStartDetail& planned, const Nodes& nodes, v1::
   out.set_basis("hard_limits");
   add_place(planned.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
   add_ids(planned.after, *out.mutable_after_jobs());
+  if (planned.trust) to_proto(*planned.trust, *out.mutable_trust());
 }
 
 // Returns the prediction for the present run, or for the next one.
@@ -74,6 +75,9 @@ void put_planned_start(const controller::Explanation& found, const controller::S
   if (!found.planned) return;
   to_proto(found.planned->start, *out.mutable_estimated_start());
   add_ids(found.planned->after, *out.mutable_after_jobs());
+  if (found.planned->trust) {
+    to_proto(*found.planned->trust, *out.mutable_estimated_start_trust());
+  }
   add_place(found.planned->allocation, snapshot.nodes, *out.mutable_nodes(), *out.mutable_gpus());
 }
 

@@ -20,6 +20,13 @@ void to_proto(const scheduling::PredictedRun& predicted, v1::PredictedRun& out) 
   if (!predicted.history) return;
   out.set_runs(predicted.history->runs);
   out.set_level(std::string(to_string(predicted.history->level)));
+  out.set_measure(std::string(to_string(predicted.history->measure)));
+}
+
+void to_proto(const scheduling::PlannedTrust& trust, v1::PlannedTrust& out) {
+  to_proto(trust.p90, *out.mutable_p90());
+  out.set_starts(trust.starts);
+  out.set_by_then(trust.by_then);
 }
 
 void add_scores(const controller::Snapshot& snapshot, Scores& out) {

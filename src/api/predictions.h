@@ -12,6 +12,7 @@ using Scores = google::protobuf::RepeatedPtrField<v1::PredictionScore>;
 // Fill the cleared message; total.
 void to_proto(const controller::PredictedStart& predicted, v1::PredictedStart& out);
 void to_proto(const scheduling::PredictedRun& predicted, v1::PredictedRun& out);
+void to_proto(const scheduling::PlannedTrust& trust, v1::PlannedTrust& out);
 
 // One for each basis of which there are any.
 void add_scores(const controller::Snapshot& snapshot, Scores& out);

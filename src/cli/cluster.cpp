@@ -88,12 +88,16 @@ Table node_table(const Json& status, bool is_wide) {
 
 }  // namespace
 
-// "~": it may become later.
+// "~": it may become later. "~12m to 40m": nine in ten start within the longer time.
 std::string starts_within(const Json& job, base::Instant now) {
   const auto start = time_at(job, "estimated_start");
   if (!start) return "?";
   if (*start <= now) return "a moment";
-  return (flag_at(job, "start_guaranteed") ? "" : "~") + age(*start - now);
+  const std::string within = age(*start - now);
+  if (flag_at(job, "start_guaranteed")) return within;
+  const auto late = time_at(object_at(job, "estimated_start_trust"), "p90");
+  const std::string late_within = late ? age(*late - now) : within;
+  return late_within == within ? "~" + within : fmt::format("~{} to {}", within, late_within);
 }
 
 namespace {
@@ -147,8 +151,8 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.option("--limit", limit, "N", "maximum number of jobs, from the head (default: 10000)")
       .flag("--eta", eta,
-            "add the planned start of each job, by the time limits of the jobs before it, and its "
-            "predicted start")
+            "add the planned start of each job, by the time limits of the jobs before it and with "
+            "the time by which nine in ten start, and its predicted start")
       .output_and_watch(output, {"jobs", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

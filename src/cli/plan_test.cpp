@@ -114,7 +114,7 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
     return json_answer(
         R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"short"}},)"
         R"("jobs_ahead":0,"first_ahead":[],)"
-        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":[],"gpus":[],"after_jobs":[]},)"
+        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":[],"gpus":[],"after_jobs":[],"trust":{"p90":"2026-07-01T15:35:12.000Z","starts":212,"by_then":183}},)"
         R"("predicted_start":{"p50":"2026-07-01T13:05:12.000Z","p90":"2026-07-01T13:35:12.000Z","basis":"history","runs":12},)"
         R"("predicted_run":{"p50_seconds":300,"p90_seconds":540,"basis":"history","runs":3,"level":"name"},)"
         R"("scores":[{"basis":"hard_limits","starts":4,"by_then":4,"p50_seconds":7200,"p90_seconds":7260,"p50_signed_seconds":-7200},)"
@@ -127,6 +127,8 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       "job 42 (train) is QUEUED\n"
       "Waits            short\n"
       "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m)\n"
+      "Nine in ten      by 2026-07-01 15:35:12 +0000 (in 3h32m); 183 of the last 212 starts as "
+      "deep in the queue were no later than planned\n"
       "May be later     if a job comes to stand before it, or one ahead of it starts early on "
       "GPUs that it counts on\n"
       "Predicted start  2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
@@ -134,6 +136,28 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"
       "Past predictions hard limits off by 2h00m (p50), 2h01m (p90) over 4 starts, 100 % by "
       "then; history p50–p90 off by 4m00s (p50), 31m00s (p90) over 212 starts, 90 % by then\n");
+}
+
+TEST_F(Plan, ExplainSaysWhatARunTimeWasTakenFrom) {
+  const auto predicted = [&](const std::string& run) {
+    FakeServer server([&](const Request&) {
+      return json_answer(R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED",)"
+                         R"("wait_reason":{"text":"short"}},"jobs_ahead":0,"predicted_run":)" +
+                         run + "}");
+    });
+    EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
+    const std::string page = out();
+    return page.substr(page.rfind("Predicted to run ") + 17);
+  };
+  EXPECT_EQ(predicted(R"({"p50_seconds":3600,"p90_seconds":5400,"basis":"expected_time"})"),
+            "1h00m to 1h30m, expected time, and half as long again\n");
+  EXPECT_EQ(predicted(R"({"p50_seconds":3600,"p90_seconds":4000,"basis":"expected_time",)"
+                      R"("runs":12,"level":"user","measure":"of_expected_time"})"),
+            "1h00m to 1h06m, expected time, by how far 12 runs of this user kept to theirs\n");
+  EXPECT_EQ(predicted(R"({"p50_seconds":3600,"p90_seconds":4000,"basis":"history",)"
+                      R"("runs":12,"level":"user","measure":"of_limit"})"),
+            "1h00m to 1h06m, history p50–p90 of 12 runs of this user, by the share of their time "
+            "limits\n");
 }
 
 TEST_F(Plan, ExplainOfAJobThatWaitsAgainSaysHowItsLastAttemptEnded) {

@@ -63,10 +63,11 @@ std::string start_text(const Json& start, std::string_view when_key, base::Insta
   return jobs.empty() ? text : text + after_text(jobs, ahead);
 }
 
-// The lines of the start by hard limits. One that is no promise says what may make it later.
-std::string planned_lines(const std::string& start, bool is_promised) {
+// The lines of the start by hard limits. One that is no promise says how far it can be trusted, and
+// what may make it later.
+std::string planned_lines(const std::string& start, const std::string& trust, bool is_promised) {
   if (start.empty() || is_promised) return line("Starts by", start);
-  return line("Planned start", start) +
+  return line("Planned start", start) + line("Nine in ten", trust) +
          line("May be later",
               "if a job comes to stand before it, or one ahead of it starts early on "
               "GPUs that it counts on");
@@ -147,9 +148,11 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
   if (!attempts.empty()) page += line("Last attempt", result_of(attempts.back()));
   page += line("Ahead", those_ahead(explanation));
   const bool is_promised = flag_at(job, "start_guaranteed");
-  page += planned_lines(start_text(object_at(explanation, "planned_start"), "start", now,
-                                   is_promised, texts_at(explanation, "first_ahead")),
-                        is_promised);
+  const Json& planned = object_at(explanation, "planned_start");
+  page += planned_lines(
+      start_text(planned, "start", now, is_promised, texts_at(explanation, "first_ahead")),
+      trust_text(object_at(planned, "trust"), time_at(planned, "start").value_or(now), now),
+      is_promised);
   page +=
       line("Predicted start", predicted_start_text(object_at(explanation, "predicted_start"), now));
   if (flag_at(explanation, "too_many_ahead")) {
@@ -171,7 +174,10 @@ std::string check_page(const Json& result, base::Instant now) {
   std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
   for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
   page += array;
-  page += planned_lines(start_text(result, "estimated_start", now, false, {}), false);
+  page += planned_lines(start_text(result, "estimated_start", now, false, {}),
+                        trust_text(object_at(result, "estimated_start_trust"),
+                                   time_at(result, "estimated_start").value_or(now), now),
+                        false);
   page += line("By stopping", stopped_text(texts_at(result, "stopped_jobs")));
   page += line("Predicted start", predicted_start_text(object_at(result, "predicted_start"), now));
   page += line("Predicted to run", predicted_run_text(object_at(result, "predicted_run")));

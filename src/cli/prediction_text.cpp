@@ -34,6 +34,19 @@ std::string whose_runs(const Json& predicted) {
   return level == "user" ? " of this user" : "";
 }
 
+// What the run time was taken from.
+std::string run_basis_text(const Json& predicted) {
+  const auto runs = static_cast<std::uint64_t>(integer_at(predicted, "runs").value_or(0));
+  if (text_at(predicted, "basis") == "expected_time") {
+    if (runs == 0) return "expected time, and half as long again";
+    return fmt::format("expected time, by how far {}{} kept to theirs", counted(runs, "run"),
+                       whose_runs(predicted));
+  }
+  const bool is_of_limit = text_at(predicted, "measure") == "of_limit";
+  return fmt::format("{}{}{}", basis_text(predicted), whose_runs(predicted),
+                     is_of_limit ? ", by the share of their time limits" : "");
+}
+
 std::string score_text(const Json& score) {
   const double starts = number_at(score, "starts").value_or(0);
   return fmt::format("{} off by {} (p50), {} (p90) over {}, {:.0f} % by then",
@@ -68,8 +81,19 @@ std::string predicted_run_text(const Json& predicted) {
   const auto p50 = number_at(predicted, "p50_seconds");
   if (!p50) return {};
   const double p90 = number_at(predicted, "p90_seconds").value_or(*p50);
-  return fmt::format("{}, {}{}", range(shown_span(*p50), shown_span(p90)), basis_text(predicted),
-                     whose_runs(predicted));
+  return fmt::format("{}, {}", range(shown_span(*p50), shown_span(p90)),
+                     run_basis_text(predicted));
+}
+
+std::string trust_text(const Json& trust, base::Instant planned, base::Instant now) {
+  const auto p90 = time_at(trust, "p90");
+  if (!p90) return {};
+  const std::string when =
+      *p90 > planned ? fmt::format("by {} (in {})", local_time(*p90), age(*p90 - now)) : "by then";
+  return fmt::format(
+      "{}; {} of the last {} as deep in the queue were no later than planned", when,
+      integer_at(trust, "by_then").value_or(0),
+      counted(static_cast<std::uint64_t>(integer_at(trust, "starts").value_or(0)), "start"));
 }
 
 std::string scores_text(const Json& scores) {

@@ -36,7 +36,8 @@ class Explainer {
         policy_(*view.snapshot().policy),
         job_(job),
         rank_(rank),
-        options_(view.options(now)) {}
+        options_(view.options(now)),
+        corrections_(view.snapshot().scores->calibration().corrections()) {}
 
   Explanation run(Effort effort) {
     found_.line = line_before(view_, rank_);
@@ -51,6 +52,7 @@ class Explainer {
     if (effort != Effort::kThorough) return std::move(found_);
     if (!view_.queue().contains(job_.id)) preempt(kept);
     if (!found_.planned) plan_start_thoroughly();
+    trust();
     predict();
     return std::move(found_);
   }
@@ -62,7 +64,7 @@ class Explainer {
     {
       WhatIf what_if(view_.books(), policy_, options_, kept, rank_);
       auto place = what_if.start_of(job_);
-      if (place) found_.planned = PlannedStartDetail{options_.now, *std::move(place), {}};
+      if (place) found_.planned = PlannedStartDetail{options_.now, *std::move(place), {}, {}};
       if (!place && all_ahead_have_places(kept)) plan_start(what_if, kept);
     }
     if (!found_.planned) plan_start_thoroughly();
@@ -91,7 +93,7 @@ class Explainer {
     found_.preemption = what_if.preemption_for(job_);
     if (!found_.preemption) return;
     found_.planned =
-        PlannedStartDetail{options.now + policy_.stop_grace, found_.preemption->held, {}};
+        PlannedStartDetail{options.now + policy_.stop_grace, found_.preemption->held, {}, {}};
   }
 
   void plan_start(WhatIf& what_if, const std::vector<PlannedStart>& others) {
@@ -99,7 +101,7 @@ class Explainer {
   }
 
   void set_planned_start(scheduling::Slot slot, const std::vector<PlannedStart>& others) {
-    found_.planned = PlannedStartDetail{slot.start, std::move(slot.allocation), {}};
+    found_.planned = PlannedStartDetail{slot.start, std::move(slot.allocation), {}, {}};
     name_those_before(others);
   }
 
@@ -122,8 +124,19 @@ class Explainer {
     const scheduling::PredictedStarts prediction = predict_one(view_, job_, rank_, options_.now);
     const auto own = prediction.starts.find(job_.id);
     if (own == prediction.starts.end()) return;
-    found_.predicted = PredictedStart{own->second, prediction.basis, prediction.runs};
-    if (found_.planned) limit_to(found_.predicted->start, found_.planned->start);
+    const base::Instant planned = found_.planned ? found_.planned->start : base::Instant();
+    const scheduling::StartQuantiles start = corrections_.corrected(
+        {options_.now, found_.line.jobs_ahead, own->second, planned, is_promised()});
+    found_.predicted = PredictedStart{start, prediction.basis, prediction.runs};
+  }
+
+  bool is_promised() const { return view_.snapshot().promised == job_.id; }
+
+  // A start by preemption does not wait for others.
+  void trust() {
+    if (!found_.planned || found_.preemption || is_promised()) return;
+    found_.planned->trust =
+        corrections_.trust_in(found_.planned->start, options_.now, found_.line.jobs_ahead);
   }
 
   static bool overlaps(const model::Allocation& held, const model::Allocation& wanted) {
@@ -174,6 +187,7 @@ class Explainer {
   const WaitingJob& job_;
   const Rank rank_;
   const scheduling::CycleOptions options_;
+  const scheduling::StartCorrections corrections_;  // by past errors
   Explanation found_;
 };
 

@@ -25,6 +25,8 @@ struct PlannedStartDetail {
   // Jobs that have something of it before, or of what such a job waits for: running ones, and
   // waiting ones with planned starts. Those that end last first, at most kMaxNamed.
   std::vector<model::JobId> after;
+  // How far it can be trusted. Nothing if it is promised, and as long as too few starts are known.
+  std::optional<scheduling::PlannedTrust> trust = {};
 
   friend bool operator==(const PlannedStartDetail&, const PlannedStartDetail&) = default;
 };
@@ -37,9 +39,9 @@ struct PlaceInLine {
   friend bool operator==(const PlaceInLine&, const PlaceInLine&) = default;
 };
 
-// A start that follows from the predicted run times of other jobs; see prediction.h.
+// A start that follows from the predicted run times of other jobs; see predicted_starts.h.
 struct PredictedStart {
-  scheduling::StartQuantiles start;  // never after the estimate's
+  scheduling::StartQuantiles start;
   model::PredictionBasis basis = model::PredictionBasis::kHistory;
   std::uint64_t runs = 0;
 

@@ -213,13 +213,14 @@ void check_waits(const State& state, const Job& job, Found& found) {
 }
 
 // A predicted start is never later than the planned start.
-void check_prediction(const Job& job, Found& found) {
-  if (!job.prediction) return;
-  const model::StartPrediction& prediction = *job.prediction;
+void check_prediction(const Job& job, const std::optional<model::StartPrediction>& of_job,
+                      Found& found) {
+  if (!of_job) return;
+  const model::StartPrediction& prediction = *of_job;
   const bool is_predicted = prediction.p50.is_set();
   const bool is_ordered =
       !is_predicted || (prediction.made_at <= prediction.p50 && prediction.p50 <= prediction.p90 &&
-                        prediction.p90 <= prediction.by_limits);
+                        prediction.p50 <= prediction.by_limits);
   const bool has_basis = prediction.basis != model::PredictionBasis::kHardLimits;
   if (!is_ordered || is_predicted != has_basis || prediction.made_at > prediction.by_limits) {
     found.push_back(fmt::format("prediction: that of job {} is in no order", job.id.value));
@@ -244,7 +245,8 @@ void check_steps(const Job& job, const Attempt& attempt, Found& found) {
 }
 
 void check_one_job(const State& state, const Job& job, Found& found) {
-  check_prediction(job, found);
+  check_prediction(job, job.prediction, found);
+  check_prediction(job, job.early_prediction, found);
   check_waits(state, job, found);
   std::size_t with_processes = 0;
   for (const Attempt& attempt : job.attempts) {

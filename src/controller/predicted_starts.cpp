@@ -1,6 +1,5 @@
 #include "controller/predicted_starts.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -28,11 +27,6 @@ scheduling::PredictedStarts prediction(PlanningView& view, const std::vector<Wai
 
 }  // namespace
 
-void limit_to(scheduling::StartQuantiles& predicted, base::Instant promised) {
-  predicted.p50 = std::min(predicted.p50, promised);
-  predicted.p90 = std::min(predicted.p90, promised);
-}
-
 scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& attempt) {
   const bool is_seen = attempt.started_at.is_set();
   return {{job.id, attempt.number},
@@ -42,13 +36,16 @@ scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& 
           latest_end(job, attempt)};
 }
 
-scheduling::PredictedStarts predict_queue(PlanningView& view, base::Instant now) {
+PredictedQueue predict_queue(PlanningView& view, base::Instant now) {
+  PredictedQueue found{.made_at = now, .prediction = {}, .jobs_ahead = {}};
   std::vector<WaitingJob> waiting;
   view.queue().for_each_while([&](const WaitingJob& job) {
-    waiting.push_back(job);
-    return waiting.size() < kMaxPredictedInQueue;
+    found.jobs_ahead.emplace(job.id, found.jobs_ahead.size());
+    if (waiting.size() < kMaxPredictedInQueue) waiting.push_back(job);
+    return true;
   });
-  return prediction(view, waiting, now);
+  found.prediction = prediction(view, waiting, now);
+  return found;
 }
 
 scheduling::PredictedStarts predict_one(PlanningView& view, const WaitingJob& job,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "base/units.h"
@@ -16,14 +17,20 @@ namespace gpu_platform::controller {
 // The number of waiting jobs that a prediction includes: there is none for the jobs behind them.
 inline constexpr std::size_t kMaxPredictedInQueue = 1000;
 
-// A predicted start is never later than the planned start.
-void limit_to(scheduling::StartQuantiles& predicted, base::Instant promised);
-
 // The attempt as a prediction sees it; it holds something. What it points to is the job's.
 scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& attempt);
 
-// Predicts the first kMaxPredictedInQueue jobs of the queue. Nothing if the policy keeps no places.
-scheduling::PredictedStarts predict_queue(PlanningView& view, base::Instant now);
+// Predictions of starts as they are simulated; scheduling::StartCorrections makes of them what is
+// told.
+struct PredictedQueue {
+  base::Instant made_at;
+  scheduling::PredictedStarts prediction;
+  std::map<model::JobId, std::size_t> jobs_ahead;  // of all QUEUED jobs
+};
+
+// Predicts the first kMaxPredictedInQueue jobs of the queue, none of them if the policy keeps no
+// places.
+PredictedQueue predict_queue(PlanningView& view, base::Instant now);
 
 // Predicts only this job, which may or may not be in the queue, behind all jobs that go before it.
 // Nothing if these are kMaxPredictedInQueue or more.

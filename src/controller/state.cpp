@@ -13,7 +13,7 @@ namespace {
 
 // The version of the snapshot's layout. Fields of jobs, nodes and policies may be appended without
 // raising it (model/codec.h), and so may what stands at the end (encode_gpu_time,
-// encode_tokens, encode_teams): a snapshot that ends before it is read. Anything else that changes
+// encode_tokens, encode_teams, encode_calibration): a snapshot that ends before it is read. Anything else that changes
 // here raises it.
 constexpr std::uint64_t kVersion = 5;
 
@@ -203,7 +203,8 @@ void encode_runs(const scheduling::RunHistory& runs, base::Encoder& encoder) {
     encoder.u64(bucket.size());
     for (const scheduling::RunHistory::Digest& digest : bucket) {
       encoder.text(digest.key);
-      encode_durations(digest.runs, encoder);
+      encoder.u64(digest.runs.size());
+      for (const scheduling::RunHistory::Run& run : digest.runs) encoder.i64(run.time.value());
     }
   });
 }
@@ -214,7 +215,10 @@ base::Result<scheduling::RunHistory> decode_runs(base::Decoder& decoder) {
     scheduling::RunHistory::Bucket bucket;
     for (std::size_t digests = decoder.count(); digests > 0; --digests) {
       std::string key(decoder.text());
-      bucket.push_back({std::move(key), decode_durations(decoder)});
+      scheduling::RunHistory::Digest& digest = bucket.emplace_back(std::move(key));
+      for (const base::Duration time : decode_durations(decoder)) {
+        digest.runs.push_back({time, {}, {}});
+      }
     }
     if (!runs.restore(number, std::move(bucket))) return damaged("the history of runs");
   }
@@ -241,6 +245,63 @@ base::Result<scheduling::PredictionScores> decode_scores(base::Decoder& decoder)
     }
   }
   return scores;
+}
+
+// Came later than the layout, too: the time limit and the expected time of each run, in the order of
+// the history, and what the predictions of starts learn from.
+void encode_calibration(const State& state, base::Encoder& encoder) {
+  state.books->history.buckets().for_each([&](std::uint64_t, const auto& bucket) {
+    for (const scheduling::RunHistory::Digest& digest : bucket) {
+      for (const scheduling::RunHistory::Run& run : digest.runs) {
+        encoder.i64(run.limit.value());
+        encoder.i64(run.expected.value());
+      }
+    }
+  });
+  for (std::size_t depth = 0; depth < scheduling::kDepths; ++depth) {
+    for (std::size_t bound = 0; bound < scheduling::kStartBounds; ++bound) {
+      const auto& outcomes = state.scores->calibration().outcomes(
+          depth, static_cast<scheduling::StartBound>(bound));
+      encoder.u64(outcomes.size());
+      for (const std::uint32_t each : outcomes) encoder.u64(each);
+    }
+  }
+}
+
+base::Result<scheduling::RunHistory> decode_limits_of_runs(
+    base::Decoder& decoder, const scheduling::RunHistory& without) {
+  scheduling::RunHistory history;
+  bool is_valid = true;
+  without.buckets().for_each([&](std::uint64_t number, scheduling::RunHistory::Bucket bucket) {
+    for (scheduling::RunHistory::Digest& digest : bucket) {
+      for (scheduling::RunHistory::Run& run : digest.runs) {
+        run.limit = base::Duration(decoder.i64());
+        run.expected = base::Duration(decoder.i64());
+      }
+    }
+    is_valid = history.restore(number, std::move(bucket)) && is_valid;
+  });
+  if (!is_valid) return damaged("the limits of runs");
+  return history;
+}
+
+base::Result<scheduling::StartCalibration> decode_calibration(base::Decoder& decoder) {
+  scheduling::StartCalibration calibration;
+  for (std::size_t depth = 0; depth < scheduling::kDepths; ++depth) {
+    for (std::size_t bound = 0; bound < scheduling::kStartBounds; ++bound) {
+      scheduling::StartCalibration::Outcomes outcomes;
+      for (std::size_t left = decoder.count(); left > 0; --left) {
+        const std::uint64_t outcome = decoder.u64();
+        if (outcome > scheduling::StartCalibration::kLargest) decoder.reject();
+        outcomes.push_back(static_cast<std::uint32_t>(outcome));
+      }
+      if (!calibration.restore(depth, static_cast<scheduling::StartBound>(bound),
+                               std::move(outcomes))) {
+        return damaged("the errors of predicted starts");
+      }
+    }
+  }
+  return calibration;
 }
 
 }  // namespace
@@ -319,6 +380,7 @@ std::string encode_state(const State& state) {
   encode_gpu_time(state, encoder);
   encode_tokens(state, encoder);
   encode_teams(state, encoder);
+  encode_calibration(state, encoder);
   return out;
 }
 
@@ -375,7 +437,7 @@ base::Result<State> decode_state(std::string_view bytes) {
     told.reservations.put(std::move(reservation));
   }
   TRY_ASSIGN(told.history, decode_runs(decoder));
-  TRY_ASSIGN(state.scores, decode_scores(decoder));
+  TRY_ASSIGN(scheduling::PredictionScores scores, decode_scores(decoder));
   for (std::size_t left = decoder.count(); left > 0; --left) {
     const model::JobId job(decoder.u64());
     state.relimited.insert({job, static_cast<std::uint32_t>(decoder.u64())});
@@ -386,6 +448,12 @@ base::Result<State> decode_state(std::string_view bytes) {
     TRY_ASSIGN(teams.run_time, decode_teams(decoder));
     policy.organisation = model::organisation_in_force(teams);
   }
+  if (decoder.ok() && !decoder.at_end()) {
+    TRY_ASSIGN(told.history, decode_limits_of_runs(decoder, told.history));
+    TRY_ASSIGN(scheduling::StartCalibration calibration, decode_calibration(decoder));
+    scores.restore(std::move(calibration));
+  }
+  state.scores = std::move(scores);
   state.teams = std::move(teams);
   state.policy = std::make_shared<model::Policy>(std::move(policy));
   told.period_use = std::move(period_use);

@@ -80,6 +80,11 @@ class VirtualSite {
   }
 
  protected:
+  // How long the attempt runs, which is at most its limit.
+  virtual base::Duration run_time(const execution::StartOrder& start) {
+    const auto most = static_cast<std::uint64_t>(start.time_limit.value() / 1'000'000'000);
+    return base::seconds(static_cast<std::int64_t>(1 + random_.below(most)));
+  }
   // May give the node other GPUs than H100.
   virtual void equip(std::uint64_t, model::NodeInfo&) {}
   virtual void on_start(const execution::StartOrder&) {}
@@ -113,9 +118,7 @@ class VirtualSite {
     started.attempt = start.attempt;
     started.at = now_;
     core_.observe(started, now_);
-    const auto most = static_cast<std::uint64_t>(start.time_limit.value() / 1'000'000'000);
-    const auto runs = static_cast<std::int64_t>(1 + random_.below(most));
-    ends_.emplace(now_ + base::seconds(runs), start.attempt);
+    ends_.emplace(now_ + run_time(start), start.attempt);
     on_start(start);
   }
 

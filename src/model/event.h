@@ -255,11 +255,12 @@ struct PreemptionHoldDropped {
   JobId job;
 };
 
-// A waiting job got its first planned start since it was queued. The event has the prediction, so
-// that the scored prediction is the one that was made.
+// A waiting job got its first planned start since it was queued, or was chosen deep in the queue.
+// The event has the prediction, so that the scored prediction is the one that was made.
 struct StartPredicted {
   JobId job;
   StartPrediction prediction;  // made_at is the record's
+  bool is_early = false;       // deep in the queue
 };
 
 // An attempt that was to yield by now to the jobs that it passed may stay for longer.

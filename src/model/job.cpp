@@ -206,7 +206,8 @@ bool operator==(const Job& a, const Job& b) {
          a.preemptions == b.preemptions && a.overdue_since == b.overdue_since &&
          a.array_id == b.array_id && a.array_index == b.array_index && a.waits_for == b.waits_for &&
          a.dependency_failure == b.dependency_failure && a.prediction == b.prediction &&
-         a.stopped_for_it == b.stopped_for_it && a.turn == b.turn;
+         a.stopped_for_it == b.stopped_for_it && a.turn == b.turn &&
+         a.early_prediction == b.early_prediction;
 }
 
 }  // namespace gpu_platform::model

@@ -355,6 +355,9 @@ struct Job {
   // had stopped (Attempt::stops_above). Unset: none were.
   std::optional<PriorityClass> stopped_for_it;
   std::optional<Turn> turn;  // absent: its own
+  // A prediction that was made deep in the queue, to learn how good such predictions are. Absent:
+  // none was, or it has started.
+  std::optional<StartPrediction> early_prediction;
 
   bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }

@@ -18,16 +18,22 @@ enum class PredictionBasis : std::uint8_t {
 inline constexpr std::size_t kPredictionBases = 3;
 std::string_view to_string(PredictionBasis basis);  // "history"
 
-// The predictions of a waiting job's start that were made when it first got a planned start.
+// The predictions of a waiting job's start that were made when it first got a planned start, or
+// before that, deep in the queue.
 struct StartPrediction {
   base::Instant made_at;
   base::Instant by_limits;  // the promise
   // They follow from the predicted run times of other jobs: half of the jobs, and nine in ten,
-  // start by then. Both are unset if there were no predictions, and never after by_limits.
+  // start by then. Both are unset if there were no predictions. p50 is never after by_limits.
   base::Instant p50;
   base::Instant p90;
   PredictionBasis basis = PredictionBasis::kHardLimits;  // of p50 and p90
   std::vector<JobId> after;  // that held something of its place; at most kMaxNamedInPrediction
+  std::uint64_t jobs_ahead = 0;  // that waited then
+  // What p50 and p90 were before the errors of earlier predictions corrected them. Unset: there
+  // were none, or an older version made the prediction.
+  base::Instant simulated_p50;
+  base::Instant simulated_p90;
 
   friend bool operator==(const StartPrediction&, const StartPrediction&) = default;
 };

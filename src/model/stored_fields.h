@@ -95,7 +95,8 @@ inline auto fields(JobStep& v) {
                   v.ended_at, v.exit, v.use);
 }
 inline auto fields(StartPrediction& v) {
-  return std::tie(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after);
+  return std::tie(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after, v.jobs_ahead,
+                  v.simulated_p50, v.simulated_p90);
 }
 inline auto fields(Attempt& v) {
   return std::tie(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at,
@@ -108,7 +109,7 @@ inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
                   v.detail, v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on,
                   v.array_id, v.array_index, v.waits_for, v.dependency_failure, v.preemptions,
-                  v.overdue_since, v.prediction, v.stopped_for_it, v.turn);
+                  v.overdue_since, v.prediction, v.stopped_for_it, v.turn, v.early_prediction);
 }
 inline auto fields(Turn& v) {
   return std::tie(v.of, v.since, v.number, v.gpus);
@@ -364,7 +365,7 @@ inline auto fields(YieldPutOff& v) {
   return std::tie(v.attempt, v.yields_at);
 }
 inline auto fields(StartPredicted& v) {
-  return std::tie(v.job, v.prediction);
+  return std::tie(v.job, v.prediction, v.is_early);
 }
 
 // A struct with a list of its own.

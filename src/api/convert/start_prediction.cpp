@@ -14,6 +14,7 @@ void to_proto(const model::StartPrediction& prediction, v1::StartPrediction& out
   for (const model::JobId job : prediction.after) {
     out.add_after_jobs(fmt::format_int(job.value).str());
   }
+  out.set_jobs_ahead(prediction.jobs_ahead);
   if (!prediction.p50.is_set()) return;
   v1::PredictedStart& predicted = *out.mutable_predicted_start();
   to_proto(prediction.p50, *predicted.mutable_p50());

@@ -50,6 +50,16 @@ std::string gpu_type_of(Application& a, const model::Allocation& allocation) {
   return {};
 }
 
+// Compares what was predicted of the start with the start, which is now.
+void score_predictions(Application& a, Job& j) {
+  if (!j.prediction && !j.early_prediction) return;
+  scheduling::PredictionScores scores = *a.state.scores;
+  if (j.prediction) scores.add(*j.prediction, a.at);
+  if (j.early_prediction) scores.add_early(*j.early_prediction, a.at);
+  j.early_prediction.reset();
+  a.state.scores = std::move(scores);
+}
+
 // Notes the jobs that were stopped for the beneficiary. None of them, nor a job that they had
 // stopped, may have it stopped in turn.
 void note_stopped_for(Application& a, model::JobId beneficiary, const Job& victim,
@@ -90,11 +100,7 @@ void apply(Application& a, const model::StartRequested& event) {
   attempt.requested_at = a.at;
   attempt.passed = event.passed;
   attempt.yields_at = event.yields_at;
-  if (j.prediction) {
-    scheduling::PredictionScores scores = *a.state.scores;
-    scores.add(*j.prediction, a.at);
-    a.state.scores = std::move(scores);
-  }
+  score_predictions(a, j);
   if (event.why == model::StartWhy::kPreempted)
     attempt.preempted_jobs = jobs_stopped_for(a.state, j.id);
   const model::PriorityClass own = j.spec->priority.priority_class;

@@ -172,6 +172,7 @@ void apply(Application& a, const model::JobChanged& event) {
   if (event.to.changes_request()) {
     drop_hold(a, j.id);
     j.prediction.reset();
+    j.early_prediction.reset();
   }
   drop_holds_that_outrank_nobody(a);
 }
@@ -222,8 +223,10 @@ void apply(Application& a, const model::JobOverdue& event) {
 void apply(Application& a, const model::StartPredicted& event) {
   Job& j = a.job(event.job);
   CHECK(j.state == JobState::kQueued);
-  j.prediction = event.prediction;
-  j.prediction->made_at = a.at;
+  std::optional<model::StartPrediction>& prediction =
+      event.is_early ? j.early_prediction : j.prediction;
+  prediction = event.prediction;
+  prediction->made_at = a.at;
 }
 
 void apply(Application& a, const model::PreemptionDecided& event) {

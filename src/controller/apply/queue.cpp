@@ -67,6 +67,7 @@ void enter_indices(Application& a, Job& j) {
   j.overdue_since = {};
   if (j.state == JobState::kQueued) {
     j.prediction.reset();
+    j.early_prediction.reset();
     j.eligible_at = a.at;
   }
   a.state.books.put_waiting(j);

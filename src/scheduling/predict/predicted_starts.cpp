@@ -36,8 +36,16 @@ class Predictor {
     return std::move(found_);
   }
 
- private:
   using Starts = std::map<model::JobId, base::Instant>;
+
+  // Without expectations the times of all jobs are their limits.
+  Starts by_limits() {
+    running_.resize(in_.running.size());
+    waiting_.resize(in_.waiting.size());
+    return starts_at(&PredictedRun::p90);
+  }
+
+ private:
 
   void expect_of_running() {
     for (const RunningJob& job : in_.running) {
@@ -118,6 +126,10 @@ class Predictor {
 
 PredictedStarts predict_starts(const PredictionInputs& inputs) {
   return Predictor(inputs).run();
+}
+
+std::map<model::JobId, base::Instant> plan_starts(const PredictionInputs& inputs) {
+  return Predictor(inputs).by_limits();
 }
 
 }  // namespace gpu_platform::scheduling

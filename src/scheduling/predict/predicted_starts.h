@@ -14,6 +14,7 @@
 #include "model/start_prediction.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/predict/run_history.h"
+#include "scheduling/predict/start_calibration.h"
 #include "scheduling/waiting_queue.h"
 
 // Predicted starts of waiting jobs: the cycle's own calculation, with the predicted run times of
@@ -30,17 +31,12 @@ struct RunningJob {
   base::Instant latest_end;  // as in RunningEnds
 };
 
-struct StartQuantiles {
-  base::Instant p50;
-  base::Instant p90;  // not before p50
-
-  friend bool operator==(const StartQuantiles&, const StartQuantiles&) = default;
-};
 
 struct PredictedStarts {
   // kHardLimits: there are no predictions, and `starts` is empty.
   model::PredictionBasis basis = model::PredictionBasis::kHardLimits;
   std::uint64_t runs = 0;  // of the history that the prediction rests upon
+  // As simulated: what past errors say of them is not in them (start_calibration.h).
   std::map<model::JobId, StartQuantiles> starts;
 };
 
@@ -60,5 +56,9 @@ struct PredictionInputs {
 // Cost: twice a cycle in which all of these get planned starts, and a prediction for each of them
 // and for each running job.
 PredictedStarts predict_starts(const PredictionInputs& inputs);
+
+// The same with time limits instead of predicted run times: the planned starts of the waiting jobs.
+// Cost: half of it.
+std::map<model::JobId, base::Instant> plan_starts(const PredictionInputs& inputs);
 
 }  // namespace gpu_platform::scheduling

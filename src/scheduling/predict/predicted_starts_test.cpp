@@ -67,7 +67,7 @@ TEST_F(PredictedStartsTest, WhoHasAHistoryEndsByItWithoutTheGrace) {
   EXPECT_EQ(found.basis, model::PredictionBasis::kHistory);
   EXPECT_EQ(found.runs, 3U);
   EXPECT_EQ(found.starts.at(model::JobId(2)).p50, kNow + base::minutes(15));
-  EXPECT_EQ(found.starts.at(model::JobId(2)).p90, kNow + base::minutes(25));
+  EXPECT_EQ(found.starts.at(model::JobId(2)).p90, kNow + base::minutes(25) + base::seconds(800));
 }
 
 TEST_F(PredictedStartsTest, WhoHasOutrunItsHistoryEndsByItsLimitAndTheGrace) {
@@ -86,7 +86,9 @@ TEST_F(PredictedStartsTest, ThoseBeforeItHoldTheirPlacesForAsLongAsIsExpected) {
       {waiting_for(2, base::hours(1), base::minutes(15)), waiting_for(3, base::hours(1))});
   EXPECT_EQ(found.basis, model::PredictionBasis::kExpectedTime);
   EXPECT_EQ(found.starts.at(model::JobId(2)).p50, kNow + base::minutes(20));
-  EXPECT_EQ(found.starts.at(model::JobId(3)).p90, kNow + base::minutes(35));
+  EXPECT_EQ(found.starts.at(model::JobId(3)).p50, kNow + base::minutes(35));
+  // Half as long again, each of them.
+  EXPECT_EQ(found.starts.at(model::JobId(3)).p90, kNow + base::seconds(35 * 60 + 22 * 60 + 30));
 }
 
 TEST_F(PredictedStartsTest, NoJobIsPredictedToRunLongerThanItsLimit) {

@@ -19,6 +19,7 @@ base::Duration late_by(base::Instant start, base::Instant predicted) {
 }  // namespace
 
 void PredictionScores::add(const model::StartPrediction& prediction, base::Instant start) {
+  calibration_.add(prediction, start);
   const base::Duration on_time;
   const base::Duration late = late_by(start, prediction.by_limits);
   add(model::PredictionBasis::kHardLimits, {late, late <= on_time});

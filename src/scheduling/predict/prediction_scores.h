@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "model/start_prediction.h"
+#include "scheduling/predict/start_calibration.h"
 
 namespace gpu_platform::scheduling {
 
@@ -38,6 +40,10 @@ class PredictionScores {
 
   // Records the start of a job with that estimate.
   void add(const model::StartPrediction& prediction, base::Instant start);
+  // Records the start of a job that got that estimate deep in the queue: for the calibration alone.
+  void add_early(const model::StartPrediction& prediction, base::Instant start) {
+    calibration_.add(prediction, start);
+  }
 
   // Returns nothing if no estimate was made.
   std::optional<PredictionScore> score(model::PredictionBasis basis) const;
@@ -47,6 +53,9 @@ class PredictionScores {
   }
   // Takes over what errors() returned; false for values that no scores have.
   bool restore(model::PredictionBasis basis, Errors errors);
+
+  const StartCalibration& calibration() const { return calibration_; }
+  void restore(StartCalibration calibration) { calibration_ = std::move(calibration); }
 
   friend bool operator==(const PredictionScores&, const PredictionScores&) = default;
 
@@ -58,6 +67,7 @@ class PredictionScores {
   void add(model::PredictionBasis basis, const Outcome& outcome);
 
   std::array<Errors, model::kPredictionBases> errors_;
+  StartCalibration calibration_;
 };
 
 }  // namespace gpu_platform::scheduling
