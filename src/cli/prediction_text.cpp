@@ -81,8 +81,7 @@ std::string predicted_run_text(const Json& predicted) {
   const auto p50 = number_at(predicted, "p50_seconds");
   if (!p50) return {};
   const double p90 = number_at(predicted, "p90_seconds").value_or(*p50);
-  return fmt::format("{}, {}", range(shown_span(*p50), shown_span(p90)),
-                     run_basis_text(predicted));
+  return fmt::format("{}, {}", range(shown_span(*p50), shown_span(p90)), run_basis_text(predicted));
 }
 
 std::string trust_text(const Json& trust, base::Instant planned, base::Instant now) {

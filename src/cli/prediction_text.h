@@ -15,8 +15,8 @@ std::string predicted_start_text(const Json& predicted, base::Instant now);
 // "5m12s to 9m".
 std::string predicted_within(const Json& predicted, base::Instant now);
 
-// Returns the text of a PredictedRun: "5m to 9m, history p50–p90 of 12 runs of this name", or "2h to
-// 3h, expected time, to which 12 runs of this user kept so far".
+// Returns the text of a PredictedRun: "5m to 9m, history p50–p90 of 12 runs of this name", or "2h
+// to 3h, expected time, to which 12 runs of this user kept so far".
 std::string predicted_run_text(const Json& predicted);
 
 // Returns the text of a PlannedTrust beside its planned start: "by 2026-07-01 16:30:00 +0000 (in

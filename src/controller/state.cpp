@@ -13,8 +13,8 @@ namespace {
 
 // The version of the snapshot's layout. Fields of jobs, nodes and policies may be appended without
 // raising it (model/codec.h), and so may what stands at the end (encode_gpu_time,
-// encode_tokens, encode_teams, encode_calibration): a snapshot that ends before it is read. Anything else that changes
-// here raises it.
+// encode_tokens, encode_teams, encode_calibration): a snapshot that ends before it is read.
+// Anything else that changes here raises it.
 constexpr std::uint64_t kVersion = 5;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
@@ -247,8 +247,8 @@ base::Result<scheduling::PredictionScores> decode_scores(base::Decoder& decoder)
   return scores;
 }
 
-// Came later than the layout, too: the time limit and the expected time of each run, in the order of
-// the history, and what the predictions of starts learn from.
+// Came later than the layout, too: the time limit and the expected time of each run, in the order
+// of the history, and what the predictions of starts learn from.
 void encode_calibration(const State& state, base::Encoder& encoder) {
   state.books->history.buckets().for_each([&](std::uint64_t, const auto& bucket) {
     for (const scheduling::RunHistory::Digest& digest : bucket) {
@@ -260,16 +260,16 @@ void encode_calibration(const State& state, base::Encoder& encoder) {
   });
   for (std::size_t depth = 0; depth < scheduling::kDepths; ++depth) {
     for (std::size_t bound = 0; bound < scheduling::kStartBounds; ++bound) {
-      const auto& outcomes = state.scores->calibration().outcomes(
-          depth, static_cast<scheduling::StartBound>(bound));
+      const auto& outcomes =
+          state.scores->calibration().outcomes(depth, static_cast<scheduling::StartBound>(bound));
       encoder.u64(outcomes.size());
       for (const std::uint32_t each : outcomes) encoder.u64(each);
     }
   }
 }
 
-base::Result<scheduling::RunHistory> decode_limits_of_runs(
-    base::Decoder& decoder, const scheduling::RunHistory& without) {
+base::Result<scheduling::RunHistory> decode_limits_of_runs(base::Decoder& decoder,
+                                                           const scheduling::RunHistory& without) {
   scheduling::RunHistory history;
   bool is_valid = true;
   without.buckets().for_each([&](std::uint64_t number, scheduling::RunHistory::Bucket bucket) {

@@ -28,7 +28,7 @@ struct StartPrediction {
   base::Instant p50;
   base::Instant p90;
   PredictionBasis basis = PredictionBasis::kHardLimits;  // of p50 and p90
-  std::vector<JobId> after;  // that held something of its place; at most kMaxNamedInPrediction
+  std::vector<JobId> after;      // that held something of its place; at most kMaxNamedInPrediction
   std::uint64_t jobs_ahead = 0;  // that waited then
   // What p50 and p90 were before the errors of earlier predictions corrected them. Unset: there
   // were none, or an older version made the prediction.

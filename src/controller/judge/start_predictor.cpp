@@ -70,7 +70,8 @@ std::vector<model::JobId> jobs_holding(const State& state, const model::Allocati
   return jobs;
 }
 
-// Puts in what is told of the simulated start. `planned` is the time that is kept in the prediction.
+// Puts in what is told of the simulated start. `planned` is the time that is kept in the
+// prediction.
 void put_start(model::StartPrediction& prediction, const scheduling::SimulatedStart& simulated,
                model::PredictionBasis basis, const scheduling::StartCorrections& corrections) {
   const scheduling::StartQuantiles told = corrections.corrected(simulated);
@@ -103,8 +104,7 @@ Events StartPredictor::judge(const State& state, scheduling::Books& books,
   return events;
 }
 
-Events StartPredictor::judge_deep(const State& state, scheduling::Books& books,
-                                  base::Instant now) {
+Events StartPredictor::judge_deep(const State& state, scheduling::Books& books, base::Instant now) {
   const bool is_due = now >= deep_at_ && state.policy->backfill_depth > 0 &&
                       books->queue.size() > scheduling::kFirstOfDepth[1] &&
                       state.held_attempts.size() <= kMaxRunning;

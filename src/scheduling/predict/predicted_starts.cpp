@@ -46,7 +46,6 @@ class Predictor {
   }
 
  private:
-
   void expect_of_running() {
     for (const RunningJob& job : in_.running) {
       const base::Duration ran = std::max(in_.options.now - job.since, base::Duration());

@@ -31,7 +31,6 @@ struct RunningJob {
   base::Instant latest_end;  // as in RunningEnds
 };
 
-
 struct PredictedStarts {
   // kHardLimits: there are no predictions, and `starts` is empty.
   model::PredictionBasis basis = model::PredictionBasis::kHardLimits;

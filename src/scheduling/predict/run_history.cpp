@@ -43,8 +43,10 @@ std::int64_t milliseconds_of(base::Duration time) {
 
 // Returns the time that is the same part of `whole` as `time` is of `of`.
 base::Duration same_share(base::Duration time, base::Duration of, base::Duration whole) {
-  const std::int64_t share = std::min(
-      milliseconds_of(time) * kWholeShare / std::max<std::int64_t>(milliseconds_of(of), 1), kLargestShare);
+  if (of == whole) return time;
+  const std::int64_t share =
+      std::min(milliseconds_of(time) * kWholeShare / std::max<std::int64_t>(milliseconds_of(of), 1),
+               kLargestShare);
   return base::milliseconds(milliseconds_of(whole) / kWholeShare * share +
                             milliseconds_of(whole) % kWholeShare * share / kWholeShare);
 }
@@ -112,7 +114,7 @@ std::optional<base::Duration> nine_in_ten(std::span<const base::Duration> ascend
   if (n < 3) return std::nullopt;
   if (n < 9) {
     const base::Duration range = ascending.back() - ascending.front();
-    return ascending.back() + base::Duration(range.value() / (n * n) * 6);
+    return ascending.back() + base::Duration(range.value() * 6 / (n * n));
   }
   return ascending[static_cast<std::size_t>((9 * (n + 1) + 9) / 10) - 1];
 }
@@ -162,7 +164,7 @@ struct RunHistory::Level {
     if (values.empty()) return std::nullopt;
     const base::Duration p50 = quantile(values, 50);
     const base::Duration p90 = std::max(nine_in_ten(values).value_or(limit), p50);
-    return RunPrediction{p50,     p90,    level, measure, static_cast<std::uint32_t>(values.size()),
+    return RunPrediction{p50,   p90, level, measure, static_cast<std::uint32_t>(values.size()),
                          source};
   }
 };

@@ -18,8 +18,7 @@ std::int64_t seconds_between(base::Instant from, base::Instant to) {
 
 std::uint32_t thousandths(std::int64_t of_real, std::int64_t of_said) {
   const std::int64_t rounded_up = (of_real * kThousandths + of_said - 1) / of_said;
-  return static_cast<std::uint32_t>(
-      std::min<std::int64_t>(rounded_up, StartCalibration::kLargest));
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(rounded_up, StartCalibration::kLargest));
 }
 
 // Returns what the next one exceeds in 100 - `percent` of 100 cases. Not empty.
@@ -52,18 +51,16 @@ StartQuantiles StartCorrections::corrected(const SimulatedStart& simulated) cons
   const auto limited = [&](base::Instant at) {
     return simulated.planned.is_set() ? std::min(at, simulated.planned) : at;
   };
-  StartQuantiles start{
-      limited(moved(limited(simulated.start.p50), simulated.made_at, depth.p50)),
-      moved(limited(simulated.start.p90), simulated.made_at, depth.p90)};
-  const bool is_kept = simulated.is_promised || depth.starts == 0 ||
-                       depth.by_then * 100 >= depth.starts * kTrusted;
+  StartQuantiles start{limited(moved(limited(simulated.start.p50), simulated.made_at, depth.p50)),
+                       moved(limited(simulated.start.p90), simulated.made_at, depth.p90)};
+  const bool is_kept =
+      simulated.is_promised || depth.starts == 0 || depth.by_then * 100 >= depth.starts * kTrusted;
   if (is_kept) start.p90 = limited(start.p90);
   start.p90 = std::max(start.p90, start.p50);
   return start;
 }
 
-std::optional<PlannedTrust> StartCorrections::trust_in(base::Instant planned,
-                                                       base::Instant made_at,
+std::optional<PlannedTrust> StartCorrections::trust_in(base::Instant planned, base::Instant made_at,
                                                        std::size_t jobs_ahead) const {
   const OfDepth& depth = depths_[depth_of(jobs_ahead)];
   if (depth.starts == 0) return std::nullopt;

@@ -7,33 +7,33 @@
 namespace gpu_platform::scheduling {
 namespace {
 
-const base::Instant kNoon(1'700'000'000'000'000'000);
+const base::Instant kMadeAt(1'700'000'000'000'000'000);
 
 model::StartPrediction said(base::Duration p50, base::Duration p90, base::Duration by_limits,
                             std::uint64_t jobs_ahead = 0) {
   model::StartPrediction prediction;
-  prediction.made_at = kNoon;
-  prediction.by_limits = kNoon + by_limits;
-  prediction.simulated_p50 = kNoon + p50;
-  prediction.simulated_p90 = kNoon + p90;
+  prediction.made_at = kMadeAt;
+  prediction.by_limits = kMadeAt + by_limits;
+  prediction.simulated_p50 = kMadeAt + p50;
+  prediction.simulated_p90 = kMadeAt + p90;
   prediction.jobs_ahead = jobs_ahead;
   return prediction;
 }
 
 SimulatedStart simulated(base::Duration p50, base::Duration p90, base::Duration planned,
                          std::size_t jobs_ahead = 0, bool is_promised = false) {
-  return {kNoon, jobs_ahead, {kNoon + p50, kNoon + p90}, kNoon + planned, is_promised};
+  return {kMadeAt, jobs_ahead, {kMadeAt + p50, kMadeAt + p90}, kMadeAt + planned, is_promised};
 }
 
 TEST(StartCalibration, AFewErrorsCorrectNothing) {
   StartCalibration calibration;
   for (int i = 0; i < 19; ++i) {
     calibration.add(said(base::minutes(10), base::minutes(20), base::minutes(60)),
-                    kNoon + base::minutes(40));
+                    kMadeAt + base::minutes(40));
   }
   const auto start = simulated(base::minutes(10), base::minutes(20), base::minutes(60));
   EXPECT_EQ(calibration.corrections().corrected(start), start.start);
-  EXPECT_FALSE(calibration.corrections().trust_in(start.planned, kNoon, 0));
+  EXPECT_FALSE(calibration.corrections().trust_in(start.planned, kMadeAt, 0));
 }
 
 // Starts are up to three times as late as the middle, and the simulated p90 is hardly later.
@@ -50,10 +50,10 @@ TEST(StartCalibration, NineInTenHoldAfterEnoughErrors) {
     const base::Duration real(wait.value() / 1000 * static_cast<std::int64_t>(random.below(3000)));
     const auto told = calibration.corrections().corrected(simulated(wait, p90, planned));
     if (i >= 256) {
-      by_p50 += kNoon + real <= told.p50 ? 1 : 0;
-      by_p90 += kNoon + real <= told.p90 ? 1 : 0;
+      by_p50 += kMadeAt + real <= told.p50 ? 1 : 0;
+      by_p90 += kMadeAt + real <= told.p90 ? 1 : 0;
     }
-    calibration.add(said(wait, p90, planned), kNoon + real);
+    calibration.add(said(wait, p90, planned), kMadeAt + real);
   }
   EXPECT_NEAR(static_cast<double>(by_p50) / kStarts, 0.5, 0.05);
   EXPECT_NEAR(static_cast<double>(by_p90) / kStarts, 0.9, 0.03);
@@ -64,22 +64,22 @@ TEST(StartCalibration, APlannedStartThatIsOftenLateSaysByWhenNineInTenStart) {
   for (int i = 0; i < 100; ++i) {
     const int minutes = i < 86 ? 30 : 179;
     calibration.add(said(base::minutes(20), base::minutes(40), base::minutes(119), 100),
-                    kNoon + base::minutes(minutes));
+                    kMadeAt + base::minutes(minutes));
   }
   const StartCorrections corrections = calibration.corrections();
-  const auto trust = corrections.trust_in(kNoon + base::minutes(119), kNoon, 100);
+  const auto trust = corrections.trust_in(kMadeAt + base::minutes(119), kMadeAt, 100);
   EXPECT_EQ(trust->starts, 100U);
   EXPECT_EQ(trust->by_then, 86U);
-  EXPECT_EQ(trust->p90, kNoon + base::minutes(179));
+  EXPECT_EQ(trust->p90, kMadeAt + base::minutes(179));
   // So the predicted p90 may be later than the planned start, but not than a promised one.
   const auto late = [&](bool is_promised) {
     return corrections
-        .corrected(simulated(base::minutes(60), base::minutes(119), base::minutes(119), 100,
-                             is_promised))
+        .corrected(
+            simulated(base::minutes(60), base::minutes(119), base::minutes(119), 100, is_promised))
         .p90;
   };
-  EXPECT_GT(late(false), kNoon + base::minutes(119));
-  EXPECT_EQ(late(true), kNoon + base::minutes(119));
+  EXPECT_GT(late(false), kMadeAt + base::minutes(119));
+  EXPECT_EQ(late(true), kMadeAt + base::minutes(119));
 }
 
 TEST(StartCalibration, AnotherDepthHelpsOutUntilItsOwnErrorsAreKnown) {
@@ -87,12 +87,12 @@ TEST(StartCalibration, AnotherDepthHelpsOutUntilItsOwnErrorsAreKnown) {
   const auto add = [&](std::uint64_t jobs_ahead, int minutes) {
     for (int i = 0; i < 20; ++i) {
       calibration.add(said(base::minutes(9), base::minutes(9), base::minutes(99), jobs_ahead),
-                      kNoon + base::minutes(minutes));
+                      kMadeAt + base::minutes(minutes));
     }
   };
   const auto p50 = [&](std::size_t jobs_ahead) {
     const auto start = simulated(base::minutes(9), base::minutes(9), base::minutes(99), jobs_ahead);
-    return calibration.corrections().corrected(start).p50 - kNoon;
+    return calibration.corrections().corrected(start).p50 - kMadeAt;
   };
   add(40, 19);
   EXPECT_EQ(p50(0), base::minutes(19));
@@ -108,7 +108,7 @@ TEST(StartCalibration, KeepsTheLastErrorsAndIsRestoredFromThem) {
   StartCalibration calibration;
   for (int i = 0; i < 300; ++i) {
     calibration.add(said(base::minutes(9), base::minutes(9), base::minutes(99)),
-                    kNoon + base::minutes(i));
+                    kMadeAt + base::minutes(i));
   }
   const auto& outcomes = calibration.outcomes(0, StartBound::kP50);
   EXPECT_EQ(outcomes.size(), StartCalibration::kOutcomesKept);
