@@ -393,8 +393,10 @@ TEST_F(CoreTokens, AreInSnapshotsAndAStateThatEndsBeforeThemHasNone) {
   EXPECT_EQ(core_.snapshot()->tokens, core_.state().tokens);
 
   const std::string before = encode_state(State());
-  // An older state has neither the number of the last token nor those of tokens and teams.
-  const auto older = decode_state(std::string_view(before).substr(0, before.size() - 3));
+  // An older state has neither the number of the last token nor those of tokens, teams and errors
+  // of predictions.
+  constexpr std::size_t kLater = 3 + scheduling::kDepths * scheduling::kStartBounds;
+  const auto older = decode_state(std::string_view(before).substr(0, before.size() - kLater));
   ASSERT_TRUE(older) << older.error().message;
   EXPECT_TRUE(older->tokens.empty());
 }

