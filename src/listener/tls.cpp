@@ -94,6 +94,11 @@ base::Status Tls::use(const std::string& chain, const std::string& key) {
   SSL_CTX_set_num_tickets(context.get(), 0);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+  // A client of OpenSSL 3.2 or later would compress its certificate (RFC 8879), and the daemon,
+  // which checks the handshake, reads plain ones alone.
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
+#endif
   // An idle connection keeps no buffers.
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
