@@ -52,6 +52,9 @@ std::shared_ptr<SSL_CTX> context_of(const SSL_METHOD* method, const TestCertific
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(method), SSL_CTX_free);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
   SSL_CTX_set_num_tickets(context.get(), 0);
+#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);  // as the listener
+#endif
   if (shown.certificate != nullptr) {
     SSL_CTX_use_certificate(context.get(), shown.certificate.get());
     SSL_CTX_use_PrivateKey(context.get(), shown.key.get());
