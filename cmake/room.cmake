@@ -14,8 +14,8 @@ function(gp_precompiled_header)
   endforeach()
   target_precompile_headers(gp_pch PRIVATE ${standard})
   target_link_libraries(gp_test_pch PUBLIC GTest::gtest GTest::gmock)
-  target_compile_options(gp_test_pch PUBLIC -O0 -U_FORTIFY_SOURCE ${GP_TEST_FLAGS})
   target_precompile_headers(gp_test_pch PRIVATE ${standard} <gtest/gtest.h> <gmock/gmock.h>)
+  gp_compile_as_test(gp_test_pch)
 endfunction()
 
 # gp_join(<target> [<files>]): the target's sources are compiled several at a time (GP_JOIN of them), so that headers
@@ -31,7 +31,9 @@ function(gp_join target)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   # GCC takes a source that another includes for a header: a type of its unnamed namespace may be a member here.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:GP_BY_CLANG>>>:-Wno-subobject-linkage>)
+  endif()
 endfunction()
 
 # gp_program(<target> [WAITS]): the program shares the header that rooms are compiled with. WAITS as for a room.
@@ -49,16 +51,17 @@ endfunction()
 
 # gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [ONLY <regex>] [EXCLUDE <regex>]
 #         [LABELS <labels>] [WAITS | STEADY] [ALL_APART | APART <files>]
-#         [TEST_SHARDS <n>] [TESTS_APART | TEST_APART <files>])
+#         [TEST_SHARDS <n>] [TESTS_APART | TEST_APART <files>] [TESTS_AS_ROOM])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
 # EXCLUDE drops files whose path below DIR matches, ONLY those that do not match, so that a part of a room can be a
 # target of its own.
 # WAITS: the room waits for clients, a daemon or a disk most of the time, so that a release optimises it less (-Og) and
 # compiles it in two thirds of the time.
 # STEADY: the room is measured to be as fast with -O1 (bench/RESULTS.md), which takes a fifth less to compile.
+# TESTS_AS_ROOM: the tests are compiled by the compiler of the rooms (gp_test_program, AS_ROOM).
 # APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
-  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE;TEST_SHARDS" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
+  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART;TESTS_AS_ROOM" "NAME;DIR;ONLY;EXCLUDE;TEST_SHARDS" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
   if(NOT R_DIR)
     set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -96,7 +99,11 @@ function(gp_room)
     target_link_libraries(gp_${R_NAME} INTERFACE fmt::fmt ${R_DEPENDS})
   endif()
   if(tests)
-    gp_test(NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS}
+    set(compiler)
+    if(R_TESTS_AS_ROOM)
+      set(compiler AS_ROOM)
+    endif()
+    gp_test(${compiler} NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS}
             SHARDS ${R_TEST_SHARDS})
     if(NOT R_TESTS_APART)
       list(TRANSFORM R_TEST_APART PREPEND ${R_DIR}/)
@@ -149,16 +156,22 @@ function(gp_archives variable)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
-# gp_test_program(<name> SOURCES <files> [DEPENDS <targets>]): a GoogleTest program.
+# gp_test_program(<name> [AS_ROOM] SOURCES <files> [DEPENDS <targets>]): a GoogleTest program. AS_ROOM: the compiler of the
+# rooms compiles it, too, for sources that use Boost.Asio's executors, whose names GCC 12 and clang make differently.
 function(gp_test_program name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(T "AS_ROOM" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads fmt::fmt ${T_DEPENDS})
   # Programs would get -fPIE, which the shared precompiled header (-fPIC) does not fit.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE ${GP_PCH_FLAG} -fPIC -O0 -U_FORTIFY_SOURCE ${GP_TEST_FLAGS})
-  target_precompile_headers(${name} REUSE_FROM gp_test_pch)
+  target_compile_options(${name} PRIVATE ${GP_PCH_FLAG} -fPIC)
+  if(T_AS_ROOM AND GP_TEST_COMPILER)
+    target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
+  else()
+    target_precompile_headers(${name} REUSE_FROM gp_test_pch)
+    gp_compile_as_test(${name})
+  endif()
   # Of an inline function that the rooms and the tests both have, the linker takes the first: named before the tests, the
   # rooms give it, optimised, and what is tested is what ships. (The archives are named again behind the tests.)
   gp_archives(rooms ${T_DEPENDS})
@@ -174,16 +187,20 @@ function(gp_add_test name command timeout labels)
   endif()
 endfunction()
 
-# gp_test(NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>] [SHARDS <n>]): a GoogleTest
+# gp_test([AS_ROOM] NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>] [SHARDS <n>]): a GoogleTest
 # program, registered with ctest as one test (its cases are listed by the program itself). SHARDS: as so many tests,
 # each with a part of the cases, for a program that waits longer than the others of its stage take; the further ones are
 # called <name>.2 and so on, and so are the links by which they are run.
 function(gp_test)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT;SHARDS" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "AS_ROOM" "NAME;TIMEOUT;SHARDS" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
-  gp_test_program(${T_NAME} SOURCES ${T_SOURCES} DEPENDS ${T_DEPENDS})
+  set(compiler)
+  if(T_AS_ROOM)
+    set(compiler AS_ROOM)
+  endif()
+  gp_test_program(${T_NAME} ${compiler} SOURCES ${T_SOURCES} DEPENDS ${T_DEPENDS})
   gp_add_test(${T_NAME} ${T_NAME} ${T_TIMEOUT} "${T_LABELS}")
   if(NOT T_SHARDS)
     return()

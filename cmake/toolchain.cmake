@@ -36,10 +36,17 @@ add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field
 if(GP_WERROR)
   add_compile_options(-Werror)
 endif()
+# gp_add_gcc_options(<options>): for what GCC compiles, which tests may not be (gp_compile_as_test).
+macro(gp_add_gcc_options)
+  foreach(option ${ARGN})
+    add_compile_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:GP_BY_CLANG>>>:${option}>)
+  endforeach()
+endmacro()
+set(GP_CLANG_OPTIONS -Wthread-safety -Wno-unused-command-line-argument -Wno-deprecated-declarations)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these inside libstdc++ and Boost headers at -O2 where nothing is wrong.
-  add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-array-bounds
-                      -Wno-stringop-overread -Wno-dangling-pointer -Wno-free-nonheap-object)
+  gp_add_gcc_options(-Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-array-bounds
+                     -Wno-stringop-overread -Wno-dangling-pointer -Wno-free-nonheap-object)
   set(GP_PCH_FLAG -fpch-preprocess)
   # -O2 sets these and other levels do not, and from GCC 13 on one that differs refuses the precompiled header. Said for
   # all levels they change nothing: the one bounds what another flag of -O2 does, the other is for code with AVX.
@@ -47,31 +54,34 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     string(MAKE_C_IDENTIFIER "GP_HAS${flag}" known)
     check_cxx_compiler_flag(${flag} ${known})
     if(${known} AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-      add_compile_options(${flag})
+      gp_add_gcc_options(${flag})
     endif()
   endforeach()
   # The compiler looks for memory to reuse when it has 1 GB rather than 128 MB: a tenth of its time, for a third more memory.
-  add_compile_options(--param=ggc-min-expand=400 --param=ggc-min-heapsize=1000000)
+  gp_add_gcc_options(--param=ggc-min-expand=400 --param=ggc-min-heapsize=1000000)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # std::stable_sort of GCC 12's library calls what that library deprecates; GCC tells of our own uses.
-  add_compile_options(-Wthread-safety -Wno-unused-command-line-argument -Wno-deprecated-declarations)
+  add_compile_options(${GP_CLANG_OPTIONS})
 endif()
 
 if(GP_SANITIZE)
+  set(sanitizer_options -fsanitize=${GP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(GP_SANITIZE STREQUAL "thread")
-    # ThreadSanitizer of GCC 12 warns that it does not model fences, also inside libraries.
-    add_compile_options(-Wno-tsan)
-    # With this macro protobuf's headers add members that the packaged library does not have.
-    add_compile_options(-U__SANITIZE_THREAD__)
+    # ThreadSanitizer of GCC 12 warns that it does not model fences, also inside libraries. With the macro protobuf's
+    # headers add members that the packaged library does not have.
+    add_compile_options(-Wno-tsan -U__SANITIZE_THREAD__ ${sanitizer_options})
+  else()
+    # The rooms are looked at, and not what tests alone consist of (gp_compile_as_test), which takes half as long to
+    # compile so. Searches for bad inputs (tests/fuzz) share the objects of the rooms, so these say which way they went.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND GP_SANITIZE MATCHES "address")
+      set(GP_FUZZ ON)
+      list(APPEND sanitizer_options -fsanitize=fuzzer-no-link)
+    endif()
+    foreach(option ${sanitizer_options})
+      add_compile_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:GP_OF_TESTS>>>:${option}>)
+    endforeach()
   endif()
-  add_compile_options(-fsanitize=${GP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${GP_SANITIZE})
-  # Searches for bad inputs (tests/fuzz) share the objects of the sanitized tests, so these say which way they went.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND GP_SANITIZE MATCHES "address")
-    set(GP_FUZZ ON)
-    add_compile_options(-fsanitize=fuzzer-no-link)
-    set(GP_TEST_FLAGS -fno-sanitize=fuzzer-no-link)
-  endif()
 endif()
 if(NOT GP_SANITIZE STREQUAL "thread")
   add_link_options(-fuse-ld=mold)
@@ -88,6 +98,28 @@ endfunction()
 
 find_program(GP_CCACHE ccache)
 if(GP_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_DEPEND=1 ${GP_CCACHE})
+  set(environment ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${environment} ${GP_CCACHE})
 endif()
+
+# gp_compile_as_test(<targets>): what tests alone consist of is neither optimised nor sanitized, and clang compiles it where
+# GP_TESTS_BY names it: in three fifths of GCC's time. What is tested stays what ships: the rooms' own code is GCC's, inline
+# functions included (gp_test_program). The cache of compilers puts the one in the place of the other; without the cache
+# there is one compiler.
+if(GP_TESTS_BY AND GP_CCACHE)
+  find_program(GP_TEST_COMPILER ${GP_TESTS_BY})
+endif()
+function(gp_compile_as_test)
+  set_target_properties(${ARGN} PROPERTIES GP_OF_TESTS ON)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
+    if(GP_TEST_COMPILER)
+      target_compile_options(${target} PRIVATE ${GP_CLANG_OPTIONS} "SHELL:-Xclang -fno-pch-timestamp")
+    endif()
+  endforeach()
+  if(GP_TEST_COMPILER)
+    set_target_properties(${ARGN} PROPERTIES GP_BY_CLANG ON
+        CXX_COMPILER_LAUNCHER "${environment};CCACHE_COMPILER=${GP_TEST_COMPILER};${GP_CCACHE}")
+  endif()
+endfunction()
