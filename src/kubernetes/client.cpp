@@ -1,7 +1,5 @@
 #include "kubernetes/client.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -28,12 +26,6 @@ constexpr std::int64_t kNever = INT64_MAX;
 constexpr int kBurst = 8;
 constexpr base::Duration kWithinBurst = base::milliseconds(10);
 constexpr base::Duration kGathering = base::milliseconds(5);  // of news in a burst
-
-// Once for the program; libcurl guards against other threads itself.
-bool has_library() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return code == CURLE_OK;
-}
 
 struct Call {
   Request request;
@@ -390,7 +382,7 @@ Client::~Client() = default;
 
 base::Result<std::unique_ptr<Client>> Client::make(ClusterAccess access, ClientOptions options) {
   TRY_ASSIGN(Endpoint endpoint, endpoint_of(access));
-  std::unique_ptr<MultiDriver> driver = has_library() ? MultiDriver::make() : nullptr;
+  std::unique_ptr<MultiDriver> driver = MultiDriver::make();
   if (driver == nullptr) {
     return base::fail(base::ErrorCode::kInternal,
                       "libcurl cannot be used: it has no memory or no descriptor");

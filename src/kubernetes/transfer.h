@@ -1,13 +1,12 @@
 #pragma once
 
-#include <curl/curl.h>
-
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "kubernetes/client.h"
+#include "kubernetes/curl_library.h"
 #include "kubernetes/endpoint.h"
 #include "kubernetes/exec_plugin.h"
 
