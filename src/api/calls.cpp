@@ -225,7 +225,8 @@ v1::Identity Calls::who_am_i(const v1::WhoAmIRequest&, const Peer& peer) const {
                          : v1::CREDENTIAL_KIND_CERTIFICATE);
   if (caller.credential != 0) out.set_token(std::to_string(caller.credential));
   if (caller.credential_name != nullptr) set_credential_name(*caller.credential_name, out);
-  for (const auto& [name, team] : core_.snapshots.snapshot()->teams->run_time) {
+  const std::shared_ptr<const controller::Snapshot> snapshot = core_.snapshots.snapshot();
+  for (const auto& [name, team] : snapshot->teams->run_time) {
     const auto is_own = [&](const auto& each) { return each.user == caller.user; };
     if (std::ranges::any_of(team.invited, is_own)) out.add_invitations(name);
   }
