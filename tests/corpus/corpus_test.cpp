@@ -162,8 +162,10 @@ class Interview {
   Interview(const std::string& socket, base::Instant now)
       : environment_({"GPU_PLATFORM_SERVER=unix:" + socket, "TZ=UTC", "LC_ALL=C", "COLUMNS=200",
                       kFrozenClock, frozen_time(now)}) {
-    const std::string list = ask({"gpu-platform", "jobs", "list", "--all", "--json"}).out;
-    for (const auto& job : nlohmann::json::parse(list)["jobs"]) jobs_.push_back(job["id"]);
+    const auto list =
+        nlohmann::json::parse(ask({"gpu-platform", "jobs", "list", "--all", "--json"}).out);
+    for (const auto& job : list["jobs"]) jobs_.push_back(job["id"]);
+    EXPECT_FALSE(jobs_.empty());
   }
 
   // The answers to the questions of the file, one after another.
@@ -209,6 +211,8 @@ TEST_P(Corpus, IsShownAsItWas) {
   const Interview interview(socket, now);
   const std::string answers = interview.answers("questions.txt");
   expect_same(recorded(GetParam() + ".answers.txt", answers), answers);
+  const std::string judgements = interview.answers("orders.txt");
+  expect_same(recorded(GetParam() + ".judgements.txt", judgements), judgements);
   const std::string hardware = interview.answers("hardware_questions.txt");
   expect_same(recorded(GetParam() + ".hardware.txt", hardware), hardware);
 }
