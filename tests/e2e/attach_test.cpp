@@ -274,7 +274,7 @@ TEST_F(Attach, InputOutlastsTheDaemonAndItsLauncher) {
   std::thread script([&] {
     finished = run_command({"/bin/sh", "-c",
                             "(seq 1 100000; while [ ! -e " + more +
-                                " ]; do sleep 0.05; done; "
+                                " ]; do sleep 0.2; done; "
                                 "seq 100001 200000) | " +
                                 client + " run --gpus 0 -i -- /bin/cat"});
   });

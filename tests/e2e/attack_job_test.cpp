@@ -639,7 +639,7 @@ TEST_F(AttackByKeys, NobodySeesTheSessionKeysOfAnother) {
   const std::string none = std::string(std::strerror(ENOKEY)) + "\n";
   const std::string first = submit_script(
       "./attack attack find-key of-daemon; ./attack attack add-key of-job; "
-      "./attack attack find-key of-job; touch has-it; until [ -e end ]; do sleep 0.02; done",
+      "./attack attack find-key of-job; touch has-it; until [ -e end ]; do sleep 0.2; done",
       {"--prolog", "/bin/true"});
   ASSERT_TRUE(wait_for("has-it"));
   ASSERT_TRUE(runs(first));

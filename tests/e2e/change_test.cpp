@@ -26,8 +26,8 @@ class Change : public testing::Test {
     const std::string ready = "echo ready >> " + notes() + "; ";
     return {"--", "/bin/sh", "-c",
             "who=child; (trap '" + note + "' USR1; " + ready +
-                "while :; do sleep 0.05 & wait $!; done) &\n" + "who=shell; trap '" + note +
-                "' USR1; " + ready + "while :; do sleep 0.05 & wait $!; done"};
+                "while :; do sleep 0.2 & wait $!; done) &\n" + "who=shell; trap '" + note +
+                "' USR1; " + ready + "while :; do sleep 0.2 & wait $!; done"};
   }
   std::string notes() const { return daemon.directory() + "/notes"; }
   std::size_t count_notes(const std::string& who) const {

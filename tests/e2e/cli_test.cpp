@@ -135,14 +135,14 @@ TEST_F(Cli, EnvironmentValuesAreInNoJournalListOrLog) {
 TEST_F(Cli, CancelGivesTheJobItsGraceAndKillDoesNot) {
   const std::string polite =
       submit({"--gpus", "1", "--", "/bin/sh", "-c",
-              "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"});
+              "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.2; done"});
   ASSERT_TRUE(eventually([&] { return daemon.cli({"jobs", "logs", polite}).out == "up\n"; }));
   EXPECT_EQ(daemon.cli({"jobs", "cancel", polite}).exit_code, 0);
   ASSERT_TRUE(reaches(polite, "CANCELLED"));
   EXPECT_TRUE(daemon.cli({"jobs", "logs", polite}).out.ends_with("bye\n"));
 
-  const std::string stubborn = submit({"--gpus", "1", "--", "/bin/sh", "-c",
-                                       "trap '' TERM; echo up; while :; do sleep 0.05; done"});
+  const std::string stubborn = submit(
+      {"--gpus", "1", "--", "/bin/sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.2; done"});
   ASSERT_TRUE(eventually([&] { return daemon.cli({"jobs", "logs", stubborn}).out == "up\n"; }));
   EXPECT_EQ(daemon.cli({"jobs", "cancel", stubborn}).exit_code, 0);
   ASSERT_TRUE(reaches(stubborn, "STOPPING"));

@@ -53,7 +53,7 @@ class ContainerGpus : public ::testing::Test {
 
 TEST_F(ContainerGpus, AnNvmlProgramSeesTheJobsGpusAndNoOthers) {
   // The job after a first one gets others than the board's first.
-  const std::string first = submit("3", "until [ -e /site/flag ]; do sleep 0.05; done");
+  const std::string first = submit("3", "until [ -e /site/flag ]; do sleep 0.2; done");
   ASSERT_TRUE(eventually([&] { return daemon_->job(first)["state"] == "RUNNING"; }))
       << daemon_->job(first).dump(2);
   const std::string id = submit("2", "/site/nvml_list; ls /dev; env");

@@ -182,9 +182,9 @@ TEST(Crash, EndOfAJobWhileTheDaemonIsDownIsKnownAfterwards) {
   CrashRun run({.emulate = "dgx-h100"});
   ASSERT_TRUE(run.daemon.start()) << run.daemon.log();
   const std::string flag = run.daemon.directory() + "/flag";
-  const Finished submitted = run.daemon.cli(
-      {"submit", "--gpus", "8", "--", "/bin/sh", "-c",
-       "echo one; until [ -e " + flag + " ]; do sleep 0.02; done; echo two; exit 9"});
+  const Finished submitted =
+      run.daemon.cli({"submit", "--gpus", "8", "--", "/bin/sh", "-c",
+                      "echo one; until [ -e " + flag + " ]; do sleep 0.2; done; echo two; exit 9"});
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
   const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
   ASSERT_TRUE(eventually([&] { return run.daemon.job(id)["state"] == "RUNNING"; }));

@@ -69,7 +69,7 @@ TEST_F(Dependencies, AnArrayIsCancelledAsOneAndOutlivesTheDaemon) {
 TEST_F(Dependencies, WhatFollowsStartsOrIsCancelledByTheEndOfWhatWentBefore) {
   const std::string gate = daemon.directory() + "/gate";
   const std::string first =
-      submit({"--", "/bin/sh", "-c", "until [ -e " + gate + " ]; do sleep 0.05; done; exit 3"});
+      submit({"--", "/bin/sh", "-c", "until [ -e " + gate + " ]; do sleep 0.2; done; exit 3"});
   const std::string ok = submit({"--dependency", "afterok:" + first, "--", "/bin/true"});
   const std::string any = submit({"--dependency", "afterany:" + first, "--", "/bin/true"});
   const std::string last = submit({"--dependency", "afterok:" + ok, "--", "/bin/true"});

@@ -44,7 +44,7 @@ TEST_F(FullDisk, RefusesNewWorkRecordsEndingsAndRecoversWhenThereIsRoom) {
   daemon = std::make_unique<Daemon>(DaemonOptions{.data_dir = mount_point + "/data"});
   ASSERT_TRUE(daemon->start()) << daemon->log();
   const std::string flag = place.path() + "/flag";
-  const std::string wait_for_flag = "until [ -e " + flag + " ]; do sleep 0.02; done; exit 5";
+  const std::string wait_for_flag = "until [ -e " + flag + " ]; do sleep 0.2; done; exit 5";
   std::vector<std::string> ids;
   for (int i = 0; i < 8; ++i) {
     const Finished submitted = daemon->cli(

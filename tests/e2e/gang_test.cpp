@@ -69,7 +69,7 @@ TEST_F(Gang, RunsOnItsFirstNodeOnlyWhereAsked) {
 
 TEST_F(Gang, TheFirstProcessThatFailsEndsTheOthers) {
   const std::string id = submit({"--nodes", "3", "--gpus-per-node", "1"},
-                                "[ $NODE_RANK = 1 ] && exit 7; while :; do sleep 0.05; done");
+                                "[ $NODE_RANK = 1 ] && exit 7; while :; do sleep 0.2; done");
   const auto job = ended(id);
   EXPECT_EQ(job["state"], "FAILED") << job;
   EXPECT_EQ(job["exit_code"], 7) << job;
@@ -77,7 +77,7 @@ TEST_F(Gang, TheFirstProcessThatFailsEndsTheOthers) {
 
 TEST_F(Gang, IsCancelledWhole) {
   const std::string id =
-      submit({"--nodes", "2", "--gpus-per-node", "8"}, "echo up; while :; do sleep 0.05; done");
+      submit({"--nodes", "2", "--gpus-per-node", "8"}, "echo up; while :; do sleep 0.2; done");
   EXPECT_TRUE(eventually([&] { return output(id).size() == 2; }));
   EXPECT_EQ(daemon_.cli({"jobs", "cancel", id}).exit_code, 0);
   EXPECT_EQ(ended(id)["state"], "CANCELLED");

@@ -59,7 +59,7 @@ class GpuTest : public ::testing::Test {
   // A job on GPU 0 that runs until `release_job()`; its first process.
   std::string start_job() {
     const Finished submitted = daemon_.cli({"submit", "--gpus", "1", "--", "/bin/sh", "-c",
-                                            "until [ -e " + flag() + " ]; do sleep 0.02; done"});
+                                            "until [ -e " + flag() + " ]; do sleep 0.2; done"});
     EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
     const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
     EXPECT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "RUNNING"; }));

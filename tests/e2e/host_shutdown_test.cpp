@@ -19,11 +19,11 @@ constexpr const char* kFirstProcess = R"(
 folder=$1; shift
 mount --bind "$folder/boot-id" /proc/sys/kernel/random/boot_id || exit 1
 "$@" &
-until [ -e "$folder/go-down" ]; do sleep 0.05; done
+until [ -e "$folder/go-down" ]; do sleep 0.2; done
 printf systemd-shutdow >/proc/self/comm
 kill -TERM -1
 set -- /proc/[0-9]*
-until [ $# = 1 ]; do wait; sleep 0.05; set -- /proc/[0-9]*; done
+until [ $# = 1 ]; do wait; sleep 0.2; set -- /proc/[0-9]*; done
 )";
 
 class HostShutdown : public ::testing::Test {
@@ -46,7 +46,7 @@ class HostShutdown : public ::testing::Test {
   std::string submit(const Daemon& daemon, const std::string& name, const std::string& trap) const {
     return daemon.submit({"--gpus", "1", "--", "/bin/sh", "-c",
                           "[ $GPU_PLATFORM_ATTEMPT = 1 ] || exit 0; trap '" + trap +
-                              "' TERM; touch " + path(name) + "; while :; do sleep 0.05; done"});
+                              "' TERM; touch " + path(name) + "; while :; do sleep 0.2; done"});
   }
   bool runs(const std::string& name) const {
     return eventually([&] { return access(path(name).c_str(), F_OK) == 0; });

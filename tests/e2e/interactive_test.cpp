@@ -108,7 +108,7 @@ TEST_F(Interactive, ChannelsAreInTheLogWithoutTheirArguments) {
 TEST_F(Interactive, ExecIsSeenOnTheJobsGpuAndIsNoUnmanagedProcess) {
   const std::string id = sleeper();
   const std::string uuid = daemon.job(id)["gpus"][0]["uuid"];
-  const std::string script = "touch \"$0\"; until [ -e \"$0.end\" ]; do sleep 0.05; done";
+  const std::string script = "touch \"$0\"; until [ -e \"$0.end\" ]; do sleep 0.2; done";
   const std::string flag = daemon.directory() + "/flag";
   std::thread beside([&] { exec(id, {"/bin/sh", "-c", script, flag}); });
   const bool is_there = eventually([&] { return std::filesystem::exists(flag); });

@@ -200,17 +200,17 @@ constexpr const char* kOwnThenOthers =
 
 TEST_F(Isolation, GpuOfANeighbourCannotBeOpened) {
   if (!is_held("devices")) GTEST_SKIP() << "advisory on this host";
-  const std::string wait = "until [ -e go ]; do sleep 0.02; done; ";
+  const std::string wait = "until [ -e go ]; do sleep 0.2; done; ";
   for (const char* user : {kVictim, "root"}) {
     const std::string name = user;
-    const std::string id = submit(
-        "until [ -e go ]; do sleep 0.02; done; " + open_nodes({"own", "other", "control"}) + "(" +
-            open_nodes({"own", "other", "control"}) + ") & wait; " +
-            "export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7; " +
-            "setsid sh -c \"$OPEN\"; touch done-1; until [ -e go-2 ]; do sleep 0.02; done; " +
-            open_nodes({"own", "other", "control"}),
-        {"--gpus", "1", "--user", name, "--env",
-         "OPEN=" + open_nodes({"own", "other", "control"})});
+    const std::string id =
+        submit("until [ -e go ]; do sleep 0.2; done; " + open_nodes({"own", "other", "control"}) +
+                   "(" + open_nodes({"own", "other", "control"}) + ") & wait; " +
+                   "export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7; " +
+                   "setsid sh -c \"$OPEN\"; touch done-1; until [ -e go-2 ]; do sleep 0.2; done; " +
+                   open_nodes({"own", "other", "control"}),
+               {"--gpus", "1", "--user", name, "--env",
+                "OPEN=" + open_nodes({"own", "other", "control"})});
     const unsigned own = minor_of(id);
     make_node("own", own);
     make_node("other", (own + 1) % 8);
@@ -260,8 +260,8 @@ TEST_F(Isolation, CpuTimeIsSharedByTheJobsCpusAndNotByWhatTheyWrite) {
   std::map<std::string, long> weights;
   for (const char* cpus : {"10", "20"}) {
     const std::string id = submit_as_user(
-        "until [ -e go ]; do sleep 0.02; done; echo 9999 > \"$(cat file)\"; "
-        "touch tried; until [ -e end ]; do sleep 0.02; done",
+        "until [ -e go ]; do sleep 0.2; done; echo 9999 > \"$(cat file)\"; "
+        "touch tried; until [ -e end ]; do sleep 0.2; done",
         {"--cpus", cpus});
     ASSERT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "RUNNING"; }));
     const std::string file =
@@ -281,7 +281,7 @@ TEST_F(Isolation, CpuTimeIsSharedByTheJobsCpusAndNotByWhatTheyWrite) {
 
 TEST_F(Isolation, MemoryHogEndsAlone) {
   if (!is_held("memory")) GTEST_SKIP() << "advisory on this host";
-  const std::string neighbour = submit_as_user("until [ -e go ]; do sleep 0.02; done");
+  const std::string neighbour = submit_as_user("until [ -e go ]; do sleep 0.2; done");
   const std::string hog = submit_as_user("exec tail /dev/zero", {"--memory", "64M"});
   const auto job = ended(hog);
   EXPECT_EQ(job["state"], "FAILED");
@@ -295,7 +295,7 @@ TEST_F(Isolation, NoProcessLeavesItsJob) {
   const std::string escape =
       "trap '' TERM HUP INT; echo $$ > escaped; "
       "for g in $(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs); do echo 0 > $g; done; "
-      "touch tried; while :; do sleep 0.05; done";
+      "touch tried; while :; do sleep 0.2; done";
   const std::string id = submit_as_user(
       "setsid sh -c 'setsid sh -c \"$ESCAPE\" &' & until [ -e tried ]; do sleep "
       "0.02; done",
@@ -311,7 +311,7 @@ TEST_F(Isolation, JobThatIgnoresEverySignalEnds) {
   is_held("processes");
   const std::string id = submit_as_user(
       "for s in 1 2 3 10 12 13 14 15 17 18 20 21 22; do trap '' $s; done; touch ready; "
-      "while :; do sleep 0.05; done");
+      "while :; do sleep 0.2; done");
   ASSERT_TRUE(wait_for("ready"));
   daemon_.cli({"jobs", "kill", id});
   EXPECT_EQ(ended(id)["state"], "CANCELLED");
@@ -353,7 +353,7 @@ TEST_F(Isolation, TmpOfAnotherJobIsOutOfSight) {
   if (!is_held("folders")) GTEST_SKIP() << "advisory on this host";
   const std::string name = "secret-" + std::to_string(getpid());
   const std::string first = submit_as_user("echo x | tee /tmp/" + name + " > /dev/shm/" + name +
-                                           "; touch there; until [ -e go ]; do sleep 0.02; done");
+                                           "; touch there; until [ -e go ]; do sleep 0.2; done");
   ASSERT_TRUE(wait_for("there"));
   const std::string second = submit_as_user("ls /tmp /dev/shm | grep secret; exit 0");
   EXPECT_EQ(ended(second)["state"], "COMPLETED");

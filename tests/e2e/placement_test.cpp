@@ -9,7 +9,7 @@
 namespace gpu_platform::e2e {
 namespace {
 
-constexpr const char* kWaits = "until [ -e \"$FLAG\" ]; do sleep 0.02; done";
+constexpr const char* kWaits = "until [ -e \"$FLAG\" ]; do sleep 0.2; done";
 
 class Board {
  public:

@@ -79,7 +79,7 @@ TEST_F(Service, TheLaunchersProgramsRunAsRootThoughTheDaemonHasNoRights) {
 }
 
 TEST_F(Service, JobsOutliveBothAndAreKnownAfterwards) {
-  const std::string id = submit("until [ -e " + flag() + " ]; do sleep 0.02; done; exit 7");
+  const std::string id = submit("until [ -e " + flag() + " ]; do sleep 0.2; done; exit 7");
   ASSERT_TRUE(eventually([&] { return daemon_->job(id)["state"] == "RUNNING"; }));
   for (int round = 0; round < 3; ++round) {
     kill_launcher();

@@ -107,9 +107,9 @@ TEST_F(SlurmNodes, GpusOfAJobAreSharedOutEqually) {
 TEST_F(SlurmNodes, StepsTakeNodesOfTheirOwn) {
   const Lines lines = lines_of_job(
       {"-N2", "--gpus-per-node=1"},
-      "srun -N1 -n1 --exact bash -c 'echo a > ready; until [ -e done ]; do sleep 0.02; done; echo "
+      "srun -N1 -n1 --exact bash -c 'echo a > ready; until [ -e done ]; do sleep 0.2; done; echo "
       "$SLURM_NODEID $SLURM_STEP_NODELIST $SLURM_STEP_NUM_NODES' > first &\n"
-      "until [ -e ready ]; do sleep 0.02; done\n"
+      "until [ -e ready ]; do sleep 0.2; done\n"
       "srun -N1 -n1 --exact bash -c 'echo $SLURM_NODEID $SLURM_STEP_NODELIST' > second\n"
       "touch done\nwait\n"
       "cut -d' ' -f2 first second | sort -u | wc -l\ncut -d' ' -f1,3 first\n"
@@ -167,7 +167,7 @@ TEST_F(SlurmNodes, SrunOfItsOwnRunsOnAllNodes) {
 TEST_F(SlurmNodes, TheEndOfTheJobEndsItsTasksOnAllNodes) {
   write("job.sh",
         "#!/bin/sh\n#SBATCH -N2 -o out.txt\n"
-        "srun sh -c 'echo $$ >> pids; while :; do sleep 0.05; done'\n");
+        "srun sh -c 'echo $$ >> pids; while :; do sleep 0.2; done'\n");
   const std::string id = sbatch({"job.sh"});
   ASSERT_TRUE(eventually([&] { return lines_in(read_file(path("pids"))).size() == 2; }));
   EXPECT_EQ(out({"scancel", id}), "");

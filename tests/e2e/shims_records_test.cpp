@@ -30,7 +30,7 @@ class Records : public SlurmCommands {
   }
 };
 
-constexpr const char* kUntilOff = "sh -c 'touch on; until [ -e off ]; do sleep 0.02; done'";
+constexpr const char* kUntilOff = "sh -c 'touch on; until [ -e off ]; do sleep 0.2; done'";
 
 TEST_F(Records, EachStepHasALineOfItsOwn) {
   const std::string id = run({"-n2", "--gpus=2"},
@@ -98,7 +98,7 @@ TEST_F(Records, RunningStepsAreListed) {
 TEST_F(Records, AKilledSrunLeavesNoRunningStepBehind) {
   const std::string id =
       run({}, std::string("srun ") + kUntilOff +
-                  " & until [ -e on ]; do sleep 0.02; done\n"
+                  " & until [ -e on ]; do sleep 0.2; done\n"
                   "until squeue -h -s -o %i | grep -q '\\.0'; do sleep 0.1; done\n"
                   "kill -9 $!; wait $!; exit 0\n");
   ASSERT_TRUE(reaches(id, "COMPLETED"));
@@ -125,7 +125,7 @@ TEST_F(Records, StepsSurviveTheDaemon) {
 // The step goes on, and its end is told when the daemon is there again.
 TEST_F(Records, ADaemonThatIsAwayForAMomentDelaysTheRecordAlone) {
   const std::string id = run({}, std::string("srun ") + kUntilOff +
-                                     "; echo $? > code; until [ -e end ]; do sleep 0.02; done\n");
+                                     "; echo $? > code; until [ -e end ]; do sleep 0.2; done\n");
   ASSERT_TRUE(eventually([&] { return value("1.0", "State") == "RUNNING"; }));
   daemon.kill_now();
   write("off", "");
@@ -178,8 +178,8 @@ TEST_F(Records, AStepOfOneTaskBehavesAsIfItWereSrun) {
   const std::string id =
       run({},
           "srun sh -c 'trap \"echo caught; exit 5\" TERM; touch on;"
-          " while true; do sleep 0.02; done' & "
-          "until [ -e on ]; do sleep 0.02; done; kill -TERM $!; wait $!; echo $?\n"
+          " while true; do sleep 0.2; done' & "
+          "until [ -e on ]; do sleep 0.2; done; kill -TERM $!; wait $!; echo $?\n"
           "srun sh -c 'kill -SEGV $$'; echo $?\n"
           "echo in | srun cat\n");
   ASSERT_TRUE(reaches(id, "COMPLETED"));

@@ -37,7 +37,7 @@ TEST_F(Salloc, StepsOfAnAllocationShareItOut) {
   const Finished finished =
       call({"salloc", "-Q", "--gpus=2", "-c2", "sh", "-c",
             "for i in 1 2; do srun -n1 --gpus=1 --exact sh -c 'touch on-$SLURM_STEP_GPUS; "
-            "until [ -e on-0 ] && [ -e on-1 ]; do sleep 0.02; done' & done; wait; echo both"});
+            "until [ -e on-0 ] && [ -e on-1 ]; do sleep 0.2; done' & done; wait; echo both"});
   EXPECT_EQ(finished.out, "both\n") << finished.err;
   EXPECT_EQ(finished.err, "");
 }
@@ -95,7 +95,7 @@ TEST_F(Salloc, WithoutAShellItLastsUntilItIsCancelled) {
 
 TEST_F(Salloc, AStepJoinsARunningBatchJobFromOutside) {
   const std::string id = sbatch(
-      {"--gpus=2", "-J", "base", "--wrap", "srun -n1 true; until [ -e off ]; do sleep 0.02; done"});
+      {"--gpus=2", "-J", "base", "--wrap", "srun -n1 true; until [ -e off ]; do sleep 0.2; done"});
   ASSERT_TRUE(reaches(id, "RUNNING"));
   const Finished joined = call({"srun", "--jobid=" + id, "-n1", "--gpus=1", "sh", "-c",
                                 "echo $SLURM_JOB_NAME $SLURM_STEP_GPUS; exit 5"});

@@ -113,7 +113,7 @@ TEST_F(Sites, StepsSideBySideWithWait) {
 #SBATCH --cpus-per-gpu=2
 for i in 1 2 3 4; do
   srun --exact -u -n 1 --gpus-per-task 1 -c 1 --mem-per-gpu=1G \
-    bash -c 'touch here.$0; until [ $(ls here.* | wc -l) = 4 ]; do sleep 0.02; done
+    bash -c 'touch here.$0; until [ $(ls here.* | wc -l) = 4 ]; do sleep 0.2; done
              echo $CUDA_VISIBLE_DEVICES' $i &
 done
 wait
@@ -316,7 +316,7 @@ srun -o $DIR/logs/%x_%j_$(date +%Y).log sh -c "${run_cmd} again"
 // A head on the first node, workers on all others, and a driver beside them.
 TEST_F(Sites, AClusterWithAHeadAndWorkers) {
   program_of("node",
-             "echo $* > joined.$1.$SLURMD_NODENAME\nuntil [ -e done ]; do sleep 0.02; done\n");
+             "echo $* > joined.$1.$SLURMD_NODENAME\nuntil [ -e done ]; do sleep 0.2; done\n");
   const std::string text = printed(R"sh(#!/bin/bash
 #SBATCH --job-name=cluster
 #SBATCH --nodes=3
@@ -330,11 +330,11 @@ head_node_ip=$(srun --nodes=1 --ntasks=1 -w "$head_node" hostname --ip-address |
 getent ahosts "$head_node_ip" >/dev/null || exit 9
 port=6379
 srun --nodes=1 --ntasks=1 -w "$head_node" ./node head --port=$port --num-gpus "${SLURM_GPUS_PER_NODE}" --block &
-until [ -e joined.head.$head_node ]; do sleep 0.02; done
+until [ -e joined.head.$head_node ]; do sleep 0.2; done
 worker_num=$((SLURM_JOB_NUM_NODES - 1))
 srun --nodes=$worker_num --ntasks=$worker_num --ntasks-per-node=1 --exclude="$head_node" \
   ./node worker --address $head_node_ip:$port --block &
-until [ $(ls joined.worker.* | wc -l) = $worker_num ]; do sleep 0.02; done
+until [ $(ls joined.worker.* | wc -l) = $worker_num ]; do sleep 0.2; done
 ls joined.worker.* | sed "s/.*worker[.]//" | grep -c "^$head_node$"
 cat joined.head.$head_node
 touch done

@@ -88,12 +88,12 @@ TEST_F(Srun, EndsOfTasksThatFailAreToldByNode) {
 TEST_F(Srun, SignalsGoOnToTheTasksAndNoJobIsLeft) {
   write("task.sh",
         "trap 'echo got USR1' USR1\ntrap 'echo got INT' INT\ntrap 'echo got TERM' TERM\n"
-        "touch on-$SLURM_PROCID\nuntil [ -e off ]; do sleep 0.02; done\ntrue\n");
+        "touch on-$SLURM_PROCID\nuntil [ -e off ]; do sleep 0.2; done\ntrue\n");
   const auto signalled = [&](const std::string& options, const std::string& kills) {
     return shell("rm -f on-* off out err; srun -n2 " + options +
                  " sh task.sh >out 2>err & p=$!\n"
-                 "said() { until grep -q \"$1\" out err; do sleep 0.02; done; }\n"
-                 "until [ -e on-0 ] && [ -e on-1 ]; do sleep 0.02; done\n" +
+                 "said() { until grep -q \"$1\" out err; do sleep 0.2; done; }\n"
+                 "until [ -e on-0 ] && [ -e on-1 ]; do sleep 0.2; done\n" +
                  kills + "\nwait $p; echo $?; sort -u out; grep ^srun err");
   };
   EXPECT_EQ(signalled("", "kill -USR1 $p; said USR1; touch off").out, "0\ngot USR1\n");
@@ -115,7 +115,7 @@ TEST_F(Srun, TwoCtrlCEndTheTasks) {
   const std::string said =
       shell(
           "srun sh -c 'touch on; exec sleep 600' 2>err & p=$!\n"
-          "until [ -e on ]; do sleep 0.02; done\n"
+          "until [ -e on ]; do sleep 0.2; done\n"
           "until grep -q sending err; do kill -INT $p; sleep 0.1; done; wait $p; echo $?")
           .out;
   EXPECT_EQ(said, "130\n");
@@ -128,7 +128,7 @@ TEST_F(Srun, AJobThatWaitsGoesWithItsSrun) {
   for (const char* signal : {"INT", "TERM", "USR1", "HUP"}) {
     const Finished finished =
         shell(std::string("rm -f err; srun --gpus=1 true 2>err & p=$!\n"
-                          "until grep -q queued err; do sleep 0.02; done; kill -") +
+                          "until grep -q queued err; do sleep 0.2; done; kill -") +
               signal + " $p; wait $p; echo $?; cat err");
     const std::string id = out({"squeue", "-ho", "%A", "-t", "CA"});
     EXPECT_TRUE(finished.out.starts_with("1\nsrun: job ")) << finished.out;
@@ -155,8 +155,8 @@ TEST_F(Srun, ImmediateGivesUpInTime) {
 TEST_F(Srun, ARestartOfTheDaemonLosesNothing) {
   const std::string begin =
       "mkfifo pipe; srun cat <pipe >out 2>err & p=$!; exec 5>pipe; echo one >&5\n"
-      "until grep -q one out; do sleep 0.02; done; touch killed-now\n"
-      "until [ -e goes-on ]; do sleep 0.02; done; echo two >&5; exec 5>&-; wait $p; echo $?\n";
+      "until grep -q one out; do sleep 0.2; done; touch killed-now\n"
+      "until [ -e goes-on ]; do sleep 0.2; done; echo two >&5; exec 5>&-; wait $p; echo $?\n";
   std::string said;
   std::thread caller([&] { said = shell(begin).out; });
   ASSERT_TRUE(eventually([&] { return call({"test", "-e", "killed-now"}).exit_code == 0; }));

@@ -80,8 +80,8 @@ TEST_F(Steps, TasksAreBoundToTheCpusThatAreNamed) {
 TEST_F(Steps, MemoryIsSharedOutAmongTheStepsThatAskForIt) {
   const std::string said = output_of(
       {"-n2", "-c1", "--mem=1000"},
-      "srun -n1 --exact --mem=600 sh -c 'touch on; until [ -e off ]; do sleep 0.02; done' &\n"
-      "until [ -e on ]; do sleep 0.02; done\n"
+      "srun -n1 --exact --mem=600 sh -c 'touch on; until [ -e off ]; do sleep 0.2; done' &\n"
+      "until [ -e on ]; do sleep 0.2; done\n"
       "srun -n1 --exact --mem=600 --immediate echo no; echo $?\n"
       "srun -n1 --exact --mem-per-cpu=300 echo yes\n"
       "srun -n1 --exact --mem=0 echo all\n"
@@ -93,10 +93,10 @@ TEST_F(Steps, MemoryIsSharedOutAmongTheStepsThatAskForIt) {
 TEST_F(Steps, AStepWaitsForRoomAsLongAsItIsTold) {
   const std::string said = output_of(
       {"--gpus=1"},
-      "srun -n1 sh -c 'touch on; until [ -e off ]; do sleep 0.02; done' &\n"
-      "until [ -e on ]; do sleep 0.02; done\n"
+      "srun -n1 sh -c 'touch on; until [ -e off ]; do sleep 0.2; done' &\n"
+      "until [ -e on ]; do sleep 0.2; done\n"
       "srun --immediate=1 echo no; echo $?\n"
-      "srun --immediate=600 echo yes & until grep -q 'step waits' err.txt; do sleep 0.02; done\n"
+      "srun --immediate=600 echo yes & until grep -q 'step waits' err.txt; do sleep 0.2; done\n"
       "touch off; wait\n");
   EXPECT_EQ(said, "1\nyes\n");
 }
@@ -105,14 +105,14 @@ TEST_F(Steps, OneCtrlCTellsOfTheTasksAndTwoEndThem) {
   const std::string said = output_of(
       {"-n3"},
       "tasks='trap \"echo caught; exit 3\" INT; trap \"\" TERM; touch on-$SLURM_PROCID; while "
-      "true; do sleep 0.02; "
+      "true; do sleep 0.2; "
       "done'\n"
       "begin() { rm -f on-*; srun $1 sh -c \"$tasks\" > out.txt 2> said.txt & srun=$!;"
-      " until [ $(ls on-* 2>/dev/null | wc -l) = 3 ]; do sleep 0.02; done; }\n"
-      "begin\nkill -INT $srun; until grep -q running said.txt; do sleep 0.02; done\n"
+      " until [ $(ls on-* 2>/dev/null | wc -l) = 3 ]; do sleep 0.2; done; }\n"
+      "begin\nkill -INT $srun; until grep -q running said.txt; do sleep 0.2; done\n"
       "cat said.txt; n=1\n"
       "until grep -q sending said.txt; do kill -INT $srun; n=$((n + 1));"
-      " until [ $(grep -cE 'interrupt|sending' said.txt) -ge $n ]; do sleep 0.02; done; done\n"
+      " until [ $(grep -cE 'interrupt|sending' said.txt) -ge $n ]; do sleep 0.2; done; done\n"
       "wait $srun; grep -c sending said.txt; cat out.txt\n"
       "begin --quit-on-interrupt; kill -INT $srun; wait $srun; grep -c interrupt said.txt\n"
       "tasks='touch on-$SLURM_PROCID; exec sleep 600'\n"

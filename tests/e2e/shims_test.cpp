@@ -37,7 +37,7 @@ TEST_F(Shims, SbatchRunsAScriptWithItsDirectivesAndArguments) {
 TEST_F(Shims, TheJobRunsTheScriptAsItWasAtSubmission) {
   write("job.sh", "#!/bin/sh\necho first\n");
   const std::string hog =
-      sbatch({"--gpus=8", "--wrap", "until [ -e go ]; do /bin/sleep 0.02; done"});
+      sbatch({"--gpus=8", "--wrap", "until [ -e go ]; do /bin/sleep 0.2; done"});
   ASSERT_TRUE(reaches(hog, "RUNNING"));
   const std::string id = sbatch({"--gpus=1", "job.sh"});
   write("job.sh", "#!/bin/sh\necho second\n");
@@ -237,7 +237,7 @@ TEST_F(Shims, ScontrolTopRaisesAJob) {
 TEST_F(Shims, ScancelSendsASignalWithoutEndingTheJob) {
   const std::string id = sbatch({"--gpus=1", "-n1", "--wrap",
                                  "trap 'echo got >> got.txt' USR1; touch ready.txt; "
-                                 "while :; do sleep 0.05; done"});
+                                 "while :; do sleep 0.2; done"});
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(path("ready.txt")); }));
   ASSERT_TRUE(daemon.reaches(id, "RUNNING"));
   EXPECT_EQ(call({"scancel", "-s", "SIGUSR1", id}).exit_code, 0);
@@ -253,7 +253,7 @@ TEST_F(Shims, ScancelSendsASignalWithoutEndingTheJob) {
 TEST_F(Shims, ScancelWithSigtermIsASignalAndNoCancel) {
   const std::string id = sbatch({"--gpus=1", "-n1", "--wrap",
                                  "trap 'echo got >> got.txt' TERM; touch ready.txt; "
-                                 "while :; do sleep 0.05; done"});
+                                 "while :; do sleep 0.2; done"});
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(path("ready.txt")); }));
   ASSERT_TRUE(daemon.reaches(id, "RUNNING"));
   EXPECT_EQ(call({"scancel", "-s", "TERM", id}).exit_code, 0);
@@ -473,7 +473,7 @@ TEST_F(Shims, StepsThatRunTogetherHaveGpusOfTheirOwn) {
       {"--gpus=4", "-c4", "--wrap",
        "for i in 1 2 3 4; do srun -n1 --gpus=1 --exact -o gpu-$i.txt sh -c 'echo "
        "$SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES; touch on-$SLURM_STEP_GPUS; until [ $(ls on-* "
-       "| wc -l) = 4 ]; do sleep 0.02; done' & done; wait"});
+       "| wc -l) = 4 ]; do sleep 0.2; done' & done; wait"});
   ASSERT_TRUE(reaches(id, "COMPLETED"));
   std::vector<std::string> seen;
   for (const char* number : {"1", "2", "3", "4"})
@@ -488,9 +488,9 @@ TEST_F(Shims, AStepBeyondTheAllocationWaitsUntilAnotherOneIsKilled) {
   const std::string id =
       sbatch({"--gpus=1", "-e", "err.txt", "--wrap",
               "srun -n1 sh -c 'touch first; exec sleep 600' & first=$!; until [ -e first ]; do "
-              "sleep 0.02; done; "
+              "sleep 0.2; done; "
               "srun --immediate true; echo immediate $?; srun --overlap -n1 echo shared; "
-              "(srun -n1 echo second) & until grep -q 'step waits' err.txt; do sleep 0.02; done; "
+              "(srun -n1 echo second) & until grep -q 'step waits' err.txt; do sleep 0.2; done; "
               "kill -9 $first; wait; echo end"});
   ASSERT_TRUE(reaches(id, "COMPLETED")) << read_file(path("err.txt"));
   EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "immediate 1\nshared\nsecond\nend\n");
