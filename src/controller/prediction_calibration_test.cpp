@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(SloppyLimits, PredictedStart,
                                            CalibratedStream{Users::kSloppy, 60, 4, 600}));
 INSTANTIATE_TEST_SUITE_P(StatedTimes, PredictedStart,
                          ::testing::Values(CalibratedStream{Users::kExpecting, 12, 4, 450},
-                                           CalibratedStream{Users::kExpecting, 60, 8, 600}));
+                                           CalibratedStream{Users::kExpecting, 60, 4, 600}));
 
 }  // namespace
 }  // namespace gpu_platform::controller

@@ -143,7 +143,7 @@ bool remove_blocker(const WaitReason& reason, const ReasonSite& site, Copy& copy
 TEST(WaitReason, NamesWhatKeepsTheJobWaiting) {
   std::map<WaitCode, int> removed;
   int kept = 0;
-  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     ReasonSite site(seed);
     for (int i = 0; i < 40; ++i) {
       site.change_something();
