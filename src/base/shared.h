@@ -11,7 +11,7 @@ namespace gpu_platform::base {
 template <class T>
 class Shared {
  public:
-  Shared() : value_(std::make_shared<const T>()) {}
+  Shared() : value_(empty()) {}
   Shared(T value)  // NOLINT(google-explicit-constructor): it stands for the value
       : value_(std::make_shared<const T>(std::move(value))) {}
 
@@ -24,6 +24,11 @@ class Shared {
   }
 
  private:
+  static const std::shared_ptr<const T>& empty() {
+    static const std::shared_ptr<const T> value = std::make_shared<const T>();
+    return value;
+  }
+
   std::shared_ptr<const T> value_;
 };
 

@@ -74,6 +74,12 @@ scheduling::FairShareUse decode_use(base::Decoder& decoder) {
   return {epoch, counted_to, std::move(accounts)};
 }
 
+// Of a snapshot of a version that did not keep what was granted.
+void add_former_grant(const State& state, model::Attempt& attempt) {
+  if (model::is_of(*attempt.granted, attempt.allocation)) return;
+  attempt.granted = model::granted_of(attempt.allocation, state.nodes);
+}
+
 // Members of an array share their specification as long as none was changed.
 void share_spec(const State& state, model::Job& job) {
   if (!job.is_member()) return;
@@ -408,6 +414,7 @@ base::Result<State> decode_state(std::string_view bytes) {
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Job job, model::decode_job(decoder.text()));
     share_spec(state, job);
+    for (model::Attempt& attempt : job.attempts) add_former_grant(state, attempt);
     const std::uint64_t id = job.id.value;
     state.jobs.put(id, std::move(job));
   }

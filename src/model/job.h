@@ -14,6 +14,7 @@
 #include "model/dependency.h"
 #include "model/engine_kind.h"
 #include "model/exit.h"
+#include "model/granted.h"
 #include "model/ids.h"
 #include "model/job_array.h"
 #include "model/network.h"
@@ -305,6 +306,8 @@ struct Attempt {
   // type count it by this.
   std::string gpu_type;
   base::Shared<JobSteps> steps;  // that it reported; none of them runs once it has ended
+  // Of its allocation. Empty of a job that a version without this archived.
+  base::Shared<Granted> granted;
 
   // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

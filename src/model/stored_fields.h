@@ -98,12 +98,18 @@ inline auto fields(StartPrediction& v) {
   return std::tie(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after, v.jobs_ahead,
                   v.simulated_p50, v.simulated_p90);
 }
+inline auto fields(GrantedGpu& v) {
+  return std::tie(v.uuid, v.model, v.link);
+}
+inline auto fields(GrantedNode& v) {
+  return std::tie(v.name, v.sockets, v.gpus);
+}
 inline auto fields(Attempt& v) {
   return std::tie(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at,
                   v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
                   v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.preempted_jobs,
                   v.passed, v.is_borrowed, v.yields_at, v.stops_above, v.began_overdue, v.gpu_type,
-                  v.steps);
+                  v.steps, v.granted);
 }
 inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,40 +26,49 @@ void set_time(base::Instant at, google::protobuf::Timestamp* (v1::Attempt::*fiel
   if (at.is_set()) to_proto(at, *(out.*field)());
 }
 
-// The slowest link from a GPU to the others of the part; kUnknown where one of them is not known.
-model::GpuLink slowest_link(const model::NodeAllocation& part, std::uint32_t gpu,
-                            const model::Node& node) {
-  std::optional<model::GpuLink> slowest;
-  for (const model::GpuGrant& other : part.grants) {
-    if (other.gpu_index == gpu) continue;
-    if (std::max(other.gpu_index, gpu) >= node.gpus.size()) return {};
-    const model::GpuLink link =
-        model::link_between(node.topology, node.gpus.size(), gpu, other.gpu_index);
-    if (!slowest || model::is_farther(link, *slowest)) slowest = link;
-  }
-  return slowest.value_or(model::GpuLink{});
+std::string name_of(const model::GrantedNode& granted, model::NodeId id) {
+  return granted.name.empty() ? node_name(nullptr, id) : granted.name;
 }
 
-void add_gpu(const model::GpuGrant& grant, const model::NodeAllocation& part,
-             const model::Node* node, v1::GpuUse& out) {
-  out.set_node(node_name(node, part.node));
+void add_gpu(const model::GrantedGpu& granted, const model::GpuGrant& grant, v1::GpuUse& out) {
   out.set_index(grant.gpu_index);
-  if (node != nullptr && grant.gpu_index < node->gpus.size()) {
-    const model::GpuInfo& info = node->gpus[grant.gpu_index].info;
-    out.set_uuid(info.uuid);
-    out.set_model(info.model);
-    const model::GpuLink link = slowest_link(part, grant.gpu_index, *node);
-    if (link.kind != model::LinkKind::kUnknown) out.set_link(model::to_string(link));
+  if (!granted.uuid.empty()) {
+    out.set_uuid(granted.uuid);
+    out.set_model(granted.model);
   }
+  if (granted.link.kind != model::LinkKind::kUnknown) out.set_link(model::to_string(granted.link));
   out.set_share(static_cast<double>(grant.share.value()) /
                 static_cast<double>(base::kWholeGpu.value()));
 }
 
-void put_allocation(const model::Allocation& allocation, const Nodes& nodes, v1::Attempt& out) {
+void add_place(const model::Allocation& allocation, const model::Granted& granted,
+               google::protobuf::RepeatedPtrField<std::string>& names,
+               google::protobuf::RepeatedPtrField<v1::GpuUse>& gpus) {
+  for (std::size_t i = 0; i < allocation.nodes.size(); ++i) {
+    const model::NodeAllocation& part = allocation.nodes[i];
+    const std::string name = name_of(granted[i], part.node);
+    *names.Add() = name;
+    for (std::size_t gpu = 0; gpu < part.grants.size(); ++gpu) {
+      v1::GpuUse& use = *gpus.Add();
+      use.set_node(name);
+      add_gpu(granted[i].gpus[gpu], part.grants[gpu], use);
+    }
+  }
+}
+
+// What the attempt was given; for one that was archived before that was kept, what its numbers name
+// now.
+base::Shared<model::Granted> granted_of(const model::Attempt& attempt, const Nodes& nodes) {
+  if (model::is_of(*attempt.granted, attempt.allocation)) return attempt.granted;
+  return model::granted_of(attempt.allocation, nodes);
+}
+
+void put_allocation(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt& out) {
   std::uint32_t cpus = 0;
   base::Bytes memory;
-  add_place(allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
-  for (const model::NodeAllocation& part : allocation.nodes) {
+  add_place(attempt.allocation, *granted_of(attempt, nodes), *out.mutable_nodes(),
+            *out.mutable_gpus());
+  for (const model::NodeAllocation& part : attempt.allocation.nodes) {
     cpus += part.cpus;
     memory += part.memory;
   }
@@ -68,27 +76,15 @@ void put_allocation(const model::Allocation& allocation, const Nodes& nodes, v1:
   out.set_memory_bytes(in_bytes(memory));
 }
 
-// Returns the number of sockets that the GPUs of the part lie on; 0: the node does not tell (any
-// more). A NUMA node without a known socket counts as a socket of its own, as in placement.
-std::size_t sockets_of(const model::NodeAllocation& part, const model::Node* node) {
-  std::set<std::pair<std::int32_t, std::int32_t>> sockets;
-  for (const model::GpuGrant& grant : part.grants) {
-    if (node == nullptr || grant.gpu_index >= node->gpus.size()) return 0;
-    const std::int32_t numa_node = node->gpus[grant.gpu_index].info.numa_node;
-    const std::int32_t socket = model::socket_of(node->topology, numa_node);
-    sockets.emplace(socket, socket >= 0 ? -1 : numa_node);
-  }
-  return sockets.size();
-}
-
-void add_warnings(const model::Allocation& allocation, const Nodes& nodes, v1::Job& out) {
-  for (const model::NodeAllocation& part : allocation.nodes) {
+void add_warnings(const model::Attempt& attempt, const Nodes& nodes, v1::Job& out) {
+  const base::Shared<model::Granted> granted = granted_of(attempt, nodes);
+  for (std::size_t i = 0; i < attempt.allocation.nodes.size(); ++i) {
+    const model::NodeAllocation& part = attempt.allocation.nodes[i];
     if (part.level != model::PlacementLevel::kAcrossSockets) continue;
-    const model::Node* node = nodes.find(part.node.value);
-    const std::size_t sockets = sockets_of(part, node);
+    const std::uint32_t sockets = (*granted)[i].sockets;
     out.add_warnings(fmt::format("its {} GPUs lie on {} sockets of {}", part.grants.size(),
                                  sockets > 1 ? fmt::format("{}", sockets) : "several",
-                                 node_name(node, part.node)));
+                                 name_of((*granted)[i], part.node)));
   }
 }
 
@@ -103,7 +99,7 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   out.set_attempt(attempt.number);
   out.set_state(to_proto(attempt.state));
   out.set_why(to_proto(attempt.why));
-  put_allocation(attempt.allocation, nodes, out);
+  put_allocation(attempt, nodes, out);
   set_time(attempt.requested_at, &v1::Attempt::mutable_requested_at, out);
   set_time(attempt.started_at, &v1::Attempt::mutable_started_at, out);
   set_time(attempt.ended_at, &v1::Attempt::mutable_ended_at, out);
@@ -162,7 +158,7 @@ void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out)
   if (job.attempts.empty() || waits) return;
   const v1::Attempt& latest = out.attempts(out.attempts_size() - 1);
   *out.mutable_gpus() = latest.gpus();
-  add_warnings(job.attempts.back().allocation, nodes, out);
+  add_warnings(job.attempts.back(), nodes, out);
   out.set_cpus(latest.cpus());
   out.set_memory_bytes(latest.memory_bytes());
   if (latest.has_started_at()) *out.mutable_started_at() = latest.started_at();
@@ -193,11 +189,7 @@ std::string joined(const std::vector<model::Dependency>& dependencies) {
 void add_place(const model::Allocation& allocation, const Nodes& nodes,
                google::protobuf::RepeatedPtrField<std::string>& names,
                google::protobuf::RepeatedPtrField<v1::GpuUse>& gpus) {
-  for (const model::NodeAllocation& part : allocation.nodes) {
-    const model::Node* node = nodes.find(part.node.value);
-    *names.Add() = node_name(node, part.node);
-    for (const model::GpuGrant& grant : part.grants) add_gpu(grant, part, node, *gpus.Add());
-  }
+  add_place(allocation, model::granted_of(allocation, nodes), names, gpus);
 }
 
 void to_proto(base::Instant at, google::protobuf::Timestamp& out) {

@@ -72,6 +72,37 @@ TEST(GpuLinkOfJobs, IsNullForOneGpuAndWhereItIsNotKnown) {
   EXPECT_EQ(links_of(job_on(board(), {0, 5}, kOneNumaNode)), json::array({nullptr, nullptr}));
 }
 
+TEST(GpusOfJobs, AreThoseOfTheStartWhateverTheirNumbersNameNow) {
+  model::Job job;
+  job.id = model::JobId(7);
+  job.state = model::JobState::kCompleted;
+  job.spec = std::make_shared<const model::JobSpec>();
+  model::Attempt attempt{.number = 1};
+  attempt.allocation.nodes = {{.node = model::NodeId(1), .grants = {{0, base::kWholeGpu, {}}}}};
+  Nodes nodes;
+  model::Node node = board();
+  node.gpus[0].info.uuid = "GPU-first";
+  node.gpus[0].info.model = "Tesla T4";
+  nodes.put(1, node);
+  const auto shown = [&] {
+    job.attempts = {attempt};
+    v1::Job out;
+    to_proto(job, nodes, out);
+    return json::parse(to_json(out));
+  };
+  // Archived by a version that kept numbers alone.
+  EXPECT_EQ(shown()["gpus"][0]["uuid"], "GPU-first");
+  attempt.granted = model::granted_of(attempt.allocation, nodes);
+  node.gpus[0].info.uuid = "GPU-second";
+  nodes.put(1, node);
+  EXPECT_EQ(shown()["gpus"][0]["uuid"], "GPU-first");
+  EXPECT_EQ(shown()["gpus"][0]["model"], "Tesla T4");
+  EXPECT_EQ(shown()["attempts"][0]["nodes"], json::array({"n1"}));
+  nodes.erase(1);
+  EXPECT_EQ(shown()["gpus"][0]["uuid"], "GPU-first");
+  EXPECT_EQ(shown()["gpus"][0]["node"], "n1");
+}
+
 TEST(WarningsOfJobs, TellOfGpusOnSeveralSockets) {
   const json warning = json::array({"its 3 GPUs lie on 2 sockets of n1"});
   EXPECT_EQ(job_on(board(), {1, 2, 3}, kAcrossSockets)["warnings"], warning);

@@ -96,6 +96,7 @@ void apply(Application& a, const model::StartRequested& event) {
   attempt.why = event.why;
   attempt.allocation = event.allocation;
   attempt.gpu_type = gpu_type_of(a, event.allocation);
+  attempt.granted = model::granted_of(event.allocation, a.state.nodes);
   attempt.boot_id = event.boot_id;
   attempt.requested_at = a.at;
   attempt.passed = event.passed;
