@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,72 @@ TEST(FormerTaints, FollowFromWhatWasKept) {
   gpu.state = GpuState::kInUse;
   model::add_former_taints(gpu);
   EXPECT_TRUE(gpu.taints.empty());
+}
+
+// n1 with GPUs of these UUIDs.
+execution::NodeObserved with_gpus(const std::vector<std::string>& uuids) {
+  model::NodeInfo info = testing::node_info("n1", static_cast<std::uint32_t>(uuids.size()));
+  for (std::size_t i = 0; i < uuids.size(); ++i) info.gpus[i].uuid = uuids[i];
+  return execution::NodeObserved{info};
+}
+
+TEST_F(GpusTest, OrderInWhichADriverListsThemIsNoNews) {
+  see(with_gpus({"b", "a"}));
+  const model::EventSeq before = core_.state().seq;
+  execution::NodeObserved seen = with_gpus({"b", "a"});
+  std::ranges::reverse(seen.info.gpus);
+  see(seen);
+  EXPECT_EQ(core_.state().seq, before);
+}
+
+TEST_F(GpusTest, PlaceOfOneThatIsGoneIsGivenToTheNext) {
+  const std::string first = at(0).info.uuid;
+  const std::string second = at(1).info.uuid;
+  see(with_gpus({"a", "b"}));
+  ASSERT_EQ(core_.state().nodes.find(1)->gpus.size(), 4U);
+  see(with_gpus({"c", "a"}));
+  EXPECT_EQ(at(0).info.uuid, "c");
+  EXPECT_EQ(at(0).state, GpuState::kAvailable);
+  EXPECT_EQ(at(1).info.uuid, second);
+  EXPECT_EQ(at(1).state, GpuState::kOffline);
+  EXPECT_EQ(at(2).info.uuid, "a") << "it is there, in its place";
+  see(with_gpus({first, "c", "d"}));
+  EXPECT_EQ(at(1).info.uuid, first) << "it was forgotten, and is new";
+  EXPECT_EQ(at(3).info.uuid, "d");
+  // However often they are cut anew, they take as many places as two cuts have.
+  for (int i = 0; i < 40; ++i) see(with_gpus({"x" + std::to_string(i), "y" + std::to_string(i)}));
+  EXPECT_LE(core_.state().nodes.find(1)->gpus.size(), 5U);
+}
+
+TEST_F(GpusTest, OneThatIsGoneIsKnownAsLongAsSomethingNamesIt) {
+  const std::string held = at(0).info.uuid;
+  const std::uint64_t job = submit(1);
+  ASSERT_EQ(at(0).holders.size(), 1U);
+  ASSERT_TRUE(change(gpu(1), GpuAction::kDrain));
+  const std::string drained = at(1).info.uuid;
+  see(with_gpus({"a"}));
+  see(with_gpus({"b"}));
+  see(with_gpus({"c"}));
+  EXPECT_EQ(at(0).info.uuid, held);
+  EXPECT_EQ(at(1).info.uuid, drained);
+  EXPECT_EQ(at(2).info.uuid, "c");
+  EXPECT_EQ(core_.state().jobs.find(job)->attempts[0].granted->at(0).gpus.at(0).uuid, held);
+}
+
+TEST_F(GpusTest, OneOfAReservationIsKnownUntilThatHasEnded) {
+  model::MakeReservation reserve;
+  reserve.name = "course";
+  reserve.begin = kNoon + base::hours(1);
+  reserve.end = kNoon + base::hours(2);
+  reserve.users = {"ada"};
+  reserve.gpus = 2;
+  ASSERT_TRUE(core_.command({model::root_caller(), reserve}, kNoon, store::Headroom::kAmple));
+  const std::string reserved = at(0).info.uuid;
+  see(with_gpus({"a"}));
+  see(with_gpus({"b"}));
+  see(with_gpus({"c"}));
+  EXPECT_EQ(at(0).info.uuid, reserved);
+  EXPECT_EQ(at(2).info.uuid, "c");
 }
 
 TEST_F(GpusTest, AGpuThatAnOperatorTookOutStaysOutWhenItsNodeIsDescribedAgain) {

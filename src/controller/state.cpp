@@ -484,6 +484,20 @@ const model::Job* find_job(const State& state, model::JobId id) {
   return state.jobs.find(id.value);
 }
 
+std::uint64_t free_places(const State& state, const model::Node& node) {
+  std::uint64_t places = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(node.gpus.size(), 64); ++i) {
+    if (model::is_forgettable(node.gpus[i])) places |= std::uint64_t{1} << i;
+  }
+  if (places == 0) return 0;
+  for (const auto& [name, reservation] : state.books->reservations.all()) {
+    for (const model::ReservationPart& part : reservation.parts) {
+      if (part.node == node.id) places &= ~part.gpus;
+    }
+  }
+  return places;
+}
+
 const model::Attempt* find_attempt(const State& state, model::AttemptId id) {
   const model::Job* job = find_job(state, id.job);
   if (job == nullptr || id.attempt == 0 || id.attempt > job->attempts.size()) return nullptr;

@@ -119,6 +119,10 @@ bool goes_back(const model::Job& job, const model::Attempt& attempt);
 std::optional<model::TargetOutcome> outcome_of(const State& state,
                                                const model::DependencyTarget& target);
 
+// Returns the places of the node, bit i for index i, whose GPUs may be forgotten: they are gone,
+// and no attempt, person or reservation names them.
+std::uint64_t free_places(const State& state, const model::Node& node);
+
 // Returns the policy as the configuration has it, without what was set at run time.
 model::Policy configured_policy(const State& state);
 

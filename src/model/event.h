@@ -36,6 +36,9 @@ struct PolicyApplied {
 struct NodeSeen {
   NodeId node;
   NodeInfo info;
+  // The places of GPUs that are gone for good are given to new ones. False in events of versions
+  // that gave each GPU a place of its own for ever.
+  bool reuses_places = false;
 };
 
 struct NodeStateChanged {

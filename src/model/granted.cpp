@@ -38,9 +38,9 @@ std::uint32_t sockets_of(const Node& node, const NodeAllocation& part) {
 }  // namespace
 
 bool is_of(const Granted& granted, const Allocation& allocation) {
-  return std::ranges::equal(granted, allocation.nodes, {},
-                            [](const GrantedNode& node) { return node.gpus.size(); },
-                            [](const NodeAllocation& part) { return part.grants.size(); });
+  return std::ranges::equal(
+      granted, allocation.nodes, {}, [](const GrantedNode& node) { return node.gpus.size(); },
+      [](const NodeAllocation& part) { return part.grants.size(); });
 }
 
 GrantedNode granted_on(const Node& node, const NodeAllocation& part) {

@@ -1,6 +1,7 @@
 #include "model/node.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace gpu_platform::model {
@@ -49,7 +50,19 @@ NodeInfo info_of(const Node& node) {
   return info;
 }
 
-void describe(Node& node, const NodeInfo& info) {
+bool is_forgettable(const Gpu& gpu) {
+  return !gpu.is_reported && gpu.holders.empty() &&
+         std::ranges::all_of(
+             gpu.taints, [](const Taint& taint) { return taint.source == TaintSource::kDriver; });
+}
+
+void describe(Node& node, const NodeInfo& info, std::uint64_t free_places) {
+  const auto place_of_new = [&]() -> Gpu& {
+    const auto place = static_cast<std::size_t>(std::countr_zero(free_places));
+    if (place >= node.gpus.size()) return node.gpus.emplace_back();
+    free_places &= free_places - 1;
+    return node.gpus[place] = Gpu{};
+  };
   node.emulated = info.emulated;
   node.boot_id = info.boot_id;
   node.driver_version = info.driver_version;
@@ -60,13 +73,17 @@ void describe(Node& node, const NodeInfo& info) {
   node.others_cpus = info.others_cpus;
   node.others_memory = info.others_memory;
   node.capacity = info.capacity;
-  for (Gpu& gpu : node.gpus) gpu.is_reported = false;
+  for (std::size_t i = 0; i < node.gpus.size(); ++i) {
+    const auto back = std::ranges::find(info.gpus, node.gpus[i].info.uuid, &GpuInfo::uuid);
+    if (back != info.gpus.end() && i < 64) free_places &= ~(std::uint64_t{1} << i);
+    node.gpus[i].is_reported = false;
+  }
   for (const GpuInfo& described : info.gpus) {
-    auto known = std::ranges::find(node.gpus, described.uuid,
-                                   [](const Gpu& gpu) -> const auto& { return gpu.info.uuid; });
-    if (known == node.gpus.end()) known = node.gpus.insert(node.gpus.end(), Gpu{});
-    known->info = described;
-    known->is_reported = true;
+    const auto known = std::ranges::find(
+        node.gpus, described.uuid, [](const Gpu& gpu) -> const auto& { return gpu.info.uuid; });
+    Gpu& gpu = known != node.gpus.end() ? *known : place_of_new();
+    gpu.info = described;
+    gpu.is_reported = true;
   }
   node.topology.numa_nodes = info.topology.numa_nodes;
   Indices described_at;

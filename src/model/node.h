@@ -124,8 +124,13 @@ struct Node {
 NodeInfo info_of(const Node& node);
 
 // Takes over a description. GPUs are known by their UUID and keep their index; those that are not
-// in it stay, not reported.
-void describe(Node& node, const NodeInfo& info);
+// in it stay, not reported. A GPU that is new gets the lowest index of `free_places`, whose GPU is
+// forgotten (bit i: index i), or else the next one.
+void describe(Node& node, const NodeInfo& info, std::uint64_t free_places = 0);
+
+// Returns whether nothing is lost if the GPU is forgotten, as far as the node knows: its driver
+// does not list it any more, no attempt holds it, and no person keeps it from work.
+bool is_forgettable(const Gpu& gpu);
 
 // Returns the state as people see it and as decides about new work: that of the node itself, or, if
 // that is kUp, what its cluster lets it do.

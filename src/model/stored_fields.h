@@ -237,7 +237,7 @@ inline auto fields(PolicyApplied& v) {
   return std::tie(v.policy, v.by);
 }
 inline auto fields(NodeSeen& v) {
-  return std::tie(v.node, v.info);
+  return std::tie(v.node, v.info, v.reuses_places);
 }
 inline auto fields(NodeStateChanged& v) {
   return std::tie(v.node, v.trigger, v.cause, v.by);

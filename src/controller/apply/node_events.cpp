@@ -84,7 +84,7 @@ void apply(Application& a, const model::NodeSeen& event) {
     a.state.last_node_id = std::max(a.state.last_node_id, event.node.value);
   }
   Node& n = a.node(event.node);
-  model::describe(n, event.info);
+  model::describe(n, event.info, event.reuses_places ? free_places(a.state, n) : 0);
   a.state.books.put(n);
   follow_cluster_size(a, gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.

@@ -46,14 +46,15 @@ bool is_in_use(const model::Node& node) {
          std::ranges::any_of(node.gpus, [](const model::Gpu& gpu) { return !gpu.holders.empty(); });
 }
 
-// What others use changes often, and alone.
-std::optional<model::Event> judge_description(const model::Node& node,
+// What others use changes often, and alone. The order in which a driver lists its GPUs is no news.
+std::optional<model::Event> judge_description(const State& state, const model::Node& node,
                                               const model::NodeInfo& info) {
-  model::NodeInfo known = model::info_of(node);
-  if (known == info) return std::nullopt;
-  known.others_cpus = info.others_cpus;
-  known.others_memory = info.others_memory;
-  if (known != info) return model::NodeSeen{node.id, info};
+  model::Node described = node;
+  model::describe(described, info, free_places(state, node));
+  if (described == node) return std::nullopt;
+  described.others_cpus = node.others_cpus;
+  described.others_memory = node.others_memory;
+  if (described != node) return model::NodeSeen{node.id, info, true};
   return model::NodeOthersChanged{node.id, info.others_cpus, info.others_memory};
 }
 
@@ -62,13 +63,13 @@ std::optional<model::Event> judge_description(const model::Node& node,
 Events judge_node(const State& state, const execution::NodeObserved& seen) {
   const auto known = state.node_ids.find(seen.info.name);
   if (known == state.node_ids.end()) {
-    return {model::NodeSeen{model::NodeId(state.last_node_id + 1), seen.info}};
+    return {model::NodeSeen{model::NodeId(state.last_node_id + 1), seen.info, true}};
   }
   const model::Node& node = *state.nodes.find(known->second.value);
   if (node.engine != seen.info.engine && is_in_use(node)) return {};
   const model::NodeInfo info = widened_to_what_is_held(seen.info, node);
   Events events;
-  if (auto event = judge_description(node, info)) events.push_back(*std::move(event));
+  if (auto event = judge_description(state, node, info)) events.push_back(*std::move(event));
   if (!node.is_heard) {
     events.push_back(model::NodeStateChanged{node.id, model::NodeTrigger::kSeen, {}, "node"});
   }
