@@ -58,10 +58,10 @@ bool is_forgettable(const Gpu& gpu) {
 
 void describe(Node& node, const NodeInfo& info, std::uint64_t free_places) {
   const auto place_of_new = [&]() -> Gpu& {
+    if (free_places == 0) return node.gpus.emplace_back();
     const auto place = static_cast<std::size_t>(std::countr_zero(free_places));
-    if (place >= node.gpus.size()) return node.gpus.emplace_back();
     free_places &= free_places - 1;
-    return node.gpus[place] = Gpu{};
+    return node.gpus.at(place) = Gpu{};
   };
   node.emulated = info.emulated;
   node.boot_id = info.boot_id;

@@ -35,6 +35,26 @@ TEST(Node, SaysOfItselfWhatItWasDescribedAs) {
   EXPECT_EQ(info_of(node), info);
 }
 
+TEST(Node, LosesNoGpuToANewOneHoweverManyItHas) {
+  std::vector<std::string> uuids;
+  Node node;
+  for (int i = 0; i < 70; ++i) {
+    uuids.push_back("gpu-" + std::to_string(i));
+    describe(node, node_with(uuids));
+  }
+  ASSERT_EQ(node.gpus.size(), uuids.size());
+  for (std::size_t i = 0; i < uuids.size(); ++i) EXPECT_EQ(node.gpus[i].info.uuid, uuids[i]);
+  // The 64th place is free, and the 66th GPU is not taken for it.
+  uuids.erase(uuids.begin() + 63);
+  uuids.push_back("new");
+  uuids.push_back("newer");
+  describe(node, node_with(uuids), std::uint64_t{1} << 63);
+  ASSERT_EQ(node.gpus.size(), 71U);
+  EXPECT_EQ(node.gpus[63].info.uuid, "new");
+  EXPECT_EQ(node.gpus[64].info.uuid, "gpu-64");
+  EXPECT_EQ(node.gpus[70].info.uuid, "newer");
+}
+
 TEST(Node, ItsOwnStateGoesBeforeWhatItsClusterLetsItDo) {
   Node node;
   node.service = NodeService::kDraining;
