@@ -51,17 +51,18 @@ endfunction()
 
 # gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [ONLY <regex>] [EXCLUDE <regex>]
 #         [LABELS <labels>] [WAITS | STEADY] [ALL_APART | APART <files>]
-#         [TEST_SHARDS <n>] [TESTS_APART | TEST_APART <files>] [TESTS_AS_ROOM])
+#         [TEST_SHARDS <n>] [TEST_SOURCES <files>] [TESTS_APART | TEST_APART <files>] [TESTS_AS_ROOM])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
 # EXCLUDE drops files whose path below DIR matches, ONLY those that do not match, so that a part of a room can be a
 # target of its own.
 # WAITS: the room waits for clients, a daemon or a disk most of the time, so that a release optimises it less (-Og) and
 # compiles it in two thirds of the time.
 # STEADY: the room is measured to be as fast with -O1 (bench/RESULTS.md), which takes a fifth less to compile.
+# TEST_SOURCES: what the tests need of other rooms' tests.
 # TESTS_AS_ROOM: the tests are compiled by the compiler of the rooms (gp_test_program, AS_ROOM).
 # APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
-  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART;TESTS_AS_ROOM" "NAME;DIR;ONLY;EXCLUDE;TEST_SHARDS" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
+  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART;TESTS_AS_ROOM" "NAME;DIR;ONLY;EXCLUDE;TEST_SHARDS" "DEPENDS;TEST_DEPENDS;TEST_SOURCES;LABELS;APART;TEST_APART" ${ARGN})
   if(NOT R_DIR)
     set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -103,7 +104,7 @@ function(gp_room)
     if(R_TESTS_AS_ROOM)
       set(compiler AS_ROOM)
     endif()
-    gp_test(${compiler} NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS}
+    gp_test(${compiler} NAME ${R_NAME}_test SOURCES ${tests} ${R_TEST_SOURCES} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS}
             SHARDS ${R_TEST_SHARDS})
     if(NOT R_TESTS_APART)
       list(TRANSFORM R_TEST_APART PREPEND ${R_DIR}/)
@@ -160,9 +161,19 @@ endfunction()
 
 # gp_test_program(<name> [AS_ROOM] SOURCES <files> [DEPENDS <targets>]): a GoogleTest program. AS_ROOM: the compiler of the
 # rooms compiles it, too, for sources that use Boost.Asio's executors, whose names GCC 12 and clang make differently.
+# GP_TESTS_OF names a preset whose objects of the tests are taken instead of compiling them again; ./dev build has them made.
 function(gp_test_program name)
   cmake_parse_arguments(T "AS_ROOM" "" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${T_SOURCES})
+  set(objects test_objects/${name})
+  set(built)
+  if(GP_TESTS_OF AND NOT T_AS_ROOM)
+    set(built ${CMAKE_SOURCE_DIR}/build/${GP_TESTS_OF})
+    add_executable(${name} ${CMAKE_BINARY_DIR}/gp_test_pch.cpp)
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS ${built}/${name})
+  else()
+    add_executable(${name} ${T_SOURCES})
+    file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/${objects} CONTENT "\"$<JOIN:$<TARGET_OBJECTS:${name}>,\"\n\">\"\n")
+  endif()
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads fmt::fmt ${T_DEPENDS})
   # Programs would get -fPIE, which the shared precompiled header (-fPIC) does not fit.
@@ -170,7 +181,7 @@ function(gp_test_program name)
   target_compile_options(${name} PRIVATE ${GP_PCH_FLAG} -fPIC)
   if(T_AS_ROOM AND GP_TEST_COMPILER)
     target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
-  else()
+  elseif(T_AS_ROOM OR NOT GP_TESTS_OF)
     target_precompile_headers(${name} REUSE_FROM gp_test_pch)
     gp_compile_as_test(${name})
   endif()
@@ -178,6 +189,9 @@ function(gp_test_program name)
   # rooms give it, optimised, and what is tested is what ships. (The archives are named again behind the tests.)
   gp_archives(rooms ${T_DEPENDS})
   target_link_options(${name} PRIVATE ${rooms})
+  if(built)
+    target_link_options(${name} PRIVATE @${built}/${objects})
+  endif()
 endfunction()
 
 # gp_add_test(<name> <command> <timeout> <labels>): has ctest run it, those that take long first.

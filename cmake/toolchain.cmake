@@ -76,6 +76,9 @@ if(GP_SANITIZE)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND GP_SANITIZE MATCHES "address")
       set(GP_FUZZ ON)
       list(APPEND sanitizer_options -fsanitize=fuzzer-no-link)
+      # Undefined behaviour is looked for in the project's own code. A mistake of it in a library's template, such as an index
+      # past the end, is AddressSanitizer's and the library's own assertions' to find. A fifth of the time and of the code.
+      list(APPEND sanitizer_options -fsanitize-ignorelist=${CMAKE_CURRENT_LIST_DIR}/undefined_elsewhere.txt)
     endif()
     foreach(option ${sanitizer_options})
       add_compile_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:GP_OF_TESTS>>>:${option}>)
