@@ -108,13 +108,21 @@ std::string strange_gpu_name(const node::LaunchRequest& request) {
   return {};
 }
 
+bool is_gpu_way_the_engines(const node::LaunchRequest& request, const ContainerRules& rules,
+                            int minor) {
+  const bool is_said = is_emulated(request) || rules.gpus == "nodes" || rules.gpus == "cdi" ||
+                       rules.gpus == "nvidia";
+  return !request.container.gpus.empty() && !is_said && minor >= kCdiMinor;
+}
+
 GpuWay gpu_way(const node::LaunchRequest& request, const ContainerRules& rules, const Json& info,
                int minor) {
   if (request.container.gpus.empty()) return GpuWay::kNone;
   if (is_emulated(request) || rules.gpus == "nodes") return GpuWay::kNodes;
   if (rules.gpus == "cdi") return GpuWay::kCdi;
   if (rules.gpus == "nvidia") return GpuWay::kNvidia;
-  return minor >= kCdiMinor && names_cdi_folders(info) ? GpuWay::kCdi : GpuWay::kNvidia;
+  const bool can_cdi = is_gpu_way_the_engines(request, rules, minor) && names_cdi_folders(info);
+  return can_cdi ? GpuWay::kCdi : GpuWay::kNvidia;
 }
 
 ContainerDone<> GpuNodes::find(const node::LaunchRequest& request, const std::string& begin) {

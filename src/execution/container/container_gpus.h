@@ -29,7 +29,11 @@ std::string strange_gpu_name(const node::LaunchRequest& request);
 // for an engine that says that it can, and NVIDIA's runtime for the others.
 enum class GpuWay : std::uint8_t { kNone, kNodes, kCdi, kNvidia };
 
-// `info`: the engine's answer to GET /info; `minor`: of the version of its API.
+// Returns whether only the engine's answer to GET /info tells; `minor`: of the version of its API.
+bool is_gpu_way_the_engines(const node::LaunchRequest& request, const ContainerRules& rules,
+                            int minor);
+
+// `info`: that answer, or null where is_gpu_way_the_engines() is false.
 GpuWay gpu_way(const node::LaunchRequest& request, const ContainerRules& rules,
                const nlohmann::json& info, int minor);
 

@@ -64,6 +64,20 @@ TEST(ContainerGpus, TheWayIsTheRulesElseWhatTheEngineCan) {
   EXPECT_EQ(gpu_way({}, rules, can, 50), GpuWay::kNone);
 }
 
+// Podman takes a quarter of a second for the answer.
+TEST(ContainerGpus, TheEngineIsAskedForItsWayWhereNothingElseSaysIt) {
+  const node::LaunchRequest request = request_with_gpu();
+  ContainerRules rules;
+  EXPECT_TRUE(is_gpu_way_the_engines(request, rules, 50));
+  EXPECT_FALSE(is_gpu_way_the_engines(request, rules, 41)) << "Podman";
+  EXPECT_FALSE(is_gpu_way_the_engines({}, rules, 50)) << "it has no GPUs";
+  rules.gpus = "nvidia";
+  EXPECT_FALSE(is_gpu_way_the_engines(request, rules, 50));
+  node::LaunchRequest emulated = request;
+  emulated.container.board_files = {c_text("/a:/a")};
+  EXPECT_FALSE(is_gpu_way_the_engines(emulated, {}, 50));
+}
+
 TEST(ContainerGpus, TheEngineIsAskedForThemByUuid) {
   const node::LaunchRequest request = request_with_gpu();
   const ContainerRules rules;

@@ -311,7 +311,9 @@ class ContainerRun {
   // no time: see check_driver_of_made().
   ContainerDone<> check_engine() {
     if (is_rootless()) return {};  // whatever its cgroups are, they are not ours
-    if (engine_.is_podman() && request_->container.gpus.empty()) return {};
+    if (engine_.is_podman() && !is_gpu_way_the_engines(*request_, rules_, engine_.api_minor())) {
+      return {};
+    }
     auto info = engine_.get("/info");
     if (!info) return container_failed("the container engine", info.error());
     info_ = *std::move(info);
