@@ -212,7 +212,11 @@ TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
 TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {
   core_.edit_node([](model::Node& node) {
     node.gpus[1].unmanaged_processes = "pid 77 of bob";
-    node.gpus[1].avoids_unmanaged_processes = true;
+    model::set_taint(node.gpus[1].taints, {model::TaintSource::kProcesses,
+                                           model::TaintEffect::kAvoided,
+                                           "pid 77 of bob",
+                                           "node",
+                                           {}});
     node.gpus[2].unmanaged_processes = "pid 78 of bob";
   });
   const v1::Status status = calls_.status({}, kRoot);

@@ -45,12 +45,13 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
     log.info(logging::of_platform(fmt::format("events of node {}", node->node.value)),
              "event={} node_id={} trigger={} cause={}", seq, node->node.value,
              to_string(node->trigger), logging::quoted(node->cause, 1024));
-  } else if (const auto* gpu = std::get_if<model::GpuStateChanged>(&record.event)) {
+  } else if (const auto* gpu = std::get_if<model::GpuTaintChanged>(&record.event)) {
     log.info(logging::of_platform(
                  fmt::format("events of GPU {}:{}", gpu->gpu.node.value, gpu->gpu.index)),
-             "event={} node_id={} gpu={} trigger={} party={} cause={} by={}", seq,
-             gpu->gpu.node.value, gpu->gpu.index, to_string(gpu->trigger), to_string(gpu->source),
-             logging::quoted(gpu->cause, 1024), logging::quoted(gpu->by));
+             "event={} node_id={} gpu={} party={} effect={} cause={} by={}", seq,
+             gpu->gpu.node.value, gpu->gpu.index, to_string(gpu->taint.source),
+             gpu->is_lifted ? "LIFTED" : to_string(gpu->taint.effect),
+             logging::quoted(gpu->taint.text, 1024), logging::quoted(gpu->taint.by));
   } else if (const auto* team = std::get_if<model::TeamSet>(&record.event)) {
     log.info(logging::of_platform("events of teams"), "event={} team={} set by={}", seq,
              logging::quoted(team->team.name), logging::quoted(team->team.set_by));

@@ -330,7 +330,8 @@ TEST_F(EnginesTest, AGpuThatIsNotOursTakesNoWorkWhateverThePolicySays) {
   apply_policy();
   see(execution::GpuUnavailableObserved{"k1", "k1-2", "a pod of others has it"});
   see(execution::GpuUnavailableObserved{"k2", "k2-0", "a pod of others has it"});
-  EXPECT_EQ(node("k1").gpus[2].unavailable, "a pod of others has it");
+  EXPECT_EQ(model::text_of_avoided(node("k1").gpus[2].taints),
+            "not ours to give: a pod of others has it");
   const std::uint64_t id = accepted(with_image(4));
   EXPECT_EQ(job(id).state, JobState::kQueued);
   see(execution::GpuUnavailableObserved{"k1", "k1-2", ""});

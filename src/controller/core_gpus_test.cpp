@@ -31,10 +31,16 @@ class GpusTest : public ::testing::Test {
 
   base::Result<model::CommandReply> change(model::GpuSelector which, GpuAction action,
                                            bool force = false, bool administrator = true) {
-    model::ChangeGpus command{std::move(which), action, "a fan is loud", force};
-    auto reply =
-        core_.command({administrator ? model::root_caller() : testing::kOwner, std::move(command)},
-                      kNoon, store::Headroom::kAmple);
+    return order({std::move(which), action, "a fan is loud", force},
+                 administrator ? model::root_caller() : testing::kOwner);
+  }
+  bool is_changed(model::ChangeGpus command) {
+    const auto reply = order(std::move(command), model::root_caller());
+    EXPECT_TRUE(reply);
+    return reply && reply->changed;
+  }
+  base::Result<model::CommandReply> order(model::ChangeGpus command, const model::Caller& by) {
+    auto reply = core_.command({by, std::move(command)}, kNoon, store::Headroom::kAmple);
     core_.advance(kNoon);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;
@@ -109,6 +115,34 @@ TEST_F(GpusTest, AnEmptyGpuGoesOfflineAndComesBack) {
   EXPECT_EQ(at(1).state, GpuState::kAvailable);
   EXPECT_EQ(at(1).cause, "");
   EXPECT_EQ(at(1).changed_by, "");
+}
+
+TEST_F(GpusTest, AnotherReasonIsTakenOver) {
+  submit(1);
+  EXPECT_TRUE(is_changed({gpu(0), GpuAction::kDrain, "a fan is loud"}));
+  EXPECT_TRUE(is_changed({gpu(0), GpuAction::kDrain, "its memory fails"}));
+  EXPECT_EQ(at(0).cause, "its memory fails");
+  EXPECT_FALSE(is_changed({gpu(0), GpuAction::kDrain, "its memory fails"}));
+  EXPECT_FALSE(is_changed({gpu(0), GpuAction::kDrain, ""})) << "no reason is no other reason";
+  EXPECT_TRUE(is_changed({gpu(1), GpuAction::kTakeOffline, "it burns"}));
+  EXPECT_TRUE(is_changed({gpu(1), GpuAction::kTakeOffline, "it burnt"}));
+  EXPECT_EQ(at(1).cause, "it burnt");
+  EXPECT_FALSE(is_changed({gpu(1), GpuAction::kDrain, "a fan is loud"})) << "it is out";
+  EXPECT_EQ(at(1).state, GpuState::kOffline);
+}
+
+TEST_F(GpusTest, AnotherReasonOfANodeIsTakenOver) {
+  submit(1);
+  const auto cause = [&] { return core_.state().nodes.find(1)->cause; };
+  EXPECT_TRUE(is_changed({{.node = "n1"}, GpuAction::kDrain, "a disk is full"}));
+  EXPECT_TRUE(is_changed({{.node = "n1"}, GpuAction::kDrain, "a disk is slow"}));
+  EXPECT_EQ(cause(), "a disk is slow");
+  EXPECT_FALSE(is_changed({{.node = "n1"}, GpuAction::kDrain, ""}));
+  EXPECT_TRUE(is_changed({{.node = "n1"}, GpuAction::kTakeOffline, "it burns", true}));
+  EXPECT_TRUE(is_changed({{.node = "n1"}, GpuAction::kTakeOffline, "it burnt"}))
+      << "nothing is taken away any more";
+  EXPECT_EQ(cause(), "it burnt");
+  EXPECT_FALSE(is_changed({{.node = "n1"}, GpuAction::kDrain, "a fan is loud"})) << "it is out";
 }
 
 TEST_F(GpusTest, AGpuThatItsDriverDoesNotReportCannotBeBroughtOnline) {
@@ -212,6 +246,14 @@ TEST(FormerTaints, FollowFromWhatWasKept) {
   gpu.state = GpuState::kInUse;
   model::add_former_taints(gpu);
   EXPECT_TRUE(gpu.taints.empty());
+  gpu.unmanaged_processes = "pid 7";
+  gpu.former_avoids_processes = true;
+  gpu.former_unavailable = "a pod has it";
+  model::add_former_taints(gpu);
+  EXPECT_EQ(model::text_of_avoided(gpu.taints),
+            "unmanaged processes: pid 7; not ours to give: a pod has it");
+  EXPECT_FALSE(gpu.former_avoids_processes);
+  EXPECT_EQ(gpu.former_unavailable, "");
 }
 
 // n1 with GPUs of these UUIDs.
@@ -328,7 +370,7 @@ TEST_F(GpusTest, WhatIsNotThereIsSaidAndOnlyAdministratorsMay) {
 
 TEST_F(GpusTest, UnmanagedProcessesKeepNewWorkAwayUntilTheyAreGone) {
   see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
-  EXPECT_TRUE(at(0).avoids_unmanaged_processes);
+  EXPECT_NE(model::find_taint(at(0).taints, model::TaintSource::kProcesses), nullptr);
   EXPECT_EQ(state_of(submit(2)), JobState::kQueued);
   const model::EventSeq before = core_.state().seq;
   see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
@@ -355,7 +397,7 @@ TEST_F(GpusTest, ANewPolicyIsMeantForUnmanagedProcessesThatAreThereAlready) {
   model::Policy policy;
   policy.unmanaged_processes = model::UnmanagedProcessPolicy::kAlert;
   core_.apply_policy(policy, "test", kNoon);
-  EXPECT_FALSE(at(0).avoids_unmanaged_processes);
+  EXPECT_TRUE(at(0).taints.empty());
   EXPECT_EQ(at(0).unmanaged_processes, "pid 77 of bob");
 }
 

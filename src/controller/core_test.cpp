@@ -356,7 +356,7 @@ TEST_F(CoreTest, ANewBootFreesWhatWasThereBeforeTheNodeIsDescribedAnew) {
     names.push_back(model::name_of(record.event));
   }
   EXPECT_EQ(names, (std::vector<std::string_view>{"AttemptEnded", "JobRequeued", "AttemptReleased",
-                                                  "NodeSeen", "GpuStateChanged"}));
+                                                  "NodeSeen", "GpuTaintChanged"}));
 }
 
 TEST_F(CoreTest, BackOffDoublesUpToItsLimit) {

@@ -41,6 +41,10 @@ void check_gpu(const State& state, const Node& node, std::size_t index, Found& f
           fmt::format("holders: {} GPU {} is held by attempt {} of job {}, which holds "
                       "nothing",
                       node.name, index, holder.attempt.attempt, holder.attempt.job.value));
+    } else if (holder.phase != model::phase_of(*attempt)) {
+      found.push_back(
+          fmt::format("holders: {} GPU {} does not know how far attempt {} of job {} is", node.name,
+                      index, holder.attempt.attempt, holder.attempt.job.value));
     }
   }
   if (share > base::kWholeGpu || memory > gpu.info.memory) {
@@ -48,26 +52,20 @@ void check_gpu(const State& state, const Node& node, std::size_t index, Found& f
                                 node.name, index, share.value(), memory.value(),
                                 gpu.info.memory.value()));
   }
-  const bool holds_work = gpu.state == model::GpuState::kAllocated ||
-                          gpu.state == model::GpuState::kInUse ||
-                          gpu.state == model::GpuState::kCleaning;
-  if ((gpu.state == model::GpuState::kAvailable && !gpu.holders.empty()) ||
-      (holds_work && gpu.holders.empty())) {
-    found.push_back(fmt::format("free: {} GPU {} is {} with {} holders", node.name, index,
-                                to_string(gpu.state), gpu.holders.size()));
-  }
 }
 
-// Who keeps it from work decides whether it is in service, and nothing else does.
-void check_taints(const Node& node, std::size_t index, Found& found) {
+// Its state follows from who keeps it from work and from who holds it, and from nothing else.
+void check_state(const Node& node, std::size_t index, Found& found) {
   const model::Gpu& gpu = node.gpus[index];
-  const std::optional<model::GpuState> says = model::state_by(gpu.taints);
-  const bool is_out =
-      gpu.state == model::GpuState::kOffline || gpu.state == model::GpuState::kDraining;
-  if (says ? gpu.state != *says : is_out) {
-    found.push_back(fmt::format("taints: {} GPU {} is {} with {} taints", node.name, index,
-                                to_string(gpu.state), gpu.taints.size()));
-  }
+  const model::GpuState follows = model::state_of(gpu);
+  if (gpu.state == follows) return;
+  const auto is_out = [](model::GpuState state) {
+    return state == model::GpuState::kOffline || state == model::GpuState::kDraining;
+  };
+  found.push_back(fmt::format("{}: {} GPU {} is {} with {} taints and {} holders: it should be {}",
+                              is_out(gpu.state) || is_out(follows) ? "taints" : "free", node.name,
+                              index, to_string(gpu.state), gpu.taints.size(), gpu.holders.size(),
+                              to_string(follows)));
 }
 
 void check_node(const State& state, const Node& node, Found& found) {
@@ -78,7 +76,7 @@ void check_node(const State& state, const Node& node, Found& found) {
   }
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     check_gpu(state, node, i, found);
-    check_taints(node, i, found);
+    check_state(node, i, found);
   }
 }
 

@@ -81,6 +81,8 @@ std::vector<Breakage> breakages() {
        [](State& s) { gpu(s, 1).state = model::GpuState::kOffline; }},
       {"free", "an available GPU is held",
        [](State& s) { gpu(s, 0).state = model::GpuState::kAvailable; }},
+      {"holders", "a GPU takes its running job for one that has ended",
+       [](State& s) { gpu(s, 0).holders.front().phase = model::HolderPhase::kCleaning; }},
       {"free", "a GPU in use is held by no attempt",
        [](State& s) { gpu(s, 3).state = model::GpuState::kInUse; }},
       {"one-process", "a running job has no process",

@@ -80,6 +80,21 @@ void add_former_grant(const State& state, model::Attempt& attempt) {
   attempt.granted = model::granted_of(attempt.allocation, state.nodes);
 }
 
+// Snapshots of former versions do not say how far the holders of GPUs are.
+void tell_holders(State& state, const model::Job& job) {
+  for (const model::Attempt& attempt : job.attempts) {
+    if (!model::holds_resources(attempt.state)) continue;
+    for (const model::NodeAllocation& part : attempt.allocation.nodes) {
+      model::Node* const node = state.nodes.find_mutable(part.node.value);
+      for (const model::GpuGrant& grant : part.grants) {
+        if (node == nullptr || grant.gpu_index >= node->gpus.size()) continue;  // an invariant's
+        model::set_phase(node->gpus[grant.gpu_index], {job.id, attempt.number},
+                         model::phase_of(attempt));
+      }
+    }
+  }
+}
+
 // Members of an array share their specification as long as none was changed.
 void share_spec(const State& state, model::Job& job) {
   if (!job.is_member()) return;
@@ -415,6 +430,7 @@ base::Result<State> decode_state(std::string_view bytes) {
     TRY_ASSIGN(model::Job job, model::decode_job(decoder.text()));
     share_spec(state, job);
     for (model::Attempt& attempt : job.attempts) add_former_grant(state, attempt);
+    tell_holders(state, job);
     const std::uint64_t id = job.id.value;
     state.jobs.put(id, std::move(job));
   }

@@ -97,6 +97,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<NodeServiceChanged> = 44;
 template <>
 constexpr std::uint64_t kRecordNumber<NodeOthersChanged> = 45;
+template <>
+constexpr std::uint64_t kRecordNumber<GpuTaintChanged> = 46;
 
 constexpr std::size_t kLengthBytes = 4;
 

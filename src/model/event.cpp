@@ -47,7 +47,8 @@ std::string_view name_of(const Event& event) {
                                          "TeamRemoved",
                                          "GpuUnavailableChanged",
                                          "NodeServiceChanged",
-                                         "NodeOthersChanged"};
+                                         "NodeOthersChanged",
+                                         "GpuTaintChanged"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyEvent>);
   return kNames[event.index()];
 }

@@ -48,29 +48,52 @@ struct NodeStateChanged {
   std::string by;
 };
 
-// A party set its taint of a GPU (kDrain, kTakeOffline) or lifted it (kBringOnline); allocation
-// states follow from attempts and are not here.
+// A party set its taint of a GPU, or lifted it.
+struct GpuTaintChanged {
+  GpuRef gpu;
+  Taint taint;  // its source is the party; `at` is left unset: it is the event's
+  bool is_lifted = false;
+};
+
+// ---- Of former versions, and in journals alone: what GpuTaintChanged says now.
+
+enum class GpuTrigger : std::uint8_t {
+  kAllocate,
+  kStart,
+  kEnd,
+  kRelease,
+  kDrain,
+  kDegrade,
+  kReset,
+  kTakeOffline,
+  kBringOnline,
+};
+inline constexpr std::size_t kGpuTriggers = 9;
+
+// A party set its taint (kDrain, kTakeOffline) or lifted it (kBringOnline).
 struct GpuStateChanged {
   GpuRef gpu;
   GpuTrigger trigger = GpuTrigger::kDrain;
   std::string cause;
   std::string by;
-  // The party. kFormer: the event is of a version that kept one party for each GPU: what is set
-  // replaces the taints of all, and what is lifted lifts them all.
+  // The party. kFormer: the version kept one party for each GPU: what is set replaces the taints of
+  // all, and what is lifted lifts them all.
   TaintSource source = TaintSource::kFormer;
 };
+
+// The cluster's taint. An empty text lifts it.
+struct GpuUnavailableChanged {
+  GpuRef gpu;
+  std::string text;
+};
+
+// ----
 
 // Processes that belong to no job came to a GPU, or left it.
 struct UnmanagedProcessesChanged {
   GpuRef gpu;
   std::string text;    // the processes; empty: there are none any more
-  bool avoid = false;  // no new work for it while they are there
-};
-
-// A GPU is not ours to give, or is again.
-struct GpuUnavailableChanged {
-  GpuRef gpu;
-  std::string text;  // why not; empty: it is ours
+  bool avoid = false;  // the GPU has the taint of kProcesses while they are there
 };
 
 // The cluster of a node lets it do something else.
@@ -324,15 +347,14 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using AnyEvent =
-    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
-                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
-                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
-                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
-                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
-                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
-                 TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged>;
+using AnyEvent = std::variant<
+    PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted, JobEligible,
+    StartRequested, AttemptStarted, StopRequested, AttemptEnded, AttemptReleased, JobRequeued,
+    JobEnded, UnmanagedProcessesChanged, JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
+    PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded, PreemptionHoldDropped,
+    StartPredicted, YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+    ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet, TeamRemoved,
+    GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged, GpuTaintChanged>;
 
 // What an event says, one of the structs above. Copies and moves are compiled once (event.cpp):
 // with so many alternatives they are most of what each source that stores events would compile.

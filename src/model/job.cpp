@@ -126,6 +126,11 @@ bool outranks(Hold hold, Hold present) {
   return rank(hold) > rank(present);
 }
 
+HolderPhase phase_of(const Attempt& attempt) {
+  if (attempt.state == AttemptState::kCleaning) return HolderPhase::kCleaning;
+  return attempt.started_at.is_set() ? HolderPhase::kInUse : HolderPhase::kAllocated;
+}
+
 bool has_started(const Job& job) {
   return std::ranges::any_of(job.attempts,
                              [](const Attempt& attempt) { return attempt.started_at.is_set(); });

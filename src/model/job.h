@@ -384,6 +384,8 @@ Turn turn_of(const Job& job);
 
 // Returns whether any of its attempts has started.
 bool has_started(const Job& job);
+// Of an attempt that holds resources.
+HolderPhase phase_of(const Attempt& attempt);
 
 // Adds the result of the job to an outcome of which it is a part.
 void count_end(const Job& job, TargetOutcome& outcome);

@@ -52,8 +52,7 @@ NodeInfo info_of(const Node& node) {
 
 bool is_forgettable(const Gpu& gpu) {
   return !gpu.is_reported && gpu.holders.empty() &&
-         std::ranges::all_of(
-             gpu.taints, [](const Taint& taint) { return taint.source == TaintSource::kDriver; });
+         find_taint(gpu.taints, TaintSource::kOperator) == nullptr;
 }
 
 void describe(Node& node, const NodeInfo& info, std::uint64_t free_places) {
@@ -103,19 +102,59 @@ const std::string& cause_of(const Node& node) {
   return node.state == NodeState::kUp ? node.service_cause : node.cause;
 }
 
-std::optional<GpuState> state_by(const Taints& taints) {
-  const Taint* const worst = worst_of(taints);
-  if (worst == nullptr) return std::nullopt;
+namespace {
+
+GpuState state_by_holders(const std::vector<GpuHolder>& holders) {
+  const auto has = [&](HolderPhase phase) {
+    return std::ranges::find(holders, phase, &GpuHolder::phase) != holders.end();
+  };
+  if (holders.empty()) return GpuState::kAvailable;
+  if (has(HolderPhase::kInUse)) return GpuState::kInUse;
+  return has(HolderPhase::kAllocated) ? GpuState::kAllocated : GpuState::kCleaning;
+}
+
+}  // namespace
+
+GpuState state_of(const Gpu& gpu) {
+  const Taint* const worst = worst_of(gpu.taints);
+  if (!decides_state(worst)) return state_by_holders(gpu.holders);
   return worst->effect == TaintEffect::kOut ? GpuState::kOffline : GpuState::kDraining;
+}
+
+void settle(Gpu& gpu) {
+  const Taint* const worst = worst_of(gpu.taints);
+  const bool is_out = decides_state(worst);
+  gpu.state = state_of(gpu);
+  gpu.cause = text_of(gpu.taints);
+  gpu.changed_by = is_out ? worst->by : std::string();
+  gpu.changed_at = is_out ? worst->at : base::Instant();
+}
+
+bool set_phase(Gpu& gpu, AttemptId holder, HolderPhase phase) {
+  const auto found = std::ranges::find(gpu.holders, holder, &GpuHolder::attempt);
+  if (found == gpu.holders.end()) return false;
+  found->phase = phase;
+  settle(gpu);
+  return true;
 }
 
 void add_former_taints(Gpu& gpu) {
   const bool is_out = gpu.state == GpuState::kOffline;
-  if (!gpu.taints.empty() || (!is_out && gpu.state != GpuState::kDraining)) return;
-  const bool is_by_driver = is_out && !gpu.is_reported && gpu.cause == kFormerDriverText;
-  set_taint(gpu.taints, {is_by_driver ? TaintSource::kDriver : TaintSource::kOperator,
-                         is_out ? TaintEffect::kOut : TaintEffect::kNoNewWork, gpu.cause,
-                         gpu.changed_by, gpu.changed_at});
+  if (gpu.taints.empty() && (is_out || gpu.state == GpuState::kDraining)) {
+    const bool is_by_driver = is_out && !gpu.is_reported && gpu.cause == kFormerDriverText;
+    set_taint(gpu.taints, {is_by_driver ? TaintSource::kDriver : TaintSource::kOperator,
+                           is_out ? TaintEffect::kOut : TaintEffect::kNoNewWork, gpu.cause,
+                           gpu.changed_by, gpu.changed_at});
+  }
+  if (std::exchange(gpu.former_avoids_processes, false)) {
+    set_taint(
+        gpu.taints,
+        {TaintSource::kProcesses, TaintEffect::kAvoided, gpu.unmanaged_processes, "node", {}});
+  }
+  if (std::string text = std::exchange(gpu.former_unavailable, {}); !text.empty()) {
+    set_taint(gpu.taints,
+              {TaintSource::kCluster, TaintEffect::kAvoided, std::move(text), "cluster", {}});
+  }
 }
 
 Node as_idle(const Node& node) {
@@ -127,11 +166,9 @@ Node as_idle(const Node& node) {
   idle.others_cpus = 0;
   idle.others_memory = {};
   for (Gpu& gpu : idle.gpus) {
-    gpu.state = GpuState::kAvailable;
     gpu.taints.clear();
     gpu.holders.clear();
-    gpu.avoids_unmanaged_processes = false;
-    gpu.unavailable.clear();
+    settle(gpu);
   }
   return idle;
 }

@@ -67,25 +67,28 @@ struct GpuHolder {
   AttemptId attempt;
   base::GpuShare share;
   base::Bytes memory;
+  HolderPhase phase = HolderPhase::kAllocated;
 
   friend bool operator==(const GpuHolder&, const GpuHolder&) = default;
 };
 
 struct Gpu {
   GpuInfo info;
-  // Out of service as the worst of `taints` says (apply_taints), else as its holders have it.
+  // It, `cause`, `changed_by` and `changed_at` follow from the taints and the holders: settle().
   GpuState state = GpuState::kAvailable;
   std::string cause;               // why it is out of service; empty: it is not
   std::vector<GpuHolder> holders;  // ascending attempt
   bool is_reported = true;         // false: the node's driver does not list it any more
-  // Processes on it that belong to no job, in words; empty: none.
+  // Processes on it that belong to no job, in words, whatever the site makes of them; empty: none.
   std::string unmanaged_processes;
-  bool avoids_unmanaged_processes = false;  // takes no new work because of them
-  // Why it is not ours to give, in words: it takes no new work. Empty: it is ours.
-  std::string unavailable;
   std::string changed_by;    // who set the worst taint; empty if it is in service
   base::Instant changed_at;  // when
-  Taints taints;             // of operator and driver
+  Taints taints;
+
+  // In snapshots of versions that had no taints of processes and clusters. add_former_taints()
+  // empties them.
+  bool former_avoids_processes = false;
+  std::string former_unavailable;
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
@@ -138,11 +141,17 @@ NodeState state_of(const Node& node);
 // Returns why that is not kUp.
 const std::string& cause_of(const Node& node);
 
-// Returns the state of a GPU with these taints, or nothing if none keeps it out of service.
-std::optional<GpuState> state_by(const Taints& taints);
+// Returns the state that follows from the GPU's taints and its holders.
+GpuState state_of(const Gpu& gpu);
+// Gives the GPU that state, and what is shown with it. To be called after each change of taints and
+// holders; nothing else assigns a state.
+void settle(Gpu& gpu);
 
-// Gives a GPU of a version without taints those that follow from its state: that version kept the
-// last party alone.
+// Returns whether the attempt holds the GPU; if so, it is that far now.
+bool set_phase(Gpu& gpu, AttemptId holder, HolderPhase phase);
+
+// Gives a GPU of a version with fewer taints those that follow from what it had instead: of
+// operator and driver that version kept the last party alone.
 void add_former_taints(Gpu& gpu);
 
 // Returns the node as it would be if it were up and healthy, and nothing of it were in use.
@@ -152,9 +161,9 @@ Node as_idle(const Node& node);
 // is not known, or where they are all that the node has.
 std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus);
 
-// True when no new work may come to the GPU, whatever its state.
+// True when a party keeps new work from the GPU.
 inline bool is_kept_from_work(const Gpu& gpu) {
-  return gpu.avoids_unmanaged_processes || !gpu.unavailable.empty();
+  return !gpu.taints.empty();
 }
 
 // True when the GPU takes new work as soon as no attempt holds it.

@@ -72,9 +72,46 @@ TEST(Node, ItsOwnStateGoesBeforeWhatItsClusterLetsItDo) {
 TEST(Node, AGpuThatIsNotOursToGiveTakesNoNewWork) {
   Gpu gpu;
   EXPECT_TRUE(is_free(gpu));
-  gpu.unavailable = "a pod of others has it";
+  set_taint(
+      gpu.taints,
+      {TaintSource::kCluster, TaintEffect::kAvoided, "a pod of others has it", "cluster", {}});
+  settle(gpu);
+  EXPECT_EQ(gpu.state, GpuState::kAvailable);
+  EXPECT_EQ(gpu.cause, "");
+  EXPECT_EQ(gpu.changed_by, "");
   EXPECT_FALSE(is_free(gpu));
   EXPECT_FALSE(is_in_service(gpu));
+}
+
+TEST(GpuStates, FollowFromTaintsAndElseFromHolders) {
+  Gpu gpu;
+  const auto state = [&] {
+    settle(gpu);
+    return gpu.state;
+  };
+  EXPECT_EQ(state(), GpuState::kAvailable);
+  const AttemptId first{JobId(1), 1};
+  const AttemptId second{JobId(2), 1};
+  gpu.holders = {{first, base::kWholeGpu, {}, {}}, {second, {}, {}, {}}};
+  EXPECT_EQ(state(), GpuState::kAllocated);
+  EXPECT_TRUE(set_phase(gpu, first, HolderPhase::kInUse));
+  EXPECT_EQ(gpu.state, GpuState::kInUse);
+  EXPECT_TRUE(set_phase(gpu, first, HolderPhase::kCleaning));
+  EXPECT_EQ(gpu.state, GpuState::kAllocated) << "the other one is not there yet";
+  EXPECT_TRUE(set_phase(gpu, second, HolderPhase::kCleaning));
+  EXPECT_EQ(gpu.state, GpuState::kCleaning);
+  EXPECT_FALSE(set_phase(gpu, {JobId(3), 1}, HolderPhase::kInUse)) << "it holds nothing";
+  set_taint(gpu.taints, {TaintSource::kOperator, TaintEffect::kNoNewWork, "loud", "ann", {}});
+  EXPECT_EQ(state(), GpuState::kDraining);
+  EXPECT_EQ(gpu.cause, "loud");
+  EXPECT_EQ(gpu.changed_by, "ann");
+  set_taint(gpu.taints, {TaintSource::kDriver, TaintEffect::kOut, "gone", "node", {}});
+  EXPECT_EQ(state(), GpuState::kOffline);
+  lift_taint(gpu.taints, TaintSource::kDriver);
+  lift_taint(gpu.taints, TaintSource::kOperator);
+  EXPECT_EQ(state(), GpuState::kCleaning);
+  gpu.holders.clear();
+  EXPECT_EQ(state(), GpuState::kAvailable);
 }
 
 TEST(Capacity, ReservedNodesCountAsOnDemandForAJob) {

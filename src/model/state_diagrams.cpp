@@ -53,13 +53,20 @@ constexpr Section kAttempt{
     "Attempt",
     "One run of a job. It holds its resources from REQUESTED to CLEANING. They are free in "
     "RELEASED, when the engine has reported that no process of it is left."};
-constexpr Section kGpu{
-    "GPU",
-    "ALLOCATED, IN_USE and CLEANING follow from the attempts that hold the GPU. "
-    "In DRAINING, DEGRADED, RESETTING and OFFLINE the GPU takes no new work, "
-    "and changes of the work that is still on it do not bring it back.\n\nDEGRADED and "
-    "RESETTING are reserved: this version judges no GPU by its faults and resets "
-    "none, so none reaches them."};
+constexpr std::string_view kGpu =
+    "## GPU\n\nA GPU's state has no transitions: it follows from the GPU's taints and, where none "
+    "decides, from the attempts that hold it. A taint is set and lifted by its source alone: an "
+    "operator, the driver of its node that lists it no more, processes that belong to no job, and "
+    "the cluster of its node. The first row that is true holds.\n\n"
+    "| state | if |\n| --- | --- |\n"
+    "| OFFLINE | a taint takes it out |\n"
+    "| DRAINING | a taint says that it takes no new work and runs out its jobs |\n"
+    "| IN_USE | an attempt that holds it was seen running |\n"
+    "| ALLOCATED | an attempt that holds it was not seen yet |\n"
+    "| CLEANING | the attempts that hold it have ended |\n"
+    "| AVAILABLE | nothing holds it |\n\n"
+    "Processes and the cluster keep new work away without a change of the state. DEGRADED and "
+    "RESETTING are reserved: this version judges no GPU by its faults and resets none.\n\n";
 constexpr Section kNode{
     "Node", "A node takes new work only in UP. LOST means that the node is not heard of."};
 
@@ -71,7 +78,7 @@ std::string state_diagrams() {
       "`model::state_diagrams()`, and a test compares the two. No other code assigns a state.\n\n";
   page += section(kJob, job_transitions(), JobState::kQueued);
   page += section(kAttempt, attempt_transitions(), AttemptState::kRequested);
-  page += section(kGpu, gpu_transitions(), GpuState::kAvailable);
+  page += kGpu;
   page += section(kNode, node_transitions(), NodeState::kUp);
   while (page.ends_with("\n\n")) page.pop_back();
   return page;

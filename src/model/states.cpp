@@ -69,53 +69,6 @@ constexpr Transition<A, AT> kAttemptTable[] = {
     {A::kCleaning, AT::kReleased, A::kReleased, "nothing of it is left on its nodes"},
 };
 
-using G = GpuState;
-using GT = GpuTrigger;
-constexpr Transition<G, GT> kGpuTable[] = {
-    {G::kAvailable, GT::kAllocate, G::kAllocated, "given to an attempt"},
-    {G::kAllocated, GT::kStart, G::kInUse, "the attempt's process was seen"},
-    {G::kAllocated, GT::kEnd, G::kCleaning, "the attempt ended before it was seen running"},
-    {G::kInUse, GT::kEnd, G::kCleaning, "the attempt ended"},
-    {G::kCleaning, GT::kRelease, G::kAvailable, "no process of the attempt is left"},
-    // Out of service, with or without work on it; the work's own changes do not bring it back.
-    {G::kAvailable, GT::kDrain, G::kDraining, "an operator drains it"},
-    {G::kAllocated, GT::kDrain, G::kDraining, "an operator drains it"},
-    {G::kInUse, GT::kDrain, G::kDraining, "an operator drains it"},
-    {G::kCleaning, GT::kDrain, G::kDraining, "an operator drains it"},
-    {G::kDegraded, GT::kDrain, G::kDraining, "an operator drains it"},
-    {G::kDraining, GT::kStart, G::kDraining, "its last job was seen running"},
-    {G::kDraining, GT::kEnd, G::kDraining, "its last job ended"},
-    {G::kDraining, GT::kRelease, G::kDraining, "its last job is gone"},
-    {G::kAvailable, GT::kDegrade, G::kDegraded, "a fault was seen"},
-    {G::kAllocated, GT::kDegrade, G::kDegraded, "a fault was seen"},
-    {G::kInUse, GT::kDegrade, G::kDegraded, "a fault was seen"},
-    {G::kCleaning, GT::kDegrade, G::kDegraded, "a fault was seen"},
-    {G::kDraining, GT::kDegrade, G::kDegraded, "a fault was seen"},
-    {G::kDegraded, GT::kStart, G::kDegraded, "its job was seen running"},
-    {G::kDegraded, GT::kEnd, G::kDegraded, "its job ended"},
-    {G::kDegraded, GT::kRelease, G::kDegraded, "its job is gone"},
-    {G::kDraining, GT::kReset, G::kResetting, "reset while empty"},
-    {G::kDegraded, GT::kReset, G::kResetting, "reset while empty"},
-    {G::kOffline, GT::kReset, G::kResetting, "reset while empty"},
-    {G::kOffline, GT::kDrain, G::kDraining, "what kept it out is over, and an operator drains it"},
-    {G::kAvailable, GT::kTakeOffline, G::kOffline, "taken out, or its node is lost"},
-    {G::kAllocated, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
-    {G::kInUse, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
-    {G::kCleaning, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
-    {G::kDraining, GT::kTakeOffline, G::kOffline, "taken out"},
-    {G::kDegraded, GT::kTakeOffline, G::kOffline, "taken out"},
-    {G::kResetting, GT::kTakeOffline, G::kOffline, "the reset did not help"},
-    {G::kOffline, GT::kStart, G::kOffline, "a job still on it was seen"},
-    {G::kOffline, GT::kEnd, G::kOffline, "a job still on it ended"},
-    {G::kOffline, GT::kRelease, G::kOffline, "a job still on it is gone"},
-    // Back in service; where a job still holds it, its state follows from that job at once.
-    {G::kDraining, GT::kBringOnline, G::kAvailable, "an operator brings it back"},
-    {G::kDegraded, GT::kBringOnline, G::kAvailable, "healthy again"},
-    {G::kResetting, GT::kBringOnline, G::kAvailable, "the reset helped"},
-    {G::kOffline, GT::kBringOnline, G::kAvailable,
-     "an operator or its node's return brings it back"},
-};
-
 using N = NodeState;
 using NT = NodeTrigger;
 constexpr Transition<N, NT> kNodeTable[] = {
@@ -128,9 +81,11 @@ constexpr Transition<N, NT> kNodeTable[] = {
     {N::kDraining, NT::kLose, N::kDraining, "not heard of any more"},
     {N::kOffline, NT::kLose, N::kOffline, "not heard of any more"},
     {N::kUp, NT::kDrain, N::kDraining, "an operator drains it"},
+    {N::kDraining, NT::kDrain, N::kDraining, "an operator says another reason"},
     {N::kLost, NT::kDrain, N::kDraining, "an operator drains it"},
     {N::kUp, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
     {N::kDraining, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
+    {N::kOffline, NT::kTakeOffline, N::kOffline, "an operator says another reason"},
     {N::kLost, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
     {N::kDraining, NT::kBringOnline, N::kUp, "an operator brings it back"},
     {N::kOffline, NT::kBringOnline, N::kUp, "an operator brings it back"},
@@ -158,9 +113,6 @@ constexpr std::string_view kAttemptTriggerNames[kAttemptTriggers] = {"STARTED", 
                                                                      "ENDED", "RELEASED"};
 constexpr std::string_view kGpuStateNames[kGpuStates] = {
     "AVAILABLE", "ALLOCATED", "IN_USE", "CLEANING", "DRAINING", "DEGRADED", "RESETTING", "OFFLINE"};
-constexpr std::string_view kGpuTriggerNames[kGpuTriggers] = {
-    "ALLOCATE", "START", "END",          "RELEASE",     "DRAIN",
-    "DEGRADE",  "RESET", "TAKE_OFFLINE", "BRING_ONLINE"};
 constexpr std::string_view kNodeStateNames[kNodeStates] = {"UP", "DRAINING", "LOST", "OFFLINE"};
 constexpr std::string_view kNodeTriggerNames[kNodeTriggers] = {"SEEN", "LOSE", "DRAIN",
                                                                "TAKE_OFFLINE", "BRING_ONLINE"};
@@ -173,9 +125,6 @@ std::span<const Transition<JobState, JobTrigger>> job_transitions() {
 std::span<const Transition<AttemptState, AttemptTrigger>> attempt_transitions() {
   return kAttemptTable;
 }
-std::span<const Transition<GpuState, GpuTrigger>> gpu_transitions() {
-  return kGpuTable;
-}
 std::span<const Transition<NodeState, NodeTrigger>> node_transitions() {
   return kNodeTable;
 }
@@ -185,9 +134,6 @@ std::optional<JobState> next(JobState s, JobTrigger t) {
 }
 std::optional<AttemptState> next(AttemptState s, AttemptTrigger t) {
   return find(kAttemptTable, s, t);
-}
-std::optional<GpuState> next(GpuState s, GpuTrigger t) {
-  return find(kGpuTable, s, t);
 }
 std::optional<NodeState> next(NodeState s, NodeTrigger t) {
   return find(kNodeTable, s, t);
@@ -207,9 +153,6 @@ std::string_view to_string(AttemptTrigger t) {
 }
 std::string_view to_string(GpuState s) {
   return kGpuStateNames[static_cast<std::size_t>(s)];
-}
-std::string_view to_string(GpuTrigger t) {
-  return kGpuTriggerNames[static_cast<std::size_t>(t)];
 }
 std::string_view to_string(NodeState s) {
   return kNodeStateNames[static_cast<std::size_t>(s)];

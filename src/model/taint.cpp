@@ -5,9 +5,47 @@
 
 namespace gpu_platform::model {
 
+namespace {
+
+int weight_of(const Taint& taint) {
+  switch (taint.effect) {
+    case TaintEffect::kAvoided:
+      return 0;
+    case TaintEffect::kNoNewWork:
+      return 1;
+    case TaintEffect::kOut:
+      break;
+  }
+  return 2;
+}
+
+std::string words_of(const Taint& taint) {
+  switch (taint.source) {
+    case TaintSource::kProcesses:
+      return "unmanaged processes: " + taint.text;
+    case TaintSource::kCluster:
+      return "not ours to give: " + taint.text;
+    default:
+      return taint.text;
+  }
+}
+
+void add_words(std::string& text, const Taint& taint) {
+  if (!text.empty()) text += "; ";
+  text += words_of(taint);
+}
+
+}  // namespace
+
 std::string_view to_string(TaintSource source) {
-  constexpr std::string_view kNames[kTaintSources] = {"FORMER", "OPERATOR", "DRIVER"};
+  constexpr std::string_view kNames[kTaintSources] = {"FORMER", "OPERATOR", "DRIVER", "PROCESSES",
+                                                      "CLUSTER"};
   return kNames[static_cast<std::size_t>(source)];
+}
+
+std::string_view to_string(TaintEffect effect) {
+  constexpr std::string_view kNames[kTaintEffects] = {"NO_NEW_WORK", "OUT", "AVOIDED"};
+  return kNames[static_cast<std::size_t>(effect)];
 }
 
 const Taint* find_taint(const Taints& taints, TaintSource source) {
@@ -26,16 +64,28 @@ void lift_taint(Taints& taints, TaintSource source) {
 }
 
 const Taint* worst_of(const Taints& taints) {
-  const auto worst = std::ranges::max_element(taints, {}, &Taint::effect);
+  const auto worst = std::ranges::max_element(taints, {}, weight_of);
   return worst == taints.end() ? nullptr : &*worst;
+}
+
+bool decides_state(const Taint* taint) {
+  return taint != nullptr && taint->effect != TaintEffect::kAvoided;
+}
+
+std::string text_of_avoided(const Taints& taints) {
+  std::string text;
+  for (const Taint& taint : taints) {
+    if (!decides_state(&taint)) add_words(text, taint);
+  }
+  return text;
 }
 
 std::string text_of(const Taints& taints) {
   const Taint* const worst = worst_of(taints);
-  if (worst == nullptr) return {};
-  std::string text = worst->text;
+  if (!decides_state(worst)) return {};
+  std::string text = words_of(*worst);
   for (const Taint& taint : taints) {
-    if (&taint != worst) text += "; " + taint.text;
+    if (&taint != worst && decides_state(&taint)) add_words(text, taint);
   }
   return text;
 }

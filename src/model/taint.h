@@ -13,28 +13,33 @@
 namespace gpu_platform::model {
 
 enum class TaintSource : std::uint8_t {
-  kFormer,    // in events of versions without taints, which knew only the last party
-  kOperator,  // a person drained it or took it offline
-  kDriver,    // its node's driver does not list it any more
+  kFormer,     // in events of versions without taints, which knew only the last party
+  kOperator,   // a person drained it or took it offline
+  kDriver,     // its node's driver does not list it any more
+  kProcesses,  // processes that belong to no job are on it
+  kCluster,    // the cluster of its node keeps it, or has given it to others
 };
-inline constexpr std::size_t kTaintSources = 3;
+inline constexpr std::size_t kTaintSources = 5;
 std::string_view to_string(TaintSource source);  // "OPERATOR"
 
 // What versions without taints said of a GPU that a driver did not list. It tells their driver from
 // a person whose name is "node".
 inline constexpr std::string_view kFormerDriverText = "not reported by the driver any more";
 
+// In the order of their numbers in stored records, not of their weight.
 enum class TaintEffect : std::uint8_t {
-  kNoNewWork,  // runs out its jobs
-  kOut,
+  kNoNewWork,  // DRAINING: it runs out its jobs
+  kOut,        // OFFLINE
+  kAvoided,    // it takes no new work, and its state stays that of its holders
 };
-inline constexpr std::size_t kTaintEffects = 2;
+inline constexpr std::size_t kTaintEffects = 3;
+std::string_view to_string(TaintEffect effect);  // "NO_NEW_WORK"
 
 struct Taint {
   TaintSource source = TaintSource::kOperator;
   TaintEffect effect = TaintEffect::kNoNewWork;
   std::string text;  // why, for people
-  std::string by;    // the user; "node" for the driver
+  std::string by;    // the user; "node" and "cluster" are no users
   base::Instant at;
 
   friend bool operator==(const Taint&, const Taint&) = default;
@@ -48,10 +53,13 @@ const Taint* find_taint(const Taints& taints, TaintSource source);
 void set_taint(Taints& taints, Taint taint);
 void lift_taint(Taints& taints, TaintSource source);
 
-// Returns the one that decides: the worst effect, and of those the first source. Null: there is
-// none.
+// Returns the one that decides: the worst effect, of which kAvoided is the least, and of those the
+// first source. Null: there is none.
 const Taint* worst_of(const Taints& taints);
-// Returns the texts of all, that of the worst first.
+// Returns whether it alone decides about the state.
+bool decides_state(const Taint* taint);
+// Returns the words of all whose effect is kAvoided, or of all others, that of the worst first.
+std::string text_of_avoided(const Taints& taints);
 std::string text_of(const Taints& taints);
 
 }  // namespace gpu_platform::model

@@ -28,6 +28,18 @@ TEST(Taints, OfEqualOnesThatOfAPersonIsToldFirst) {
   EXPECT_EQ(text_of(taints), "a fan is loud; not reported");
 }
 
+TEST(Taints, WhatAvoidsAGpuDecidesNothingAndIsToldApart) {
+  Taints taints;
+  set_taint(taints, {TaintSource::kCluster, TaintEffect::kAvoided, "a pod has it", "cluster", {}});
+  EXPECT_FALSE(decides_state(worst_of(taints)));
+  EXPECT_EQ(text_of(taints), "");
+  set_taint(taints, {TaintSource::kProcesses, TaintEffect::kAvoided, "pid 7", "node", {}});
+  set_taint(taints, kDrained);
+  EXPECT_TRUE(decides_state(worst_of(taints)));
+  EXPECT_EQ(text_of(taints), "a fan is loud");
+  EXPECT_EQ(text_of_avoided(taints), "unmanaged processes: pid 7; not ours to give: a pod has it");
+}
+
 TEST(Taints, APartyReplacesAndLiftsItsOwnAlone) {
   Taints taints;
   set_taint(taints, kDrained);

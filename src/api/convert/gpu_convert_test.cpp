@@ -150,7 +150,11 @@ TEST(GpuReason, NamesUnmanagedProcessesOnlyWhereTheyKeepWorkAway) {
   model::Node node = node_with(1);
   node.gpus[0].unmanaged_processes = "pid 4711 (python of alice)";
   EXPECT_EQ(reason_of(node.gpus[0], node, nullptr), "");
-  node.gpus[0].avoids_unmanaged_processes = true;
+  model::set_taint(node.gpus[0].taints, {model::TaintSource::kProcesses,
+                                         model::TaintEffect::kAvoided,
+                                         node.gpus[0].unmanaged_processes,
+                                         "node",
+                                         {}});
   EXPECT_EQ(reason_of(node.gpus[0], node, nullptr),
             "unmanaged processes: pid 4711 (python of alice)");
 }

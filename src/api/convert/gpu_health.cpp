@@ -125,9 +125,9 @@ std::string reason_of(const model::Gpu& gpu, const model::Node& node,
   std::vector<std::string> parts;
   if (!gpu.cause.empty()) parts.push_back(gpu.cause);
   if (gpu.state == model::GpuState::kCleaning) parts.push_back(cleaning_text(reading));
-  if (gpu.avoids_unmanaged_processes && !gpu.unmanaged_processes.empty())
-    parts.push_back("unmanaged processes: " + gpu.unmanaged_processes);
-  if (!gpu.unavailable.empty()) parts.push_back("not ours to give: " + gpu.unavailable);
+  if (std::string avoided = model::text_of_avoided(gpu.taints); !avoided.empty()) {
+    parts.push_back(std::move(avoided));
+  }
   if (reading != nullptr && !reading->problem.empty()) {
     parts.push_back("does not answer: " + reading->problem);
   }

@@ -32,16 +32,13 @@ void move_attempt(model::Attempt& attempt, model::AttemptTrigger trigger) {
   attempt.state = *to;
 }
 
-void move_gpu(model::Gpu& gpu, model::GpuTrigger trigger) {
-  const auto to = model::next(gpu.state, trigger);
-  CHECK(to.has_value());
-  gpu.state = *to;
-}
-
-void move_gpus(Application& a, const model::Allocation& allocation, model::GpuTrigger trigger) {
-  for (const auto& part : allocation.nodes) {
+void move_holders(Application& a, model::AttemptId id, const model::Attempt& attempt) {
+  const model::HolderPhase phase = model::phase_of(attempt);
+  for (const auto& part : attempt.allocation.nodes) {
     model::Node& n = a.node(part.node);
-    for (const auto& grant : part.grants) move_gpu(n.gpus.at(grant.gpu_index), trigger);
+    for (const auto& grant : part.grants) {
+      CHECK(model::set_phase(n.gpus.at(grant.gpu_index), id, phase));
+    }
     a.state.books.put(n);
   }
 }

@@ -31,10 +31,9 @@ model::Attempt& find_attempt(model::Job& job, model::AttemptId id);
 // With the attempt, which has ended, all its steps have ended.
 void end_steps(model::Attempt& attempt);
 
-// The states of attempts and GPUs change here alone; move_job() of queue.h changes those of jobs.
+// The states of attempts change here alone; move_job() of queue.h changes those of jobs.
 void move_attempt(model::Attempt& attempt, model::AttemptTrigger trigger);
-void move_gpu(model::Gpu& gpu, model::GpuTrigger trigger);
-// Moves all GPUs of the allocation and tells the books.
-void move_gpus(Application& a, const model::Allocation& allocation, model::GpuTrigger trigger);
+// Tells all GPUs that the attempt holds how far it is, and the books.
+void move_holders(Application& a, model::AttemptId id, const model::Attempt& attempt);
 
 }  // namespace gpu_platform::controller

@@ -17,7 +17,6 @@ namespace gpu_platform::controller {
 
 using model::Attempt;
 using model::AttemptTrigger;
-using model::GpuTrigger;
 using model::Job;
 using model::JobTrigger;
 using model::Node;
@@ -122,9 +121,9 @@ void apply(Application& a, const model::StartRequested& event) {
     n.memory_used += part.memory;
     for (const auto& grant : part.grants) {
       model::Gpu& gpu = n.gpus.at(grant.gpu_index);
-      gpu.holders.push_back({event.attempt, grant.share, grant.memory});
+      gpu.holders.push_back({event.attempt, grant.share, grant.memory, {}});
       std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
-      move_gpu(gpu, GpuTrigger::kAllocate);
+      model::settle(gpu);
     }
     a.state.books.put(n);
   }
@@ -139,7 +138,7 @@ void apply(Application& a, const model::AttemptStarted& event) {
   move_attempt(attempt, AttemptTrigger::kStarted);
   move_job(a, j, JobTrigger::kStarted);
   a.state.books.update_held(j, attempt);
-  move_gpus(a, attempt.allocation, GpuTrigger::kStart);
+  move_holders(a, event.attempt, attempt);
   j.prolog_failed_on.clear();
   prolog_did_well(a, attempt);
   if (is_first_start) note_first_start(a, j);
@@ -183,7 +182,7 @@ void apply(Application& a, const model::AttemptEnded& event) {
   move_attempt(attempt, AttemptTrigger::kEnded);
   a.state.relimited.erase(event.attempt);
   a.state.books.update_held(j, attempt);
-  move_gpus(a, attempt.allocation, GpuTrigger::kEnd);
+  move_holders(a, event.attempt, attempt);
   if (event.reason == model::EndReason::kPrologFailed) {
     a.node(attempt.first_node()).prolog_failed_for = event.attempt.job;
   }
@@ -211,7 +210,7 @@ void apply(Application& a, const model::AttemptReleased& event) {
       CHECK(std::erase_if(gpu.holders, [&](const model::GpuHolder& h) {
               return h.attempt == event.attempt;
             }) == 1);
-      move_gpu(gpu, GpuTrigger::kRelease);
+      model::settle(gpu);
     }
     a.state.books.put(n);
   }

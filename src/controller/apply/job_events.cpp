@@ -65,7 +65,7 @@ void end_as_archived(Application& a, Job& j, const model::ArchivedEnd& end) {
     move_attempt(attempt, model::AttemptTrigger::kEnded);
     a.state.relimited.erase(held.back());
     a.state.books.update_held(j, attempt);
-    move_gpus(a, attempt.allocation, model::GpuTrigger::kEnd);
+    move_holders(a, held.back(), attempt);
   }
   if (!model::is_ended(j.state)) {
     j.ended_at = end.ended_at;

@@ -10,9 +10,7 @@
 
 namespace gpu_platform::controller {
 
-using model::Attempt;
 using model::GpuTrigger;
-using model::Job;
 using model::Node;
 
 namespace {
@@ -22,52 +20,40 @@ bool is_on(const model::Allocation& allocation, model::NodeId node) {
          allocation.nodes.end();
 }
 
-// A GPU back in service with a job still on it is where that job's attempt is.
-void follow_holder(const State& state, model::Gpu& gpu) {
-  for (const model::GpuHolder& holder : gpu.holders) {
-    const Job* j = state.jobs.find(holder.attempt.job.value);
-    CHECK(j != nullptr);
-    const Attempt& attempt = j->attempts.at(holder.attempt.attempt - 1);
-    move_gpu(gpu, GpuTrigger::kAllocate);
-    if (attempt.state == model::AttemptState::kCleaning) {
-      move_gpu(gpu, GpuTrigger::kEnd);
-    } else if (attempt.started_at.is_set()) {
-      move_gpu(gpu, GpuTrigger::kStart);
-    }
-  }
+// What every change of a GPU's taints brings with it.
+template <class Change>
+void change_gpu(Application& a, const model::GpuRef& ref, const Change& change) {
+  Node& n = a.node(ref.node);
+  model::Gpu& gpu = n.gpus.at(ref.index);
+  change(gpu);
+  model::settle(gpu);
+  a.state.books.put(n);
+  drop_holds_that_cannot_be_met(a, n);
 }
 
-void change_taints(model::Gpu& gpu, const model::GpuStateChanged& event, base::Instant at) {
+// A text is the taint's, and none lifts it. The time is not kept: snapshots of former versions,
+// which say the same, did not either.
+void set_avoided(model::Gpu& gpu, model::Taint taint) {
+  if (taint.text.empty()) return model::lift_taint(gpu.taints, taint.source);
+  taint.effect = model::TaintEffect::kAvoided;
+  model::set_taint(gpu.taints, std::move(taint));
+}
+
+void change_as_formerly(model::Gpu& gpu, const model::GpuStateChanged& event, base::Instant at) {
   const bool is_former = event.source == model::TaintSource::kFormer;
   const bool is_by_driver = is_former && event.cause == model::kFormerDriverText;
   const model::TaintSource source = is_by_driver ? model::TaintSource::kDriver
                                     : is_former  ? model::TaintSource::kOperator
                                                  : event.source;
-  if (is_former) gpu.taints.clear();
+  if (is_former) {
+    model::lift_taint(gpu.taints, model::TaintSource::kOperator);
+    model::lift_taint(gpu.taints, model::TaintSource::kDriver);
+  }
   if (event.trigger == GpuTrigger::kBringOnline) return model::lift_taint(gpu.taints, source);
   const bool is_out = event.trigger == GpuTrigger::kTakeOffline;
   model::set_taint(gpu.taints,
                    {source, is_out ? model::TaintEffect::kOut : model::TaintEffect::kNoNewWork,
                     event.cause, event.by, at});
-}
-
-// The state and what is shown of it follow from the taints.
-void apply_taints(const State& state, model::Gpu& gpu) {
-  const model::Taint* const worst = model::worst_of(gpu.taints);
-  gpu.cause = model::text_of(gpu.taints);
-  gpu.changed_by = worst == nullptr ? std::string() : worst->by;
-  gpu.changed_at = worst == nullptr ? base::Instant() : worst->at;
-  const std::optional<model::GpuState> says = model::state_by(gpu.taints);
-  if (!says) {
-    if (model::next(gpu.state, GpuTrigger::kBringOnline)) {
-      move_gpu(gpu, GpuTrigger::kBringOnline);
-      follow_holder(state, gpu);
-    }
-    return;
-  }
-  if (gpu.state == *says) return;
-  const bool is_out = *says == model::GpuState::kOffline;
-  move_gpu(gpu, is_out ? GpuTrigger::kTakeOffline : GpuTrigger::kDrain);
 }
 
 }  // namespace
@@ -114,29 +100,32 @@ void apply(Application& a, const model::NodeStateChanged& event) {
   drop_holds_that_cannot_be_met(a, n);
 }
 
-void apply(Application& a, const model::GpuStateChanged& event) {
-  Node& n = a.node(event.gpu.node);
-  model::Gpu& gpu = n.gpus.at(event.gpu.index);
-  change_taints(gpu, event, a.at);
-  apply_taints(a.state, gpu);
-  a.state.books.put(n);
-  drop_holds_that_cannot_be_met(a, n);
+void apply(Application& a, const model::GpuTaintChanged& event) {
+  change_gpu(a, event.gpu, [&](model::Gpu& gpu) {
+    if (event.is_lifted) return model::lift_taint(gpu.taints, event.taint.source);
+    model::Taint taint = event.taint;
+    taint.at = a.at;
+    model::set_taint(gpu.taints, std::move(taint));
+  });
 }
 
 void apply(Application& a, const model::UnmanagedProcessesChanged& event) {
-  Node& n = a.node(event.gpu.node);
-  model::Gpu& gpu = n.gpus.at(event.gpu.index);
-  gpu.unmanaged_processes = event.text;
-  gpu.avoids_unmanaged_processes = event.avoid && !event.text.empty();
-  a.state.books.put(n);
-  drop_holds_that_cannot_be_met(a, n);
+  change_gpu(a, event.gpu, [&](model::Gpu& gpu) {
+    gpu.unmanaged_processes = event.text;
+    set_avoided(gpu, {.source = model::TaintSource::kProcesses,
+                      .text = event.avoid ? event.text : std::string(),
+                      .by = "node"});
+  });
+}
+
+void apply(Application& a, const model::GpuStateChanged& event) {
+  change_gpu(a, event.gpu, [&](model::Gpu& gpu) { change_as_formerly(gpu, event, a.at); });
 }
 
 void apply(Application& a, const model::GpuUnavailableChanged& event) {
-  Node& n = a.node(event.gpu.node);
-  n.gpus.at(event.gpu.index).unavailable = event.text;
-  a.state.books.put(n);
-  drop_holds_that_cannot_be_met(a, n);
+  change_gpu(a, event.gpu, [&](model::Gpu& gpu) {
+    set_avoided(gpu, {.source = model::TaintSource::kCluster, .text = event.text, .by = "cluster"});
+  });
 }
 
 void apply(Application& a, const model::NodeServiceChanged& event) {

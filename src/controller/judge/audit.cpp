@@ -107,7 +107,7 @@ std::map<std::uint32_t, TouchedJobs> touched_jobs(const State& state,
 
 void add_gpus(const State& state, std::span<const model::EventRecord> events, AuditedCall& call) {
   for (const model::EventRecord& record : events) {
-    const auto* change = std::get_if<model::GpuStateChanged>(&record.event);
+    const auto* change = std::get_if<model::GpuTaintChanged>(&record.event);
     if (change == nullptr) continue;
     if (++call.gpu_count > model::kMaxAuditedGpus) continue;
     const model::Node* node = state.nodes.find(change->gpu.node.value);

@@ -9,22 +9,9 @@ namespace gpu_platform::controller {
 
 using base::ErrorCode;
 using model::GpuAction;
-using model::GpuTrigger;
 using model::NodeTrigger;
 
 namespace {
-
-GpuTrigger gpu_trigger(GpuAction action) {
-  switch (action) {
-    case GpuAction::kDrain:
-      return GpuTrigger::kDrain;
-    case GpuAction::kTakeOffline:
-      return GpuTrigger::kTakeOffline;
-    case GpuAction::kBringOnline:
-      break;
-  }
-  return GpuTrigger::kBringOnline;
-}
 
 NodeTrigger node_trigger(GpuAction action) {
   switch (action) {
@@ -104,17 +91,17 @@ void stop_holders(const State& state, const std::vector<model::AttemptId>& attem
   }
 }
 
-// A drain does not weaken what takes it offline.
-bool is_so_already(const model::Taint* own, GpuAction action) {
-  switch (action) {
-    case GpuAction::kDrain:
-      return own != nullptr;
-    case GpuAction::kTakeOffline:
-      return own != nullptr && own->effect == model::TaintEffect::kOut;
-    case GpuAction::kBringOnline:
-      break;
+model::TaintEffect effect_of(GpuAction action) {
+  return action == GpuAction::kDrain ? model::TaintEffect::kNoNewWork : model::TaintEffect::kOut;
+}
+
+// A drain does not weaken what takes it offline. Other words are a change, and no words are not.
+bool is_so_already(const model::Taint* own, const model::ChangeGpus& command) {
+  if (command.action == GpuAction::kBringOnline || own == nullptr) {
+    return (command.action == GpuAction::kBringOnline) == (own == nullptr);
   }
-  return own == nullptr;
+  if (effect_of(command.action) != own->effect) return command.action == GpuAction::kDrain;
+  return command.reason.empty() || command.reason == own->text;
 }
 
 base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
@@ -128,14 +115,17 @@ base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
         fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it",
                     ref.index, node.name));
   }
-  if (is_so_already(own, command.action)) return Events();
+  if (is_so_already(own, command)) return Events();
   const std::vector<model::AttemptId> holders = holders_of(gpu);
-  const bool takes_away = command.action == GpuAction::kTakeOffline && !holders.empty();
+  const bool takes_away = command.action == GpuAction::kTakeOffline && !holders.empty() &&
+                          (own == nullptr || own->effect != model::TaintEffect::kOut);
   if (takes_away && !command.force) {
     return busy(fmt::format("GPU {} of node {}", ref.index, node.name), holders);
   }
-  Events events = {model::GpuStateChanged{ref, gpu_trigger(command.action), cause_of(command), by,
-                                          model::TaintSource::kOperator}};
+  Events events = {model::GpuTaintChanged{
+      ref,
+      {model::TaintSource::kOperator, effect_of(command.action), cause_of(command), by, {}},
+      command.action == GpuAction::kBringOnline}};
   if (takes_away) stop_holders(state, holders, by, events);
   return events;
 }
@@ -158,7 +148,9 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
                                   node.name, node.service_cause),
                       "node");
   }
-  if (!model::next(node.state, trigger)) return Events();  // it is so already
+  const std::optional<model::NodeState> to = model::next(node.state, trigger);
+  const bool says_nothing_new = command.reason.empty() || command.reason == node.cause;
+  if (!to || (*to == node.state && says_nothing_new)) return Events();  // it is so already
   std::vector<model::AttemptId> there;
   for (const model::AttemptId attempt : state.held_attempts) {
     const auto& parts = find_attempt(state, attempt)->allocation.nodes;
@@ -166,7 +158,8 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
       there.push_back(attempt);
     }
   }
-  const bool takes_away = command.action == GpuAction::kTakeOffline && !there.empty();
+  const bool takes_away = command.action == GpuAction::kTakeOffline && !there.empty() &&
+                          node.state != model::NodeState::kOffline;
   if (takes_away && !command.force) return busy(fmt::format("node {}", node.name), there);
   Events events = {model::NodeStateChanged{id, trigger, cause_of(command), by}};
   if (takes_away) stop_holders(state, there, by, events);
@@ -192,8 +185,8 @@ std::optional<model::Event> judge_unmanaged_processes(const State& state, model:
   const model::UnmanagedProcessPolicy policy = state.policy->unmanaged_processes;
   const std::string text = policy == model::UnmanagedProcessPolicy::kIgnore ? std::string() : seen;
   const bool avoid = policy == model::UnmanagedProcessPolicy::kAvoid && !text.empty();
-  if (gpu.unmanaged_processes == text && gpu.avoids_unmanaged_processes == avoid)
-    return std::nullopt;
+  const bool avoids = model::find_taint(gpu.taints, model::TaintSource::kProcesses) != nullptr;
+  if (gpu.unmanaged_processes == text && avoids == avoid) return std::nullopt;
   return model::UnmanagedProcessesChanged{ref, text, avoid};
 }
 
@@ -231,8 +224,12 @@ std::optional<model::Event> judge_unavailable(const State& state,
   const auto ref = find_gpu(state, seen.node_name, seen.gpu_uuid);
   if (!ref) return std::nullopt;
   const model::Gpu& gpu = state.nodes.find(ref->node.value)->gpus.at(ref->index);
-  if (gpu.unavailable == seen.text) return std::nullopt;
-  return model::GpuUnavailableChanged{*ref, seen.text};
+  const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kCluster);
+  if (own == nullptr ? seen.text.empty() : own->text == seen.text) return std::nullopt;
+  return model::GpuTaintChanged{
+      *ref,
+      {model::TaintSource::kCluster, model::TaintEffect::kAvoided, seen.text, "cluster", {}},
+      seen.text.empty()};
 }
 
 Events judge_unmanaged_processes_again(const State& state) {

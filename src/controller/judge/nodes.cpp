@@ -31,13 +31,9 @@ void judge_missing_gpus(const model::Node& node, const model::NodeInfo& info, Ev
         info.gpus, [&](const model::GpuInfo& i) { return i.uuid == gpu.info.uuid; });
     const bool is_out = model::find_taint(gpu.taints, model::TaintSource::kDriver) != nullptr;
     if (present != is_out) continue;
-    model::GpuStateChanged change{{node.id, index}, model::GpuTrigger::kBringOnline, {}, "node"};
-    change.source = model::TaintSource::kDriver;
-    if (!present) {
-      change.trigger = model::GpuTrigger::kTakeOffline;
-      change.cause = "not reported by the driver any more";
-    }
-    events.push_back(std::move(change));
+    model::Taint taint{model::TaintSource::kDriver, model::TaintEffect::kOut, {}, "node", {}};
+    if (!present) taint.text = "not reported by the driver any more";
+    events.push_back(model::GpuTaintChanged{{node.id, index}, std::move(taint), present});
   }
 }
 

@@ -79,7 +79,13 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
                                         model::NodeState::kOffline};
   if (draw(6) == 5) result.state = kDown[draw(3)];
   for (model::Gpu& gpu : result.gpus) {
-    if (draw(16) == 15) gpu.unavailable = "it has another driver";
+    if (draw(16) == 15) {
+      model::set_taint(gpu.taints, {model::TaintSource::kCluster,
+                                    model::TaintEffect::kAvoided,
+                                    "it has another driver",
+                                    "cluster",
+                                    {}});
+    }
     if (draw(4) != 3) continue;
     gpu.state = static_cast<model::GpuState>(draw(model::kGpuStates));
     if (gpu.state == model::GpuState::kInUse) {

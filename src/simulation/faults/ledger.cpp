@@ -176,9 +176,8 @@ void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
   const model::JobId about = model::job_of(event);
   const bool is_of_hardware = std::holds_alternative<model::NodeSeen>(event) ||
                               std::holds_alternative<model::NodeStateChanged>(event) ||
-                              std::holds_alternative<model::GpuStateChanged>(event) ||
+                              std::holds_alternative<model::GpuTaintChanged>(event) ||
                               std::holds_alternative<model::UnmanagedProcessesChanged>(event) ||
-                              std::holds_alternative<model::GpuUnavailableChanged>(event) ||
                               std::holds_alternative<model::NodeServiceChanged>(event) ||
                               std::holds_alternative<model::NodeOthersChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);

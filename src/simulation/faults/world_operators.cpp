@@ -284,7 +284,8 @@ void World::put_back() {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
       }
-      if (!gpu.unavailable.empty() && !says_so_itself) {
+      const bool is_taken = model::find_taint(gpu.taints, model::TaintSource::kCluster) != nullptr;
+      if (is_taken && !says_so_itself) {
         commands_.emplace_back(execution::Observation(
             execution::GpuUnavailableObserved{node.name, gpu.info.uuid, ""}));
       }
