@@ -45,13 +45,7 @@ class Kubernetes : public ::testing::Test {
   Kubernetes() : runner_(server_) {
     server_.call("POST", "/api/v1/namespaces",
                  {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "jobs"}}}});
-    for (const std::string node : {"alpha", "beta"}) {
-      kubernetes::NodeOptions options;
-      for (int gpu = 0; gpu < 4; ++gpu) {
-        options.gpus.push_back("GPU-" + node + "-" + std::to_string(gpu));
-      }
-      runner_.add_node(node, options);
-    }
+    for (const std::string node : {"alpha", "beta"}) add_node(node);
     mover_ = std::jthread([this](const std::stop_token& stop) { move(stop); });
   }
   ~Kubernetes() override {
@@ -60,6 +54,14 @@ class Kubernetes : public ::testing::Test {
     wake_.notify_all();
   }
 
+  void add_node(const std::string& node, bool is_spot = false) {
+    kubernetes::NodeOptions options;
+    if (is_spot) options.labels = {{"karpenter.sh/capacity-type", "spot"}};
+    for (int gpu = 0; gpu < 4; ++gpu) {
+      options.gpus.push_back("GPU-" + node + "-" + std::to_string(gpu));
+    }
+    runner_.add_node(node, options);
+  }
   DaemonOptions options(const std::string& further = "") {
     const std::string path = folder_.path() + "/kubeconfig";
     std::ofstream(path) << server_.kubeconfig();
@@ -172,6 +174,38 @@ TEST_F(Kubernetes, NodesAreShownWithTheirEngineAndWithWhatClusterAndOthersDoTher
   EXPECT_EQ(daemon_->job(id)["gpus"][0]["node"], "beta");
   server_.call("PATCH", "/api/v1/nodes/alpha", {{"spec", {{"unschedulable", nullptr}}}});
   EXPECT_TRUE(eventually([&] { return node("alpha")["state"] == "UP"; })) << node("alpha");
+}
+
+// What a person decided about a node outlives the node's own coming and going, and the other way
+// round: only a person lifts it.
+TEST_F(Kubernetes, ADrainOutlivesANodeThatLeavesItsClusterAndComesBack) {
+  start_daemon();
+  const auto is = [&](const char* state, const char* reason) {
+    return eventually([&] {
+      const Json now = node("alpha");
+      return now["state"] == state && now["reason"].dump().contains(reason);
+    });
+  };
+  ASSERT_TRUE(is("UP", ""));
+  ASSERT_EQ(daemon_->cli({"drain", "--node", "alpha", "--reason", "a fan is loud"}).exit_code, 0);
+  runner_.remove_node("alpha");
+  EXPECT_TRUE(is("DRAINING", "a fan is loud")) << node("alpha");
+  add_node("alpha", true);
+  ASSERT_TRUE(eventually([&] { return node("alpha")["capacity"] == "SPOT"; })) << "it is back";
+  EXPECT_TRUE(is("DRAINING", "a fan is loud")) << node("alpha");
+  ASSERT_EQ(daemon_->cli({"online", "--node", "alpha"}).exit_code, 0);
+  EXPECT_TRUE(is("UP", ""));
+  runner_.remove_node("alpha");
+  ASSERT_TRUE(is("LOST", ""));
+  for (const char* reason : {"it is sent back", "it is lost for good"}) {
+    EXPECT_TRUE(daemon_->json({"drain", "--node", "alpha", "--reason", reason})["changed"]);
+    EXPECT_TRUE(is("DRAINING", reason));
+  }
+  EXPECT_NE(daemon_->cli({"online", "--node", "alpha"}).exit_code, 0) << "it is not there";
+  add_node("alpha");
+  EXPECT_TRUE(
+      eventually([&] { return daemon_->cli({"online", "--node", "alpha"}).exit_code == 0; }));
+  EXPECT_TRUE(is("UP", ""));
 }
 
 TEST_F(Kubernetes, WhoFollowsTheOutputGetsAllOfItThoughItIsFetchedAfterTheEnd) {
