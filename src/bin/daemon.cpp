@@ -32,7 +32,7 @@
 #include "bin/event_log.h"
 #include "bin/job_outputs.h"
 #include "bin/kubernetes_site.h"
-#include "bin/network_door.h"
+#include "bin/network_listener.h"
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
 #include "bin/retention_thread.h"
@@ -325,13 +325,13 @@ struct Daemon::Parts {
   UsersFiles users_files;
   JobOutputs outputs;
   std::unique_ptr<api::Server> server;
-  std::unique_ptr<listener::ListenerHost> network_door;  // null: the site has none
+  std::unique_ptr<listener::ListenerHost> network_listener;  // null: the site has none
 };
 
 // Threads end first, so that none of them uses an object that is gone: the API, the probes, the
 // loop, the engine.
 Daemon::Parts::~Parts() {
-  network_door.reset();
+  network_listener.reset();
   server.reset();
   if (gate != nullptr) gate->stop();
   probes.reset();
@@ -645,8 +645,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          [this] { return access.get(); },
                                          &token_uses},
                          *hub));
-  TRY_ASSIGN(network_door, open_network_door(configuration, paths.listener, *server, certificates,
-                                             range, *users, log));
+  TRY_ASSIGN(network_listener, open_network_listener(configuration, paths.listener, *server,
+                                                     certificates, range, *users, log));
   return {};
 }
 
@@ -727,13 +727,13 @@ void Daemon::reload(const config::Configuration& configuration, const SignalSend
       origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
   parts_->slurm_names.set(configuration.slurm);
   parts_->identities.set(configuration.identities);
-  if (parts_->network_door != nullptr) {
+  if (parts_->network_listener != nullptr) {
     const auto read = read_authorities(parts_->at_start, parts_->certificates);
     if (!read) spdlog::warn("{}; the former authorities stay in force", read.error().message);
   }
   parts_->in_force.set(
       config::values_in_force(parts_->in_force.get()->file, parts_->at_start, configuration));
-  if (parts_->network_door != nullptr) parts_->network_door->reload();
+  if (parts_->network_listener != nullptr) parts_->network_listener->reload();
   parts_->team_follower->change_settings(configuration.access);
   if (has_same_access) return;
   // The journal does not have the roles, so the trail says that they changed.
@@ -756,7 +756,7 @@ void Daemon::refuse_reload(const base::Error& error, const SignalSender& sender)
 
 void Daemon::stop() {
   if (parts_ == nullptr) return;
-  parts_->network_door.reset();
+  parts_->network_listener.reset();
   parts_->server.reset();
   parts_->gate->stop();
   parts_->probes.reset();

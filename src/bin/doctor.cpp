@@ -171,8 +171,9 @@ doctor::KernelFacts look_at_kernel() {
 }
 
 // Asks the daemon that the command line would ask.
-void look_for_daemon(const cli::Surroundings& surroundings, doctor::ServiceFacts& service) {
-  const auto servers = cli::servers_to_try({}, surroundings);
+void look_for_daemon(const cli::ProcessEnvironment& process_environment,
+                     doctor::ServiceFacts& service) {
+  const auto servers = cli::servers_to_try({}, process_environment);
   if (!servers) {
     service.server = fmt::format("the server that is set ({})", servers.error().message);
     service.is_of_this_host = false;
@@ -189,10 +190,10 @@ void look_for_daemon(const cli::Surroundings& surroundings, doctor::ServiceFacts
   }
 }
 
-doctor::ServiceFacts look_at_service(const cli::Surroundings& surroundings) {
+doctor::ServiceFacts look_at_service(const cli::ProcessEnvironment& process_environment) {
   doctor::ServiceFacts service;
   std::error_code error;
-  look_for_daemon(surroundings, service);
+  look_for_daemon(process_environment, service);
   service.has_systemd = fs::is_directory("/run/systemd/system", error);
   for (const char* folder :
        {"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}) {
@@ -207,7 +208,7 @@ std::vector<Finding> examine(const std::string& data_dir, cli::Console& console)
   for (Finding& finding : doctor::judge_gpus(try_driver(paths))) findings.push_back(finding);
   findings.push_back(doctor::judge_disk(look_at_disk(data_dir)));
   for (Finding& finding : doctor::judge_kernel(look_at_kernel())) findings.push_back(finding);
-  findings.push_back(doctor::judge_service(look_at_service(console.surroundings())));
+  findings.push_back(doctor::judge_service(look_at_service(console.process_environment())));
   return findings;
 }
 
@@ -231,7 +232,7 @@ void print_table(cli::Console& console, const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     table.add({finding.check, to_string(finding.verdict), finding.text});
   }
-  console.out(table.render(console.surroundings().width));
+  console.out(table.render(console.process_environment().width));
   bool is_first = true;
   for (const Finding& finding : findings) {
     if (finding.advice.empty()) continue;
@@ -244,8 +245,8 @@ void print_table(cli::Console& console, const std::vector<Finding>& findings) {
 }  // namespace
 
 int doctor_main(int argc, char** argv) {
-  const cli::Surroundings surroundings = cli::surroundings_of_process();
-  cli::Console console(surroundings);
+  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
+  cli::Console console(process_environment);
   std::optional<std::string> data_dir;
   cli::Output output;
   cli::Arguments arguments(

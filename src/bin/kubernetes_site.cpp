@@ -181,14 +181,14 @@ void release_kubernetes_lease(const config::Configuration& configuration,
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
     const std::string& holder, const execution::EnvironmentSource& environment,
-    execution::ObservationSink& sink, execution::WorkloadDesk& desk,
+    execution::ObservationSink& sink, execution::WorkloadPort& workload_port,
     std::function<void(const base::Error&)> end, std::function<bool()> must_end) {
   if (!has_kubernetes(configuration)) return nullptr;
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
   options.settings = settings_of(configuration);
   const std::string kept = kept_identity(data_dir);
-  if (kept.empty()) options.acquaintance = execution::Acquaintance::kNew;
+  if (kept.empty()) options.history = execution::ClusterHistory::kNew;
   const std::string own = kept.empty() ? new_identity() : kept;
   const std::string identity = holder.empty() ? own : holder;
   options.lease = lease_of(options.access, configuration, identity);
@@ -196,7 +196,7 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   options.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   options.on_fatal = std::move(end);
   options.must_end = std::move(must_end);
-  options.desk = &desk;
+  options.workload_port = &workload_port;
   options.warn = [](const std::string& line) { spdlog::warn("kubernetes {}", line); };
   const kubernetes::ClusterAccess access = options.access;
   auto engine = execution::KubernetesEngine::open(std::move(options), environment, sink);

@@ -41,7 +41,7 @@ void release_kubernetes_lease(const config::Configuration& configuration,
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
     const std::string& holder, const execution::EnvironmentSource& environment,
-    execution::ObservationSink& sink, execution::WorkloadDesk& desk,
+    execution::ObservationSink& sink, execution::WorkloadPort& workload_port,
     std::function<void(const base::Error&)> end, std::function<bool()> must_end);
 
 // Whether an attempt has (or had) a node of the cluster.

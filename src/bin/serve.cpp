@@ -167,16 +167,16 @@ std::optional<spdlog::level::level_enum> parse_level(const std::string& name) {
 }  // namespace
 
 std::string default_data_dir() {
-  return cli::default_data_dir(cli::surroundings_of_process());
+  return cli::default_data_dir(cli::environment_of_process());
 }
 
 std::string default_socket() {
-  return cli::socket_to_serve(cli::surroundings_of_process());
+  return cli::socket_to_serve(cli::environment_of_process());
 }
 
 int serve_main(int argc, char** argv) {
-  const cli::Surroundings surroundings = cli::surroundings_of_process();
-  cli::Console console(surroundings);
+  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
+  cli::Console console(process_environment);
   std::optional<std::string> data_dir;
   std::optional<std::string> socket;
   std::optional<std::string> emulate;
@@ -245,7 +245,7 @@ int serve_main(int argc, char** argv) {
   options.must_end = is_told_to_end;
   options.accept_loss = accept_loss;
   for (const std::string& path : {options.data_dir, options.socket}) {
-    if (const auto made = cli::make_fallback_folder(surroundings, path); !made) {
+    if (const auto made = cli::make_fallback_folder(process_environment, path); !made) {
       console.error(made.error().message);
       return exit_code_for(made.error());
     }

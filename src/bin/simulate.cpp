@@ -92,8 +92,8 @@ int simulate_faults(std::span<const std::string> words, cli::Console& console) {
 
 int simulate_main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  const cli::Surroundings surroundings = cli::surroundings_of_process();
-  cli::Console console(surroundings);
+  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
+  cli::Console console(process_environment);
   if (what == "faults") {
     const std::vector<std::string> words(argv + 2, argv + argc);
     return simulate_faults(words, console);

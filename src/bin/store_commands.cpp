@@ -77,8 +77,8 @@ int recover(cli::Console& console, const std::string& data_dir) {
 }  // namespace
 
 int store_main(int argc, char** argv) {
-  const cli::Surroundings surroundings = cli::surroundings_of_process();
-  cli::Console console(surroundings);
+  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
+  cli::Console console(process_environment);
   std::optional<std::string> data_dir;
   std::vector<std::string> action;
   cli::Arguments arguments({"store", "[options] check|recover",

@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 #include "controller/snapshot.h"
-#include "execution/kubernetes/workload_desk.h"
+#include "execution/kubernetes/workload_port.h"
 #include "host/user_directory.h"
 #include "model/command.h"
 #include "model/user_range.h"
@@ -30,7 +30,7 @@ namespace gpu_platform::bin {
 // person or its time limit, is followed by another one for pods that come later.
 //
 // Thread: one of its own; all methods from any thread.
-class WorkloadQueue : public execution::WorkloadDesk, public controller::PublicationListener {
+class WorkloadQueue : public execution::WorkloadPort, public controller::PublicationListener {
  public:
   // `users` and `archive` outlive it.
   // `range`: the users that may have jobs.

@@ -111,7 +111,7 @@ int run_api(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string method;
-  const auto request = request_of(words, data, console.surroundings().in_fd, method);
+  const auto request = request_of(words, data, console.process_environment().in_fd, method);
   if (!request) {
     return usage_error(
         console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);

@@ -100,7 +100,7 @@ class StartWatch {
         told_ = code;
         return;
       }
-      console_.surroundings().pause(kOneLook, interrupts_.fd());
+      console_.process_environment().pause(kOneLook, interrupts_.fd());
     }
   }
 
@@ -157,7 +157,7 @@ class Attach {
 
   // The exit code where there is nothing more to attach to; nothing: the attempt is over.
   std::optional<int> stay() {
-    if (const auto size = terminal_size(console_.surroundings()); size && o_.terminal) {
+    if (const auto size = terminal_size(console_.process_environment()); size && o_.terminal) {
       o_.terminal = size;  // of now
     }
     boost::asio::io_context io;

@@ -189,7 +189,7 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
     if (!asked) return usage_error(console, "--limit: " + asked.error().message, text.name);
     limit = *asked;
   }
-  const auto query = query_of(o, console.surroundings().now());
+  const auto query = query_of(o, console.process_environment().now());
   if (!query) {
     return usage_error(console, fmt::format("{}: {}", query.error().field, query.error().message),
                        text.name);

@@ -521,7 +521,7 @@ void add_server_options(Arguments& arguments, ServerChoice& choice) {
 }
 
 std::expected<Client, int> client_for(const ServerChoice& choice, Console& console) {
-  auto servers = servers_to_try(choice, console.surroundings());
+  auto servers = servers_to_try(choice, console.process_environment());
   if (servers) return Client(std::move(*servers));
   const base::Error& error = servers.error();
   if (error.code == base::ErrorCode::kInvalidArgument) {
@@ -542,9 +542,9 @@ std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocat
   return client_for(choice, invocation.console);
 }
 
-int run_in(const Surroundings& surroundings, const std::vector<std::string>& all_words,
+int run_in(const ProcessEnvironment& process_environment, const std::vector<std::string>& all_words,
            std::span<const OtherCommand> others) {
-  Console console(surroundings);
+  Console console(process_environment);
   std::span<const std::string> words = all_words;
   std::optional<std::string> server;
   if (!words.empty() && words.front().starts_with("--server=")) {
@@ -574,9 +574,9 @@ int run_in(const Surroundings& surroundings, const std::vector<std::string>& all
 }
 
 int run(int argc, char** argv, std::span<const OtherCommand> others) {
-  const Surroundings surroundings = surroundings_of_process();
-  return run_in(surroundings, std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
-                others);
+  const ProcessEnvironment process_environment = environment_of_process();
+  return run_in(process_environment,
+                std::vector<std::string>(argv + std::min(argc, 1), argv + argc), others);
 }
 
 }  // namespace gpu_platform::cli

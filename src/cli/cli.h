@@ -26,8 +26,8 @@ struct OtherCommand {
 // main, before any thread is started.
 int run(int argc, char** argv, std::span<const OtherCommand> others = {});
 
-// The same with given surroundings; words without the program's name.
-int run_in(const Surroundings& surroundings, const std::vector<std::string>& words,
+// The same with given process_environment; words without the program's name.
+int run_in(const ProcessEnvironment& process_environment, const std::vector<std::string>& words,
            std::span<const OtherCommand> others = {});
 
 }  // namespace gpu_platform::cli

@@ -102,7 +102,7 @@ class Cli : public testing::Test {
   std::string out() const { return read_back(out_); }
   std::string err() const { return read_back(err_); }
 
-  Surroundings around_;
+  ProcessEnvironment around_;
   int out_ = -1;
   int err_ = -1;
   std::array<int, 2> interrupts_ = {-1, -1};

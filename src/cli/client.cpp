@@ -225,7 +225,7 @@ bool Patience::wait(const Failure& failure, int interrupt_fd) {
     console_.note(fmt::format("{}; trying again for {}", failure.message, base::written(at_most_)));
     told_ = true;
   }
-  console_.surroundings().pause(next_, interrupt_fd);
+  console_.process_environment().pause(next_, interrupt_fd);
   waited_ += next_;
   next_ = std::min(next_ * 2, kLongestPause);
   return true;

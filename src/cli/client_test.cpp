@@ -15,7 +15,7 @@ http::Server socket_at(const std::string& path) {
 }
 
 TEST(ServersToTry, AreTheUsersDaemonBeforeRoots) {
-  Surroundings around;
+  ProcessEnvironment around;
   const http::Server of_root = socket_at("/run/gpu-platform/gpu-platform.sock");
   EXPECT_EQ(servers_to_try({}, around).value(), std::vector<http::Server>{of_root});
   around.uid = 7;
@@ -26,7 +26,7 @@ TEST(ServersToTry, AreTheUsersDaemonBeforeRoots) {
 }
 
 TEST(ServersToTry, TakeTheOptionBeforeTheVariable) {
-  Surroundings around;
+  ProcessEnvironment around;
   around.environment = {"GPU_PLATFORM_SERVER=unix:/a", "XDG_RUNTIME_DIR=/run/user/7"};
   EXPECT_EQ(servers_to_try({}, around).value(), std::vector<http::Server>{socket_at("/a")});
   EXPECT_EQ(servers_to_try({.server = "unix:/b"}, around).value(),

@@ -103,7 +103,7 @@ std::string starts_within(const Json& job, base::Instant now) {
 namespace {
 
 void print_queue(Console& console, const Output& output, const Json& document, bool eta) {
-  const base::Instant now = console.surroundings().now();
+  const base::Instant now = console.process_environment().now();
   std::vector<Column> columns = {{"POSITION", Align::kRight},
                                  {"ID", Align::kRight},
                                  {"NAME", Align::kLeft, 8},

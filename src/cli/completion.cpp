@@ -33,7 +33,7 @@ class KnownNames {
  public:
   KnownNames(std::span<const std::string> words, const Invocation& invocation) {
     const auto own = given(words, "--server");
-    const Surroundings& around = invocation.console.surroundings();
+    const ProcessEnvironment& around = invocation.console.process_environment();
     if (auto servers = servers_to_try({.server = own ? own : invocation.server}, around)) {
       servers_ = std::move(*servers);
     }
@@ -171,7 +171,7 @@ Candidates of_command(const Command& command, std::span<const std::string> words
   const std::string& word = words.back();
   const std::span<const std::string> before = words.first(words.size() - 1);
   if (is_command_line(command, before)) return {};
-  const KnownOptions options = options_of(command, invocation.console.surroundings());
+  const KnownOptions options = options_of(command, invocation.console.process_environment());
   const KnownNames names(words, invocation);
   const std::size_t equals = word.find('=');
   if (word.starts_with("--") && equals != std::string::npos) {

@@ -61,7 +61,7 @@ class DeviceLogin {
   DeviceLogin(const DeviceGrant& grant, Console& console)
       : grant_(grant),
         console_(console),
-        around_(console.surroundings()),
+        around_(console.process_environment()),
         interrupt_fd_(around_.watch_interrupts ? around_.watch_interrupts() : -1) {}
 
   base::Result<std::optional<std::string>> run() {
@@ -210,7 +210,7 @@ class DeviceLogin {
 
   const DeviceGrant& grant_;
   Console& console_;
-  const Surroundings& around_;
+  const ProcessEnvironment& around_;
   const int interrupt_fd_;
   Endpoint device_;
   Endpoint token_;

@@ -91,7 +91,7 @@ class ExecSession {
         io_(io),
         channel_(std::move(channel)),
         options_(options),
-        input_(io, console.surroundings().in_fd),
+        input_(io, console.process_environment().in_fd),
         signals_(io) {
     if (!options_.watches_signals) return;
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) signals_.add(signal);
@@ -100,7 +100,7 @@ class ExecSession {
 
   Stayed run() {
     std::optional<RawTerminal> raw;
-    if (options_.has_terminal) raw.emplace(console_.surroundings().in_fd);
+    if (options_.has_terminal) raw.emplace(console_.process_environment().in_fd);
     channel_->begin({[this](const model::Frame& frame) { take(frame); },
                      [this] { leave(Stayed::Why::kLost, kNoExitCode); }});
     if (options_.watches_signals) watch_signals();
@@ -166,7 +166,7 @@ class ExecSession {
     if (has_left_) return;
     std::array<char, model::kMaxFrameBytes> bytes;
     const std::size_t most = window_.most() - keys_.held();
-    const ssize_t got = ::read(console_.surroundings().in_fd, bytes.data(), most);
+    const ssize_t got = ::read(console_.process_environment().in_fd, bytes.data(), most);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return read_input();
     if (got <= 0) {
       if (options_.log != nullptr) options_.log->end();
@@ -213,7 +213,7 @@ class ExecSession {
 
   void take_signal(int signal) {
     if (signal == SIGWINCH) {
-      if (const auto size = terminal_size(console_.surroundings())) {
+      if (const auto size = terminal_size(console_.process_environment())) {
         channel_->send(model::ResizeFrame{*size});
       }
       return;
@@ -255,10 +255,11 @@ std::string exec_target(const std::string& id, std::span<const std::string> comm
          fmt::format("terminal=true&columns={}&rows={}", terminal->columns, terminal->rows);
 }
 
-std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings) {
-  if (::isatty(surroundings.in_fd) != 1) return std::nullopt;
+std::optional<model::TerminalSize> terminal_size(const ProcessEnvironment& process_environment) {
+  if (::isatty(process_environment.in_fd) != 1) return std::nullopt;
   winsize size{};
-  if (::ioctl(surroundings.in_fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+  if (::ioctl(process_environment.in_fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ||
+      size.ws_row == 0) {
     return model::TerminalSize{};
   }
   return model::TerminalSize{size.ws_col, size.ws_row};

@@ -19,7 +19,7 @@ namespace gpu_platform::cli {
 class Channel;
 
 // Whether the person's standard input is a terminal, and how large it is.
-std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings);
+std::optional<model::TerminalSize> terminal_size(const ProcessEnvironment& process_environment);
 
 // The target of a channel to a command in a running job.
 std::string exec_target(const std::string& id, std::span<const std::string> command,

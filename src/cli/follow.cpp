@@ -232,7 +232,7 @@ Interrupts::Interrupts(Console& console, Client& client, std::string id)
     : console_(&console),
       client_(&client),
       id_(std::move(id)),
-      fd_(console.surroundings().watch_interrupts()) {}
+      fd_(console.process_environment().watch_interrupts()) {}
 
 bool Interrupts::handle() {
   std::array<char, 16> bytes;
@@ -277,7 +277,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              const std::string& id,
                                              std::optional<base::Duration> at_most,
                                              Interrupts& interrupts) {
-  const auto& steady = console.surroundings().steady;
+  const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
   Patience patience(console, kMaxPatience);
   bool daemon_was_there = false;

@@ -69,7 +69,7 @@ int tell_changed(Console& console, const Json& answer, const Which& which, const
         fmt::format("node {} is {}; it has no GPUs", which.node.value_or(""), change.doing));
     return kOk;
   }
-  console.out(changed_table(gpus).render(console.surroundings().width));
+  console.out(changed_table(gpus).render(console.process_environment().width));
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -107,14 +107,14 @@ int show_one(Console& console, Client& client, const Which& which, const Output&
                                          : "gpu=" + base::percent_encoded(*which.gpu);
   return show_answer(console, client, output, "/v1/gpus/health?" + query,
                      [](Console& shown, const Json& health) {
-                       shown.out(health_page(health, shown.surroundings().now()));
+                       shown.out(health_page(health, shown.process_environment().now()));
                      });
 }
 
 void print_all(Console& console, const Output& output, const Json& answer) {
   const Json gpus = in_node_order(list_at(answer, "gpus"), "/gpu/node");
   if (gpus.empty()) return console.note("there are no GPUs");
-  const base::Instant now = console.surroundings().now();
+  const base::Instant now = console.process_environment().now();
   std::uint64_t unwell = 0;
   for (const Json& health : gpus) unwell += troubles_of(health, now).empty() ? 0 : 1;
   console.out(unwell == 0 ? fmt::format("{}, nothing wrong\n\n", counted(gpus.size(), "GPU"))

@@ -56,7 +56,7 @@ int run_jobs_exec(const CommandText& text, Invocation& invocation) {
   }
   std::optional<model::TerminalSize> terminal;
   if (wants_terminal) {
-    terminal = terminal_size(console.surroundings());
+    terminal = terminal_size(console.process_environment());
     if (!terminal) {
       return usage_error(console, "--pty: standard input is not a terminal; leave the option out",
                          text.name);
@@ -91,7 +91,8 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
     return kRunRefused;
   }
   AttachOptions options{ids.front(), std::nullopt, false};
-  if (flag_at(spec_of(job), "terminal")) options.terminal = terminal_size(console.surroundings());
+  if (flag_at(spec_of(job), "terminal"))
+    options.terminal = terminal_size(console.process_environment());
   return attach_to(console, *client, options);
 }
 

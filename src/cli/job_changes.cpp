@@ -172,7 +172,7 @@ bool confirmed(Console& console, const std::vector<const Json*>& jobs, const Act
                           action.done, question));
   std::string answer;
   char c = 0;
-  while (::read(console.surroundings().in_fd, &c, 1) == 1 && c != '\n') answer.push_back(c);
+  while (::read(console.process_environment().in_fd, &c, 1) == 1 && c != '\n') answer.push_back(c);
   const std::string said = base::to_upper(answer);
   return said == "Y" || said == "YES";
 }
@@ -203,7 +203,7 @@ int change_many(const CommandText& text, Console& console, Client& client, const
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);
   }
-  if (!o.yes && ::isatty(console.surroundings().in_fd) != 1) {
+  if (!o.yes && ::isatty(console.process_environment().in_fd) != 1) {
     return usage_error(console,
                        "standard input is not a terminal, so there can be no question: use --yes",
                        text.name);
@@ -388,7 +388,7 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
       .output(output, {"", "job/id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const base::Instant now = console.surroundings().now();
+  const base::Instant now = console.process_environment().now();
   const auto body = update_body(options, remove_labels, now, 1);
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),

@@ -52,7 +52,7 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
 
 Called<void> print_jobs(Console& console, Client& client, const Output& output,
                         const std::string& query, std::uint64_t most, const std::string& token) {
-  const base::Instant now = console.surroundings().now();
+  const base::Instant now = console.process_environment().now();
   Table table = job_table(output.is_wide());
   const auto next = fetch_pages(client, kJobs, query, most, token, [&](const Json& jobs) {
     for (const Json& job : jobs) table.add(job_row(job, now, output.is_wide()));
@@ -92,7 +92,7 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
     if (!limit) return usage_error(console, "--limit: " + limit.error().message, text.name);
     most = *limit;
   }
-  const auto query = list_query(o, console.surroundings().now());
+  const auto query = list_query(o, console.process_environment().now());
   if (!query) {
     return usage_error(console, fmt::format("{}: {}", query.error().field, query.error().message),
                        text.name);
@@ -122,7 +122,7 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
   if (!body) return report(console, body.error(), output.wants_documents());
   const auto document = parse_object(*body);
   if (output.is_document() || !document) return print_document(console, output, *body);
-  console.out(page(*document, console.surroundings().now()));
+  console.out(page(*document, console.process_environment().now()));
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -190,7 +190,7 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
     if (!duration) return usage_error(console, "--timeout: " + duration.error().message, text.name);
     at_most = *duration;
   }
-  const auto& steady = console.surroundings().steady;
+  const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
   Interrupts none;
   int result = kOk;

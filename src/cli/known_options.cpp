@@ -23,10 +23,10 @@ const KnownOption* KnownOptions::find(std::string_view name) const {
   return it == all.end() ? nullptr : &*it;
 }
 
-KnownOptions options_of(const Command& command, const Surroundings& surroundings) {
+KnownOptions options_of(const Command& command, const ProcessEnvironment& process_environment) {
   const std::vector<std::string> words = {std::string(kListOptions)};
   std::string lines;
-  Console console(surroundings, lines);
+  Console console(process_environment, lines);
   Invocation invocation{words, {}, console};
   KnownOptions options;
   if (command.run(command.text, invocation) != kOk) return options;

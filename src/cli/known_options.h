@@ -23,7 +23,7 @@ struct KnownOptions {
 };
 
 // Empty for a command that lists none.
-KnownOptions options_of(const Command& command, const Surroundings& surroundings);
+KnownOptions options_of(const Command& command, const ProcessEnvironment& process_environment);
 
 // "a,b" as a, b.
 std::vector<std::string> parts_between(std::string_view text, char at);

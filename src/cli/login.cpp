@@ -49,9 +49,9 @@ struct LoginOptions {
 };
 
 // The server with its certificates, without a token; the variable of the token does not count here.
-base::Result<http::Server> server_of(LoginOptions& o, const Surroundings& around) {
+base::Result<http::Server> server_of(LoginOptions& o, const ProcessEnvironment& around) {
   if (!o.server.empty()) o.choice.server = o.server.front();
-  Surroundings without = around;
+  ProcessEnvironment without = around;
   std::erase_if(without.environment,
                 [](const std::string& entry) { return entry.starts_with("GPU_PLATFORM_TOKEN="); });
   TRY_ASSIGN(std::vector<http::Server> servers, servers_to_try(o.choice, without));
@@ -93,7 +93,7 @@ std::string name_for(const Profiles& profiles, const http::Server& server) {
   return profiles.find(name) == nullptr ? name : name + "-" + server.port;
 }
 
-base::Result<std::string> keep(const Surroundings& around, const http::Server& server,
+base::Result<std::string> keep(const ProcessEnvironment& around, const http::Server& server,
                                const std::optional<std::string>& wanted) {
   std::string name;
   const auto changed = change_profiles(around, [&](Profiles& profiles) -> base::Status {
@@ -125,7 +125,7 @@ base::Result<std::optional<std::string>> token_for(const LoginOptions& o,
   }
   DeviceGrant grant{.issuer = *o.issuer, .client_id = *o.client_id};
   if (o.issuer_ca) {
-    const std::string& folder = console.surroundings().directory;
+    const std::string& folder = console.process_environment().directory;
     grant.authorities = o.issuer_ca->starts_with('/') ? *o.issuer_ca : folder + "/" + *o.issuer_ca;
   }
   return device_token(grant, console);
@@ -158,7 +158,7 @@ int run_login(const CommandText& text, Invocation& invocation) {
       return report_error(console, good.error(), text);
     }
   }
-  auto server = server_of(o, console.surroundings());
+  auto server = server_of(o, console.process_environment());
   if (!server) return report_error(console, server.error(), text);
   // With a certificate of one's own there need be no token.
   const bool needs_token =
@@ -172,7 +172,7 @@ int run_login(const CommandText& text, Invocation& invocation) {
   Client client({*server});
   const auto who = identity_at(client);
   if (!who) return report(console, who.error(), false);
-  const auto name = keep(console.surroundings(), *server, o.name);
+  const auto name = keep(console.process_environment(), *server, o.name);
   if (!name) return report_error(console, name.error(), text);
   console.out(fmt::format("logged in to {}{}; the profile is '{}'\n", server->text(),
                           who->empty() ? "" : " as " + harmless(*who), *name));
@@ -188,7 +188,7 @@ int run_logout(const CommandText& text, Invocation& invocation) {
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   std::string name;
   const auto changed =
-      change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
+      change_profiles(console.process_environment(), [&](Profiles& profiles) -> base::Status {
         name = words.empty() ? profiles.current : words.front();
         Profile* profile = profiles.find(name);
         if (profile == nullptr && http::is_address(name)) {
@@ -244,7 +244,7 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.output(output, {"profiles", "name"});
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
-  const auto profiles = read_profiles(console.surroundings());
+  const auto profiles = read_profiles(console.process_environment());
   if (!profiles) return report_error(console, profiles.error(), text);
   Json list = Json::array();
   for (const Profile& profile : profiles->all) list.push_back(shown(profile, *profiles));
@@ -270,7 +270,7 @@ int run_profile_use(const CommandText& text, Invocation& invocation) {
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   const std::string& name = names.front();
   const auto changed =
-      change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
+      change_profiles(console.process_environment(), [&](Profiles& profiles) -> base::Status {
         const bool is_local = name == kLocalProfile;
         if (!is_local && profiles.find(name) == nullptr) return std::unexpected(no_profile(name));
         profiles.current = is_local ? std::string() : name;
@@ -278,7 +278,7 @@ int run_profile_use(const CommandText& text, Invocation& invocation) {
       });
   if (!changed) return report_error(console, changed.error(), text);
   console.out(fmt::format("the profile is '{}'\n", name));
-  if (variable(console.surroundings(), "GPU_PLATFORM_SERVER")) {
+  if (variable(console.process_environment(), "GPU_PLATFORM_SERVER")) {
     console.warning("GPU_PLATFORM_SERVER is set and goes before profiles");
   }
   return console.out_failed() ? kFailure : kOk;
@@ -292,7 +292,7 @@ int run_profile_show(const CommandText& text, Invocation& invocation) {
   arguments.words("PROFILE", names, 0, 1, "the profile (default: the current one)")
       .output(output, {"", "name"});
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
-  const auto profiles = read_profiles(console.surroundings());
+  const auto profiles = read_profiles(console.process_environment());
   if (!profiles) return report_error(console, profiles.error(), text);
   const std::string name = names.empty() ? profiles->current : names.front();
   const Profile* profile = profiles->find(name);
@@ -318,7 +318,7 @@ int run_profile_remove(const CommandText& text, Invocation& invocation) {
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   const std::string& name = names.front();
   const auto changed =
-      change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
+      change_profiles(console.process_environment(), [&](Profiles& profiles) -> base::Status {
         if (profiles.find(name) == nullptr) return std::unexpected(no_profile(name));
         std::erase_if(profiles.all, [&](const Profile& profile) { return profile.name == name; });
         if (profiles.current == name) profiles.current.clear();

@@ -57,17 +57,18 @@ std::string term_of(const KnownOption& option) {
                      option.value.empty() || is_optional ? "" : " ", option.value);
 }
 
-void put_command(Roff& page, const Command& command, const Surroundings& surroundings) {
+void put_command(Roff& page, const Command& command,
+                 const ProcessEnvironment& process_environment) {
   page.paragraph(command.text.summary);
   page.lines(fmt::format("{} {} {}\n", kProgram, command.text.name, command.text.synopsis));
-  const KnownOptions options = options_of(command, surroundings);
+  const KnownOptions options = options_of(command, process_environment);
   if (!options.words.empty()) page.item(options.words, options.words_help);
   for (const KnownOption& option : options.all) page.item(term_of(option), option.help);
   page.paragraph("Examples:").lines(command.text.examples);
 }
 
 ManPage page_of_word(std::string_view word, std::span<const Command> commands,
-                     const Surroundings& surroundings) {
+                     const ProcessEnvironment& process_environment) {
   std::vector<const Command*> own;
   for (const Command& command : commands) {
     if (first_word_of(command) == word) own.push_back(&command);
@@ -79,7 +80,7 @@ ManPage page_of_word(std::string_view word, std::span<const Command> commands,
   if (!is_group) page.section("DESCRIPTION");
   for (const Command* command : own) {
     if (is_group) page.section(command->text.name);
-    put_command(page, *command, surroundings);
+    put_command(page, *command, process_environment);
   }
   put(page, "EXIT STATUS", kExitCodes);
   return page.section("SEE ALSO").paragraph("gpu-platform(1)").page();
@@ -108,7 +109,7 @@ ManPage overview_page(std::span<const Command> commands, std::span<const OtherCo
 
 std::vector<ManPage> man_pages(std::span<const OtherCommand> others) {
   const std::span<const Command> commands = all_commands();
-  const Surroundings nowhere;
+  const ProcessEnvironment nowhere;
   std::vector<ManPage> pages = {overview_page(commands, others)};
   std::string_view last;
   for (const Command& command : commands) {

@@ -56,7 +56,7 @@ TEST(ManPages, AreWellFormed) {
 TEST(ManPages, HaveEveryCommandWithAllItsOptions) {
   const auto pages = man_pages({&kServe, 1});
   EXPECT_TRUE(has(pages.front().text, "serve"));
-  const Surroundings nowhere;
+  const ProcessEnvironment nowhere;
   for (const Command& command : all_commands()) {
     const std::string word(command.text.name.substr(0, command.text.name.find(' ')));
     const auto page = std::ranges::find(pages, "gpu-platform-" + word, &ManPage::name);

@@ -43,7 +43,7 @@ struct Output {
   bool wants_documents() const { return format == Format::kJson || format == Format::kYaml; }
   // The columns that a table may take; 0: nothing is cut.
   std::size_t width(const Console& console) const {
-    return is_wide() ? 0 : console.surroundings().width;
+    return is_wide() ? 0 : console.process_environment().width;
   }
 };
 

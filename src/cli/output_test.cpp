@@ -73,7 +73,7 @@ TEST_F(Formats, AreRefusedWithWhatIsAllowed) {
 }
 
 TEST(FormatOptions, AreTheSameOnEveryCommandThatHasJson) {
-  const Surroundings nowhere;
+  const ProcessEnvironment nowhere;
   for (const Command& command : all_commands()) {
     const KnownOptions options = options_of(command, nowhere);
     if (options.find("--json") == nullptr) continue;

@@ -25,65 +25,67 @@ Folder look_at_folder(const std::string& path, unsigned uid) {
 }
 
 // Folders in which the user's socket may be, the fallback apart.
-std::vector<std::string> runtime_folders(const Surroundings& surroundings) {
+std::vector<std::string> runtime_folders(const ProcessEnvironment& process_environment) {
   std::vector<std::string> folders;
-  if (const auto runtime = variable(surroundings, "XDG_RUNTIME_DIR")) folders.push_back(*runtime);
-  const std::string usual = fmt::format("/run/user/{}", surroundings.uid);
+  if (const auto runtime = variable(process_environment, "XDG_RUNTIME_DIR"))
+    folders.push_back(*runtime);
+  const std::string usual = fmt::format("/run/user/{}", process_environment.uid);
   const bool is_named = !folders.empty() && folders.front() == usual;
-  if (surroundings.uid != 0 && !is_named) folders.push_back(usual);
+  if (process_environment.uid != 0 && !is_named) folders.push_back(usual);
   return folders;
 }
 
 }  // namespace
 
-std::string fallback_folder(const Surroundings& surroundings) {
-  return fmt::format("{}/gpu-platform-{}", surroundings.temporary, surroundings.uid);
+std::string fallback_folder(const ProcessEnvironment& process_environment) {
+  return fmt::format("{}/gpu-platform-{}", process_environment.temporary, process_environment.uid);
 }
 
-std::string socket_to_serve(const Surroundings& surroundings) {
-  if (surroundings.uid == 0) return std::string(kSocketOfRoot);
-  for (const std::string& folder : runtime_folders(surroundings)) {
-    if (look_at_folder(folder, surroundings.uid) == Folder::kOwn)
+std::string socket_to_serve(const ProcessEnvironment& process_environment) {
+  if (process_environment.uid == 0) return std::string(kSocketOfRoot);
+  for (const std::string& folder : runtime_folders(process_environment)) {
+    if (look_at_folder(folder, process_environment.uid) == Folder::kOwn)
       return folder + std::string(kSocket);
   }
-  return fallback_folder(surroundings) + std::string(kSocket);
+  return fallback_folder(process_environment) + std::string(kSocket);
 }
 
-std::vector<std::string> sockets_to_try(const Surroundings& surroundings) {
+std::vector<std::string> sockets_to_try(const ProcessEnvironment& process_environment) {
   std::vector<std::string> sockets;
-  for (const std::string& folder : runtime_folders(surroundings)) {
-    if (look_at_folder(folder, surroundings.uid) == Folder::kForeign) continue;
+  for (const std::string& folder : runtime_folders(process_environment)) {
+    if (look_at_folder(folder, process_environment.uid) == Folder::kForeign) continue;
     sockets.push_back(folder + std::string(kSocket));
   }
-  const std::string fallback = fallback_folder(surroundings);
-  const bool has_fallback =
-      surroundings.uid != 0 && look_at_folder(fallback, surroundings.uid) == Folder::kOwn;
+  const std::string fallback = fallback_folder(process_environment);
+  const bool has_fallback = process_environment.uid != 0 &&
+                            look_at_folder(fallback, process_environment.uid) == Folder::kOwn;
   if (has_fallback) sockets.push_back(fallback + std::string(kSocket));
   sockets.emplace_back(kSocketOfRoot);
   return sockets;
 }
 
-std::string default_data_dir(const Surroundings& surroundings) {
-  if (surroundings.uid == 0) return "/var/lib/gpu-platform";
-  if (const auto state = variable(surroundings, "XDG_STATE_HOME")) {
-    if (look_at_folder(*state, surroundings.uid) != Folder::kForeign)
+std::string default_data_dir(const ProcessEnvironment& process_environment) {
+  if (process_environment.uid == 0) return "/var/lib/gpu-platform";
+  if (const auto state = variable(process_environment, "XDG_STATE_HOME")) {
+    if (look_at_folder(*state, process_environment.uid) != Folder::kForeign)
       return *state + "/gpu-platform";
   }
-  if (const auto home = variable(surroundings, "HOME")) {
-    if (look_at_folder(*home, surroundings.uid) == Folder::kOwn) {
+  if (const auto home = variable(process_environment, "HOME")) {
+    if (look_at_folder(*home, process_environment.uid) == Folder::kOwn) {
       return *home + "/.local/state/gpu-platform";
     }
   }
-  return fallback_folder(surroundings) + "/data";
+  return fallback_folder(process_environment) + "/data";
 }
 
-base::Status make_fallback_folder(const Surroundings& surroundings, const std::string& path) {
-  const std::string folder = fallback_folder(surroundings);
+base::Status make_fallback_folder(const ProcessEnvironment& process_environment,
+                                  const std::string& path) {
+  const std::string folder = fallback_folder(process_environment);
   if (!path.starts_with(folder + "/")) return {};
   if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     return std::unexpected(base::system_error("make " + folder, errno));
   }
-  if (look_at_folder(folder, surroundings.uid) == Folder::kOwn) return {};
+  if (look_at_folder(folder, process_environment.uid) == Folder::kOwn) return {};
   return base::fail(
       base::ErrorCode::kPermissionDenied,
       fmt::format("{} does not belong to this user, so nothing can be kept there: set HOME and "

@@ -38,8 +38,8 @@ class PlacesTest : public ::testing::Test {
 
   std::string made_;
   std::string folder_;  // the user's home and runtime folder
-  Surroundings owner_;
-  Surroundings other_;
+  ProcessEnvironment owner_;
+  ProcessEnvironment other_;
 };
 
 TEST_F(PlacesTest, AServerAnswersInTheUsersRuntimeFolder) {
@@ -58,7 +58,7 @@ TEST_F(PlacesTest, NobodyUsesTheRuntimeFolderOfAnother) {
 }
 
 TEST_F(PlacesTest, TheFallbackLiesInTheFolderForTemporaryFiles) {
-  Surroundings usual;
+  ProcessEnvironment usual;
   usual.uid = 54321;
   EXPECT_EQ(fallback_folder(usual), "/tmp/gpu-platform-54321");
   EXPECT_EQ(fallback(), fmt::format("{}/tmp/gpu-platform-{}", made_, owner_.uid));

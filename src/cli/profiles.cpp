@@ -143,9 +143,9 @@ base::Status make_folder(const std::string& folder, unsigned uid) {
 // ---- which server
 
 base::Result<http::Server> chosen_server(const std::string& text, const std::string& field,
-                                         const Surroundings& surroundings) {
+                                         const ProcessEnvironment& process_environment) {
   if (!http::is_address(text)) {
-    TRY_ASSIGN(const Profiles profiles, read_profiles(surroundings));
+    TRY_ASSIGN(const Profiles profiles, read_profiles(process_environment));
     if (const Profile* profile = profiles.find(text)) return profile->server;
     std::vector<std::string_view> names;
     for (const Profile& profile : profiles.all) names.push_back(profile.name);
@@ -162,43 +162,44 @@ base::Result<http::Server> chosen_server(const std::string& text, const std::str
                            : server.error().message);
   }
   if (server->is_network()) {
-    TRY_ASSIGN(const Profiles profiles, read_profiles(surroundings));
+    TRY_ASSIGN(const Profiles profiles, read_profiles(process_environment));
     if (const Profile* profile = profiles.find_server(*server)) return profile->server;
   }
   return server;
 }
 
-std::vector<http::Server> servers_of_machine(const Surroundings& surroundings) {
+std::vector<http::Server> servers_of_machine(const ProcessEnvironment& process_environment) {
   std::vector<http::Server> servers;
-  for (std::string& path : sockets_to_try(surroundings)) {
+  for (std::string& path : sockets_to_try(process_environment)) {
     servers.push_back({.kind = http::Server::Kind::kSocket, .path = std::move(path)});
   }
   return servers;
 }
 
-base::Result<std::vector<http::Server>> servers_without_tokens(const ServerChoice& choice,
-                                                               const Surroundings& surroundings) {
+base::Result<std::vector<http::Server>> servers_without_tokens(
+    const ServerChoice& choice, const ProcessEnvironment& process_environment) {
   const std::string field = choice.server ? "--server" : "GPU_PLATFORM_SERVER";
-  const auto given = choice.server ? choice.server : variable(surroundings, "GPU_PLATFORM_SERVER");
-  if (given == kLocalProfile) return servers_of_machine(surroundings);
+  const auto given =
+      choice.server ? choice.server : variable(process_environment, "GPU_PLATFORM_SERVER");
+  if (given == kLocalProfile) return servers_of_machine(process_environment);
   if (given) {
-    TRY_ASSIGN(http::Server server, chosen_server(*given, field, surroundings));
+    TRY_ASSIGN(http::Server server, chosen_server(*given, field, process_environment));
     return std::vector<http::Server>{std::move(server)};
   }
-  TRY_ASSIGN(const Profiles profiles, read_profiles(surroundings));
+  TRY_ASSIGN(const Profiles profiles, read_profiles(process_environment));
   if (const Profile* current = profiles.find(profiles.current)) {
     return std::vector<http::Server>{current->server};
   }
-  return servers_of_machine(surroundings);
+  return servers_of_machine(process_environment);
 }
 
 // From the option or the variable; a path counts from the current folder, also in a profile.
 void put_file(std::string& target, const std::optional<std::string>& option, std::string_view name,
-              const Surroundings& surroundings) {
-  const auto given = option ? option : variable(surroundings, name);
+              const ProcessEnvironment& process_environment) {
+  const auto given = option ? option : variable(process_environment, name);
   if (!given) return;
-  target =
-      given->starts_with('/') || given->empty() ? *given : surroundings.directory + "/" + *given;
+  target = given->starts_with('/') || given->empty() ? *given
+                                                     : process_environment.directory + "/" + *given;
 }
 
 }  // namespace
@@ -244,27 +245,27 @@ base::Status check_profile_name(std::string_view name) {
                                    name, kLongestName, kLocalProfile));
 }
 
-std::optional<std::string> credentials_file(const Surroundings& surroundings) {
+std::optional<std::string> credentials_file(const ProcessEnvironment& process_environment) {
   constexpr std::string_view kFile = "/gpu-platform/credentials";
   // A relative path counts as none, as the XDG specification has it.
-  const auto config = variable(surroundings, "XDG_CONFIG_HOME");
+  const auto config = variable(process_environment, "XDG_CONFIG_HOME");
   if (config && config->starts_with('/')) return *config + std::string(kFile);
-  const auto home = variable(surroundings, "HOME");
+  const auto home = variable(process_environment, "HOME");
   if (!home || !home->starts_with('/')) return std::nullopt;
   return *home + "/.config" + std::string(kFile);
 }
 
-base::Result<Profiles> read_profiles(const Surroundings& surroundings) {
-  const auto path = credentials_file(surroundings);
+base::Result<Profiles> read_profiles(const ProcessEnvironment& process_environment) {
+  const auto path = credentials_file(process_environment);
   if (!path) return Profiles{};
-  return read_file(*path, surroundings.uid);
+  return read_file(*path, process_environment.uid);
 }
 
-base::Status change_profiles(const Surroundings& surroundings,
+base::Status change_profiles(const ProcessEnvironment& process_environment,
                              const std::function<base::Status(Profiles&)>& change) {
-  const auto path = credentials_file(surroundings);
+  const auto path = credentials_file(process_environment);
   if (!path) return refused("there is no place for a profile: set HOME or XDG_CONFIG_HOME");
-  TRY(make_folder(folder_of(*path), surroundings.uid));
+  TRY(make_folder(folder_of(*path), process_environment.uid));
   const std::string lock = *path + ".lock";
   const os::Descriptor locked(
       ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
@@ -272,25 +273,26 @@ base::Status change_profiles(const Surroundings& surroundings,
   while (::flock(locked.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return std::unexpected(base::system_error("lock " + lock, errno));
   }
-  TRY_ASSIGN(Profiles profiles, read_file(*path, surroundings.uid));
+  TRY_ASSIGN(Profiles profiles, read_file(*path, process_environment.uid));
   const Profiles before = profiles;
   TRY(change(profiles));
   return profiles == before ? base::Status()
                             : os::replace_file(*path, text_of(profiles), S_IRUSR | S_IWUSR);
 }
 
-base::Result<std::vector<http::Server>> servers_to_try(const ServerChoice& choice,
-                                                       const Surroundings& surroundings) {
-  TRY_ASSIGN(std::vector<http::Server> servers, servers_without_tokens(choice, surroundings));
+base::Result<std::vector<http::Server>> servers_to_try(
+    const ServerChoice& choice, const ProcessEnvironment& process_environment) {
+  TRY_ASSIGN(std::vector<http::Server> servers,
+             servers_without_tokens(choice, process_environment));
   http::Server& first = servers.front();
   if (!first.is_network()) return servers;
-  put_file(first.tls.authorities, choice.authorities, "GPU_PLATFORM_CA_FILE", surroundings);
-  put_file(first.tls.certificate, choice.certificate, "GPU_PLATFORM_CERT", surroundings);
-  put_file(first.tls.key, choice.key, "GPU_PLATFORM_KEY", surroundings);
+  put_file(first.tls.authorities, choice.authorities, "GPU_PLATFORM_CA_FILE", process_environment);
+  put_file(first.tls.certificate, choice.certificate, "GPU_PLATFORM_CERT", process_environment);
+  put_file(first.tls.key, choice.key, "GPU_PLATFORM_KEY", process_environment);
   if (first.tls.certificate.empty() != first.tls.key.empty()) {
     return base::invalid("--cert", "--cert and --key go together");
   }
-  if (const auto token = variable(surroundings, "GPU_PLATFORM_TOKEN")) {
+  if (const auto token = variable(process_environment, "GPU_PLATFORM_TOKEN")) {
     if (!http::is_valid_token(*token)) {
       return base::invalid("GPU_PLATFORM_TOKEN", "it holds something else than a token");
     }

@@ -41,14 +41,14 @@ struct Profiles {
 base::Status check_profile_name(std::string_view name);
 
 // $XDG_CONFIG_HOME/gpu-platform/credentials, or below ~/.config; nothing without either.
-std::optional<std::string> credentials_file(const Surroundings& surroundings);
+std::optional<std::string> credentials_file(const ProcessEnvironment& process_environment);
 
 // No file: no profiles. Refuses a file that others can read or that belongs to another user.
-base::Result<Profiles> read_profiles(const Surroundings& surroundings);
+base::Result<Profiles> read_profiles(const ProcessEnvironment& process_environment);
 
 // Reads, changes and writes under a lock: of two at once neither loses its change, and a reader
 // meanwhile sees the file as it was or as it is.
-base::Status change_profiles(const Surroundings& surroundings,
+base::Status change_profiles(const ProcessEnvironment& process_environment,
                              const std::function<base::Status(Profiles&)>& change);
 
 // What the command line says about the server.
@@ -61,7 +61,7 @@ struct ServerChoice {
 // machine's sockets (the user's, then root's). An address that a profile has gets that profile's
 // token and certificates; GPU_PLATFORM_TOKEN and GPU_PLATFORM_CA_FILE, _CERT and _KEY go before
 // them, and options before all. kInvalidArgument: what was given is wrong.
-base::Result<std::vector<http::Server>> servers_to_try(const ServerChoice& choice,
-                                                       const Surroundings& surroundings);
+base::Result<std::vector<http::Server>> servers_to_try(
+    const ServerChoice& choice, const ProcessEnvironment& process_environment);
 
 }  // namespace gpu_platform::cli

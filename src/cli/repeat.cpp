@@ -33,11 +33,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // One block after the other, for files and pipes.
 int append_blocks(Console& console, const Output& output, const Look& look) {
-  const int interrupts = console.surroundings().watch_interrupts();
+  const int interrupts = console.process_environment().watch_interrupts();
   bool is_waiting = false;
   for (bool is_first = true;; is_first = false) {
     std::string text;
-    Console block(console.surroundings(), text);
+    Console block(console.process_environment(), text);
     const auto looked = look(block, interrupts);
     if (looked) {
       if (is_waiting) console.note("the daemon is back");
@@ -51,7 +51,7 @@ int append_blocks(Console& console, const Output& output, const Look& look) {
     } else if (!std::exchange(is_waiting, true)) {
       console.note(looked.error().message + "; waiting for it");
     }
-    console.surroundings().pause(*output.watch, interrupts);
+    console.process_environment().pause(*output.watch, interrupts);
     if (is_readable(interrupts)) return kInterrupted;
   }
 }
@@ -66,7 +66,7 @@ class Picture {
   Called<int> run(const Look& look) {
     while (true) {
       std::string text;
-      Console captured(console_.surroundings(), text);
+      Console captured(console_.process_environment(), text);
       const auto looked = look(captured, screen_.interrupt_fd());
       problem_ = looked ? std::string() : looked.error().message + "; waiting for it";
       if (looked) {
@@ -84,7 +84,7 @@ class Picture {
   void draw() {
     const ScreenSize size = screen_.size();
     const std::string head = fmt::format("every {}, {}; q quits", base::written(interval_),
-                                         local_time(console_.surroundings().now()));
+                                         local_time(console_.process_environment().now()));
     std::vector<std::string> lines = {shortened(head, size.columns)};
     if (!problem_.empty()) lines.push_back(shortened(harmless(problem_), size.columns));
     lines.emplace_back();
@@ -100,7 +100,7 @@ class Picture {
 
   // Until the next look is due; the exit code where the person ends it.
   std::optional<int> wait() {
-    const Surroundings& around = console_.surroundings();
+    const ProcessEnvironment& around = console_.process_environment();
     draw();
     const base::Instant deadline = around.steady() + interval_;
     for (base::Instant now = around.steady(); now < deadline; now = around.steady()) {
@@ -142,7 +142,7 @@ int show(Console& console, const Output& output, const Look& look) {
     if (!looked) return report(console, looked.error(), output.wants_documents());
     return console.out_failed() ? kFailure : kOk;
   }
-  const bool in_place = !output.is_document() && Screen::is_possible(console.surroundings());
+  const bool in_place = !output.is_document() && Screen::is_possible(console.process_environment());
   return in_place ? repaint(console, output, look) : append_blocks(console, output, look);
 }
 

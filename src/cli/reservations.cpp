@@ -253,7 +253,7 @@ int run_reservations_update(const CommandText& text, Invocation& invocation) {
   add_which(arguments, o);
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  auto body = body_of(o, console.surroundings().now(), 0);
+  auto body = body_of(o, console.process_environment().now(), 0);
   if (o.begin == "now") {
     body = base::invalid("--begin", "a time to come; to begin at once, make another reservation");
   } else if (body && body->size() == 1) {
@@ -281,7 +281,7 @@ int run_reservations_create(const CommandText& text, Invocation& invocation) {
   add_which(arguments, o);
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = body_of(o, console.surroundings().now(), 1);
+  const auto body = body_of(o, console.process_environment().now(), 1);
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);

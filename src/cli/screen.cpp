@@ -68,16 +68,16 @@ std::vector<char> keys_of(std::string_view bytes) {
   return keys;
 }
 
-bool Screen::is_possible(const Surroundings& surroundings) {
-  const auto terminal = variable(surroundings, "TERM");
-  return surroundings.width != 0 && terminal.has_value() && *terminal != "dumb";
+bool Screen::is_possible(const ProcessEnvironment& process_environment) {
+  const auto terminal = variable(process_environment, "TERM");
+  return process_environment.width != 0 && terminal.has_value() && *terminal != "dumb";
 }
 
 base::Result<std::unique_ptr<Screen>> Screen::open(Console& console) {
   std::unique_ptr<Screen> screen(new Screen(console));
   screen->events_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (screen->events_ < 0) return screen_failed("epoll");
-  screen->interrupts_ = console.surroundings().watch_interrupts();
+  screen->interrupts_ = console.process_environment().watch_interrupts();
   if (screen->interrupts_ >= 0) TRY(screen->watch(screen->interrupts_));
   // Blocked, so that it waits in the descriptor and none is missed.
   const sigset_t resize = resize_signal();
@@ -91,7 +91,7 @@ base::Result<std::unique_ptr<Screen>> Screen::open(Console& console) {
 }
 
 Screen::~Screen() {
-  const Surroundings& around = console_.surroundings();
+  const ProcessEnvironment& around = console_.process_environment();
   if (resizes_ >= 0) {
     console_.out(kLeave);
     ::close(resizes_);
@@ -112,7 +112,7 @@ base::Status Screen::watch(int fd) {
 
 // Without a keyboard (input from a file) the screen is shown all the same.
 void Screen::take_keyboard() {
-  const int in = console_.surroundings().in_fd;
+  const int in = console_.process_environment().in_fd;
   if (::isatty(in) != 1 || ::tcgetattr(in, &saved_) != 0 || !watch(in)) return;
   termios raw = saved_;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
@@ -126,9 +126,9 @@ void Screen::take_keyboard() {
 
 ScreenSize Screen::size() const {
   winsize size{};
-  const bool known = ::ioctl(console_.surroundings().out_fd, TIOCGWINSZ, &size) == 0 &&
+  const bool known = ::ioctl(console_.process_environment().out_fd, TIOCGWINSZ, &size) == 0 &&
                      size.ws_col > 0 && size.ws_row > 0;
-  if (!known) return {console_.surroundings().width, 24};
+  if (!known) return {console_.process_environment().width, 24};
   return {size.ws_col, size.ws_row};
 }
 
@@ -150,14 +150,14 @@ ScreenInput Screen::read() {
   while (::read(resizes_, &signal, sizeof signal) > 0) input.resized = true;
   if (interrupts_ >= 0) input.interrupted = ::read(interrupts_, bytes.data(), bytes.size()) > 0;
   if (!has_keys_) return input;
-  const ssize_t got = ::read(console_.surroundings().in_fd, bytes.data(), bytes.size());
+  const ssize_t got = ::read(console_.process_environment().in_fd, bytes.data(), bytes.size());
   if (got > 0) {
     input.keys = keys_of({bytes.data(), static_cast<std::size_t>(got)});
   } else {
     // VMIN 0: nothing typed and a terminal that is gone look alike; only the latter stays readable.
     epoll_event event{};
     const bool still = ::epoll_wait(events_, &event, 1, 0) > 0;
-    if (still && event.data.fd == console_.surroundings().in_fd) input.interrupted = true;
+    if (still && event.data.fd == console_.process_environment().in_fd) input.interrupted = true;
   }
   return input;
 }

@@ -36,7 +36,7 @@ std::vector<char> keys_of(std::string_view bytes);
 class Screen {
  public:
   // Whether standard output is a terminal that understands this.
-  static bool is_possible(const Surroundings& surroundings);
+  static bool is_possible(const ProcessEnvironment& process_environment);
   static base::Result<std::unique_ptr<Screen>> open(Console& console);
   ~Screen();
   Screen(const Screen&) = delete;

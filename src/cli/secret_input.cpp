@@ -79,7 +79,7 @@ std::optional<std::string> type_in(int fd) {
 }
 
 base::Result<std::optional<std::string>> ask(Console& console, std::string_view prompt) {
-  const int fd = console.surroundings().in_fd;
+  const int fd = console.process_environment().in_fd;
   const Silence silence(fd);
   if (!silence.is_on()) {
     return base::invalid("--token-file",
@@ -113,7 +113,7 @@ base::Result<std::optional<std::string>> read_token(const TokenSource& source, C
   if (source.file) {
     TRY_ASSIGN(text, read_from_file(*source.file));
   } else if (source.from_stdin) {
-    TRY_ASSIGN(text, read_up_to_end(console.surroundings().in_fd, "standard input"));
+    TRY_ASSIGN(text, read_up_to_end(console.process_environment().in_fd, "standard input"));
   } else {
     TRY_ASSIGN(text, ask(console, prompt));
     if (!text) return std::optional<std::string>();

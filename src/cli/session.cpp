@@ -55,11 +55,12 @@ base::Instant steady_clock_time() {
   return base::Instant(os::monotonic_ns());
 }
 
-std::size_t terminal_width(const Surroundings& surroundings) {
+std::size_t terminal_width(const ProcessEnvironment& process_environment) {
   winsize size{};
-  if (::ioctl(surroundings.out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (::ioctl(process_environment.out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
   std::size_t columns = 0;
-  if (const auto text = variable(surroundings, "COLUMNS")) {
+  if (const auto text = variable(process_environment, "COLUMNS")) {
     std::from_chars(text->data(), text->data() + text->size(), columns);
   }
   return columns > 0 ? columns : 80;
@@ -89,8 +90,8 @@ bool write_all(int fd, std::string_view bytes) {
 
 }  // namespace
 
-Surroundings surroundings_of_process() {
-  Surroundings result;
+ProcessEnvironment environment_of_process() {
+  ProcessEnvironment result;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     result.environment.emplace_back(*entry);
   }
@@ -108,8 +109,9 @@ Surroundings surroundings_of_process() {
   return result;
 }
 
-std::optional<std::string> variable(const Surroundings& surroundings, std::string_view name) {
-  for (const std::string& entry : surroundings.environment) {
+std::optional<std::string> variable(const ProcessEnvironment& process_environment,
+                                    std::string_view name) {
+  for (const std::string& entry : process_environment.environment) {
     const bool is_it =
         entry.size() > name.size() + 1 && entry.starts_with(name) && entry[name.size()] == '=';
     if (is_it) return entry.substr(name.size() + 1);
@@ -117,16 +119,17 @@ std::optional<std::string> variable(const Surroundings& surroundings, std::strin
   return std::nullopt;
 }
 
-bool wants_color(const Surroundings& surroundings) {
-  if (variable(surroundings, "NO_COLOR")) return false;
-  if (variable(surroundings, "CLICOLOR_FORCE").value_or("0") != "0") return true;
-  return surroundings.width != 0 && variable(surroundings, "TERM").value_or("dumb") != "dumb";
+bool wants_color(const ProcessEnvironment& process_environment) {
+  if (variable(process_environment, "NO_COLOR")) return false;
+  if (variable(process_environment, "CLICOLOR_FORCE").value_or("0") != "0") return true;
+  return process_environment.width != 0 &&
+         variable(process_environment, "TERM").value_or("dumb") != "dumb";
 }
 
 bool Console::out(std::string_view bytes) {
   if (text_ != nullptr) text_->append(bytes);
   if (out_failed_ || text_ != nullptr) return !out_failed_;
-  if (write_all(surroundings_.out_fd, bytes)) return true;
+  if (write_all(process_environment_.out_fd, bytes)) return true;
   out_failed_ = true;
   error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
   return false;
@@ -136,7 +139,7 @@ void Console::err(std::string_view bytes) {
   if (text_ != nullptr) {
     text_->append(bytes);
   } else {
-    write_all(surroundings_.err_fd, bytes);
+    write_all(process_environment_.err_fd, bytes);
   }
 }
 void Console::note(std::string_view text) {

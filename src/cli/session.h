@@ -13,7 +13,7 @@
 
 namespace gpu_platform::cli {
 
-struct Surroundings {
+struct ProcessEnvironment {
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory;                 // current one
   unsigned umask = 022;
@@ -33,21 +33,23 @@ struct Surroundings {
 };
 
 // Those of this process.
-Surroundings surroundings_of_process();
+ProcessEnvironment environment_of_process();
 
 // The value of an environment variable, if it is set and not empty.
-std::optional<std::string> variable(const Surroundings& surroundings, std::string_view name);
+std::optional<std::string> variable(const ProcessEnvironment& process_environment,
+                                    std::string_view name);
 
 // NO_COLOR forbids colours, CLICOLOR_FORCE asks for them; else a terminal has them.
-bool wants_color(const Surroundings& surroundings);
+bool wants_color(const ProcessEnvironment& process_environment);
 
 // stdout is for data, stderr for everything else.
 class Console {
  public:
-  explicit Console(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit Console(const ProcessEnvironment& process_environment)
+      : process_environment_(process_environment) {}
   // Both streams go into the text, which must outlive this.
-  Console(const Surroundings& surroundings, std::string& text)
-      : surroundings_(surroundings), text_(&text) {}
+  Console(const ProcessEnvironment& process_environment, std::string& text)
+      : process_environment_(process_environment), text_(&text) {}
 
   // False once stdout cannot be written to (a full disk); then all further output is dropped.
   bool out(std::string_view bytes);
@@ -59,11 +61,11 @@ class Console {
   // Bytes to stderr as they are.
   void err(std::string_view bytes);
 
-  const Surroundings& surroundings() const { return surroundings_; }
+  const ProcessEnvironment& process_environment() const { return process_environment_; }
   bool out_failed() const { return out_failed_; }
 
  private:
-  const Surroundings& surroundings_;
+  const ProcessEnvironment& process_environment_;
   std::string* text_ = nullptr;
   bool out_failed_ = false;
 };

@@ -42,7 +42,7 @@ bool stays_here(std::string_view entry) {
 
 Json environment_of(Console& console) {
   Json environment = Json::object();
-  for (const std::string& entry : console.surroundings().environment) {
+  for (const std::string& entry : console.process_environment().environment) {
     const std::size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || stays_here(entry)) continue;
     const std::string name = entry.substr(0, equals);

@@ -88,15 +88,16 @@ void put_streams(Json& spec, const SubmitOptions& o) {
 }
 
 base::Status put_directory(Json& spec, const std::optional<std::string>& workdir,
-                           const Surroundings& surroundings) {
+                           const ProcessEnvironment& process_environment) {
   if (workdir.has_value() && workdir->starts_with('/')) {
     spec["workdir"] = *workdir;
     return {};
   }
-  if (surroundings.directory.empty()) {
+  if (process_environment.directory.empty()) {
     return base::invalid("--workdir", "the current directory cannot be found; name one");
   }
-  spec["workdir"] = surroundings.directory + (workdir.has_value() ? "/" + *workdir : std::string());
+  spec["workdir"] =
+      process_environment.directory + (workdir.has_value() ? "/" + *workdir : std::string());
   return {};
 }
 
@@ -122,17 +123,17 @@ base::Status put_environment(Console& console, Json& spec, const JobOptions& job
 
 // The specification, which is the request's body.
 base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
-  const Surroundings& surroundings = console.surroundings();
+  const ProcessEnvironment& process_environment = console.process_environment();
   for (const std::string& word : o.command) TRY(check_text("command", word));
   Json spec;
   spec["command"] = o.command;
   std::vector<std::string> none_cleared;
-  TRY(o.job.put(spec, none_cleared, surroundings.now()));
+  TRY(o.job.put(spec, none_cleared, process_environment.now()));
   TRY(put_gpus(spec, o.job));
   TRY(put_tasks(spec, o.job));
   put_streams(spec, o);
-  TRY(put_directory(spec, o.job.text("--workdir"), surroundings));
-  spec["umask"] = surroundings.umask;
+  TRY(put_directory(spec, o.job.text("--workdir"), process_environment));
+  spec["umask"] = process_environment.umask;
   TRY(put_environment(console, spec, o.job));
   if (!spec.contains("request_id")) {
     if (const std::string key = random_request_id(); !key.empty()) spec["request_id"] = key;
@@ -174,7 +175,7 @@ std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invoca
         console, "no command: write it after the options, as in -- python train.py", text.name));
   }
   if (s.wants_terminal) {
-    s.options.terminal = terminal_size(console.surroundings());
+    s.options.terminal = terminal_size(console.process_environment());
     if (!s.options.terminal.has_value()) {
       return std::unexpected(usage_error(
           console, "--pty: standard input is not a terminal; --stdin passes it on as it is",
@@ -225,7 +226,7 @@ Json question(Json spec, base::Duration timeout) {
 // The daemon's last answer: when such a job would start, or after so long.
 Called<std::string> wait_for_start(Console& console, Client& client, const Json& job,
                                    base::Duration at_most) {
-  const auto& steady = console.surroundings().steady;
+  const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
   Patience patience(console, kMaxPatience);
   while (true) {
@@ -267,7 +268,7 @@ int tell_answer(Console& console, const Called<std::string>& answer, const Outpu
   if (output.is_document() || !result) {
     print_document(console, output, *answer);
   } else {
-    console.out(check_page(*result, console.surroundings().now()));
+    console.out(check_page(*result, console.process_environment().now()));
   }
   if (console.out_failed()) return kFailure;
   if (result && flag_at(*result, "starts_now")) return kOk;

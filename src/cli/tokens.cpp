@@ -166,7 +166,7 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (!o.name) return usage_error(console, "--name: give the token a name", text.name);
-  const auto body = body_of(o, console.surroundings().now());
+  const auto body = body_of(o, console.process_environment().now());
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);

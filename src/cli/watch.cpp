@@ -30,7 +30,7 @@ struct WatchOptions {
 // Asks the daemon for what is shown.
 class Watcher {
  public:
-  Watcher(Client& client, const Surroundings& around, base::Duration interval)
+  Watcher(Client& client, const ProcessEnvironment& around, base::Duration interval)
       : client_(client), around_(around), interval_(interval) {}
 
   // From here on an interrupt ends a call.
@@ -109,13 +109,13 @@ class Watcher {
   }
 
   Client& client_;
-  const Surroundings& around_;
+  const ProcessEnvironment& around_;
   base::Duration interval_;
   int interrupt_fd_ = -1;
   WatchView view_;
 };
 
-std::string colored(const std::string& line, const Json& gpu, const Surroundings& around) {
+std::string colored(const std::string& line, const Json& gpu, const ProcessEnvironment& around) {
   const bool is_unwell = !is_in_service(gpu) || !text_at(gpu, "reason").empty();
   return is_unwell && wants_color(around) ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
 }
@@ -128,11 +128,12 @@ int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options)
     const std::vector<std::string> rows = watch_rows(watcher.view(), 0);
     const Json& gpus = list_at(watcher.view().status, "gpus");
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      text += (i == 0 ? rows[i] : colored(rows[i], gpus[i - 1], console.surroundings())) + "\n";
+      text +=
+          (i == 0 ? rows[i] : colored(rows[i], gpus[i - 1], console.process_environment())) + "\n";
     }
     if (!console.out(text)) return kFailure;
     if (++shown == options.count) return kOk;
-    console.surroundings().pause(options.interval, -1);
+    console.process_environment().pause(options.interval, -1);
     const auto refreshed = watcher.refresh();
     if (refreshed) continue;
     if (!refreshed.error().is_passing()) return report(console, refreshed.error(), false);
@@ -147,7 +148,7 @@ class LiveScreen {
 
   // Until it is ended; nothing then, or why it cannot go on.
   std::optional<Failure> run() {
-    const auto& steady = console_.surroundings().steady;
+    const auto& steady = console_.process_environment().steady;
     for (std::uint64_t shown = 0;;) {
       const base::Instant began = steady();
       draw();
@@ -163,7 +164,7 @@ class LiveScreen {
  private:
   // Handles what is typed meanwhile; false when that ends it.
   bool wait_until(base::Instant deadline) {
-    const Surroundings& around = console_.surroundings();
+    const ProcessEnvironment& around = console_.process_environment();
     for (base::Instant now = around.steady(); now < deadline; now = around.steady()) {
       around.pause(deadline - now, screen_.fd());
       const ScreenInput input = screen_.read();
@@ -197,7 +198,7 @@ class LiveScreen {
     first_ = std::min(first_, gpus - visible_);
     for (std::size_t i = first_; i < first_ + visible_; ++i) {
       const Json& gpu = list_at(watcher_.view().status, "gpus")[i];
-      lines.push_back(colored(rows[i + 1], gpu, console_.surroundings()));
+      lines.push_back(colored(rows[i + 1], gpu, console_.process_environment()));
     }
     lines.push_back(shortened(footer(gpus), size.columns));
     // A terminal of very few rows shows what fits.
@@ -260,11 +261,12 @@ int run_watch(const CommandText& text, Invocation& invocation) {
     if (!given) return usage_error(console, "--count: " + given.error().message, text.name);
     options.count = *given;
   }
-  Watcher watcher(*client, console.surroundings(), options.interval);
+  Watcher watcher(*client, console.process_environment(), options.interval);
   const auto first = watcher.refresh();
   if (!first) return report(console, first.error(), false);
-  return Screen::is_possible(console.surroundings()) ? watch_live(console, watcher, options)
-                                                     : watch_plain(console, watcher, options);
+  return Screen::is_possible(console.process_environment())
+             ? watch_live(console, watcher, options)
+             : watch_plain(console, watcher, options);
 }
 
 }  // namespace gpu_platform::cli

@@ -413,8 +413,8 @@ void Core::advance(base::Instant now) {
   emit_all(ended_reservations(state_, now), now);
   emit_all(jobs_without_reservation(state_), now);
   while (auto event = next_expired_token(state_, now)) emit(*std::move(event), now);
-  while (auto event = next_hopeless(state_, now)) emit(*std::move(event), now);
-  let_in_who_is_due(now);
+  while (auto event = next_unstartable(state_, now)) emit(*std::move(event), now);
+  admit_due_jobs(now);
   emit_all(judge_counts(state_, now), now);
   while (auto event = next_overdue(state_, now)) emit(*std::move(event), now);
   // Decided before this step, so that the decision is durable, and carried out if the beneficiary
@@ -434,7 +434,7 @@ bool Core::let_in(model::JobId job, base::Instant now) {
 
 // A member of an array that ran before goes before its sisters, which are due by an earlier time:
 // they have been passed by then, and are looked at once more.
-void Core::let_in_who_is_due(base::Instant now) {
+void Core::admit_due_jobs(base::Instant now) {
   bool has_passed_sisters = true;
   while (has_passed_sisters) {
     has_passed_sisters = false;
@@ -489,7 +489,7 @@ const scheduling::PlannedStart* Core::promised() const {
   return planned_starts_ == nullptr ? nullptr : promised_start(state_, *planned_starts_);
 }
 
-ReservationGround Core::ground_of_reservations() {
+ReservationBasis Core::ground_of_reservations() {
   return {state_.books.cluster_for_trial(), promised()};
 }
 

@@ -124,9 +124,9 @@ class Core {
 
   // Returns the planned start of the last cycle that nothing moves back (promised_start.h).
   const scheduling::PlannedStart* promised() const;
-  ReservationGround ground_of_reservations();
+  ReservationBasis ground_of_reservations();
   bool let_in(model::JobId job, base::Instant now);  // returns whether it is in the queue now
-  void let_in_who_is_due(base::Instant now);
+  void admit_due_jobs(base::Instant now);
   void run_cycle(base::Instant now);
 
   State state_;

@@ -20,7 +20,7 @@ scheduling::Books::Given given_by(const Snapshot& snapshot) {
           .period_use = snapshot.period_use};
 }
 
-bool is_same_ground(const Snapshot& a, const Snapshot& b) {
+bool is_same_basis(const Snapshot& a, const Snapshot& b) {
   return a.policy == b.policy && a.order.cluster_gpus == b.order.cluster_gpus &&
          a.period_use->begin == b.period_use->begin;
 }
@@ -30,7 +30,7 @@ bool is_same_ground(const Snapshot& a, const Snapshot& b) {
 void PlanningView::follow(std::shared_ptr<const Snapshot> snapshot) {
   if (snapshot == snapshot_) return;
   const auto before = std::exchange(snapshot_, std::move(snapshot));
-  if (before == nullptr || !is_same_ground(*before, *snapshot_)) {
+  if (before == nullptr || !is_same_basis(*before, *snapshot_)) {
     books_ = scheduling::Books::of(snapshot_->jobs, snapshot_->nodes, given_by(*snapshot_));
     return;
   }

@@ -11,7 +11,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 
-#include "listener/census.h"
+#include "listener/connection_table.h"
 #include "listener/rest/policy.h"
 #include "listener/rest/request_reader.h"
 #include "listener/upstream.h"
@@ -30,10 +30,10 @@ struct Times {
 };
 
 // What the clients of one thread share.
-struct Surroundings {
+struct ClientContext {
   boost::asio::io_context& io;
   Upstream& upstream;
-  Census& census;
+  ConnectionTable& connection_table;
   const Policy& policy;
   const RequestLimits& limits;
   const Times& times;

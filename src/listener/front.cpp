@@ -51,7 +51,7 @@ void watch_for_silence(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-Census::Key key_of(const asio::ip::address& address) {
+ConnectionTable::Key key_of(const asio::ip::address& address) {
   if (address.is_v4()) {
     const auto bytes = address.to_v4().to_bytes();
     return {bytes.begin(), bytes.end()};
@@ -74,8 +74,8 @@ class Front::Impl {
         upstream_(upstream),
         tls_(tls),
         policy_{options_.settings.host_names, options_.settings.web_origins},
-        census_({options_.settings.connections, options_.settings.connections_per_address,
-                 options_.settings.body_bytes}) {
+        connection_table_({options_.settings.connections, options_.settings.connections_per_address,
+                           options_.settings.body_bytes}) {
     const std::size_t threads = std::clamp<std::size_t>(options_.settings.threads, 1, 256);
     for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>());
   }
@@ -120,7 +120,7 @@ class Front::Impl {
     const auto limit = std::chrono::steady_clock::now() + grace;
     {
       std::unique_lock lock(gone_mutex_);
-      gone_.wait_until(lock, limit, [&] { return census_.connections() == 0; });
+      gone_.wait_until(lock, limit, [&] { return connection_table_.connections() == 0; });
     }
     for (auto& worker : workers_) worker->io.stop();
     for (auto& worker : workers_) {
@@ -132,7 +132,7 @@ class Front::Impl {
     doors_.clear();
   }
 
-  std::uint64_t connections() const { return census_.connections(); }
+  std::uint64_t connections() const { return connection_table_.connections(); }
 
  private:
   using Clients = std::map<Client*, std::shared_ptr<Client>>;
@@ -190,8 +190,8 @@ class Front::Impl {
 
   void take(OpenDoor& door, Worker& worker, ClientSocket socket) {
     const asio::ip::address address = without_mapping(door.peer.address());
-    const Census::Key key = key_of(address);
-    if (!census_.enter(key)) return warn_of(address.to_string());
+    const ConnectionTable::Key key = key_of(address);
+    if (!connection_table_.enter(key)) return warn_of(address.to_string());
     watch_for_silence(socket.native_handle());
     // Counted until the client is closed, also if the thread has ended by then.
     asio::post(worker.io, [this, &worker, key, what = door.what, text = address.to_string(),
@@ -203,9 +203,9 @@ class Front::Impl {
   }
 
   std::shared_ptr<Client> client_of(Worker& worker, const Listen& what, ClientSocket socket,
-                                    std::string address, const Census::Key& key) {
-    const Surroundings with{worker.io,       upstream_,      census_,        policy_,
-                            options_.limits, options_.times, worker.scratch, refusals_};
+                                    std::string address, const ConnectionTable::Key& key) {
+    const ClientContext with{worker.io,       upstream_,      connection_table_, policy_,
+                             options_.limits, options_.times, worker.scratch,    refusals_};
     const bool is_grpc = what.door == Door::kGrpc;
     const Tls* tls = !what.has_tls ? nullptr : is_grpc ? &tls_.grpc : &tls_.rest;
     const auto closed = [this, &worker](Client* client) {
@@ -236,7 +236,7 @@ class Front::Impl {
   Upstream& upstream_;
   const Certificates tls_;
   const Policy policy_;
-  Census census_;
+  ConnectionTable connection_table_;
   std::atomic<std::uint64_t> refusals_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<OpenDoor>> doors_;

@@ -62,22 +62,22 @@ std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& waiting) {
   const WaitingJob* job =
       state_->may_pass ? cycle.limits.narrowed(waiting, Purpose::kTurn) : nullptr;
   if (job != nullptr) {
-    if (auto allocation = cycle.ground.start_of(*job)) return allocation;
+    if (auto allocation = cycle.cycle.start_of(*job)) return allocation;
     if (auto trusted = cycle.backfilling.trusted_start_of(*job)) {
       return std::move(trusted->allocation);
     }
   }
   // In the strict order no job borrows behind one that waits for its turn, be it the same.
-  const bool blocks = job != nullptr && cycle.ground.depth == 0;
+  const bool blocks = job != nullptr && cycle.cycle.depth == 0;
   // Nor does one that others are stopped for.
   const bool gets_stops = job != nullptr && state_->may_have_others_stopped(*job) &&
-                          cycle.fit.stops_for(*job, cycle.ground.slot_of(*job));
+                          cycle.fit.stops_for(*job, cycle.cycle.slot_of(*job));
   if (blocks || gets_stops || !state_->behind_all || !state_->may_pass_all) return std::nullopt;
   Cycle& last = *state_->behind_all;
   for (const Purpose purpose : {Purpose::kLoan, Purpose::kLast}) {
     job = last.limits.narrowed(waiting, purpose);
     std::optional<model::Allocation> allocation;
-    if (job != nullptr) allocation = last.ground.start_of(*job);
+    if (job != nullptr) allocation = last.cycle.start_of(*job);
     if (allocation) return allocation;
   }
   return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<Slot> WhatIf::slot_of(const WaitingJob& waiting) {
   Cycle& cycle = state_->cycle;
   if (!state_->may_pass || cycle.limits.is_over_limits(waiting)) return std::nullopt;
   const WaitingJob* const job = cycle.limits.narrowed(waiting, Purpose::kTurn);
-  return job == nullptr ? std::nullopt : cycle.ground.slot_of(*job);
+  return job == nullptr ? std::nullopt : cycle.cycle.slot_of(*job);
 }
 
 std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& waiting) {
@@ -96,8 +96,8 @@ std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& waiting) {
   if (cycle.limits.is_over_limits(waiting)) return std::nullopt;
   const WaitingJob* const job = cycle.limits.narrowed(waiting, Purpose::kTurn);
   if (job == nullptr || !state_->may_have_others_stopped(*job)) return std::nullopt;
-  if (!cycle.fit.make_for(*job, cycle.ground.slot_of(*job))) return std::nullopt;
-  return cycle.ground.plan.preemptions.back();
+  if (!cycle.fit.make_for(*job, cycle.cycle.slot_of(*job))) return std::nullopt;
+  return cycle.cycle.plan.preemptions.back();
 }
 
 }  // namespace gpu_platform::scheduling

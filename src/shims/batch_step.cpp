@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 #include "shims/call.h"
-#include "shims/meeting.h"
+#include "shims/rendezvous.h"
 #include "shims/step.h"
 #include "shims/step_rules.h"
 #include "shims/step_shares.h"

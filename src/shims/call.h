@@ -43,7 +43,7 @@ class Call {
   const std::string& name() const { return name_; }
   const std::vector<std::string>& words() const { return words_; }
   cli::Console& console() { return console_; }
-  const cli::Surroundings& around() const { return console_.surroundings(); }
+  const cli::ProcessEnvironment& around() const { return console_.process_environment(); }
 
   // "sbatch: warning: …" on stderr.
   void warn(std::string_view text);

@@ -145,7 +145,7 @@ cli::Called<std::vector<JobProcess>> live_processes(Call& call, cli::Client& cli
   const int answer = ::memfd_create("sstat", MFD_CLOEXEC);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (answer < 0 || nothing < 0) return std::unexpected(unusable_answer("no file for the answer"));
-  cli::Surroundings around = call.around();
+  cli::ProcessEnvironment around = call.around();
   around.in_fd = nothing;
   around.out_fd = answer;
   cli::Console quiet(around);

@@ -94,7 +94,7 @@ int stream_or_nothing(int fd) {
 
 class OwnJob {
  public:
-  OwnJob(Call& call, cli::Client& client, const MeetingPlace& place, int signals, std::string id,
+  OwnJob(Call& call, cli::Client& client, const RendezvousPlace& place, int signals, std::string id,
          const OwnJobRules& rules)
       : call_(call),
         client_(client),
@@ -171,7 +171,7 @@ class OwnJob {
   void meet() {
     auto met = place_.accept();
     if (!met) return;  // a process of another user
-    const cli::Surroundings& around = call_.around();
+    const cli::ProcessEnvironment& around = call_.around();
     const int input = keys_ ? keys_->end() : stream_or_nothing(around.in_fd);
     const auto lent = met->lend_streams(
         {input, stream_or_nothing(around.out_fd), stream_or_nothing(around.err_fd)});
@@ -230,7 +230,7 @@ class OwnJob {
 
   Call& call_;
   cli::Client& client_;
-  const MeetingPlace& place_;
+  const RendezvousPlace& place_;
   const int signals_;
   const std::string id_;
   const OwnJobRules rules_;
@@ -317,7 +317,7 @@ int watch_srun_signals() {
   return watch({SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM});
 }
 
-int stay_with_own_job(Call& call, cli::Client& client, const MeetingPlace& place, int signals,
+int stay_with_own_job(Call& call, cli::Client& client, const RendezvousPlace& place, int signals,
                       const std::string& id, const OwnJobRules& rules) {
   return OwnJob(call, client, place, signals, id, rules).run();
 }

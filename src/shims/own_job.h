@@ -8,8 +8,8 @@
 #include "cli/client.h"
 #include "cli/follow.h"
 #include "shims/call.h"
-#include "shims/meeting.h"
 #include "shims/options.h"
+#include "shims/rendezvous.h"
 
 // A job that srun submits for its own command, on the daemon's machine. Its first process meets
 // srun and borrows srun's standard streams for the tasks; srun passes signals on to it. When srun
@@ -57,7 +57,7 @@ class SignalsFromAfar {
 int watch_srun_signals();
 
 // Stays with the job until it has ended and returns srun's exit code. `signals` is that descriptor.
-int stay_with_own_job(Call& call, cli::Client& client, const MeetingPlace& place, int signals,
+int stay_with_own_job(Call& call, cli::Client& client, const RendezvousPlace& place, int signals,
                       const std::string& id, const OwnJobRules& rules);
 
 // The exit code of srun for an ended job. What the code does not tell goes to standard error,

@@ -19,8 +19,8 @@
 #include "shims/het_job.h"
 #include "shims/input_variables.h"
 #include "shims/job_end.h"
-#include "shims/meeting.h"
 #include "shims/own_job.h"
+#include "shims/rendezvous.h"
 #include "shims/step.h"
 #include "shims/step_shares.h"
 #include "shims/submission.h"
@@ -59,7 +59,7 @@ class Allocation {
   Allocation(Call& call, const Settings& settings, std::string id, cli::Client& client)
       : call_(call), settings_(settings), id_(std::move(id)), client_(client) {}
 
-  int run(const MeetingPlace& place, const std::vector<std::string>& command,
+  int run(const RendezvousPlace& place, const std::vector<std::string>& command,
           std::optional<base::Duration> patience) {
     if (patience) {
       cli::Interrupts interrupts(call_.console(), client_, id_);
@@ -115,7 +115,7 @@ class Allocation {
   }
 
   // False when the job has ended without a start.
-  bool wait_for_start(const MeetingPlace& place, int end) {
+  bool wait_for_start(const RendezvousPlace& place, int end) {
     cli::Interrupts interrupts(call_.console(), client_, id_);
     std::array<pollfd, 3> waiting = {
         {{place.fd(), POLLIN, 0}, {end, POLLIN, 0}, {interrupts.fd(), POLLIN, 0}}};
@@ -237,7 +237,7 @@ int salloc(Call& call) {
   if (!patience) return call.fail(patience.error());
   auto client = call.client();
   if (!client) return 1;
-  const auto place = MeetingPlace::open();
+  const auto place = RendezvousPlace::open();
   if (!place) return call.fail(place.error());
   Work work;
   work.step = "hold-allocation";

@@ -17,8 +17,8 @@
 #include "shims/container_options.h"
 #include "shims/het_job.h"
 #include "shims/input_variables.h"
-#include "shims/meeting.h"
 #include "shims/own_job.h"
+#include "shims/rendezvous.h"
 #include "shims/start_check.h"
 #include "shims/step.h"
 #include "shims/step_entry.h"
@@ -249,10 +249,10 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
   if (!rules->empty()) work.variables["SLURM_SHIM_RULES"] = *rules;
   if (const auto put = put_files(settings, false, work); !put) return call.fail(put.error());
   const auto terminal = put_terminal(call, settings, work);
-  std::optional<MeetingPlace> place;
+  std::optional<RendezvousPlace> place;
   int signals = -1;
   if (!terminal && can_lend_streams(settings, *client)) {
-    auto opened = MeetingPlace::open();
+    auto opened = RendezvousPlace::open();
     if (!opened) return call.fail(opened.error());
     place.emplace(std::move(*opened));
     work.variables["SLURM_SHIM_PLACE"] = place->name();

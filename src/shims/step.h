@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "shims/cpu_binding.h"
 #include "shims/gpu_binding.h"
-#include "shims/meeting.h"
+#include "shims/rendezvous.h"
 #include "shims/step_places.h"
 #include "shims/step_plan.h"
 #include "shims/step_variables.h"

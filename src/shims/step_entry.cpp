@@ -17,7 +17,7 @@
 #include "cli/json_view.h"
 #include "cli/submission.h"
 #include "shims/input_variables.h"
-#include "shims/meeting.h"
+#include "shims/rendezvous.h"
 #include "shims/submission.h"
 
 namespace gpu_platform::shims {
@@ -81,7 +81,7 @@ int step_from_outside(Call& call, const std::string& job, const std::vector<std:
                       bool wants_terminal) {
   auto client = call.client();
   if (!client) return 1;
-  auto place = MeetingPlace::open();
+  auto place = RendezvousPlace::open();
   if (!place) return call.fail(place.error());
   const auto self = own_path();
   if (!self) return call.fail(self.error());

@@ -74,7 +74,7 @@ struct Posting {
 
 // Runs in a process of its own.
 [[noreturn]] void post(const std::string& job, const std::vector<Posting>& reports) {
-  auto servers = cli::servers_to_try({}, cli::surroundings_of_process());
+  auto servers = cli::servers_to_try({}, cli::environment_of_process());
   if (!servers) ::_exit(1);
   cli::Client client(*std::move(servers));
   for (const auto& [target, text] : reports) {

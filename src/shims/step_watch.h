@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "shims/meeting.h"
+#include "shims/rendezvous.h"
 #include "shims/step_record.h"
 #include "shims/task_streams.h"
 

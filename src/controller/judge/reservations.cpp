@@ -403,7 +403,7 @@ base::Status check_overlap(const State& state, const Reservation& reservation) {
 }  // namespace
 
 base::Result<model::ReservationMade> judge_reservation(
-    const State& state, const ReservationGround& ground, const model::Caller& caller,
+    const State& state, const ReservationBasis& basis, const model::Caller& caller,
     const model::MakeReservation& command, base::Instant now, store::Headroom headroom) {
   TRY(check_may(caller, "make"));
   TRY(check_room(headroom));
@@ -428,13 +428,13 @@ base::Result<model::ReservationMade> judge_reservation(
   reservation.users = sorted(command.users);
   reservation.made_by = caller.user;
   reservation.made_at = now;
-  TRY(choose_parts(state, ground.cluster, command, reservation));
+  TRY(choose_parts(state, basis.cluster, command, reservation));
   TRY(check_overlap(state, reservation));
   reservation.let_finish = running_into(state, reservation);
   if (!command.ignore_running) {
     TRY(check_no_job_runs(state, reservation, reservation.let_finish));
   }
-  if (!command.force) TRY(check_nothing_promised(state, reservation, ground.promised, now));
+  if (!command.force) TRY(check_nothing_promised(state, reservation, basis.promised, now));
   return model::ReservationMade{std::move(reservation)};
 }
 
@@ -582,7 +582,7 @@ void add_followers(const State& state, const Reservation& before, const Reservat
   }
 }
 
-base::Result<Reservation> changed(const State& state, const ReservationGround& ground,
+base::Result<Reservation> changed(const State& state, const ReservationBasis& basis,
                                   const model::ChangeReservation& command,
                                   const Reservation& before, base::Instant now) {
   Reservation after = before;
@@ -602,20 +602,20 @@ base::Result<Reservation> changed(const State& state, const ReservationGround& g
   if (changes_place(command)) {
     const model::MakeReservation where = where_of(command);
     TRY(check_which(where));
-    TRY(choose_parts(state, ground.cluster, where, after));
+    TRY(choose_parts(state, basis.cluster, where, after));
   }
   TRY(check_overlap(state, after));
   TRY(check_running(state, before, command.ignore_running, after));
   const bool takes_others = changes_times(command) || changes_place(command);
   if (takes_others && !command.force) {
-    TRY(check_nothing_promised(state, after, ground.promised, now));
+    TRY(check_nothing_promised(state, after, basis.promised, now));
   }
   return after;
 }
 
 }  // namespace
 
-base::Result<Events> judge_reservation_change(const State& state, const ReservationGround& ground,
+base::Result<Events> judge_reservation_change(const State& state, const ReservationBasis& basis,
                                               const model::Caller& caller,
                                               const model::ChangeReservation& command,
                                               base::Instant now, store::Headroom headroom) {
@@ -626,7 +626,7 @@ base::Result<Events> judge_reservation_change(const State& state, const Reservat
       !changes_admitted(command)) {
     return wrong("name", "say what is to change");
   }
-  TRY_ASSIGN(Reservation after, changed(state, ground, command, *before, now));
+  TRY_ASSIGN(Reservation after, changed(state, basis, command, *before, now));
   Events events;
   if (after == *before) return events;
   events.push_back(model::ReservationChanged{after, caller.user});

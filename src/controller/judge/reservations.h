@@ -14,20 +14,20 @@
 namespace gpu_platform::controller {
 
 // What a reservation must fit among, besides the state.
-struct ReservationGround {
+struct ReservationBasis {
   scheduling::Cluster& cluster;  // the state's, for a trial; it is left as it was
   const scheduling::PlannedStart* promised = nullptr;  // to a waiting job; null: nothing is
 };
 
 base::Result<model::ReservationMade> judge_reservation(const State& state,
-                                                       const ReservationGround& ground,
+                                                       const ReservationBasis& basis,
                                                        const model::Caller& caller,
                                                        const model::MakeReservation& command,
                                                        base::Instant now, store::Headroom headroom);
 // Returns the change and what follows from it for the jobs that wait for the reservation: those
 // that it admits no longer, or that would never have the time, are ended. Nothing if nothing
 // changes.
-base::Result<Events> judge_reservation_change(const State& state, const ReservationGround& ground,
+base::Result<Events> judge_reservation_change(const State& state, const ReservationBasis& basis,
                                               const model::Caller& caller,
                                               const model::ChangeReservation& command,
                                               base::Instant now, store::Headroom headroom);

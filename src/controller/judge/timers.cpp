@@ -67,7 +67,7 @@ model::Event event_of(const State& state, const scheduling::Start& start) {
 
 }  // namespace
 
-std::optional<model::Event> next_hopeless(const State& state, base::Instant now) {
+std::optional<model::Event> next_unstartable(const State& state, base::Instant now) {
   if (!state.admission_gates.hopeless().empty()) {
     const model::JobId id = *state.admission_gates.hopeless().begin();
     return cancelled(id, model::EndReason::kDependencyFailed,

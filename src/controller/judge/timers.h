@@ -16,7 +16,7 @@ namespace gpu_platform::controller {
 
 // Returns the end of a job that can never run as requested, so that no job waits for ever. The end
 // of one job may decide about others.
-std::optional<model::Event> next_hopeless(const State& state, base::Instant now);
+std::optional<model::Event> next_unstartable(const State& state, base::Instant now);
 
 // Returns the next job that is due, after the last one that was asked about. A job that becomes
 // eligible may make room for a sibling behind it.

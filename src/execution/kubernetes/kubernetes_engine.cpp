@@ -121,7 +121,8 @@ class KubernetesEngine::Worker {
         view_(options_.settings),
         attempts_(options_.settings,
                   [this](std::string_view node) { return view_.boot_id_of(node); }),
-        workloads_(*client_, options_.settings, view_, options_.desk, sink_, options_.warn),
+        workloads_(*client_, options_.settings, view_, options_.workload_port, sink_,
+                   options_.warn),
         streams_(std::move(endpoint)) {
     follow_all();
     thread_ = std::thread([this] { run(); });
@@ -637,7 +638,7 @@ namespace {
 // Whether an engine may go on that has not seen its cluster.
 base::Status check_may_wait(const KubernetesEngineOptions& options, base::Error error) {
   if (error.code != base::ErrorCode::kUnavailable) return std::unexpected(std::move(error));
-  if (options.acquaintance == Acquaintance::kKnown) return {};
+  if (options.history == ClusterHistory::kKnown) return {};
   error.message +=
       "; a daemon that begins with this cluster must see first that no pods of another one are "
       "there: start it again when the cluster answers";
@@ -655,9 +656,8 @@ base::Result<std::unique_ptr<KubernetesEngine>> KubernetesEngine::open(
              OutputSpool::open(options.output_folder, options.output_limit_bytes));
   TRY_ASSIGN(kubernetes::Endpoint endpoint, kubernetes::endpoint_of(options.access));
   TRY_ASSIGN(std::unique_ptr<Client> client, Client::make(options.access));
-  const base::Status checked =
-      check_cluster(*client, options.settings, options.lease, options.acquaintance,
-                    {options.patience, options.must_end});
+  const base::Status checked = check_cluster(*client, options.settings, options.lease,
+                                             options.history, {options.patience, options.must_end});
   if (!checked) TRY(check_may_wait(options, checked.error()));
   if (!checked && options.warn) {
     options.warn("the cluster does not answer yet: " + checked.error().message);

@@ -12,7 +12,7 @@
 #include "execution/environment_source.h"
 #include "execution/kubernetes/preflight.h"
 #include "execution/kubernetes/settings.h"
-#include "execution/kubernetes/workload_desk.h"
+#include "execution/kubernetes/workload_port.h"
 #include "kubernetes/kubeconfig.h"
 #include "model/channel.h"
 #include "os/descriptor.h"
@@ -23,7 +23,7 @@ struct KubernetesEngineOptions {
   kubernetes::ClusterAccess access;
   KubernetesSettings settings;
   LeaseTerms lease;
-  Acquaintance acquaintance = Acquaintance::kKnown;
+  ClusterHistory history = ClusterHistory::kKnown;
   std::string output_folder;             // of what jobs print; made if it is not there
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
   base::Duration patience = base::seconds(30);  // of open()
@@ -33,7 +33,8 @@ struct KubernetesEngineOptions {
   std::function<void(const base::Error&)> on_fatal;
   // Troubles and their ends, one line each.
   std::function<void(const std::string& line)> warn;
-  WorkloadDesk* desk = nullptr;  // where workloads of others are submitted; needed to admit any
+  WorkloadPort* workload_port =
+      nullptr;  // where workloads of others are submitted; needed to admit any
 };
 
 // Runs jobs as pods of a Kubernetes cluster: we choose the node and the GPUs, Kubernetes does the

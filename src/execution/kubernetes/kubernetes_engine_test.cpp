@@ -360,7 +360,7 @@ class NewcomerTest : public KubernetesEngineTest {
     harness_.close();
     KubernetesEngineOptions newcomer = harness_.options();
     newcomer.lease.identity = "newcomer";
-    newcomer.acquaintance = Acquaintance::kNew;
+    newcomer.history = ClusterHistory::kNew;
     EXPECT_TRUE(release_lease(newcomer.access, harness_.options().lease, base::seconds(10)));
     const NoEnvironment none;
     ToldByAttempt told;
@@ -430,7 +430,7 @@ TEST_F(NewcomerTest, DoesNotBeginWithAClusterThatItCannotSee) {
   const NoEnvironment none;
   ToldByAttempt told;
   EXPECT_TRUE(KubernetesEngine::open(harness_.options(), none, told).has_value());
-  harness_.options().acquaintance = Acquaintance::kNew;
+  harness_.options().history = ClusterHistory::kNew;
   const auto refused = KubernetesEngine::open(harness_.options(), none, told);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);

@@ -23,7 +23,7 @@ using State = WorkloadNews::State;
 
 constexpr const char* kJobPods = "/api/v1/namespaces/jobs/pods";
 
-class RecordingDesk : public WorkloadDesk {
+class RecordingDesk : public WorkloadPort {
  public:
   void submit(WorkloadSubmission submission) override {
     const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ class RecordingDesk : public WorkloadDesk {
 class KubernetesWorkloadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    harness_.options().desk = &desk_;
+    harness_.options().workload_port = &workload_port_;
     harness_.options().warn = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       warnings_ += line + "\n";
@@ -107,10 +107,10 @@ class KubernetesWorkloadsTest : public ::testing::Test {
   StartOrder begin(std::uint64_t job) {
     make_pod("one");
     make_pod("two");
-    const bool is_submitted = until([&] { return !desk_.submitted().empty(); });
+    const bool is_submitted = until([&] { return !workload_port_.submitted().empty(); });
     EXPECT_TRUE(is_submitted);
     if (!is_submitted) return {};
-    const StartOrder order = order_of(desk_.submitted().front(), job);
+    const StartOrder order = order_of(workload_port_.submitted().front(), job);
     harness_.engine().start(order);
     EXPECT_TRUE(until([&] { return !harness_.told(order.attempt).started.empty(); }));
     return order;
@@ -136,15 +136,15 @@ class KubernetesWorkloadsTest : public ::testing::Test {
 
   mutable std::mutex mutex_;
   std::string warnings_;
-  RecordingDesk desk_;
+  RecordingDesk workload_port_;
   std::string owner_uid_;
   KubernetesHarness harness_;
 };
 
 TEST_F(KubernetesWorkloadsTest, AStartAdmitsThePodsThatWaitAndTheirEndIsTheJobs) {
   const StartOrder order = begin(7);
-  EXPECT_EQ(desk_.submitted().front().spec.workload_pods, 2U);
-  EXPECT_EQ(desk_.submitted().front().user, "ann");
+  EXPECT_EQ(workload_port_.submitted().front().spec.workload_pods, 2U);
+  EXPECT_EQ(workload_port_.submitted().front().user, "ann");
   EXPECT_EQ(text_at(pod("one"), {"spec", "nodeSelector", "kubernetes.io/hostname"}),
             order.nodes.front().node_name);
   EXPECT_EQ(text_at(pod("two"), {"metadata", "labels", "gpu-platform/job"}), "7");
@@ -228,8 +228,8 @@ TEST_F(KubernetesWorkloadsTest, APodWithoutANodeInTimeIsTakenBackAndItsJobQueued
                            {{"spec", {{"unschedulable", true}}}});
   }
   make_pod("one");
-  ASSERT_TRUE(until([&] { return !desk_.submitted().empty(); }));
-  const StartOrder order = order_of(desk_.submitted().front(), 9);
+  ASSERT_TRUE(until([&] { return !workload_port_.submitted().empty(); }));
+  const StartOrder order = order_of(workload_port_.submitted().front(), 9);
   harness_.engine().start(order);
   ASSERT_TRUE(until([&] { return harness_.told(order.attempt).cleaned > 0; }));
   const Ended ended = harness_.told(order.attempt).ended.front();
@@ -246,8 +246,8 @@ TEST_F(KubernetesWorkloadsTest, APodThatNamesAClaimOfThePlatformsGetsJustTheChos
   exact["spec"]["resourceClaims"] =
       Json::array({{{"name", "gpus"}, {"resourceClaimName", "exact-gpus"}}});
   harness_.server().call("POST", kJobPods, exact);
-  ASSERT_TRUE(until([&] { return !desk_.submitted().empty(); }));
-  const WorkloadSubmission submission = desk_.submitted().front();
+  ASSERT_TRUE(until([&] { return !workload_port_.submitted().empty(); }));
+  const WorkloadSubmission submission = workload_port_.submitted().front();
   EXPECT_EQ(submission.spec.request.gpus, 2U);
   StartOrder order = harness_.order(5, {});
   order.spec = std::make_shared<const model::JobSpec>(submission.spec);
@@ -276,8 +276,8 @@ TEST_F(KubernetesWorkloadsTest, AGroupWithoutAnOwnerIsCancelledWhenItsPodsAreDel
     bare["metadata"].erase("uid");
     harness_.server().call("POST", kJobPods, bare);
   }
-  ASSERT_TRUE(until([&] { return !desk_.submitted().empty(); }));
-  const StartOrder order = order_of(desk_.submitted().front(), 7);
+  ASSERT_TRUE(until([&] { return !workload_port_.submitted().empty(); }));
+  const StartOrder order = order_of(workload_port_.submitted().front(), 7);
   harness_.engine().start(order);
   ASSERT_TRUE(until([&] { return !harness_.told(order.attempt).started.empty(); }));
   for (const char* name : {"one", "two"}) {
@@ -308,8 +308,8 @@ TEST_F(KubernetesWorkloadsTest, WithoutPodsAWaitingJobIsWithdrawn) {
     alone["metadata"].erase("uid");
     return alone;
   }());
-  ASSERT_TRUE(until([&] { return !desk_.submitted().empty(); }));
-  const std::string key = desk_.submitted().front().key;
+  ASSERT_TRUE(until([&] { return !workload_port_.submitted().empty(); }));
+  const std::string key = workload_port_.submitted().front().key;
   harness_.engine().tell_workload({key, State::kWaiting, model::JobId(3), "NoCapacity", "full"});
   ASSERT_TRUE(until([&] {
     const Json found = pod("alone");
@@ -322,7 +322,7 @@ TEST_F(KubernetesWorkloadsTest, WithoutPodsAWaitingJobIsWithdrawn) {
       [](const Json& each) { return text_at(each, {"type"}) == "PodScheduled"; }))
       << "conditions of others stay";
   harness_.server().call("DELETE", std::string(kJobPods) + "/alone");
-  EXPECT_TRUE(until([&] { return desk_.withdrawn() == std::vector{key}; }));
+  EXPECT_TRUE(until([&] { return workload_port_.withdrawn() == std::vector{key}; }));
 }
 
 }  // namespace

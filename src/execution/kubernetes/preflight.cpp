@@ -240,14 +240,14 @@ base::Status check_access(kubernetes::Client& client, const KubernetesSettings& 
 }
 
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, Acquaintance acquaintance, Patience patience) {
+                           const LeaseTerms& lease, ClusterHistory history, Patience patience) {
   const std::int64_t end_ns = os::monotonic_ns() + patience.time.value();
   TRY(check_access(client, settings, lease, patience));
   patience.time = base::nanoseconds(end_ns - os::monotonic_ns());
   Caller caller(client, std::move(patience));
   // First, so that the pods of a controller that works are not said to be left.
   TRY(take_lease(caller, lease));
-  if (acquaintance == Acquaintance::kKnown) return {};
+  if (history == ClusterHistory::kKnown) return {};
   const base::Status checked = check_for_leftovers(caller, settings);
   if (!checked) (void)give_lease_back(caller, lease);  // else it expires
   return checked;

@@ -55,7 +55,7 @@ base::Status check_access(kubernetes::Client& client, const KubernetesSettings& 
                           const LeaseTerms& lease, Patience patience);
 
 // Whether this platform has had the cluster before, by what it keeps.
-enum class Acquaintance : std::uint8_t { kKnown, kNew };
+enum class ClusterHistory : std::uint8_t { kKnown, kNew };
 
 // Waits for each answer, at most `patience` in all. Errors:
 //   kUnavailable         the server does not answer; it may later
@@ -68,7 +68,7 @@ enum class Acquaintance : std::uint8_t { kKnown, kNew };
 // Takes the lease, or sees that it is held: then watches for up to its duration whether the holder
 // still renews it. It is given back where things of another journal are there.
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, Acquaintance acquaintance, Patience patience);
+                           const LeaseTerms& lease, ClusterHistory history, Patience patience);
 
 // Empties the lease if it is that of `terms.identity`.
 base::Status give_lease_back(Caller& caller, const LeaseTerms& terms);

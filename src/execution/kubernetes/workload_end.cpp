@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "execution/kubernetes/workload_desk.h"
+#include "execution/kubernetes/workload_port.h"
 
 namespace gpu_platform::execution {
 

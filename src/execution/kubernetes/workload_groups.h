@@ -14,9 +14,9 @@
 
 #include "base/units.h"
 #include "execution/kubernetes/settings.h"
-#include "execution/kubernetes/workload_desk.h"
 #include "execution/kubernetes/workload_owner.h"
 #include "execution/kubernetes/workload_pod.h"
+#include "execution/kubernetes/workload_port.h"
 #include "execution/kubernetes/workload_spec.h"
 
 // Pods of others that wait behind our gate, as the workloads that they make up: when one is
@@ -112,7 +112,7 @@ class WorkloadGroups {
   };
   enum class Phase : std::uint8_t {
     kCollecting,  // its pods come
-    kSubmitted,   // it was handed to the desk
+    kSubmitted,   // it was handed to the queue
     kRefused,
     kWaiting,
     kActive,

@@ -38,12 +38,13 @@ std::string reason_in(const Answer& answer) {
 }  // namespace
 
 WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSettings& settings,
-                               const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink,
+                               const ClusterView& view, WorkloadPort* workload_port,
+                               ObservationSink& sink,
                                std::function<void(const std::string& line)> warn)
     : client_(client),
       settings_(settings),
       view_(view),
-      desk_(desk),
+      workload_port_(workload_port),
       sink_(sink),
       groups_(
           settings, [&view] { return sizes_of(view); },
@@ -142,7 +143,7 @@ void WorkloadKeeper::tell(const WorkloadNews& news) {
   if (settings_.admits_workloads) return groups_.tell(news);
   // The site admits none any more: a job that waits would wait for ever.
   const bool waits = news.state == WorkloadNews::State::kWaiting;
-  if (waits && desk_ != nullptr) desk_->withdraw(news.key, kWorkloadDeleted);
+  if (waits && workload_port_ != nullptr) workload_port_->withdraw(news.key, kWorkloadDeleted);
 }
 
 void WorkloadKeeper::work(base::Instant now) {
@@ -150,9 +151,10 @@ void WorkloadKeeper::work(base::Instant now) {
   if (is_listed_) groups_.advance(now);
   ask_for_missing_rights(now);
   for (const std::string& key : groups_.take_changed_keys()) attempts_.touch_workload(key);
-  for (WorkloadSubmission& each : groups_.take_submissions()) desk_->submit(std::move(each));
+  for (WorkloadSubmission& each : groups_.take_submissions())
+    workload_port_->submit(std::move(each));
   for (WorkloadWithdrawal& each : groups_.take_withdrawals()) {
-    desk_->withdraw(std::move(each.key), each.why);
+    workload_port_->withdraw(std::move(each.key), each.why);
   }
   for (const GroupCall& call : groups_.take_calls()) make(call, now);
   attempts_.advance(now);

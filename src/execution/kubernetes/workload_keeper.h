@@ -12,8 +12,8 @@
 #include "execution/kubernetes/cluster_view.h"
 #include "execution/kubernetes/settings.h"
 #include "execution/kubernetes/workload_attempts.h"
-#include "execution/kubernetes/workload_desk.h"
 #include "execution/kubernetes/workload_groups.h"
+#include "execution/kubernetes/workload_port.h"
 #include "kubernetes/client.h"
 #include "kubernetes/reflector.h"
 
@@ -24,10 +24,10 @@ namespace gpu_platform::execution {
 // has admitted before. Thread: the engine's.
 class WorkloadKeeper {
  public:
-  // All outlive it. `desk` may be null where the settings admit no workloads.
+  // All outlive it. `workload_port` may be null where the settings admit no workloads.
   // `warn` takes lines for the log; it may be empty.
   WorkloadKeeper(kubernetes::Client& client, const KubernetesSettings& settings,
-                 const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink,
+                 const ClusterView& view, WorkloadPort* workload_port, ObservationSink& sink,
                  std::function<void(const std::string& line)> warn);
 
   // What is to be followed for it.
@@ -59,7 +59,7 @@ class WorkloadKeeper {
   kubernetes::Client& client_;
   const KubernetesSettings& settings_;
   const ClusterView& view_;
-  WorkloadDesk* const desk_;
+  WorkloadPort* const workload_port_;
   ObservationSink& sink_;
   WorkloadGroups groups_;
   WorkloadAttempts attempts_;

@@ -21,15 +21,18 @@ bool is_closed(DaemonLink& link) {
 
 }  // namespace
 
-DaemonLink::DaemonLink(const Surroundings& with, Census::Key key, std::string bearer,
+DaemonLink::DaemonLink(const ClientContext& with, ConnectionTable::Key key, std::string bearer,
                        int descriptor)
-    : census_(with.census), key_(std::move(key)), bearer_(std::move(bearer)), socket_(with.io) {
+    : connection_table_(with.connection_table),
+      key_(std::move(key)),
+      bearer_(std::move(bearer)),
+      socket_(with.io) {
   boost::system::error_code ignored;
   socket_.assign(boost::asio::local::stream_protocol(), descriptor, ignored);
 }
 
 DaemonLink::~DaemonLink() {
-  census_.leave(key_);
+  connection_table_.leave(key_);
 }
 
 base::Result<std::unique_ptr<DaemonLink>> DaemonLinks::take(const std::string& bearer) {
@@ -41,7 +44,7 @@ base::Result<std::unique_ptr<DaemonLink>> DaemonLinks::take(const std::string& b
     waiting_.erase(found);
     return link;
   }
-  if (!with_.census.enter(key_)) {
+  if (!with_.connection_table.enter(key_)) {
     return base::fail(base::ErrorCode::kResourceExhausted,
                       "this address has too many calls under way (api.rest.max_connections, "
                       "api.rest.max_connections_per_address)");
@@ -52,7 +55,7 @@ base::Result<std::unique_ptr<DaemonLink>> DaemonLinks::take(const std::string& b
                                     : Credential{Credential::Kind::kBearer, bearer, address_};
   auto opened = with_.upstream.open(credential);
   if (!opened) {
-    with_.census.leave(key_);
+    with_.connection_table.leave(key_);
     return std::unexpected(std::move(opened).error());
   }
   return std::make_unique<DaemonLink>(with_, key_, bearer, *opened);

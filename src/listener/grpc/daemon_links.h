@@ -12,8 +12,9 @@ namespace gpu_platform::listener {
 // One connection to the daemon, which counts as one of the client's address.
 class DaemonLink {
  public:
-  // The census has been entered.
-  DaemonLink(const Surroundings& with, Census::Key key, std::string bearer, int descriptor);
+  // The connection_table has been entered.
+  DaemonLink(const ClientContext& with, ConnectionTable::Key key, std::string bearer,
+             int descriptor);
   ~DaemonLink();
   DaemonLink(const DaemonLink&) = delete;
   DaemonLink& operator=(const DaemonLink&) = delete;
@@ -22,8 +23,8 @@ class DaemonLink {
   const std::string& bearer() const { return bearer_; }
 
  private:
-  Census& census_;
-  const Census::Key key_;
+  ConnectionTable& connection_table_;
+  const ConnectionTable::Key key_;
   const std::string bearer_;  // that it was opened with
   DaemonSocket socket_;
 };
@@ -32,7 +33,7 @@ class DaemonLink {
 class DaemonLinks {
  public:
   // `address`: of the client. `proof`: of its certificate; empty: none. Both outlive this.
-  DaemonLinks(Surroundings with, const std::string& address, Census::Key key,
+  DaemonLinks(ClientContext with, const std::string& address, ConnectionTable::Key key,
               const std::string& proof)
       : with_(with), address_(address), key_(std::move(key)), proof_(proof) {}
 
@@ -49,9 +50,9 @@ class DaemonLinks {
     Client::Clock::time_point since;
   };
 
-  Surroundings with_;
+  ClientContext with_;
   const std::string& address_;
-  const Census::Key key_;
+  const ConnectionTable::Key key_;
   const std::string& proof_;
   std::vector<Waiting> waiting_;
 };

@@ -47,8 +47,8 @@ GrpcCall::GrpcCall(Environment environment)
       timer_(environment_.with.io) {}
 
 GrpcCall::~GrpcCall() {
-  if (held_bytes_ > 0) environment_.with.census.give_bytes(environment_.key, held_bytes_);
-  if (is_watch_) environment_.with.census.leave(environment_.key);
+  if (held_bytes_ > 0) environment_.with.connection_table.give_bytes(environment_.key, held_bytes_);
+  if (is_watch_) environment_.with.connection_table.leave(environment_.key);
 }
 
 // ---- the head
@@ -212,7 +212,7 @@ void GrpcCall::answer_health() {
         refusal_of(GrpcCode::kNotFound,
                    fmt::format("there is no service {}: server reflection lists them", *service)));
   }
-  if (!is_check && !environment_.with.census.enter(environment_.key)) {
+  if (!is_check && !environment_.with.connection_table.enter(environment_.key)) {
     return end(refusal_of(GrpcCode::kResourceExhausted,
                           "too many connections and watches come from this address"));
   }
@@ -239,7 +239,7 @@ void GrpcCall::take_messages() {
 // Counts the bytes that the call holds. False: there are too many.
 bool GrpcCall::hold(std::size_t bytes) {
   if (bytes <= kFreeBytes || bytes <= held_bytes_) return true;
-  if (environment_.with.census.take_bytes(environment_.key, bytes - held_bytes_)) {
+  if (environment_.with.connection_table.take_bytes(environment_.key, bytes - held_bytes_)) {
     held_bytes_ = bytes;
     return true;
   }

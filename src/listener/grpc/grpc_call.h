@@ -28,9 +28,9 @@ namespace gpu_platform::listener {
 class GrpcCall {
  public:
   struct Environment {
-    Surroundings with;
+    ClientContext with;
     DaemonLinks& links;
-    Census::Key key;
+    ConnectionTable::Key key;
     bool has_certificate = false;
     bool is_over_tls = true;
     // Has advance() called soon; may be called when the call is gone.
@@ -128,7 +128,7 @@ class GrpcCall {
   bool is_stuck_ = false;
   GrpcStatus status_;
   int http_status_ = 200;
-  std::uint64_t held_bytes_ = 0;  // of the census
+  std::uint64_t held_bytes_ = 0;  // of the connection_table
   boost::asio::steady_timer timer_;
   Client::Clock::time_point moved_at_ = Client::Clock::now();  // the client has sent or taken
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);

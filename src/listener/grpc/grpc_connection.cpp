@@ -117,9 +117,10 @@ struct GrpcConnection::Callbacks {
   }
 };
 
-GrpcConnection::GrpcConnection(Surroundings surroundings, ClientSocket socket, std::string address,
-                               Census::Key key, const Tls* tls, std::function<void(Client*)> closed)
-    : with_(surroundings),
+GrpcConnection::GrpcConnection(ClientContext context, ClientSocket socket, std::string address,
+                               ConnectionTable::Key key, const Tls* tls,
+                               std::function<void(Client*)> closed)
+    : with_(context),
       client_(std::move(socket)),
       transport_(client_.native_handle(), tls),
       address_(std::move(address)),
@@ -460,7 +461,7 @@ void GrpcConnection::close() {
   streams_.clear();
   error_code ignored;
   client_.close(ignored);
-  with_.census.leave(key_);
+  with_.connection_table.leave(key_);
   closed_(this);
 }
 

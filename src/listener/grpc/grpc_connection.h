@@ -27,8 +27,8 @@ class GrpcConnection final : public Client {
   static constexpr std::uint32_t kMaxCalls = 100;
 
   // As Connection's (rest/connection.h).
-  GrpcConnection(Surroundings surroundings, ClientSocket socket, std::string address,
-                 Census::Key key, const Tls* tls, std::function<void(Client*)> closed);
+  GrpcConnection(ClientContext context, ClientSocket socket, std::string address,
+                 ConnectionTable::Key key, const Tls* tls, std::function<void(Client*)> closed);
 
   void begin() override;
   void tick(Clock::time_point now) override;
@@ -82,11 +82,11 @@ class GrpcConnection final : public Client {
   void submit_end(std::int32_t id, const GrpcStatus& status);
   ssize_t read_answer(std::int32_t id, std::span<char> into, std::uint32_t& flags);
 
-  Surroundings with_;
+  ClientContext with_;
   ClientSocket client_;
   Transport transport_;
   const std::string address_;
-  const Census::Key key_;
+  const ConnectionTable::Key key_;
   std::function<void(Client*)> closed_;
   State state_ = State::kGreeting;
 

@@ -33,9 +33,10 @@ void forget(std::string& text) {
 
 }  // namespace
 
-Connection::Connection(Surroundings surroundings, ClientSocket socket, std::string address,
-                       Census::Key key, const Tls* tls, std::function<void(Client*)> closed)
-    : with_(surroundings),
+Connection::Connection(ClientContext context, ClientSocket socket, std::string address,
+                       ConnectionTable::Key key, const Tls* tls,
+                       std::function<void(Client*)> closed)
+    : with_(context),
       client_(std::move(socket)),
       transport_(client_.native_handle(), tls),
       address_(std::move(address)),
@@ -153,7 +154,7 @@ bool Connection::judge_head() {
 bool Connection::hold_body() {
   const std::size_t bytes = reader_->body_bytes();
   if (bytes <= kSmallBody || bytes <= held_bytes_) return true;
-  if (!with_.census.take_bytes(key_, bytes - held_bytes_)) return false;
+  if (!with_.connection_table.take_bytes(key_, bytes - held_bytes_)) return false;
   held_bytes_ = bytes;
   return true;
 }
@@ -342,7 +343,7 @@ bool Connection::end_exchange() {
   answer_.reset();
   reader_.reset();
   forget(to_daemon_);
-  if (held_bytes_ > 0) with_.census.give_bytes(key_, std::exchange(held_bytes_, 0));
+  if (held_bytes_ > 0) with_.connection_table.give_bytes(key_, std::exchange(held_bytes_, 0));
   if (!is_last_) {
     state_ = State::kReading;
     set_deadline(is_known_ ? with_.times.idle : with_.times.first_request);
@@ -452,8 +453,8 @@ void Connection::close() {
   close_daemon();
   error_code ignored;
   client_.close(ignored);
-  if (held_bytes_ > 0) with_.census.give_bytes(key_, std::exchange(held_bytes_, 0));
-  with_.census.leave(key_);
+  if (held_bytes_ > 0) with_.connection_table.give_bytes(key_, std::exchange(held_bytes_, 0));
+  with_.connection_table.leave(key_);
   closed_(this);
 }
 

@@ -19,10 +19,10 @@ namespace gpu_platform::listener {
 // Thread: its io context's one thread.
 class Connection final : public Client {
  public:
-  // `key`: of the census, which the connection has entered. `tls` null: plain. `closed` is called
-  // once, by close().
-  Connection(Surroundings surroundings, ClientSocket socket, std::string address, Census::Key key,
-             const Tls* tls, std::function<void(Client*)> closed);
+  // `key`: of the connection_table, which the connection has entered. `tls` null: plain. `closed`
+  // is called once, by close().
+  Connection(ClientContext context, ClientSocket socket, std::string address,
+             ConnectionTable::Key key, const Tls* tls, std::function<void(Client*)> closed);
 
   void begin() override;
   void tick(Clock::time_point now) override;
@@ -72,11 +72,11 @@ class Connection final : public Client {
   void set_deadline(std::chrono::milliseconds after) { deadline_ = Clock::now() + after; }
   void clear_deadline() { deadline_ = Clock::time_point::max(); }
 
-  Surroundings with_;
+  ClientContext with_;
   ClientSocket client_;
   Transport transport_;
   const std::string address_;
-  const Census::Key key_;
+  const ConnectionTable::Key key_;
   std::function<void(Client*)> closed_;
   State state_ = State::kGreeting;
 
@@ -85,7 +85,7 @@ class Connection final : public Client {
   bool is_head_judged_ = false;
   bool is_known_ = false;  // the daemon has answered a request of the client
   bool is_stopping_ = false;
-  std::uint64_t held_bytes_ = 0;  // of the census
+  std::uint64_t held_bytes_ = 0;  // of the connection_table
 
   std::optional<DaemonSocket> daemon_;
   std::string bearer_;  // that daemon_ was opened with

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "listener/census.h"
+#include "listener/connection_table.h"
 
 namespace gpu_platform::listener {
 namespace {
@@ -132,21 +132,22 @@ TEST(Policy, OtherMethodsAreRefused) {
   }
 }
 
-TEST(Census, OneAddressLeavesRoomForOthers) {
-  Census census({.connections = 5, .connections_per_address = 2, .body_bytes = 100});
-  EXPECT_TRUE(census.enter("a"));
-  EXPECT_TRUE(census.enter("a"));
-  EXPECT_FALSE(census.enter("a"));
-  EXPECT_TRUE(census.enter("b"));
-  EXPECT_TRUE(census.take_bytes("a", 25));
-  EXPECT_FALSE(census.take_bytes("a", 1));
-  EXPECT_TRUE(census.take_bytes("b", 25));
-  census.give_bytes("a", 25);
-  census.leave("a");
-  EXPECT_TRUE(census.enter("a"));
-  EXPECT_TRUE(census.enter("c"));
-  EXPECT_TRUE(census.enter("c"));
-  EXPECT_FALSE(census.enter("d")) << "the limit of all";
+TEST(ConnectionTable, OneAddressLeavesRoomForOthers) {
+  ConnectionTable connection_table(
+      {.connections = 5, .connections_per_address = 2, .body_bytes = 100});
+  EXPECT_TRUE(connection_table.enter("a"));
+  EXPECT_TRUE(connection_table.enter("a"));
+  EXPECT_FALSE(connection_table.enter("a"));
+  EXPECT_TRUE(connection_table.enter("b"));
+  EXPECT_TRUE(connection_table.take_bytes("a", 25));
+  EXPECT_FALSE(connection_table.take_bytes("a", 1));
+  EXPECT_TRUE(connection_table.take_bytes("b", 25));
+  connection_table.give_bytes("a", 25);
+  connection_table.leave("a");
+  EXPECT_TRUE(connection_table.enter("a"));
+  EXPECT_TRUE(connection_table.enter("c"));
+  EXPECT_TRUE(connection_table.enter("c"));
+  EXPECT_FALSE(connection_table.enter("d")) << "the limit of all";
 }
 
 }  // namespace

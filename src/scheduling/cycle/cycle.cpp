@@ -17,14 +17,14 @@ bool has_blocked_head(const Cycle& cycle) {
 
 // With depth 0 the order is strict and no job passes a blocked head.
 bool may_pass(const Cycle& cycle) {
-  return cycle.ground.depth > 0 || cycle.line.blocked == nullptr;
+  return cycle.cycle.depth > 0 || cycle.line.blocked == nullptr;
 }
 
 // Serves the first job that does not fit, if no places are kept.
 void preempt_for_head(Cycle& cycle) {
   const WaitingJob* const head = cycle.limits.narrowed(*cycle.line.blocked, Purpose::kTurn);
-  if (head == nullptr || cycle.ground.hold_of(*head) != nullptr) return;
-  cycle.fit.make_for(*head, cycle.ground.slot_of(*head));
+  if (head == nullptr || cycle.cycle.hold_of(*head) != nullptr) return;
+  cycle.fit.make_for(*head, cycle.cycle.slot_of(*head));
 }
 
 }  // namespace
@@ -38,11 +38,11 @@ const Cycle::Row Cycle::kRows[] = {
     {Stage::kQuota, always, [](Cycle& cycle) { cycle.limits.run(); }},
     {Stage::kPlace, always, [](Cycle& cycle) { cycle.placing.run(); }},
     {Stage::kBackfill,
-     [](const Cycle& cycle) { return cycle.ground.keeps_places() && has_blocked_head(cycle); },
+     [](const Cycle& cycle) { return cycle.cycle.keeps_places() && has_blocked_head(cycle); },
      [](Cycle& cycle) { cycle.backfilling.run(); }},
     {Stage::kPreempt,
      [](const Cycle& cycle) {
-       return !cycle.ground.keeps_places() && has_blocked_head(cycle) && cycle.fit.may_stop_jobs();
+       return !cycle.cycle.keeps_places() && has_blocked_head(cycle) && cycle.fit.may_stop_jobs();
      },
      preempt_for_head},
     {Stage::kLend,
@@ -54,21 +54,21 @@ const Cycle::Row Cycle::kRows[] = {
     // did not finish, no attempt is judged.
     {Stage::kYield,
      [](const Cycle& cycle) {
-       return cycle.ground.plan.complete && cycle.ground.options.stages.has(Stage::kBackfill);
+       return cycle.cycle.plan.complete && cycle.cycle.options.stages.has(Stage::kBackfill);
      },
      [](Cycle& cycle) { cycle.yielding.run(); }},
 };
 
 Plan Cycle::run() {
-  StageObserver* const observer = ground.options.observer;
+  StageObserver* const observer = cycle.options.observer;
   for (const auto& [stage, has_work, run_stage] : kRows) {
-    if (!ground.options.stages.has(stage)) continue;
+    if (!cycle.options.stages.has(stage)) continue;
     if (observer != nullptr) observer->begin(stage);
     if (has_work(*this)) run_stage(*this);
     if (observer != nullptr) observer->end(stage);
   }
   if (observer != nullptr) observer->end_cycle(line.considered);
-  return std::move(ground.plan);
+  return std::move(cycle.plan);
 }
 
 }  // namespace gpu_platform::scheduling

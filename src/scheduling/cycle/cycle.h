@@ -13,10 +13,10 @@ class Cycle {
  public:
   // All of it must outlive the cycle; nothing else may write to the books meanwhile.
   Cycle(Books& books, const model::Policy& policy, const CycleOptions& options)
-      : ground(books, policy, options) {}
+      : cycle(books, policy, options) {}
   Cycle(Books& books, const Supposition& supposed, const model::Policy& policy,
         const CycleOptions& options)
-      : ground(books, supposed, policy, options) {}
+      : cycle(books, supposed, policy, options) {}
   // The stages refer to each other.
   Cycle(const Cycle&) = delete;
   Cycle& operator=(const Cycle&) = delete;
@@ -24,14 +24,14 @@ class Cycle {
   // Called once.
   Plan run();
 
-  Ground ground;
-  Limits limits{ground};
-  Preemptor fit{ground, limits};
-  Line line{ground.queue};
-  Borrowers borrowers{ground, limits};
-  Placing placing{ground, limits, line, borrowers};
-  Backfilling backfilling{ground, limits, fit, line, borrowers, placing};
-  Yielding yielding{ground, limits};
+  CycleState cycle;
+  Limits limits{cycle};
+  Preemptor fit{cycle, limits};
+  Line line{cycle.queue};
+  Borrowers borrowers{cycle, limits};
+  Placing placing{cycle, limits, line, borrowers};
+  Backfilling backfilling{cycle, limits, fit, line, borrowers, placing};
+  Yielding yielding{cycle, limits};
 
  private:
   struct Row {

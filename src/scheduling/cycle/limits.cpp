@@ -28,15 +28,15 @@ bool asks_for_gpus(const WaitingJob& job) {
 }  // namespace
 
 void Limits::run() {
-  organisation_ = ground_.policy.organisation;
+  organisation_ = cycle_.policy.organisation;
   keeps_limits_ = limits_starts(*organisation_);
   keeps_types_ = limits_types(*organisation_);
-  const Pools& lending = ground_.books->lending;
+  const Pools& lending = cycle_.books->lending;
   has_type_pools_ = lending.is_by_type();
   for (const auto& [name, of] : lending.all())
     pools_.emplace(name, Pool{of.balance(), &of.balance(), {}});
   if (has_type_pools_) {
-    for (const auto& [type, gpus] : ground_.books->cluster.totals().gpus_by_type()) {
+    for (const auto& [type, gpus] : cycle_.books->cluster.totals().gpus_by_type()) {
       if (const std::string* pool = pool_of_type(pools_, type)) {
         pools_.find(*pool)->second.types.push_back(type);
       }
@@ -62,15 +62,15 @@ SurplusParts Limits::parts_with(const WaitingJob* extra, const Pool& pool) const
     const PoolAsk ask = ask_of(job, pool.balance, has_others_stopped(job));
     waiting[ask.holder] += ask.gpus * static_cast<std::int64_t>(count);
   };
-  ground_.queue.classes().for_each_class(
-      [&](const Rank& first, std::size_t count) { add(ground_.queue.find(first), count); });
+  cycle_.queue.classes().for_each_class(
+      [&](const Rank& first, std::size_t count) { add(cycle_.queue.find(first), count); });
   if (extra != nullptr) add(*extra, 1);
   return surplus_parts(*pool.begun, waiting);
 }
 
 bool Limits::is_above_share(const WaitingJob& job, const Pool& pool, const PoolAsk& ask) const {
   if (pool.parts.empty() || job.overdue_since.is_set() || has_others_stopped(job)) return false;
-  if (ground_.queue.contains(job.id)) {
+  if (cycle_.queue.contains(job.id)) {
     return surplus_excess(pool.parts, pool.balance, ask.holder).has_value();
   }
   return surplus_excess(parts_with(&job, pool), pool.balance, ask.holder).has_value();
@@ -84,12 +84,12 @@ bool Limits::is_over_quota(const WaitingJob& job) {
 
 bool Limits::is_over_limits(const WaitingJob& job) const {
   return keeps_limits_ &&
-         excess_if_started(*organisation_, *job.spec, ground_.books->quotas, &added_);
+         excess_if_started(*organisation_, *job.spec, cycle_.books->quotas, &added_);
 }
 
 bool Limits::is_over_limits(const WaitingJob& job, const model::Allocation& allocation) const {
   if (!keeps_limits_) return false;
-  const QuotaLedger& held = ground_.books->quotas;
+  const QuotaLedger& held = cycle_.books->quotas;
   return excess_if_started(*organisation_, *job.spec, held, &added_) ||
          excess_on_type(*organisation_, *job.spec, type_of(allocation), held, &added_);
 }
@@ -103,7 +103,7 @@ const WaitingJob* Limits::narrowed(const WaitingJob& job, Purpose purpose) {
   std::vector<std::string> types = types_barred_for(job, purpose);
   if (types.empty()) return is_for_lent && !is_in_one && !accepts_some(job) ? nullptr : &job;
   WaitingJob rest = without_types(job, std::move(types));
-  if (!some_node_up_could_hold(ground_.trial.cluster(), rest.spec->request)) return nullptr;
+  if (!some_node_up_could_hold(cycle_.trial.cluster(), rest.spec->request)) return nullptr;
   WaitingJob& kept = narrowed_.at(static_cast<std::size_t>(purpose));
   kept = std::move(rest);
   return &kept;
@@ -111,15 +111,15 @@ const WaitingJob* Limits::narrowed(const WaitingJob& job, Purpose purpose) {
 
 bool Limits::accepts_some(const WaitingJob& job) const {
   return std::ranges::any_of(
-      ground_.books->cluster.totals().gpus_by_type(),
+      cycle_.books->cluster.totals().gpus_by_type(),
       [&](const auto& of_type) { return accepts_type(job.spec->request, of_type.first); });
 }
 
 std::vector<std::string> Limits::types_barred_for(const WaitingJob& job, Purpose purpose) const {
   if ((!keeps_types_ && !has_type_pools_) || job.spec->request.gpus == 0) return {};
-  const GpusByType& all = ground_.books->cluster.totals().gpus_by_type();
+  const GpusByType& all = cycle_.books->cluster.totals().gpus_by_type();
   std::vector<std::string> barred =
-      barred_types(*organisation_, *job.spec, all, ground_.books->quotas, &added_).types;
+      barred_types(*organisation_, *job.spec, all, cycle_.books->quotas, &added_).types;
   if (!has_type_pools_) return barred;
   const auto bar = [&](const std::string& type) {
     const bool is_known = std::ranges::find(barred, type) != barred.end();
@@ -138,7 +138,7 @@ std::vector<std::string> Limits::types_barred_for(const WaitingJob& job, Purpose
 
 std::string_view Limits::type_of(const model::Allocation& allocation) const {
   if (!keeps_types_ && !has_type_pools_) return {};
-  const Cluster& cluster = ground_.trial.cluster();
+  const Cluster& cluster = cycle_.trial.cluster();
   for (const model::NodeAllocation& part : allocation.nodes) {
     const Cluster::NodeRecord* record = cluster.find(part.node);
     if (record == nullptr || part.grants.empty()) continue;
@@ -185,7 +185,7 @@ bool Limits::serves(const WaitingJob& job, const Pool& pool, Purpose purpose) co
 
 VictimIndex::PoolNames Limits::pools_to_reclaim_in(const WaitingJob& job) const {
   VictimIndex::PoolNames names;
-  if (pools_.empty() || !ground_.books->victims.has_borrowed() || !asks_for_gpus(job)) return names;
+  if (pools_.empty() || !cycle_.books->victims.has_borrowed() || !asks_for_gpus(job)) return names;
   const auto is_accepted = [&](const std::string& type) {
     return accepts_type(job.spec->request, type);
   };
@@ -224,12 +224,12 @@ void Limits::count(const WaitingJob& job, const model::Allocation& allocation,
 
 // By what it will be when it starts: others are stopped for a job that has a preemption hold.
 bool Limits::has_others_stopped(const WaitingJob& job) const {
-  return job.had_others_stopped || ground_.books->holds.find(job.id) != nullptr;
+  return job.had_others_stopped || cycle_.books->holds.find(job.id) != nullptr;
 }
 
 PoolAsk Limits::ask_of(const WaitingJob& job, const PoolBalance& pool,
                        bool had_others_stopped) const {
-  return pool_ask(pool.guarantees(), ground_.policy, *job.spec,
+  return pool_ask(pool.guarantees(), cycle_.policy, *job.spec,
                   {job.preemptions, had_others_stopped});
 }
 

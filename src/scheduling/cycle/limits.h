@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduling/cycle/ground.h"
+#include "scheduling/cycle/cycle_state.h"
 #include "scheduling/pools/pools.h"
 #include "scheduling/pools/surplus.h"
 #include "scheduling/preemption/victim_index.h"
@@ -29,7 +29,7 @@ inline constexpr std::size_t kPurposes = 5;
 // with the starts of this cycle counted. Until it has run, no job is kept back.
 class Limits {
  public:
-  explicit Limits(const Ground& ground) : ground_(ground) {}
+  explicit Limits(const CycleState& cycle) : cycle_(cycle) {}
 
   void run();
 
@@ -84,7 +84,7 @@ class Limits {
   std::vector<std::string> types_barred_for(const WaitingJob& job, Purpose purpose) const;
   std::string_view type_of(const model::Allocation& allocation) const;  // where types count
 
-  const Ground& ground_;
+  const CycleState& cycle_;
   bool keeps_limits_ = false;
   bool keeps_types_ = false;     // some limit is by type
   bool has_type_pools_ = false;  // some guarantee is

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "scheduling/cycle/ground.h"
+#include "scheduling/cycle/cycle_state.h"
 #include "scheduling/cycle/limits.h"
 #include "scheduling/preemption/find_victims.h"
 
@@ -14,7 +14,7 @@ namespace gpu_platform::scheduling {
 // fit.
 class Preemptor {
  public:
-  Preemptor(Ground& ground, Limits& limits);
+  Preemptor(CycleState& cycle, Limits& limits);
 
   // False: no job is stopped for another one in this cycle.
   bool may_stop_jobs() const;
@@ -37,7 +37,7 @@ class Preemptor {
                           const VictimIndex::PoolNames& pools = {});
   void look_again_for(const WaitingJob& job, const std::optional<Slot>& slot);
 
-  Ground& ground_;
+  CycleState& cycle_;
   Limits& limits_;
   VictimSearch search_;
   std::size_t reclaims_left_ = kMaxReclaims;

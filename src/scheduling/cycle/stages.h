@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "scheduling/cycle/ground.h"
+#include "scheduling/cycle/cycle_state.h"
 #include "scheduling/cycle/limits.h"
 #include "scheduling/cycle/preemptor.h"
 
 // The stages that walk through the queue, and the one that judges the attempts that yield. Each has
-// its own state and refers to the ground that it works on.
+// its own state and refers to the cycle that it works on.
 
 namespace gpu_platform::scheduling {
 
@@ -41,7 +41,7 @@ enum class Next : std::uint8_t { kGoOn, kSkipClass, kStop };
 // place that is kept.
 class Borrowers {
  public:
-  Borrowers(Ground& ground, Limits& limits) : ground_(ground), limits_(limits) {}
+  Borrowers(CycleState& cycle, Limits& limits) : cycle_(cycle), limits_(limits) {}
 
   // Notes the job if this stage could start it. Returns it as it is in its turn, before this stage;
   // null if it has none.
@@ -55,7 +55,7 @@ class Borrowers {
 
   void start_those(Purpose purpose);
 
-  Ground& ground_;
+  CycleState& cycle_;
   Limits& limits_;
   std::set<model::JobId> served_;
   bool has_any_ = false;
@@ -65,8 +65,8 @@ class Borrowers {
 // start in order, up to the first that does not fit.
 class Placing {
  public:
-  Placing(Ground& ground, Limits& limits, Line& line, Borrowers& borrowers)
-      : ground_(ground), limits_(limits), line_(line), borrowers_(borrowers) {}
+  Placing(CycleState& cycle, Limits& limits, Line& line, Borrowers& borrowers)
+      : cycle_(cycle), limits_(limits), line_(line), borrowers_(borrowers) {}
 
   void run();
   bool has_started_by_hold(const WaitingJob& job) const;
@@ -80,7 +80,7 @@ class Placing {
   Next consider(const WaitingJob& job);
   Next pass_or_block(const WaitingJob& job);
 
-  Ground& ground_;
+  CycleState& cycle_;
   Limits& limits_;
   Line& line_;
   Borrowers& borrowers_;
@@ -93,9 +93,9 @@ class Placing {
 // the first jobs that do not fit, and starts jobs that do not delay these.
 class Backfilling {
  public:
-  Backfilling(Ground& ground, Limits& limits, Preemptor& preemptor, Line& line,
+  Backfilling(CycleState& cycle, Limits& limits, Preemptor& preemptor, Line& line,
               Borrowers& borrowers, const Placing& placing)
-      : ground_(ground),
+      : cycle_(cycle),
         limits_(limits),
         preemptor_(preemptor),
         line_(line),
@@ -116,7 +116,7 @@ class Backfilling {
   Next reserve_for(const WaitingJob& job);
   bool may_be_trusted(const WaitingJob& job) const;
 
-  Ground& ground_;
+  CycleState& cycle_;
   Limits& limits_;
   Preemptor& preemptor_;
   Line& line_;
@@ -133,7 +133,7 @@ class Backfilling {
 // Cost: for each attempt and each place the ends before that.
 class Yielding {
  public:
-  Yielding(Ground& ground, const Limits& limits) : ground_(ground), limits_(limits) {}
+  Yielding(CycleState& cycle, const Limits& limits) : cycle_(cycle), limits_(limits) {}
 
   void run();
 
@@ -141,7 +141,7 @@ class Yielding {
   std::vector<PlannedStart> places_to_yield_to() const;
   void judge(const std::vector<PlannedStart>& kept);
 
-  Ground& ground_;
+  CycleState& cycle_;
   const Limits& limits_;
 };
 

@@ -45,9 +45,9 @@ inline constexpr std::string_view kWorkloadFinished = "its workload has finished
 inline constexpr std::string_view kWorkloadSuspended = "its workload was suspended";
 
 // Takes the engine's side. Any thread; the calls return at once.
-class WorkloadDesk {
+class WorkloadPort {
  public:
-  virtual ~WorkloadDesk() = default;
+  virtual ~WorkloadPort() = default;
   // May be repeated: a workload has one job at a time.
   virtual void submit(WorkloadSubmission submission) = 0;
   // Its job waits, and there is no pod of it any more, nor will there be; `why` is one of the

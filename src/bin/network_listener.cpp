@@ -1,4 +1,4 @@
-#include "bin/network_door.h"
+#include "bin/network_listener.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ base::Status read_authorities(const config::Configuration& configuration,
   return {};
 }
 
-base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
+base::Result<std::unique_ptr<listener::ListenerHost>> open_network_listener(
     const config::Configuration& configuration, const std::string& program, api::Server& server,
     api::CertificateProver& certificates, const model::UserRange& users,
     host::UserDirectory& directory, logging::Log& log) {

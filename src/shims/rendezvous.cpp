@@ -1,4 +1,4 @@
-#include "shims/meeting.h"
+#include "shims/rendezvous.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxLine = 4 * 1024 * 1024;
 
-base::Error meeting_error(const char* what) {
+base::Error rendezvous_error(const char* what) {
   return base::system_error(what, errno);
 }
 
@@ -40,7 +40,7 @@ base::Result<Connection> of_own_user(Connection connection) {
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (::getsockopt(connection.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return std::unexpected(meeting_error("SO_PEERCRED"));
+    return std::unexpected(rendezvous_error("SO_PEERCRED"));
   if (peer.uid != ::getuid())
     return base::fail(base::ErrorCode::kFailedPrecondition, "a process of another user came");
   return connection;
@@ -60,7 +60,7 @@ base::Status Connection::send_line(std::string line) const {
   while (!rest.empty()) {
     const ssize_t sent = ::send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return std::unexpected(meeting_error("send"));
+    if (sent < 0) return std::unexpected(rendezvous_error("send"));
     rest.remove_prefix(static_cast<std::size_t>(sent));
   }
   return {};
@@ -72,13 +72,13 @@ base::Result<std::string> Connection::read_line() const {
   while (line.size() < kMaxLine) {
     const ssize_t seen = ::recv(fd_, block, sizeof block, MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;
-    if (seen < 0) return std::unexpected(meeting_error("receive"));
+    if (seen < 0) return std::unexpected(rendezvous_error("receive"));
     if (seen == 0)
       return base::fail(base::ErrorCode::kFailedPrecondition, "the other side has gone");
     const std::string_view bytes(block, static_cast<std::size_t>(seen));
     const std::size_t end = bytes.find('\n');
     const std::size_t taken = end == std::string_view::npos ? bytes.size() : end + 1;
-    if (::recv(fd_, block, taken, 0) < 0) return std::unexpected(meeting_error("receive"));
+    if (::recv(fd_, block, taken, 0) < 0) return std::unexpected(rendezvous_error("receive"));
     line += bytes.substr(0, taken);
     if (line.ends_with('\n')) {
       line.pop_back();
@@ -103,7 +103,7 @@ base::Status Connection::lend_streams(const std::array<int, 3>& streams) const {
   header->cmsg_len = CMSG_LEN(sizeof streams);
   std::memcpy(CMSG_DATA(header), streams.data(), sizeof streams);
   while (::sendmsg(fd_, &message, MSG_NOSIGNAL) < 0) {
-    if (errno != EINTR) return std::unexpected(meeting_error("lend the standard streams"));
+    if (errno != EINTR) return std::unexpected(rendezvous_error("lend the standard streams"));
   }
   return {};
 }
@@ -122,7 +122,7 @@ base::Result<std::array<int, 3>> Connection::borrow_streams() const {
   do {
     got = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return std::unexpected(meeting_error("borrow the standard streams"));
+  if (got < 0) return std::unexpected(rendezvous_error("borrow the standard streams"));
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
       header->cmsg_len != CMSG_LEN(sizeof streams)) {
@@ -133,44 +133,44 @@ base::Result<std::array<int, 3>> Connection::borrow_streams() const {
   return streams;
 }
 
-base::Result<MeetingPlace> MeetingPlace::open() {
+base::Result<RendezvousPlace> RendezvousPlace::open() {
   const std::string id = cli::random_request_id();
   if (id.empty())
     return base::fail(base::ErrorCode::kInternal, "the system has no randomness for a name");
   const std::string name = "gpu-platform-" + id;
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return std::unexpected(meeting_error("socket"));
-  MeetingPlace place(fd, name);
+  if (fd < 0) return std::unexpected(rendezvous_error("socket"));
+  RendezvousPlace place(fd, name);
   const Address address = address_of(name);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address.name), address.size) != 0 ||
       ::listen(fd, 1) != 0)
-    return std::unexpected(meeting_error("listen"));
+    return std::unexpected(rendezvous_error("listen"));
   return place;
 }
 
-MeetingPlace::MeetingPlace(MeetingPlace&& other) noexcept
+RendezvousPlace::RendezvousPlace(RendezvousPlace&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
 
-MeetingPlace::~MeetingPlace() {
+RendezvousPlace::~RendezvousPlace() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-base::Result<Connection> MeetingPlace::accept() const {
+base::Result<Connection> RendezvousPlace::accept() const {
   while (true) {
     const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0 && errno == EINTR) continue;
-    if (fd < 0) return std::unexpected(meeting_error("accept"));
+    if (fd < 0) return std::unexpected(rendezvous_error("accept"));
     return of_own_user(Connection(fd));
   }
 }
 
 base::Result<Connection> meet(const std::string& name) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return std::unexpected(meeting_error("socket"));
+  if (fd < 0) return std::unexpected(rendezvous_error("socket"));
   Connection connection(fd);
   const Address address = address_of(name);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address.name), address.size) != 0)
-    return std::unexpected(meeting_error("connect"));
+    return std::unexpected(rendezvous_error("connect"));
   return of_own_user(std::move(connection));
 }
 

@@ -15,11 +15,11 @@ namespace gpu_platform::scheduling {
 //
 // The books, the policy and the supposition must outlive it; nothing else may write to the books
 // meanwhile. Thread: the owner's.
-class Ground {
+class CycleState {
  public:
-  Ground(Books& books_in, const model::Policy& policy_in, const CycleOptions& options_in);
-  Ground(Books& books_in, const Supposition& supposed, const model::Policy& policy_in,
-         const CycleOptions& options_in);
+  CycleState(Books& books_in, const model::Policy& policy_in, const CycleOptions& options_in);
+  CycleState(Books& books_in, const Supposition& supposed, const model::Policy& policy_in,
+             const CycleOptions& options_in);
 
   const Books& books;
   const WaitingQueue& queue;
@@ -68,9 +68,9 @@ class Ground {
   void look_again_at(std::optional<base::Instant> at);
 
  private:
-  Ground(Books& books_in, const WaitingQueue& queue_in, const RunningEnds& running_in,
-         const PredictedTimes& expected_in, const model::Policy& policy_in,
-         const CycleOptions& options_in);
+  CycleState(Books& books_in, const WaitingQueue& queue_in, const RunningEnds& running_in,
+             const PredictedTimes& expected_in, const model::Policy& policy_in,
+             const CycleOptions& options_in);
   template <class Place>
   std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);
 };

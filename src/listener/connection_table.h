@@ -10,7 +10,7 @@ namespace gpu_platform::listener {
 
 // What clients hold of the listener, in all and by their address: connections, and bytes of
 // requests under way. Safe from any thread.
-class Census {
+class ConnectionTable {
  public:
   struct Limits {
     std::uint64_t connections = 0;
@@ -21,7 +21,7 @@ class Census {
   // whole.
   using Key = std::string;
 
-  explicit Census(const Limits& limits) : limits_(limits) {}
+  explicit ConnectionTable(const Limits& limits) : limits_(limits) {}
 
   bool enter(const Key& key);
   void leave(const Key& key);

@@ -1,8 +1,8 @@
-#include "listener/census.h"
+#include "listener/connection_table.h"
 
 namespace gpu_platform::listener {
 
-bool Census::enter(const Key& key) {
+bool ConnectionTable::enter(const Key& key) {
   const std::lock_guard lock(mutex_);
   if (connections_ >= limits_.connections) return false;
   Holding& holding = by_address_[key];
@@ -12,14 +12,14 @@ bool Census::enter(const Key& key) {
   return true;
 }
 
-void Census::leave(const Key& key) {
+void ConnectionTable::leave(const Key& key) {
   const std::lock_guard lock(mutex_);
   --connections_;
   const auto found = by_address_.find(key);
   if (--found->second.connections == 0) by_address_.erase(found);
 }
 
-bool Census::take_bytes(const Key& key, std::uint64_t bytes) {
+bool ConnectionTable::take_bytes(const Key& key, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   Holding& holding = by_address_[key];
   if (bytes_ + bytes > limits_.body_bytes) return false;
@@ -29,13 +29,13 @@ bool Census::take_bytes(const Key& key, std::uint64_t bytes) {
   return true;
 }
 
-void Census::give_bytes(const Key& key, std::uint64_t bytes) {
+void ConnectionTable::give_bytes(const Key& key, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   bytes_ -= bytes;
   by_address_[key].bytes -= bytes;
 }
 
-std::uint64_t Census::connections() const {
+std::uint64_t ConnectionTable::connections() const {
   const std::lock_guard lock(mutex_);
   return connections_;
 }

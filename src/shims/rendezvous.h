@@ -34,19 +34,19 @@ class Connection {
   int fd_;
 };
 
-class MeetingPlace {
+class RendezvousPlace {
  public:
-  static base::Result<MeetingPlace> open();
-  MeetingPlace(MeetingPlace&& other) noexcept;
-  MeetingPlace& operator=(MeetingPlace&&) = delete;
-  ~MeetingPlace();
+  static base::Result<RendezvousPlace> open();
+  RendezvousPlace(RendezvousPlace&& other) noexcept;
+  RendezvousPlace& operator=(RendezvousPlace&&) = delete;
+  ~RendezvousPlace();
 
   const std::string& name() const { return name_; }
   int fd() const { return fd_; }  // readable when a process has come
   base::Result<Connection> accept() const;
 
  private:
-  MeetingPlace(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  RendezvousPlace(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
   int fd_;
   std::string name_;
 };

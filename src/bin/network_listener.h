@@ -20,7 +20,7 @@ base::Status read_authorities(const config::Configuration& configuration,
 // Starts the listener at the addresses of the configuration, and has `server` serve the connections
 // that it makes. `users`: of the site. `server`, `certificates` and `log` outlive it. Null: there
 // are no addresses.
-base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
+base::Result<std::unique_ptr<listener::ListenerHost>> open_network_listener(
     const config::Configuration& configuration, const std::string& program, api::Server& server,
     api::CertificateProver& certificates, const model::UserRange& users,
     host::UserDirectory& directory, logging::Log& log);
