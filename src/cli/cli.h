@@ -26,7 +26,7 @@ struct OtherCommand {
 // main, before any thread is started.
 int run(int argc, char** argv, std::span<const OtherCommand> others = {});
 
-// The same with given process_environment; words without the program's name.
+// The same with given process environment; words without the program's name.
 int run_in(const ProcessEnvironment& process_environment, const std::vector<std::string>& words,
            std::span<const OtherCommand> others = {});
 

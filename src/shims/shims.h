@@ -16,7 +16,7 @@ namespace gpu_platform::shims {
 // code. Call it once, from main, before any thread is started.
 int run(int argc, char** argv);
 
-// The same with given process_environment: the command's name and its words.
+// The same with given process environment: the command's name and its words.
 int run_in(const cli::ProcessEnvironment& process_environment, const std::string& name,
            const std::vector<std::string>& words);
 

@@ -12,7 +12,7 @@ namespace gpu_platform::listener {
 // One connection to the daemon, which counts as one of the client's address.
 class DaemonLink {
  public:
-  // The connection_table has been entered.
+  // The connection table has been entered.
   DaemonLink(const ClientContext& with, ConnectionTable::Key key, std::string bearer,
              int descriptor);
   ~DaemonLink();

@@ -128,7 +128,7 @@ class GrpcCall {
   bool is_stuck_ = false;
   GrpcStatus status_;
   int http_status_ = 200;
-  std::uint64_t held_bytes_ = 0;  // of the connection_table
+  std::uint64_t held_bytes_ = 0;  // of the connection table
   boost::asio::steady_timer timer_;
   Client::Clock::time_point moved_at_ = Client::Clock::now();  // the client has sent or taken
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);

@@ -19,7 +19,7 @@ namespace gpu_platform::listener {
 // Thread: its io context's one thread.
 class Connection final : public Client {
  public:
-  // `key`: of the connection_table, which the connection has entered. `tls` null: plain. `closed`
+  // `key`: of the connection table, which the connection has entered. `tls` null: plain. `closed`
   // is called once, by close().
   Connection(ClientContext context, ClientSocket socket, std::string address,
              ConnectionTable::Key key, const Tls* tls, std::function<void(Client*)> closed);
@@ -85,7 +85,7 @@ class Connection final : public Client {
   bool is_head_judged_ = false;
   bool is_known_ = false;  // the daemon has answered a request of the client
   bool is_stopping_ = false;
-  std::uint64_t held_bytes_ = 0;  // of the connection_table
+  std::uint64_t held_bytes_ = 0;  // of the connection table
 
   std::optional<DaemonSocket> daemon_;
   std::string bearer_;  // that daemon_ was opened with
