@@ -180,7 +180,7 @@ void MetricsPage::add(const controller::Snapshot& snapshot) {
   std::map<std::string, double> nodes;
   std::map<std::pair<std::string, std::string>, double> gpus;
   snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    ++nodes[label_of(model::state_of(node))];
+    ++nodes[label_of(node.state)];
     for (const model::Gpu& gpu : node.gpus) ++gpus[{label_of(gpu.state), gpu.info.type}];
   });
   MetricFamily& node_states = family("gpu_platform_nodes", "Nodes by state.", MetricType::Gauge);

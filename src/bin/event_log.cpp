@@ -41,10 +41,12 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
     log.warn(owners.of(released->attempt.job), "event={} job={} attempt={} the site's epilog: {}",
              seq, released->attempt.job.value, released->attempt.attempt,
              text_of_others(released->epilog_failure));
-  } else if (const auto* node = std::get_if<model::NodeStateChanged>(&record.event)) {
+  } else if (const auto* node = std::get_if<model::NodeTaintChanged>(&record.event)) {
     log.info(logging::of_platform(fmt::format("events of node {}", node->node.value)),
-             "event={} node_id={} trigger={} cause={}", seq, node->node.value,
-             to_string(node->trigger), logging::quoted(node->cause, 1024));
+             "event={} node_id={} party={} effect={} cause={} by={}", seq, node->node.value,
+             to_string(node->taint.source),
+             node->is_lifted ? "LIFTED" : to_string(node->taint.effect),
+             logging::quoted(node->taint.text, 1024), logging::quoted(node->taint.by));
   } else if (const auto* gpu = std::get_if<model::GpuTaintChanged>(&record.event)) {
     log.info(logging::of_platform(
                  fmt::format("events of GPU {}:{}", gpu->gpu.node.value, gpu->gpu.index)),

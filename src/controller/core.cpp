@@ -15,6 +15,7 @@
 #include "controller/judge/reserved_jobs.h"
 #include "controller/judge/steps.h"
 #include "controller/judge/submission.h"
+#include "controller/judge/taints.h"
 #include "controller/judge/teams.h"
 #include "controller/judge/timers.h"
 #include "controller/judge/tokens.h"
@@ -348,12 +349,8 @@ void Core::on(const execution::UnmanagedProcessesObserved& seen, base::Instant n
   emit_if(judge_unmanaged_processes(state_, seen), now);
 }
 
-void Core::on(const execution::NodeServiceObserved& seen, base::Instant now) {
-  emit_if(judge_service(state_, seen), now);
-}
-
-void Core::on(const execution::GpuUnavailableObserved& seen, base::Instant now) {
-  emit_if(judge_unavailable(state_, seen), now);
+void Core::on(const execution::TaintObserved& seen, base::Instant now) {
+  emit_if(judge_taint(state_, seen), now);
 }
 
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {
@@ -362,7 +359,7 @@ void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const model::NodeId id = known->second;
   const std::string former_boot = state_.nodes.find(id.value)->boot_id;
   const bool rebooted = former_boot != seen.info.boot_id;
-  const bool was_lost = !state_.nodes.find(id.value)->is_heard;
+  const bool was_lost = !model::is_heard(*state_.nodes.find(id.value));
   // First, so that a node that comes back smaller never holds more than it has.
   // Another machine may have the name of a node of a cluster, and a pod that had no node before may
   // come to it: what is given up there must be stopped, too.
@@ -381,8 +378,8 @@ void Core::on(const execution::NodeUnreachable& seen, base::Instant now) {
   const auto known = state_.node_ids.find(seen.node_name);
   if (known == state_.node_ids.end()) return;
   const model::NodeId id = known->second;
-  if (!state_.nodes.find(id.value)->is_heard) return;
-  emit(model::NodeStateChanged{id, model::NodeTrigger::kLose, seen.cause, "node"}, now);
+  if (!model::is_heard(*state_.nodes.find(id.value))) return;
+  emit(connection_changed(id, seen.cause), now);
   lose_attempts(attempts_on(state_, id), false, now);
 }
 

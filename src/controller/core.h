@@ -117,8 +117,7 @@ class Core {
   void on(const execution::NodeUnreachable& seen, base::Instant now);
   void on(const execution::MachineBooted& seen, base::Instant now);
   void on(const execution::UnmanagedProcessesObserved& seen, base::Instant now);
-  void on(const execution::NodeServiceObserved& seen, base::Instant now);
-  void on(const execution::GpuUnavailableObserved& seen, base::Instant now);
+  void on(const execution::TaintObserved& seen, base::Instant now);
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 

@@ -18,8 +18,8 @@ using model::EndReason;
 using model::EngineKind;
 using model::EngineSet;
 using model::JobState;
-using model::NodeService;
 using model::NodeState;
+using model::TaintEffect;
 using testing::attempt;
 using ::testing::HasSubstr;
 using testing::kNoon;
@@ -35,6 +35,13 @@ model::JobSpec with_image(std::uint32_t gpus) {
   model::JobSpec spec = testing::spec(gpus);
   spec.image = "registry.example.org/lab/train:1";
   return spec;
+}
+
+// The cluster's taint of the node, or of one of its GPUs; without an effect it is lifted.
+execution::TaintObserved cluster_says(std::string node, std::string gpu = {},
+                                      std::optional<TaintEffect> effect = {},
+                                      std::string text = {}) {
+  return {std::move(node), std::move(gpu), model::TaintSource::kCluster, effect, std::move(text)};
 }
 
 class EnginesTest : public ::testing::Test {
@@ -292,54 +299,54 @@ TEST_F(EnginesTest, AJobThatOnlyOthersKeepOutCouldRun) {
 TEST_F(EnginesTest, ACordonedNodeTakesNoNewWorkAndKeepsWhatRuns) {
   const std::uint64_t id = accepted(with_image(4));
   see(execution::Started{attempt(id), 0, kNoon});
-  see(execution::NodeServiceObserved{"k1", NodeService::kDraining, "cordoned"});
+  see(cluster_says("k1", {}, TaintEffect::kNoNewWork, "cordoned"));
   EXPECT_EQ(job(id).state, JobState::kRunning);
-  EXPECT_EQ(model::state_of(node("k1")), NodeState::kDraining);
-  see(execution::NodeServiceObserved{"k2", NodeService::kOffline, "being deleted"});
-  EXPECT_EQ(model::state_of(node("k2")), NodeState::kOffline);
+  EXPECT_EQ(node("k1").state, NodeState::kDraining);
+  see(cluster_says("k2", {}, TaintEffect::kOut, "being deleted"));
+  EXPECT_EQ(node("k2").state, NodeState::kOffline);
   const std::uint64_t next = accepted(with_image(4));
   EXPECT_EQ(job(next).state, JobState::kQueued);
   const model::EventSeq before = core_.state().seq;
-  see(execution::NodeServiceObserved{"k2", NodeService::kOffline, "being deleted"});
+  see(cluster_says("k2", {}, TaintEffect::kOut, "being deleted"));
   EXPECT_EQ(core_.state().seq, before) << "told twice, written once";
-  see(execution::NodeServiceObserved{"k2", NodeService::kUp, ""});
+  see(cluster_says("k2"));
   EXPECT_EQ(job(next).state, JobState::kStarting);
 }
 
 TEST_F(EnginesTest, WhatAnOperatorDecidedIsNotUndoneByTheCluster) {
   ASSERT_TRUE(change_node("k1", model::GpuAction::kDrain));
-  see(execution::NodeServiceObserved{"k1", NodeService::kDraining, "cordoned"});
-  see(execution::NodeServiceObserved{"k1", NodeService::kUp, ""});
-  EXPECT_EQ(model::state_of(node("k1")), NodeState::kDraining);
-  EXPECT_EQ(model::cause_of(node("k1")), "drained");
+  see(cluster_says("k1", {}, TaintEffect::kNoNewWork, "cordoned"));
+  see(cluster_says("k1"));
+  EXPECT_EQ(node("k1").state, NodeState::kDraining);
+  EXPECT_EQ(node("k1").cause, "drained");
 }
 
 TEST_F(EnginesTest, WhatTheClusterDecidedIsNotUndoneByAnOperator) {
-  see(execution::NodeServiceObserved{"k1", NodeService::kDraining, "cordoned"});
+  see(cluster_says("k1", {}, TaintEffect::kNoNewWork, "cordoned"));
   const auto refused = change_node("k1", model::GpuAction::kBringOnline);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("cordoned"));
   ASSERT_TRUE(change_node("k1", model::GpuAction::kTakeOffline));
-  EXPECT_EQ(model::state_of(node("k1")), NodeState::kOffline);
+  EXPECT_EQ(node("k1").state, NodeState::kOffline);
   ASSERT_TRUE(change_node("k1", model::GpuAction::kBringOnline)) << "takes back the operator's";
-  EXPECT_EQ(model::state_of(node("k1")), NodeState::kDraining);
+  EXPECT_EQ(node("k1").state, NodeState::kDraining);
 }
 
 TEST_F(EnginesTest, AGpuThatIsNotOursTakesNoWorkWhateverThePolicySays) {
   policy_.unmanaged_processes = model::UnmanagedProcessPolicy::kIgnore;
   apply_policy();
-  see(execution::GpuUnavailableObserved{"k1", "k1-2", "a pod of others has it"});
-  see(execution::GpuUnavailableObserved{"k2", "k2-0", "a pod of others has it"});
+  see(cluster_says("k1", "k1-2", TaintEffect::kAvoided, "a pod of others has it"));
+  see(cluster_says("k2", "k2-0", TaintEffect::kAvoided, "a pod of others has it"));
   EXPECT_EQ(model::text_of_avoided(node("k1").gpus[2].taints),
             "not ours to give: a pod of others has it");
   const std::uint64_t id = accepted(with_image(4));
   EXPECT_EQ(job(id).state, JobState::kQueued);
-  see(execution::GpuUnavailableObserved{"k1", "k1-2", ""});
+  see(cluster_says("k1", "k1-2"));
   EXPECT_EQ(job(id).state, JobState::kStarting);
   const model::EventSeq before = core_.state().seq;
-  see(execution::GpuUnavailableObserved{"k1", "k1-9", "no such GPU"});
-  see(execution::GpuUnavailableObserved{"k9", "k1-2", "no such node"});
-  see(execution::GpuUnavailableObserved{"k1", "k1-2", ""});
+  see(cluster_says("k1", "k1-9", TaintEffect::kAvoided, "no such GPU"));
+  see(cluster_says("k9", "k1-2", TaintEffect::kAvoided, "no such node"));
+  see(cluster_says("k1", "k1-2"));
   EXPECT_EQ(core_.state().seq, before);
 }
 

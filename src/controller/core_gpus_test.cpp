@@ -342,8 +342,8 @@ TEST_F(GpusTest, ADrainedNodeTakesNoWorkAndComesBack) {
 TEST_F(GpusTest, WhatAnOperatorMadeOfANodeOutlivesABrokenConnection) {
   ASSERT_TRUE(change({.node = "n1"}, GpuAction::kDrain));
   see(execution::NodeUnreachable{"n1", "no answer"});
-  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kDraining);
-  EXPECT_EQ(core_.state().nodes.find(1)->cause, "a fan is loud");
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kLost);
+  EXPECT_EQ(core_.state().nodes.find(1)->cause, "no answer; a fan is loud");
   EXPECT_FALSE(change({.node = "n1"}, GpuAction::kBringOnline)) << "it is not there";
   see(execution::NodeObserved{testing::node_info("n1", 2)});
   EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kDraining);

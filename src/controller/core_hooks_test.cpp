@@ -1,5 +1,6 @@
 #include "controller/core.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -57,6 +58,13 @@ class HooksTest : public ::testing::Test {
   }
   void pass(base::Duration time) {
     now_ = now_ + time;
+    core_.advance(now_);
+  }
+  void change_node(model::GpuAction action, const std::string& reason) {
+    model::ChangeGpus command{.action = action};
+    command.which.node = "n1";
+    command.reason = reason;
+    EXPECT_TRUE(core_.command({root_, std::move(command)}, now_, store::Headroom::kAmple));
     core_.advance(now_);
   }
   bool act(model::JobAction action, const model::Caller& caller) {
@@ -151,6 +159,18 @@ TEST_F(HooksTest, ANodeIsDrainedAtTheSecondJobInARow) {
   EXPECT_EQ(node().state, NodeState::kDraining);
   EXPECT_EQ(node().cause,
             "the site's prolog failed for jobs 1 and 2 in a row: the site's prolog: exit code 1");
+}
+
+TEST_F(HooksTest, WhatHooksAndAnOperatorSayOfANodeIsKeptApart) {
+  submit(2);
+  change_node(model::GpuAction::kDrain, "a fan is loud");
+  prolog_fails(attempt(1));
+  prolog_fails(attempt(2));
+  EXPECT_THAT(node().cause, ::testing::StartsWith("a fan is loud; the site's prolog failed for"));
+  change_node(model::GpuAction::kBringOnline, "");
+  EXPECT_EQ(node().state, NodeState::kUp)
+      << "who brings it back takes it as good: " << node().cause;
+  EXPECT_EQ(node().prolog_failed_for, model::JobId());
 }
 
 TEST_F(HooksTest, OneJobAloneDrainsNoNodeAndAStartInBetweenForgetsTheFormer) {

@@ -69,6 +69,10 @@ void check_state(const Node& node, std::size_t index, Found& found) {
 }
 
 void check_node(const State& state, const Node& node, Found& found) {
+  if (const model::NodeState follows = model::state_of(node); node.state != follows) {
+    found.push_back(fmt::format("taints: {} is {} with {} taints: it should be {}", node.name,
+                                to_string(node.state), node.taints.size(), to_string(follows)));
+  }
   if (node.cpus_used > node.cpus || node.memory_used > node.memory) {
     found.push_back(fmt::format("capacity: {} has {} of {} CPUs and {} of {} bytes in use",
                                 node.name, node.cpus_used, node.cpus, node.memory_used.value(),
@@ -165,7 +169,7 @@ void check_hold(const State& state, const Job& job, const model::PreemptionHold&
     const Node* node = state.nodes.find(part.node.value);
     if (node == nullptr) return violated("holds a node that is not there");
     const scheduling::GpuMask gpus = scheduling::gpus_of(part);
-    if (model::state_of(*node) != model::NodeState::kUp ||
+    if (node->state != model::NodeState::kUp ||
         (scheduling::gpus_in_service(*node) & gpus) != gpus) {
       violated("holds what is out of service");
     }

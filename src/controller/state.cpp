@@ -422,7 +422,7 @@ base::Result<State> decode_state(std::string_view bytes) {
   model::TeamSources teams{*policy.organisation, {}};
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Node node, model::decode_node(decoder.text()));
-    for (model::Gpu& gpu : node.gpus) model::add_former_taints(gpu);
+    model::add_former_taints(node);
     const std::uint64_t id = node.id.value;
     state.nodes.put(id, std::move(node));
   }

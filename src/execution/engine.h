@@ -18,8 +18,6 @@
 
 namespace gpu_platform::execution {
 
-using model::NodeService;
-
 // An attempt's GPUs on one node, with the facts that its processes need.
 struct LaunchNode {
   model::NodeId node;
@@ -135,28 +133,20 @@ struct UnmanagedProcessesObserved {
   std::string text;
 };
 
-// What its cluster lets a node do, and why not all. Reported after each change. It takes no attempt
-// away, and leaves alone what people have decided about the node.
-struct NodeServiceObserved {
+// A party sets or lifts its taint of a node or a GPU. Reported after each change. It takes no
+// attempt away, and leaves alone what the other parties have decided.
+struct TaintObserved {
   std::string node_name;
-  NodeService service = NodeService::kUp;
-  std::string cause;
+  std::string gpu_uuid;  // empty: it is the node's own
+  model::TaintSource source = model::TaintSource::kCluster;
+  std::optional<model::TaintEffect> effect = {};  // none: it is lifted
+  std::string text = {};                          // why, in words
 
-  friend bool operator==(const NodeServiceObserved&, const NodeServiceObserved&) = default;
+  friend bool operator==(const TaintObserved&, const TaintObserved&) = default;
 };
 
-// Why a GPU is not ours to give, in words; empty: it is. Reported after each change.
-struct GpuUnavailableObserved {
-  std::string node_name;
-  std::string gpu_uuid;
-  std::string text;
-
-  friend bool operator==(const GpuUnavailableObserved&, const GpuUnavailableObserved&) = default;
-};
-
-using Observation =
-    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, MachineBooted,
-                 UnmanagedProcessesObserved, NodeServiceObserved, GpuUnavailableObserved>;
+using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
+                                 MachineBooted, UnmanagedProcessesObserved, TaintObserved>;
 
 // Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {

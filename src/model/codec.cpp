@@ -99,6 +99,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<NodeOthersChanged> = 45;
 template <>
 constexpr std::uint64_t kRecordNumber<GpuTaintChanged> = 46;
+template <>
+constexpr std::uint64_t kRecordNumber<NodeTaintChanged> = 47;
 
 constexpr std::size_t kLengthBytes = 4;
 

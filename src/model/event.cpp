@@ -48,7 +48,8 @@ std::string_view name_of(const Event& event) {
                                          "GpuUnavailableChanged",
                                          "NodeServiceChanged",
                                          "NodeOthersChanged",
-                                         "GpuTaintChanged"};
+                                         "GpuTaintChanged",
+                                         "NodeTaintChanged"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyEvent>);
   return kNames[event.index()];
 }

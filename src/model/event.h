@@ -41,13 +41,6 @@ struct NodeSeen {
   bool reuses_places = false;
 };
 
-struct NodeStateChanged {
-  NodeId node;
-  NodeTrigger trigger = NodeTrigger::kSeen;
-  std::string cause;
-  std::string by;
-};
-
 // A party set its taint of a GPU, or lifted it.
 struct GpuTaintChanged {
   GpuRef gpu;
@@ -55,7 +48,14 @@ struct GpuTaintChanged {
   bool is_lifted = false;
 };
 
-// ---- Of former versions, and in journals alone: what GpuTaintChanged says now.
+// The same of a node.
+struct NodeTaintChanged {
+  NodeId node;
+  Taint taint;
+  bool is_lifted = false;
+};
+
+// ---- Of former versions, and in journals alone: what taints say now.
 
 enum class GpuTrigger : std::uint8_t {
   kAllocate,
@@ -87,6 +87,24 @@ struct GpuUnavailableChanged {
   std::string text;
 };
 
+enum class NodeTrigger : std::uint8_t { kSeen, kLose, kDrain, kTakeOffline, kBringOnline };
+inline constexpr std::size_t kNodeTriggers = 5;
+
+// The taint of the connection (kLose, kSeen) or of the operator.
+struct NodeStateChanged {
+  NodeId node;
+  NodeTrigger trigger = NodeTrigger::kSeen;
+  std::string cause;
+  std::string by;
+};
+
+// The cluster's taint of a node.
+struct NodeServiceChanged {
+  NodeId node;
+  NodeService service = NodeService::kUp;
+  std::string cause;
+};
+
 // ----
 
 // Processes that belong to no job came to a GPU, or left it.
@@ -94,13 +112,6 @@ struct UnmanagedProcessesChanged {
   GpuRef gpu;
   std::string text;    // the processes; empty: there are none any more
   bool avoid = false;  // the GPU has the taint of kProcesses while they are there
-};
-
-// The cluster of a node lets it do something else.
-struct NodeServiceChanged {
-  NodeId node;
-  NodeService service = NodeService::kUp;
-  std::string cause;
 };
 
 // Others use more or less of the node. It may change often, so it does not repeat the description.
@@ -347,14 +358,16 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using AnyEvent = std::variant<
-    PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted, JobEligible,
-    StartRequested, AttemptStarted, StopRequested, AttemptEnded, AttemptReleased, JobRequeued,
-    JobEnded, UnmanagedProcessesChanged, JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
-    PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded, PreemptionHoldDropped,
-    StartPredicted, YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
-    ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet, TeamRemoved,
-    GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged, GpuTaintChanged>;
+using AnyEvent =
+    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
+                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
+                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
+                 TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged,
+                 GpuTaintChanged, NodeTaintChanged>;
 
 // What an event says, one of the structs above. Copies and moves are compiled once (event.cpp):
 // with so many alternatives they are most of what each source that stores events would compile.

@@ -94,12 +94,24 @@ void describe(Node& node, const NodeInfo& info, std::uint64_t free_places) {
 }
 
 NodeState state_of(const Node& node) {
-  if (node.state != NodeState::kUp || node.service == NodeService::kUp) return node.state;
-  return node.service == NodeService::kDraining ? NodeState::kDraining : NodeState::kOffline;
+  const Taint* const worst = worst_of(node.taints);
+  if (!decides_state(worst)) return NodeState::kUp;
+  if (worst->effect == TaintEffect::kNoNewWork) return NodeState::kDraining;
+  return worst->source == TaintSource::kConnection ? NodeState::kLost : NodeState::kOffline;
 }
 
-const std::string& cause_of(const Node& node) {
-  return node.state == NodeState::kUp ? node.service_cause : node.cause;
+void settle(Node& node) {
+  node.state = state_of(node);
+  node.cause = text_of(node.taints);
+}
+
+bool is_heard(const Node& node) {
+  return find_taint(node.taints, TaintSource::kConnection) == nullptr;
+}
+
+std::optional<TaintEffect> effect_of(NodeService service) {
+  if (service == NodeService::kUp) return std::nullopt;
+  return service == NodeService::kDraining ? TaintEffect::kNoNewWork : TaintEffect::kOut;
 }
 
 namespace {
@@ -138,6 +150,33 @@ bool set_phase(Gpu& gpu, AttemptId holder, HolderPhase phase) {
   return true;
 }
 
+Taint former_connection_taint() {
+  return {TaintSource::kConnection, TaintEffect::kOut, "not heard of any more", "node", {}};
+}
+
+void add_former_taints(Node& node) {
+  for (Gpu& gpu : node.gpus) add_former_taints(gpu);
+  const bool is_out = node.state == NodeState::kOffline;
+  if (node.taints.empty() && (is_out || node.state == NodeState::kDraining)) {
+    set_taint(node.taints, {TaintSource::kOperator,
+                            is_out ? TaintEffect::kOut : TaintEffect::kNoNewWork,
+                            node.cause,
+                            {},
+                            {}});
+  }
+  if (!std::exchange(node.former_is_heard, true)) {
+    Taint lost = former_connection_taint();
+    if (node.state == NodeState::kLost) lost.text = node.cause;
+    set_taint(node.taints, std::move(lost));
+  }
+  const NodeService service = std::exchange(node.former_service, NodeService::kUp);
+  std::string text = std::exchange(node.former_service_cause, {});
+  if (const auto effect = effect_of(service)) {
+    set_taint(node.taints, {TaintSource::kCluster, *effect, std::move(text), "cluster", {}});
+  }
+  settle(node);
+}
+
 void add_former_taints(Gpu& gpu) {
   const bool is_out = gpu.state == GpuState::kOffline;
   if (gpu.taints.empty() && (is_out || gpu.state == GpuState::kDraining)) {
@@ -159,8 +198,8 @@ void add_former_taints(Gpu& gpu) {
 
 Node as_idle(const Node& node) {
   Node idle = node;
-  idle.state = NodeState::kUp;
-  idle.service = NodeService::kUp;
+  idle.taints.clear();
+  settle(idle);
   idle.cpus_used = 0;
   idle.memory_used = {};
   idle.others_cpus = 0;

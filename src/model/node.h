@@ -53,8 +53,7 @@ struct NodeInfo {
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
 
-// What the cluster of a node lets the node do. It is kept apart from NodeState, which people and
-// the platform decide: neither undoes what the other has decided.
+// What the cluster of a node lets the node do, in records of versions without taints of nodes.
 enum class NodeService : std::uint8_t {
   kUp,
   kDraining,  // it takes no new work; what runs there runs on
@@ -95,8 +94,9 @@ struct Gpu {
 
 struct Node {
   NodeId id;
+  // It and `cause` follow from the taints: settle().
   NodeState state = NodeState::kUp;
-  std::string cause;
+  std::string cause;  // why it is not UP; empty: it is
   std::string name;
   bool emulated = false;
   std::string boot_id;
@@ -106,8 +106,7 @@ struct Node {
   std::uint32_t cpus_used = 0;
   base::Bytes memory_used;
   std::vector<Gpu> gpus;
-  bool is_heard = true;  // false: not heard of since it was lost, whatever an operator made of it
-  Topology topology;     // links by the indices of `gpus`
+  Topology topology;  // links by the indices of `gpus`
   // The job for which the site's prolog, or its epilog, failed last here; none since it did well.
   JobId prolog_failed_for;
   JobId epilog_failed_for;
@@ -115,9 +114,13 @@ struct Node {
   EngineKind engine = EngineKind::kProcess;
   std::uint32_t others_cpus = 0;  // as in NodeInfo, likewise the next
   base::Bytes others_memory;
-  NodeService service = NodeService::kUp;
-  std::string service_cause;  // why it is not kUp, in words
   CapacityClass capacity = CapacityClass::kOnDemand;
+  Taints taints;
+
+  // In snapshots of versions that had no taints of nodes. add_former_taints() empties them.
+  bool former_is_heard = true;
+  NodeService former_service = NodeService::kUp;
+  std::string former_service_cause;
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -135,23 +138,30 @@ void describe(Node& node, const NodeInfo& info, std::uint64_t free_places = 0);
 // does not list it any more, no attempt holds it, and no person keeps it from work.
 bool is_forgettable(const Gpu& gpu);
 
-// Returns the state as people see it and as decides about new work: that of the node itself, or, if
-// that is kUp, what its cluster lets it do.
+// Returns the state that follows from the node's taints.
 NodeState state_of(const Node& node);
-// Returns why that is not kUp.
-const std::string& cause_of(const Node& node);
-
 // Returns the state that follows from the GPU's taints and its holders.
 GpuState state_of(const Gpu& gpu);
-// Gives the GPU that state, and what is shown with it. To be called after each change of taints and
-// holders; nothing else assigns a state.
+// Gives the node or the GPU that state, and what is shown with it. To be called after each change
+// of taints and holders; nothing else assigns a state.
+void settle(Node& node);
 void settle(Gpu& gpu);
+
+// Returns false for a node that is not heard of since it was lost.
+bool is_heard(const Node& node);
 
 // Returns whether the attempt holds the GPU; if so, it is that far now.
 bool set_phase(Gpu& gpu, AttemptId holder, HolderPhase phase);
 
-// Gives a GPU of a version with fewer taints those that follow from what it had instead: of
-// operator and driver that version kept the last party alone.
+// The taint's effect of what a cluster lets its node do; nothing: none.
+std::optional<TaintEffect> effect_of(NodeService service);
+
+// The taint of a node of such a version that is not heard of.
+Taint former_connection_taint();
+
+// Gives a node and its GPUs, of a version with fewer taints, those that follow from what they had
+// instead: of a GPU's operator and driver that version kept the last party alone.
+void add_former_taints(Node& node);
 void add_former_taints(Gpu& gpu);
 
 // Returns the node as it would be if it were up and healthy, and nothing of it were in use.

@@ -55,18 +55,62 @@ TEST(Node, LosesNoGpuToANewOneHoweverManyItHas) {
   EXPECT_EQ(node.gpus[70].info.uuid, "newer");
 }
 
-TEST(Node, ItsOwnStateGoesBeforeWhatItsClusterLetsItDo) {
+TEST(Node, ItsWorstTaintDecidesItsState) {
   Node node;
-  node.service = NodeService::kDraining;
-  node.service_cause = "cordoned";
-  EXPECT_EQ(state_of(node), NodeState::kDraining);
-  EXPECT_EQ(cause_of(node), "cordoned");
-  node.state = NodeState::kOffline;
-  node.cause = "a fan is broken";
-  EXPECT_EQ(state_of(node), NodeState::kOffline);
-  EXPECT_EQ(cause_of(node), "a fan is broken");
-  node.service = NodeService::kUp;
-  EXPECT_EQ(state_of(node), NodeState::kOffline) << "what a person has decided stays";
+  const auto set = [&](TaintSource source, TaintEffect effect, std::string text) {
+    set_taint(node.taints, {source, effect, std::move(text), {}, {}});
+    settle(node);
+  };
+  const auto lift = [&](TaintSource source) {
+    lift_taint(node.taints, source);
+    settle(node);
+  };
+  set(TaintSource::kCluster, TaintEffect::kNoNewWork, "cordoned");
+  EXPECT_EQ(node.state, NodeState::kDraining);
+  EXPECT_EQ(node.cause, "cordoned");
+  set(TaintSource::kOperator, TaintEffect::kOut, "a fan is broken");
+  EXPECT_EQ(node.state, NodeState::kOffline);
+  EXPECT_EQ(node.cause, "a fan is broken; cordoned");
+  lift(TaintSource::kCluster);
+  EXPECT_EQ(node.state, NodeState::kOffline) << "what a person has decided stays";
+  set(TaintSource::kConnection, TaintEffect::kOut, "no answer");
+  EXPECT_EQ(node.state, NodeState::kOffline) << "what a person has decided is shown first";
+  EXPECT_FALSE(is_heard(node));
+  set(TaintSource::kOperator, TaintEffect::kNoNewWork, "a fan is loud");
+  EXPECT_EQ(node.state, NodeState::kLost);
+  EXPECT_EQ(node.cause, "no answer; a fan is loud");
+  set(TaintSource::kCluster, TaintEffect::kOut, "being deleted");
+  EXPECT_EQ(node.state, NodeState::kLost);
+  lift(TaintSource::kConnection);
+  EXPECT_EQ(node.state, NodeState::kOffline);
+  lift(TaintSource::kCluster);
+  lift(TaintSource::kOperator);
+  EXPECT_EQ(node.state, NodeState::kUp);
+  EXPECT_EQ(node.cause, "");
+}
+
+TEST(Node, ItsFormerFactsBecomeTaints) {
+  Node node;
+  node.state = NodeState::kDraining;
+  node.cause = "a fan is loud";
+  node.former_is_heard = false;
+  node.former_service = NodeService::kOffline;
+  node.former_service_cause = "being deleted";
+  add_former_taints(node);
+  EXPECT_EQ(find_taint(node.taints, TaintSource::kOperator)->text, "a fan is loud");
+  EXPECT_EQ(find_taint(node.taints, TaintSource::kCluster)->text, "being deleted");
+  EXPECT_FALSE(is_heard(node));
+  EXPECT_EQ(node.state, NodeState::kLost);
+  const Taints once = node.taints;
+  add_former_taints(node);
+  EXPECT_EQ(node.taints, once) << "done once, it changes nothing";
+  Node lost;
+  lost.state = NodeState::kLost;
+  lost.cause = "no answer";
+  lost.former_is_heard = false;
+  add_former_taints(lost);
+  EXPECT_EQ(lost.taints.size(), 1U);
+  EXPECT_EQ(lost.cause, "no answer");
 }
 
 TEST(Node, AGpuThatIsNotOursToGiveTakesNoNewWork) {

@@ -67,8 +67,18 @@ constexpr std::string_view kGpu =
     "| AVAILABLE | nothing holds it |\n\n"
     "Processes and the cluster keep new work away without a change of the state. DEGRADED and "
     "RESETTING are reserved: this version judges no GPU by its faults and resets none.\n\n";
-constexpr Section kNode{
-    "Node", "A node takes new work only in UP. LOST means that the node is not heard of."};
+constexpr std::string_view kNode =
+    "## Node\n\n"
+    "A node's state has no transitions either: it follows from the node's taints alone. Those "
+    "are set by an operator, by the cluster of the node, when nothing is heard of the node, and "
+    "when the site's prolog or epilog failed there for two jobs in a row, which only an operator "
+    "lifts. A node takes new work only in UP. The first row that is true holds.\n\n"
+    "| state | if |\n| --- | --- |\n"
+    "| OFFLINE | an operator takes it out |\n"
+    "| LOST | nothing is heard of it |\n"
+    "| OFFLINE | its cluster takes it out |\n"
+    "| DRAINING | a taint says that it takes no new work and runs out its jobs |\n"
+    "| UP | it has no taint |\n";
 
 }  // namespace
 
@@ -79,7 +89,7 @@ std::string state_diagrams() {
   page += section(kJob, job_transitions(), JobState::kQueued);
   page += section(kAttempt, attempt_transitions(), AttemptState::kRequested);
   page += kGpu;
-  page += section(kNode, node_transitions(), NodeState::kUp);
+  page += kNode;
   while (page.ends_with("\n\n")) page.pop_back();
   return page;
 }

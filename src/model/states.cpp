@@ -69,28 +69,6 @@ constexpr Transition<A, AT> kAttemptTable[] = {
     {A::kCleaning, AT::kReleased, A::kReleased, "nothing of it is left on its nodes"},
 };
 
-using N = NodeState;
-using NT = NodeTrigger;
-constexpr Transition<N, NT> kNodeTable[] = {
-    {N::kUp, NT::kSeen, N::kUp, "seen again"},
-    {N::kDraining, NT::kSeen, N::kDraining, "seen again"},
-    {N::kOffline, NT::kSeen, N::kOffline, "seen again; a person took it out"},
-    {N::kLost, NT::kSeen, N::kUp, "came back"},
-    {N::kUp, NT::kLose, N::kLost, "not heard of any more"},
-    // A person's decision outlives a broken connection.
-    {N::kDraining, NT::kLose, N::kDraining, "not heard of any more"},
-    {N::kOffline, NT::kLose, N::kOffline, "not heard of any more"},
-    {N::kUp, NT::kDrain, N::kDraining, "an operator drains it"},
-    {N::kDraining, NT::kDrain, N::kDraining, "an operator says another reason"},
-    {N::kLost, NT::kDrain, N::kDraining, "an operator drains it"},
-    {N::kUp, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
-    {N::kDraining, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
-    {N::kOffline, NT::kTakeOffline, N::kOffline, "an operator says another reason"},
-    {N::kLost, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
-    {N::kDraining, NT::kBringOnline, N::kUp, "an operator brings it back"},
-    {N::kOffline, NT::kBringOnline, N::kUp, "an operator brings it back"},
-};
-
 template <class State, class Trigger, std::size_t Size>
 std::optional<State> find(const Transition<State, Trigger> (&table)[Size], State state,
                           Trigger trigger) {
@@ -114,9 +92,6 @@ constexpr std::string_view kAttemptTriggerNames[kAttemptTriggers] = {"STARTED", 
 constexpr std::string_view kGpuStateNames[kGpuStates] = {
     "AVAILABLE", "ALLOCATED", "IN_USE", "CLEANING", "DRAINING", "DEGRADED", "RESETTING", "OFFLINE"};
 constexpr std::string_view kNodeStateNames[kNodeStates] = {"UP", "DRAINING", "LOST", "OFFLINE"};
-constexpr std::string_view kNodeTriggerNames[kNodeTriggers] = {"SEEN", "LOSE", "DRAIN",
-                                                               "TAKE_OFFLINE", "BRING_ONLINE"};
-
 }  // namespace
 
 std::span<const Transition<JobState, JobTrigger>> job_transitions() {
@@ -125,20 +100,12 @@ std::span<const Transition<JobState, JobTrigger>> job_transitions() {
 std::span<const Transition<AttemptState, AttemptTrigger>> attempt_transitions() {
   return kAttemptTable;
 }
-std::span<const Transition<NodeState, NodeTrigger>> node_transitions() {
-  return kNodeTable;
-}
-
 std::optional<JobState> next(JobState s, JobTrigger t) {
   return find(kJobTable, s, t);
 }
 std::optional<AttemptState> next(AttemptState s, AttemptTrigger t) {
   return find(kAttemptTable, s, t);
 }
-std::optional<NodeState> next(NodeState s, NodeTrigger t) {
-  return find(kNodeTable, s, t);
-}
-
 std::string_view to_string(JobState s) {
   return kJobStateNames[static_cast<std::size_t>(s)];
 }
@@ -157,10 +124,6 @@ std::string_view to_string(GpuState s) {
 std::string_view to_string(NodeState s) {
   return kNodeStateNames[static_cast<std::size_t>(s)];
 }
-std::string_view to_string(NodeTrigger t) {
-  return kNodeTriggerNames[static_cast<std::size_t>(t)];
-}
-
 std::optional<JobState> parse_job_state(std::string_view name) {
   for (std::size_t i = 0; i < kJobStates; ++i) {
     if (kJobStateNames[i] == name) return static_cast<JobState>(i);

@@ -144,12 +144,6 @@ enum class NodeState : std::uint8_t {
 };
 inline constexpr std::size_t kNodeStates = 4;
 
-enum class NodeTrigger : std::uint8_t { kSeen, kLose, kDrain, kTakeOffline, kBringOnline };
-inline constexpr std::size_t kNodeTriggers = 5;
-
-std::span<const Transition<NodeState, NodeTrigger>> node_transitions();
-std::optional<NodeState> next(NodeState state, NodeTrigger trigger);
 std::string_view to_string(NodeState state);
-std::string_view to_string(NodeTrigger trigger);
 
 }  // namespace gpu_platform::model

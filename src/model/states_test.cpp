@@ -74,27 +74,6 @@ const std::set<std::tuple<A, AT, A>> kAttemptPromise = {
     {A::kCleaning, AT::kReleased, A::kReleased},
 };
 
-using N = NodeState;
-using NT = NodeTrigger;
-const std::set<std::tuple<N, NT, N>> kNodePromise = {
-    {N::kUp, NT::kSeen, N::kUp},
-    {N::kUp, NT::kLose, N::kLost},
-    {N::kUp, NT::kDrain, N::kDraining},
-    {N::kDraining, NT::kDrain, N::kDraining},
-    {N::kOffline, NT::kTakeOffline, N::kOffline},
-    {N::kUp, NT::kTakeOffline, N::kOffline},
-    {N::kDraining, NT::kSeen, N::kDraining},
-    {N::kDraining, NT::kLose, N::kDraining},
-    {N::kOffline, NT::kLose, N::kOffline},
-    {N::kLost, NT::kDrain, N::kDraining},
-    {N::kDraining, NT::kTakeOffline, N::kOffline},
-    {N::kDraining, NT::kBringOnline, N::kUp},
-    {N::kLost, NT::kSeen, N::kUp},
-    {N::kLost, NT::kTakeOffline, N::kOffline},
-    {N::kOffline, NT::kSeen, N::kOffline},
-    {N::kOffline, NT::kBringOnline, N::kUp},
-};
-
 template <class State, class Trigger>
 struct Size {
   std::size_t states;
@@ -136,11 +115,6 @@ TEST(JobStates, EveryPairIsOneRowOrRefused) {
 TEST(AttemptStates, EveryPairIsOneRowOrRefused) {
   expect_promise<A, AT>(kAttemptPromise, {kAttemptStates, kAttemptTriggers});
   expect_one_row_per_pair(attempt_transitions());
-}
-
-TEST(NodeStates, EveryPairIsOneRowOrRefused) {
-  expect_promise<N, NT>(kNodePromise, {kNodeStates, kNodeTriggers});
-  expect_one_row_per_pair(node_transitions());
 }
 
 TEST(JobStates, EndedStatesHaveNoWayOut) {

@@ -161,9 +161,9 @@ inline auto fields(Gpu& v) {
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
-                  v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard,
+                  v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.former_is_heard,
                   v.prolog_failed_for, v.epilog_failed_for, v.network, v.engine, v.others_cpus,
-                  v.others_memory, v.service, v.service_cause, v.capacity);
+                  v.others_memory, v.former_service, v.former_service_cause, v.capacity, v.taints);
 }
 inline auto fields(TypeQuota& v) {
   return std::tie(v.type, v.max_gpus, v.guaranteed_gpus, v.borrow_limit, v.lend_limit, v.gpu_hours);
@@ -247,6 +247,9 @@ inline auto fields(GpuStateChanged& v) {
 }
 inline auto fields(GpuTaintChanged& v) {
   return std::tie(v.gpu, v.taint, v.is_lifted);
+}
+inline auto fields(NodeTaintChanged& v) {
+  return std::tie(v.node, v.taint, v.is_lifted);
 }
 inline auto fields(UnmanagedProcessesChanged& v) {
   return std::tie(v.gpu, v.text, v.avoid);

@@ -7,8 +7,8 @@ namespace gpu_platform::model {
 
 namespace {
 
-int weight_of(const Taint& taint) {
-  switch (taint.effect) {
+int severity_of(TaintEffect effect) {
+  switch (effect) {
     case TaintEffect::kAvoided:
       return 0;
     case TaintEffect::kNoNewWork:
@@ -19,12 +19,23 @@ int weight_of(const Taint& taint) {
   return 2;
 }
 
+// Whose words come first among taints of one effect.
+int precedence_of(TaintSource source) {
+  if (source == TaintSource::kOperator) return 2;
+  return source == TaintSource::kConnection ? 1 : 0;
+}
+
+std::pair<int, int> weight_of(const Taint& taint) {
+  return {severity_of(taint.effect), precedence_of(taint.source)};
+}
+
 std::string words_of(const Taint& taint) {
   switch (taint.source) {
     case TaintSource::kProcesses:
       return "unmanaged processes: " + taint.text;
     case TaintSource::kCluster:
-      return "not ours to give: " + taint.text;
+      if (taint.effect == TaintEffect::kAvoided) return "not ours to give: " + taint.text;
+      return taint.text;
     default:
       return taint.text;
   }
@@ -38,8 +49,8 @@ void add_words(std::string& text, const Taint& taint) {
 }  // namespace
 
 std::string_view to_string(TaintSource source) {
-  constexpr std::string_view kNames[kTaintSources] = {"FORMER", "OPERATOR", "DRIVER", "PROCESSES",
-                                                      "CLUSTER"};
+  constexpr std::string_view kNames[kTaintSources] = {
+      "FORMER", "OPERATOR", "DRIVER", "PROCESSES", "CLUSTER", "CONNECTION", "HOOKS"};
   return kNames[static_cast<std::size_t>(source)];
 }
 

@@ -7,19 +7,21 @@
 
 #include "base/units.h"
 
-// Who keeps a GPU from work. The parties are independent: each sets and lifts its own taint, and
-// that of no other, so that what one of them decided outlives what the others do.
+// Who keeps a GPU or a node from work. The parties are independent: each sets and lifts its own
+// taint, and that of no other, so that what one of them decided outlives what the others do.
 
 namespace gpu_platform::model {
 
 enum class TaintSource : std::uint8_t {
-  kFormer,     // in events of versions without taints, which knew only the last party
-  kOperator,   // a person drained it or took it offline
-  kDriver,     // its node's driver does not list it any more
-  kProcesses,  // processes that belong to no job are on it
-  kCluster,    // the cluster of its node keeps it, or has given it to others
+  kFormer,      // in events of versions without taints, which knew only the last party
+  kOperator,    // a person drained it or took it offline
+  kDriver,      // its node's driver does not list it any more
+  kProcesses,   // processes that belong to no job are on it
+  kCluster,     // the cluster of its node keeps it, or has given it to others
+  kConnection,  // nothing is heard of the node
+  kHooks,       // the site's prolog or epilog failed on the node for two jobs in a row
 };
-inline constexpr std::size_t kTaintSources = 5;
+inline constexpr std::size_t kTaintSources = 7;
 std::string_view to_string(TaintSource source);  // "OPERATOR"
 
 // What versions without taints said of a GPU that a driver did not list. It tells their driver from
@@ -53,8 +55,8 @@ const Taint* find_taint(const Taints& taints, TaintSource source);
 void set_taint(Taints& taints, Taint taint);
 void lift_taint(Taints& taints, TaintSource source);
 
-// Returns the one that decides: the worst effect, of which kAvoided is the least, and of those the
-// first source. Null: there is none.
+// Returns the one that decides: the worst effect, of which kAvoided is the least. Of those an
+// operator's goes before a lost connection, and that before the others. Null: there is none.
 const Taint* worst_of(const Taints& taints);
 // Returns whether it alone decides about the state.
 bool decides_state(const Taint* taint);

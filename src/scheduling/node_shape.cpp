@@ -84,7 +84,7 @@ GpuLayout layout_of(const NodeShape& shape) {
 }
 
 FreeState free_state_of(const model::Node& node) {
-  FreeState free{.is_up = model::state_of(node) == model::NodeState::kUp,
+  FreeState free{.is_up = node.state == model::NodeState::kUp,
                  .gpus = 0,
                  .cpus = node.cpus,
                  .memory = node.memory};

@@ -199,7 +199,7 @@ TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
     // An empty, healthy copy of the nodes that are up.
     std::vector<model::Node> empty = world.nodes;
     for (model::Node& each : empty) {
-      const model::NodeState state = model::state_of(each);
+      const model::NodeState state = each.state;
       each = model::as_idle(each);
       each.state = state;
     }

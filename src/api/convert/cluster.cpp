@@ -11,7 +11,7 @@ namespace {
 
 // A node that is not up takes no new work, whatever its GPUs say.
 bool can_take_work(const model::Node& node, const model::Gpu& gpu) {
-  return model::state_of(node) == model::NodeState::kUp && model::is_free(gpu);
+  return node.state == model::NodeState::kUp && model::is_free(gpu);
 }
 
 base::GpuShare held_share(const model::Gpu& gpu) {
@@ -48,7 +48,7 @@ void put_measured_use(v1::Status& out) {
 
 void to_proto(const model::Node& node, v1::Node& out) {
   out.set_name(node.name);
-  out.set_state(to_proto(model::state_of(node)));
+  out.set_state(to_proto(node.state));
   out.set_emulated(node.emulated);
   out.set_cpus(node.cpus);
   out.set_cpus_allocated(node.cpus_used);
@@ -60,7 +60,7 @@ void to_proto(const model::Node& node, v1::Node& out) {
   out.set_available_gpus(available);
   if (!node.driver_version.empty()) out.set_driver_version(node.driver_version);
   out.set_boot_id(node.boot_id);
-  const std::string& cause = model::cause_of(node);
+  const std::string& cause = node.cause;
   if (!cause.empty()) out.set_reason(cause);
   if (!node.network.domain.empty()) out.set_domain(node.network.domain);
   if (!node.network.rack.empty()) out.set_rack(node.network.rack);

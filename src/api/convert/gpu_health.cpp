@@ -44,9 +44,8 @@ std::string cleaning_text(const model::GpuReading* reading) {
 }
 
 std::string node_text(const model::Node& node) {
-  std::string text =
-      fmt::format("node {} is {}", node.name, model::to_string(model::state_of(node)));
-  const std::string& cause = model::cause_of(node);
+  std::string text = fmt::format("node {} is {}", node.name, model::to_string(node.state));
+  const std::string& cause = node.cause;
   if (!cause.empty()) text += ": " + cause;
   return text;
 }
@@ -131,7 +130,7 @@ std::string reason_of(const model::Gpu& gpu, const model::Node& node,
   if (reading != nullptr && !reading->problem.empty()) {
     parts.push_back("does not answer: " + reading->problem);
   }
-  if (model::state_of(node) != model::NodeState::kUp) parts.push_back(node_text(node));
+  if (node.state != model::NodeState::kUp) parts.push_back(node_text(node));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -50,7 +50,7 @@ std::uint32_t gpus_in_service(const model::Reservation& reservation, const Nodes
   std::uint32_t count = 0;
   for (const model::ReservationPart& part : reservation.parts) {
     const model::Node* node = nodes.find(part.node.value);
-    if (node == nullptr || model::state_of(*node) != model::NodeState::kUp) continue;
+    if (node == nullptr || node->state != model::NodeState::kUp) continue;
     for (std::size_t i = 0; i < std::min<std::size_t>(node->gpus.size(), 64); ++i) {
       if ((part.gpus >> i & 1) != 0 && model::is_in_service(node->gpus[i])) ++count;
     }

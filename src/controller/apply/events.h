@@ -24,6 +24,7 @@ inline void apply(Application&, const model::CallAudited&) {}  // for the archiv
 void apply(Application& a, const model::NodeSeen& event);
 void apply(Application& a, const model::NodeStateChanged& event);
 void apply(Application& a, const model::GpuTaintChanged& event);
+void apply(Application& a, const model::NodeTaintChanged& event);
 void apply(Application& a, const model::GpuStateChanged& event);
 void apply(Application& a, const model::UnmanagedProcessesChanged& event);
 void apply(Application& a, const model::GpuUnavailableChanged& event);

@@ -12,6 +12,11 @@ namespace gpu_platform::controller {
 
 using model::GpuTrigger;
 using model::Node;
+using model::NodeTrigger;
+using model::Taint;
+using model::TaintEffect;
+using model::Taints;
+using model::TaintSource;
 
 namespace {
 
@@ -20,7 +25,17 @@ bool is_on(const model::Allocation& allocation, model::NodeId node) {
          allocation.nodes.end();
 }
 
-// What every change of a GPU's taints brings with it.
+// What every change of a node's taints brings with it.
+template <class Change>
+void change_node(Application& a, model::NodeId id, const Change& change) {
+  Node& n = a.node(id);
+  change(n);
+  model::settle(n);
+  a.state.books.put(n);
+  drop_holds_that_cannot_be_met(a, n);
+}
+
+// The same of a GPU's.
 template <class Change>
 void change_gpu(Application& a, const model::GpuRef& ref, const Change& change) {
   Node& n = a.node(ref.node);
@@ -37,6 +52,51 @@ void set_avoided(model::Gpu& gpu, model::Taint taint) {
   if (taint.text.empty()) return model::lift_taint(gpu.taints, taint.source);
   taint.effect = model::TaintEffect::kAvoided;
   model::set_taint(gpu.taints, std::move(taint));
+}
+
+template <class Change>
+void change_taints(Taints& taints, const Change& event, base::Instant at) {
+  if (event.is_lifted) return model::lift_taint(taints, event.taint.source);
+  Taint taint = event.taint;
+  taint.at = at;
+  model::set_taint(taints, std::move(taint));
+}
+
+// Bringing a node online lifts both.
+bool is_a_persons_to_lift(TaintSource source) {
+  return source == TaintSource::kOperator || source == TaintSource::kHooks;
+}
+
+void forget_hook_failures(Node& node) {
+  node.prolog_failed_for = {};
+  node.epilog_failed_for = {};
+}
+
+// What is kept is what snapshots of former versions say, too: no times, no users, and no reason of
+// the lost connection of a node that a person keeps from work.
+void change_as_formerly(Node& node, const model::NodeStateChanged& event) {
+  Taint taint{TaintSource::kOperator, TaintEffect::kOut, event.cause, {}, {}};
+  switch (event.trigger) {
+    case NodeTrigger::kSeen:
+      return model::lift_taint(node.taints, TaintSource::kConnection);
+    case NodeTrigger::kLose:
+      taint.source = TaintSource::kConnection;
+      taint.by = "node";
+      break;
+    case NodeTrigger::kDrain:
+      taint.effect = TaintEffect::kNoNewWork;
+      break;
+    case NodeTrigger::kTakeOffline:
+      break;
+    case NodeTrigger::kBringOnline:
+      forget_hook_failures(node);
+      return model::lift_taint(node.taints, TaintSource::kOperator);
+  }
+  model::set_taint(node.taints, std::move(taint));
+  if (model::is_heard(node) || model::find_taint(node.taints, TaintSource::kOperator) == nullptr) {
+    return;
+  }
+  model::set_taint(node.taints, model::former_connection_taint());
 }
 
 void change_as_formerly(model::Gpu& gpu, const model::GpuStateChanged& event, base::Instant at) {
@@ -78,35 +138,19 @@ void apply(Application& a, const model::NodeSeen& event) {
                   [&](const model::PreemptionHold& hold) { return is_on(hold.allocation, n.id); });
 }
 
-void apply(Application& a, const model::NodeStateChanged& event) {
-  Node& n = a.node(event.node);
-  const auto to = model::next(n.state, event.trigger);
-  CHECK(to.has_value());
-  n.state = *to;
-  if (event.trigger == model::NodeTrigger::kBringOnline) {
-    n.prolog_failed_for = {};
-    n.epilog_failed_for = {};
-  }
-  if (event.trigger == model::NodeTrigger::kLose) n.is_heard = false;
-  if (event.trigger == model::NodeTrigger::kSeen) n.is_heard = true;
-  const bool by_person =
-      n.state == model::NodeState::kDraining || n.state == model::NodeState::kOffline;
-  const bool is_news_of_it =
-      event.trigger == model::NodeTrigger::kLose || event.trigger == model::NodeTrigger::kSeen;
-  if (!by_person || !is_news_of_it) {
-    n.cause = n.state == model::NodeState::kUp ? std::string() : event.cause;
-  }
-  a.state.books.put(n);
-  drop_holds_that_cannot_be_met(a, n);
+void apply(Application& a, const model::GpuTaintChanged& event) {
+  change_gpu(a, event.gpu, [&](model::Gpu& gpu) { change_taints(gpu.taints, event, a.at); });
 }
 
-void apply(Application& a, const model::GpuTaintChanged& event) {
-  change_gpu(a, event.gpu, [&](model::Gpu& gpu) {
-    if (event.is_lifted) return model::lift_taint(gpu.taints, event.taint.source);
-    model::Taint taint = event.taint;
-    taint.at = a.at;
-    model::set_taint(gpu.taints, std::move(taint));
+void apply(Application& a, const model::NodeTaintChanged& event) {
+  change_node(a, event.node, [&](Node& node) {
+    change_taints(node.taints, event, a.at);
+    if (event.is_lifted && is_a_persons_to_lift(event.taint.source)) forget_hook_failures(node);
   });
+}
+
+void apply(Application& a, const model::NodeStateChanged& event) {
+  change_node(a, event.node, [&](Node& node) { change_as_formerly(node, event); });
 }
 
 void apply(Application& a, const model::UnmanagedProcessesChanged& event) {
@@ -129,11 +173,11 @@ void apply(Application& a, const model::GpuUnavailableChanged& event) {
 }
 
 void apply(Application& a, const model::NodeServiceChanged& event) {
-  Node& n = a.node(event.node);
-  n.service = event.service;
-  n.service_cause = event.cause;
-  a.state.books.put(n);
-  drop_holds_that_cannot_be_met(a, n);
+  change_node(a, event.node, [&](Node& node) {
+    const auto effect = model::effect_of(event.service);
+    if (!effect) return model::lift_taint(node.taints, TaintSource::kCluster);
+    model::set_taint(node.taints, {TaintSource::kCluster, *effect, event.cause, "cluster", {}});
+  });
 }
 
 // A hold counts on CPUs and memory that others may have now; room is made anew where there is some.

@@ -46,12 +46,15 @@ struct HookFailure {
 void drain_if_second(const State& state, const HookFailure& failure, Events& events) {
   const bool is_second = failure.former.valid() && failure.former != failure.job;
   const model::Node& node = *state.nodes.find(failure.node.value);
-  if (!is_second || node.state != model::NodeState::kUp) return;
-  events.push_back(model::NodeStateChanged{
-      failure.node, model::NodeTrigger::kDrain,
-      fmt::format("the site's {} failed for jobs {} and {} in a row: {}", failure.hook,
-                  failure.former.value, failure.job.value, failure.detail),
-      "system"});
+  if (!is_second || model::find_taint(node.taints, model::TaintSource::kHooks) != nullptr) return;
+  events.push_back(model::NodeTaintChanged{
+      failure.node,
+      {model::TaintSource::kHooks,
+       model::TaintEffect::kNoNewWork,
+       fmt::format("the site's {} failed for jobs {} and {} in a row: {}", failure.hook,
+                   failure.former.value, failure.job.value, failure.detail),
+       "system",
+       {}}});
 }
 
 base::Duration backoff_after(const model::Policy& policy, std::size_t tries) {

@@ -3,27 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/judge/nodes.h"
 #include "model/access.h"
 
 namespace gpu_platform::controller {
 
 using base::ErrorCode;
 using model::GpuAction;
-using model::NodeTrigger;
 
 namespace {
-
-NodeTrigger node_trigger(GpuAction action) {
-  switch (action) {
-    case GpuAction::kDrain:
-      return NodeTrigger::kDrain;
-    case GpuAction::kTakeOffline:
-      return NodeTrigger::kTakeOffline;
-    case GpuAction::kBringOnline:
-      break;
-  }
-  return NodeTrigger::kBringOnline;
-}
 
 std::vector<model::AttemptId> holders_of(const model::Gpu& gpu) {
   std::vector<model::AttemptId> attempts;
@@ -130,64 +118,49 @@ base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
   return events;
 }
 
-base::Result<Events> change_node(const State& state, model::NodeId id,
-                                 const model::ChangeGpus& command, const std::string& by) {
-  const model::Node& node = *state.nodes.find(id.value);
-  const NodeTrigger trigger = node_trigger(command.action);
-  if (command.action == GpuAction::kBringOnline && !node.is_heard) {
+// A node whose own taints of these sources are lifted comes back, unless others keep it.
+Events bring_online(const model::Node& node, const std::string& by) {
+  Events events;
+  for (const model::TaintSource source :
+       {model::TaintSource::kOperator, model::TaintSource::kHooks}) {
+    if (model::find_taint(node.taints, source) == nullptr) continue;
+    events.push_back(model::NodeTaintChanged{node.id, {source, {}, {}, by, {}}, true});
+  }
+  return events;
+}
+
+base::Result<Events> bring_node_online(const model::Node& node, const std::string& by) {
+  if (!model::is_heard(node)) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
         fmt::format("node {} cannot be brought online: it is not heard of", node.name), "node");
   }
-  const bool is_up = node.state == model::NodeState::kUp;
-  if (command.action == GpuAction::kBringOnline && is_up &&
-      node.service != model::NodeService::kUp) {
+  Events events = bring_online(node, by);
+  const model::Taint* const clusters = model::find_taint(node.taints, model::TaintSource::kCluster);
+  if (events.empty() && clusters != nullptr) {
     return base::fail(ErrorCode::kFailedPrecondition,
                       fmt::format("node {} cannot be brought online here: its cluster keeps it out "
                                   "of service ({}); put it back there",
-                                  node.name, node.service_cause),
+                                  node.name, clusters->text),
                       "node");
   }
-  const std::optional<model::NodeState> to = model::next(node.state, trigger);
-  const bool says_nothing_new = command.reason.empty() || command.reason == node.cause;
-  if (!to || (*to == node.state && says_nothing_new)) return Events();  // it is so already
-  std::vector<model::AttemptId> there;
-  for (const model::AttemptId attempt : state.held_attempts) {
-    const auto& parts = find_attempt(state, attempt)->allocation.nodes;
-    if (std::ranges::any_of(parts, [&](const auto& part) { return part.node == id; })) {
-      there.push_back(attempt);
-    }
-  }
-  const bool takes_away = command.action == GpuAction::kTakeOffline && !there.empty() &&
-                          node.state != model::NodeState::kOffline;
-  if (takes_away && !command.force) return busy(fmt::format("node {}", node.name), there);
-  Events events = {model::NodeStateChanged{id, trigger, cause_of(command), by}};
-  if (takes_away) stop_holders(state, there, by, events);
   return events;
 }
 
-// Returns nothing if the node, or the GPU on it, is not known.
-std::optional<model::GpuRef> find_gpu(const State& state, std::string_view node_name,
-                                      std::string_view uuid) {
-  const auto known = state.node_ids.find(node_name);
-  if (known == state.node_ids.end()) return std::nullopt;
-  const model::Node& node = *state.nodes.find(known->second.value);
-  const auto gpu = std::ranges::find(
-      node.gpus, uuid, [](const model::Gpu& g) -> std::string_view { return g.info.uuid; });
-  if (gpu == node.gpus.end()) return std::nullopt;
-  return model::GpuRef{node.id, static_cast<std::uint32_t>(gpu - node.gpus.begin())};
-}
-
-// Returns nothing if the state says so already.
-std::optional<model::Event> judge_unmanaged_processes(const State& state, model::GpuRef ref,
-                                                      const std::string& seen) {
-  const model::Gpu& gpu = state.nodes.find(ref.node.value)->gpus.at(ref.index);
-  const model::UnmanagedProcessPolicy policy = state.policy->unmanaged_processes;
-  const std::string text = policy == model::UnmanagedProcessPolicy::kIgnore ? std::string() : seen;
-  const bool avoid = policy == model::UnmanagedProcessPolicy::kAvoid && !text.empty();
-  const bool avoids = model::find_taint(gpu.taints, model::TaintSource::kProcesses) != nullptr;
-  if (gpu.unmanaged_processes == text && avoids == avoid) return std::nullopt;
-  return model::UnmanagedProcessesChanged{ref, text, avoid};
+base::Result<Events> change_node(const State& state, model::NodeId id,
+                                 const model::ChangeGpus& command, const std::string& by) {
+  const model::Node& node = *state.nodes.find(id.value);
+  if (command.action == GpuAction::kBringOnline) return bring_node_online(node, by);
+  const model::Taint* const own = model::find_taint(node.taints, model::TaintSource::kOperator);
+  if (is_so_already(own, command)) return Events();
+  const std::vector<model::AttemptId> there = attempts_on(state, id);
+  const bool takes_away = command.action == GpuAction::kTakeOffline && !there.empty() &&
+                          (own == nullptr || own->effect != model::TaintEffect::kOut);
+  if (takes_away && !command.force) return busy(fmt::format("node {}", node.name), there);
+  Events events = {model::NodeTaintChanged{
+      id, {model::TaintSource::kOperator, effect_of(command.action), cause_of(command), by, {}}}};
+  if (takes_away) stop_holders(state, there, by, events);
+  return events;
 }
 
 }  // namespace
@@ -211,39 +184,6 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
     TRY_ASSIGN(change.events, change_gpu(state, change.gpus.front(), command, caller.user));
   }
   return change;
-}
-
-std::optional<model::Event> judge_unmanaged_processes(
-    const State& state, const execution::UnmanagedProcessesObserved& seen) {
-  const auto gpu = find_gpu(state, seen.node_name, seen.gpu_uuid);
-  return gpu ? judge_unmanaged_processes(state, *gpu, seen.text) : std::nullopt;
-}
-
-std::optional<model::Event> judge_unavailable(const State& state,
-                                              const execution::GpuUnavailableObserved& seen) {
-  const auto ref = find_gpu(state, seen.node_name, seen.gpu_uuid);
-  if (!ref) return std::nullopt;
-  const model::Gpu& gpu = state.nodes.find(ref->node.value)->gpus.at(ref->index);
-  const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kCluster);
-  if (own == nullptr ? seen.text.empty() : own->text == seen.text) return std::nullopt;
-  return model::GpuTaintChanged{
-      *ref,
-      {model::TaintSource::kCluster, model::TaintEffect::kAvoided, seen.text, "cluster", {}},
-      seen.text.empty()};
-}
-
-Events judge_unmanaged_processes_again(const State& state) {
-  Events events;
-  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
-      if (node.gpus[i].unmanaged_processes.empty()) continue;
-      if (auto event =
-              judge_unmanaged_processes(state, {node.id, i}, node.gpus[i].unmanaged_processes)) {
-        events.push_back(*std::move(event));
-      }
-    }
-  });
-  return events;
 }
 
 }  // namespace gpu_platform::controller

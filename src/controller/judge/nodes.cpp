@@ -56,6 +56,17 @@ std::optional<model::Event> judge_description(const State& state, const model::N
 
 }  // namespace
 
+model::Event connection_changed(model::NodeId node, std::optional<std::string> why_lost) {
+  const bool is_back = !why_lost.has_value();
+  return model::NodeTaintChanged{node,
+                                 {model::TaintSource::kConnection,
+                                  model::TaintEffect::kOut,
+                                  std::move(why_lost).value_or(""),
+                                  "node",
+                                  {}},
+                                 is_back};
+}
+
 Events judge_node(const State& state, const execution::NodeObserved& seen) {
   const auto known = state.node_ids.find(seen.info.name);
   if (known == state.node_ids.end()) {
@@ -66,9 +77,7 @@ Events judge_node(const State& state, const execution::NodeObserved& seen) {
   const model::NodeInfo info = widened_to_what_is_held(seen.info, node);
   Events events;
   if (auto event = judge_description(state, node, info)) events.push_back(*std::move(event));
-  if (!node.is_heard) {
-    events.push_back(model::NodeStateChanged{node.id, model::NodeTrigger::kSeen, {}, "node"});
-  }
+  if (!model::is_heard(node)) events.push_back(connection_changed(node.id, std::nullopt));
   judge_missing_gpus(node, info, events);
   return events;
 }
@@ -77,21 +86,10 @@ Events judge_boot(const State& state, const execution::MachineBooted& seen) {
   Events events;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     if (node.engine != model::EngineKind::kProcess) return;
-    if (!node.is_heard || node.boot_id == seen.boot_id) return;
-    events.push_back(model::NodeStateChanged{
-        node.id, model::NodeTrigger::kLose, "not seen since the machine was started anew", "node"});
+    if (!model::is_heard(node) || node.boot_id == seen.boot_id) return;
+    events.push_back(connection_changed(node.id, "not seen since the machine was started anew"));
   });
   return events;
-}
-
-std::optional<model::Event> judge_service(const State& state,
-                                          const execution::NodeServiceObserved& seen) {
-  const auto known = state.node_ids.find(seen.node_name);
-  if (known == state.node_ids.end()) return std::nullopt;
-  const model::Node& node = *state.nodes.find(known->second.value);
-  const std::string cause = seen.service == model::NodeService::kUp ? std::string() : seen.cause;
-  if (node.service == seen.service && node.service_cause == cause) return std::nullopt;
-  return model::NodeServiceChanged{node.id, seen.service, cause};
 }
 
 std::vector<model::AttemptId> attempts_on(const State& state, model::NodeId node,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@
 
 namespace gpu_platform::controller {
 
+// The taint of a node that is not heard of, with the reason; without one, it is heard again.
+model::Event connection_changed(model::NodeId node, std::optional<std::string> why_lost);
+
 // Judges what is new in a node's report: a description, that the node is heard, GPUs that it no
 // longer reports or reports again. Its attempts of former boots have been given up before.
 Events judge_node(const State& state, const execution::NodeObserved& seen);
@@ -19,11 +23,6 @@ Events judge_node(const State& state, const execution::NodeObserved& seen);
 // Judges on which boot the machine is: its nodes of another boot are not heard of until they are
 // observed again. Their attempts stay as they are.
 Events judge_boot(const State& state, const execution::MachineBooted& seen);
-
-// Judges what the cluster of a node lets it do. Returns nothing if it is no news or the node is not
-// known.
-std::optional<model::Event> judge_service(const State& state,
-                                          const execution::NodeServiceObserved& seen);
 
 // Returns the attempts that hold something on the node; `boot_id`: only of that boot, or of all if
 // it is empty.

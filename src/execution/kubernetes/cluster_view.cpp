@@ -292,15 +292,18 @@ void ClusterView::tell(const std::string& name, Node& node,
     node.told.info = info;
     changes.emplace_back(NodeObserved{std::move(info)});
   }
-  NodeServiceObserved service{name, facts.service, facts.cause};
-  if (node.told.service != service) {
-    node.told.service = service;
-    changes.emplace_back(std::move(service));
+  TaintObserved taint{
+      .node_name = name, .gpu_uuid = {}, .effect = facts.effect, .text = facts.cause};
+  if (node.told.taint != taint) {
+    node.told.taint = taint;
+    changes.emplace_back(std::move(taint));
   }
   for (const auto& [uuid, text] : gpus.unavailable) {
     const auto told = node.told.gpus.find(uuid);
     if (told != node.told.gpus.end() && told->second == text) continue;
-    changes.emplace_back(GpuUnavailableObserved{name, uuid, text});
+    TaintObserved seen{.node_name = name, .gpu_uuid = uuid, .text = text};
+    if (!text.empty()) seen.effect = model::TaintEffect::kAvoided;
+    changes.emplace_back(std::move(seen));
   }
   node.told.gpus = std::move(gpus.unavailable);
 }

@@ -40,8 +40,7 @@
 namespace gpu_platform::execution {
 
 // What a cluster's objects can say. Each is an Observation.
-using ClusterObservation =
-    std::variant<NodeObserved, NodeUnreachable, NodeServiceObserved, GpuUnavailableObserved>;
+using ClusterObservation = std::variant<NodeObserved, NodeUnreachable, TaintObserved>;
 
 class ClusterView {
  public:
@@ -96,7 +95,7 @@ class ClusterView {
   // What was told of a node, as far as it still holds.
   struct Told {
     std::optional<model::NodeInfo> info;
-    std::optional<NodeServiceObserved> service;
+    std::optional<TaintObserved> taint;
     std::map<std::string, std::string> gpus;
     bool is_lost = false;
   };

@@ -21,7 +21,7 @@ constexpr std::uint64_t kViewNodes = 4;
 // What is known to a core that has heard all observations.
 struct KnownObjects {
   model::NodeInfo info;
-  NodeServiceObserved service;
+  TaintObserved taint;
   std::map<std::string, std::string> gpus;
   friend bool operator==(const KnownObjects&, const KnownObjects&) = default;
 };
@@ -45,9 +45,13 @@ class Listener {
     });
   }
   void on(const NodeUnreachable& seen) { known_.erase(seen.node_name); }
-  void on(const NodeServiceObserved& seen) { known_.at(seen.node_name).service = seen; }
-  void on(const GpuUnavailableObserved& seen) {
-    known_.at(seen.node_name).gpus[seen.gpu_uuid] = seen.text;
+  void on(const TaintObserved& seen) {
+    KnownObjects& node = known_.at(seen.node_name);
+    if (seen.gpu_uuid.empty()) {
+      node.taint = seen;
+    } else {
+      node.gpus[seen.gpu_uuid] = seen.text;
+    }
   }
 
   std::map<std::string, KnownObjects> known_;

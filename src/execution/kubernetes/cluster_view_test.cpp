@@ -67,20 +67,26 @@ class ClusterViewTest : public ::testing::Test {
     lost_.erase(seen.info.name);
   }
   void on(const NodeUnreachable& seen) { lost_[seen.node_name] = seen.cause; }
-  void on(const NodeServiceObserved& seen) { services_[seen.node_name] = seen; }
-  void on(const GpuUnavailableObserved& seen) { gpus_[seen.gpu_uuid] = seen.text; }
+  void on(const TaintObserved& seen) {
+    if (seen.gpu_uuid.empty()) {
+      taints_[seen.node_name] = seen;
+    } else {
+      EXPECT_EQ(seen.effect.has_value(), !seen.text.empty());
+      gpus_[seen.gpu_uuid] = seen.text;
+    }
+  }
 
-  void expect_service(NodeService service, std::string_view cause) {
+  void expect_taint(std::optional<model::TaintEffect> effect, std::string_view cause) {
     take();
-    EXPECT_EQ(services_["n1"].service, service);
-    EXPECT_EQ(services_["n1"].cause, cause);
+    EXPECT_EQ(taints_["n1"].effect, effect);
+    EXPECT_EQ(taints_["n1"].text, cause);
   }
 
   ClusterView view_{view_settings()};
   std::size_t count_ = 0;
   std::map<std::string, model::NodeInfo> infos_;
   std::map<std::string, std::string> lost_;
-  std::map<std::string, NodeServiceObserved> services_;
+  std::map<std::string, TaintObserved> taints_;
   std::map<std::string, std::string> gpus_;
 };
 
@@ -103,7 +109,7 @@ TEST_F(ClusterViewTest, DescribesANode) {
   EXPECT_EQ(gpu.pci_address, "00000000:01:00.0");
   EXPECT_EQ(gpu.minor, model::kUnknownMinor);
   EXPECT_EQ(gpu.numa_node, -1);
-  EXPECT_EQ(services_["n1"].service, NodeService::kUp);
+  EXPECT_EQ(taints_["n1"].effect, std::nullopt);
   EXPECT_EQ(gpus_["GPU-n1-0"], "");
   EXPECT_EQ(view_.boot_id_of("n1"), "uid-n1");
   EXPECT_EQ(view_.nodes(), 1U);
@@ -174,8 +180,8 @@ TEST_F(ClusterViewTest, TellsEachChangeOnceAndOfItsNodeAlone) {
   view_.put(Kind::kNode, cordoned);
   take();
   EXPECT_EQ(count_, 1U);
-  EXPECT_EQ(services_["n1"].cause, "cordoned");
-  EXPECT_EQ(services_["n2"].cause, "");
+  EXPECT_EQ(taints_["n1"].text, "cordoned");
+  EXPECT_EQ(taints_["n2"].text, "");
 }
 
 TEST_F(ClusterViewTest, OnlyNodesWithTheLabelsOfOursCount) {
@@ -499,7 +505,7 @@ TEST_F(ClusterViewTest, TheTaintOfASpotNodeKeepsNoJobFromItThatAcceptsItsClass) 
   spot["spec"]["taints"] = Json::parse(
       R"([{"key":"kubernetes.azure.com/scalesetpriority","value":"spot","effect":"NoSchedule"}])");
   list_all({spot});
-  expect_service(NodeService::kUp, "");
+  expect_taint(std::nullopt, "");
   EXPECT_EQ(infos_["n1"].capacity, model::CapacityClass::kSpot);
 }
 
@@ -509,25 +515,25 @@ TEST_F(ClusterViewTest, ATaintThatOurPodsDoNotTolerateDrainsTheNode) {
       R"([{"key":"nvidia.com/gpu","value":"present","effect":"NoSchedule"},
           {"key":"prefer","effect":"PreferNoSchedule"}])");
   list_all({node});
-  expect_service(NodeService::kUp, "");
+  expect_taint(std::nullopt, "");
   node["spec"]["taints"][1]["effect"] = "NoSchedule";
   view_.put(Kind::kNode, node);
-  expect_service(NodeService::kDraining, "taint prefer:NoSchedule");
+  expect_taint(model::TaintEffect::kNoNewWork, "taint prefer:NoSchedule");
   node["spec"]["taints"][1] =
       Json::parse(R"({"key":"karpenter.sh/unregistered","value":"x","effect":"NoExecute"})");
   view_.put(Kind::kNode, node);
-  expect_service(NodeService::kOffline, "taint karpenter.sh/unregistered=x:NoExecute");
+  expect_taint(model::TaintEffect::kOut, "taint karpenter.sh/unregistered=x:NoExecute");
 }
 
 TEST_F(ClusterViewTest, ANodeThatIsNotReadyIsOffline) {
   list_all({node_object(
       "n1",
       {.ready = "False", .reason = "KubeletNotReady", .message = "container runtime is down"})});
-  expect_service(NodeService::kOffline, "KubeletNotReady: container runtime is down");
+  expect_taint(model::TaintEffect::kOut, "KubeletNotReady: container runtime is down");
   Json silent = node_object("n1");
   silent["status"].erase("conditions");
   view_.put(Kind::kNode, silent);
-  expect_service(NodeService::kOffline, "the kubelet has not reported that it is ready");
+  expect_taint(model::TaintEffect::kOut, "the kubelet has not reported that it is ready");
 }
 
 TEST_F(ClusterViewTest, HealthToolsTakeANodeOffline) {
@@ -535,13 +541,13 @@ TEST_F(ClusterViewTest, HealthToolsTakeANodeOffline) {
   node["status"]["conditions"].push_back(Json::parse(
       R"({"type":"SysLogsXIDError","status":"True","reason":"XID79","message":"fell off the bus"})"));
   list_all({node});
-  expect_service(NodeService::kOffline, "SysLogsXIDError: XID79: fell off the bus");
+  expect_taint(model::TaintEffect::kOut, "SysLogsXIDError: XID79: fell off the bus");
   node["status"]["conditions"][2]["status"] = "False";
   view_.put(Kind::kNode, node);
-  expect_service(NodeService::kUp, "");
+  expect_taint(std::nullopt, "");
   node["metadata"]["labels"]["dgxc.nvidia.com/nvsentinel-state"] = "quarantined";
   view_.put(Kind::kNode, node);
-  expect_service(NodeService::kOffline, "nvsentinel-state quarantined");
+  expect_taint(model::TaintEffect::kOut, "nvsentinel-state quarantined");
 }
 
 NodeShape unreachable(std::string_view since) {
@@ -552,7 +558,7 @@ TEST_F(ClusterViewTest, AnUnreachableNodeIsOfflineAndThenLost) {
   list_one_node();
   view_.put(Kind::kNode, node_object("n1", unreachable("2026-11-22T09:00:00Z")));
   take("09:00:40");
-  EXPECT_EQ(services_["n1"].service, NodeService::kOffline);
+  EXPECT_EQ(taints_["n1"].effect, model::TaintEffect::kOut);
   EXPECT_TRUE(lost_.empty());
   EXPECT_EQ(view_.next_due(), at_time("09:05:00"));
   take("09:04:59");
@@ -573,7 +579,7 @@ TEST_F(ClusterViewTest, OfALostNodeNothingIsToldUntilItIsBackAndThenEverything) 
   EXPECT_EQ(count_, 0U);
   view_.put(Kind::kNode, node_object("n1"));
   take();
-  EXPECT_EQ(count_, 4U);  // the node, its service and two GPUs
+  EXPECT_EQ(count_, 4U);  // the node, its taint and two GPUs
   EXPECT_TRUE(lost_.empty());
 }
 

@@ -46,7 +46,8 @@ void ToldByAttempt::observe(Observation observation) {
       told_[cleaned->attempt].note(*cleaned);
     } else if (const auto* node = std::get_if<NodeObserved>(&observation)) {
       nodes_[node->info.name] = node->info;
-    } else if (const auto* gpu = std::get_if<GpuUnavailableObserved>(&observation)) {
+    } else if (const auto* gpu = std::get_if<TaintObserved>(&observation);
+               gpu != nullptr && !gpu->gpu_uuid.empty()) {
       unavailable_[gpu->gpu_uuid] = gpu->text;
     }
   }

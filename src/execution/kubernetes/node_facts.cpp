@@ -112,12 +112,12 @@ void read_taints(Causes& causes, const Json& node, const KubernetesSettings& set
   }
 }
 
-void set_service(NodeFacts& facts, const Causes& causes) {
+void set_effect(NodeFacts& facts, const Causes& causes) {
   if (!causes.offline.empty()) {
-    facts.service = NodeService::kOffline;
+    facts.effect = model::TaintEffect::kOut;
     facts.cause = printable_line(fmt::format("{}", fmt::join(causes.offline, "; ")));
   } else if (!causes.draining.empty()) {
-    facts.service = NodeService::kDraining;
+    facts.effect = model::TaintEffect::kNoNewWork;
     facts.cause = printable_line(fmt::format("{}", fmt::join(causes.draining, "; ")));
   }
 }
@@ -188,7 +188,7 @@ std::optional<NodeFacts> facts_of_node(const Json& node, const KubernetesSetting
     causes.draining.emplace_back("being deleted");
   }
   read_taints(causes, node, settings);
-  set_service(facts, causes);
+  set_effect(facts, causes);
   return facts;
 }
 

@@ -32,8 +32,8 @@ struct NodeFacts {
   model::NetworkPlace network;
   model::CapacityClass capacity = model::CapacityClass::kOnDemand;
   std::map<std::string, std::string> labels;  // as they are
-  NodeService service = NodeService::kUp;
-  std::string cause;  // of the service; empty: kUp
+  std::optional<model::TaintEffect> effect;   // of the cluster's taint; none: it sets none
+  std::string cause;                          // of the taint
   // Its kubelet has not been heard of, since this time; the time is unset if it is not told.
   bool is_unreachable = false;
   base::Instant unreachable_since;

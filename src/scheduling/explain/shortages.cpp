@@ -60,7 +60,7 @@ WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
   const Demand demand = demand_on(request, {.cpus = node.cpus,
                                             .memory = node.memory,
                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
-  could_hold |= model::state_of(node) == model::NodeState::kUp &&
+  could_hold |= node.state == model::NodeState::kUp &&
                 gpus_when_empty(request, offer) >= request.gpus && demand.cpus <= node.cpus &&
                 demand.memory <= node.memory;
   return first_shortage(request, node, offer, demand);

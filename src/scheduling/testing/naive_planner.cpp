@@ -229,8 +229,7 @@ using Score = std::tuple<std::int64_t, std::uint64_t, std::uint32_t, std::int64_
 
 // Returns the score of the node for a request for one node; nothing if it cannot hold that now.
 std::optional<Score> score_on(const model::Node& node, const model::ResourceRequest& request) {
-  const bool is_up = node.state == model::NodeState::kUp && node.service == model::NodeService::kUp;
-  if (!is_up || !may_use(request, node.id)) return std::nullopt;
+  if (node.state != model::NodeState::kUp || !may_use(request, node.id)) return std::nullopt;
   if (!request.engines.contains(node.engine)) return std::nullopt;
   if (!model::accepts(request.capacity, node.capacity)) return std::nullopt;
   const Demand demand =

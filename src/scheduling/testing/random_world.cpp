@@ -96,7 +96,8 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
   if (draw(4) == 3) result.engine = model::EngineKind::kKubernetes;
   if (draw(3) == 2)
     result.capacity = static_cast<model::CapacityClass>(draw(model::kCapacityClasses));
-  if (draw(12) == 11) result.service = static_cast<model::NodeService>(draw(model::kNodeServices));
+  // A state is what taints made of it, as far as the scheduler sees.
+  if (draw(18) == 17) result.state = model::NodeState::kOffline;
   if (draw(5) == 4) result.others_cpus = static_cast<std::uint32_t>(draw(result.cpus + 1));
   if (draw(5) == 4) result.others_memory = base::kGiB * static_cast<std::int64_t>(draw(65));
   if (draw(3) == 2) result.cpus_used = static_cast<std::uint32_t>(draw(result.cpus + 1));

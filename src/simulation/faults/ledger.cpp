@@ -175,10 +175,9 @@ void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
                                const model::Event& event) {
   const model::JobId about = model::job_of(event);
   const bool is_of_hardware = std::holds_alternative<model::NodeSeen>(event) ||
-                              std::holds_alternative<model::NodeStateChanged>(event) ||
+                              std::holds_alternative<model::NodeTaintChanged>(event) ||
                               std::holds_alternative<model::GpuTaintChanged>(event) ||
                               std::holds_alternative<model::UnmanagedProcessesChanged>(event) ||
-                              std::holds_alternative<model::NodeServiceChanged>(event) ||
                               std::holds_alternative<model::NodeOthersChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);
   const bool is_change = std::holds_alternative<model::JobChanged>(event) ||

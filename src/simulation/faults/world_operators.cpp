@@ -223,15 +223,19 @@ void World::change_cluster() {
   if (node.engine != model::EngineKind::kKubernetes) return;
   if (random_.chance(1, 3)) {
     findings_.count(FaultKind::kServiceChanged);
-    const auto service = static_cast<model::NodeService>(random_.below(model::kNodeServices));
-    commands_.emplace_back(execution::Observation(
-        execution::NodeServiceObserved{node.name, service, "its cluster says so"}));
+    execution::TaintObserved seen{.node_name = node.name, .gpu_uuid = {}};
+    seen.effect =
+        model::effect_of(static_cast<model::NodeService>(random_.below(model::kNodeServices)));
+    seen.text = "its cluster says so";
+    commands_.emplace_back(execution::Observation(std::move(seen)));
   } else if (!node.gpus.empty() && random_.chance(1, 2)) {
     const bool is_lent = random_.chance(1, 2);
     if (is_lent) findings_.count(FaultKind::kGpuUnavailable);
-    const std::string& uuid = node.gpus[random_.below(node.gpus.size())].uuid;
-    commands_.emplace_back(execution::Observation(execution::GpuUnavailableObserved{
-        node.name, uuid, is_lent ? "a pod of others has it" : ""}));
+    execution::TaintObserved seen{.node_name = node.name,
+                                  .gpu_uuid = node.gpus[random_.below(node.gpus.size())].uuid,
+                                  .text = "a pod of others has it"};
+    if (is_lent) seen.effect = model::TaintEffect::kAvoided;
+    commands_.emplace_back(execution::Observation(std::move(seen)));
   } else {
     findings_.count(FaultKind::kOthersCame);
     model::NodeInfo info = node;
@@ -267,14 +271,17 @@ void World::put_back() {
         [](const base::Result<model::CommandReply>&) {}});
   });
   controller_->core().state().nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    if (node.is_heard && node.state != model::NodeState::kUp) {
+    const bool is_out_by_people =
+        model::find_taint(node.taints, model::TaintSource::kOperator) != nullptr ||
+        model::find_taint(node.taints, model::TaintSource::kHooks) != nullptr;
+    if (model::is_heard(node) && is_out_by_people) {
       commands_.push_back(change({.node = node.name}, model::GpuAction::kBringOnline, false));
     }
     // What a cluster that runs pods takes, it gives back itself.
     const bool says_so_itself = pods_ && node.engine == model::EngineKind::kKubernetes;
-    if (node.service != model::NodeService::kUp && !says_so_itself) {
-      commands_.emplace_back(execution::Observation(
-          execution::NodeServiceObserved{node.name, model::NodeService::kUp, {}}));
+    if (model::find_taint(node.taints, model::TaintSource::kCluster) && !says_so_itself) {
+      commands_.emplace_back(
+          execution::Observation(execution::TaintObserved{.node_name = node.name, .gpu_uuid = {}}));
     }
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
@@ -287,7 +294,7 @@ void World::put_back() {
       const bool is_taken = model::find_taint(gpu.taints, model::TaintSource::kCluster) != nullptr;
       if (is_taken && !says_so_itself) {
         commands_.emplace_back(execution::Observation(
-            execution::GpuUnavailableObserved{node.name, gpu.info.uuid, ""}));
+            execution::TaintObserved{.node_name = node.name, .gpu_uuid = gpu.info.uuid}));
       }
       if (!gpu.unmanaged_processes.empty()) {
         commands_.emplace_back(execution::Observation(

@@ -264,12 +264,12 @@ base::Status ScenarioRunner::expect_free(const Statement& statement) {
 
 base::Status ScenarioRunner::expect_node(const Statement& statement) {
   TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
-  const std::string state = base::to_lower(to_string(model::state_of(*node)));
+  const std::string state = base::to_lower(to_string(node->state));
   if (state != base::to_lower(statement.arguments[1])) {
     return differs("node state", statement.arguments[1], state);
   }
   const std::string* text = option(statement, "text");
-  const std::string& cause = model::cause_of(*node);
+  const std::string& cause = node->cause;
   if (text == nullptr || cause.find(*text) != std::string::npos) return {};
   return differs("cause", *text, cause);
 }

@@ -425,16 +425,16 @@ base::Status ScenarioRunner::change_gpus(const Statement& statement, model::GpuA
 // The node's cluster tells what it lets the node do.
 base::Status ScenarioRunner::service(const Statement& statement) {
   TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
-  execution::NodeServiceObserved seen{info->name, model::NodeService::kUp, {}};
+  execution::TaintObserved seen{.node_name = info->name, .gpu_uuid = {}};
   const std::string& what = statement.arguments[1];
   if (what == "draining") {
-    seen.service = model::NodeService::kDraining;
+    seen.effect = model::TaintEffect::kNoNewWork;
   } else if (what == "offline") {
-    seen.service = model::NodeService::kOffline;
+    seen.effect = model::TaintEffect::kOut;
   } else if (what != "up") {
     return failed("a node's service is up, draining or offline");
   }
-  if (const std::string* cause = option(statement, "cause")) seen.cause = *cause;
+  if (const std::string* cause = option(statement, "cause")) seen.text = *cause;
   inputs_.emplace_back(execution::Observation(std::move(seen)));
   return {};
 }
@@ -445,8 +445,12 @@ base::Status ScenarioRunner::unavailable(const Statement& statement) {
   std::size_t gpu = 0;
   TRY(set_count(statement, "gpu", 0, info->gpus.size() - 1, gpu));
   const std::string* text = option(statement, "text");
-  inputs_.emplace_back(execution::Observation(execution::GpuUnavailableObserved{
-      info->name, info->gpus[gpu].uuid, text == nullptr ? std::string() : *text}));
+  execution::TaintObserved seen{.node_name = info->name, .gpu_uuid = info->gpus[gpu].uuid};
+  if (text != nullptr) {
+    seen.effect = model::TaintEffect::kAvoided;
+    seen.text = *text;
+  }
+  inputs_.emplace_back(execution::Observation(std::move(seen)));
   return {};
 }
 

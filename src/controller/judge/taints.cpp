@@ -1,0 +1,90 @@
+#include "controller/judge/taints.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gpu_platform::controller {
+
+namespace {
+
+const model::Node* find_node(const State& state, std::string_view name) {
+  const auto known = state.node_ids.find(name);
+  return known == state.node_ids.end() ? nullptr : state.nodes.find(known->second.value);
+}
+
+// Returns nothing if the node, or the GPU on it, is not known.
+std::optional<model::GpuRef> find_gpu(const State& state, std::string_view node_name,
+                                      std::string_view uuid) {
+  const model::Node* const node = find_node(state, node_name);
+  if (node == nullptr) return std::nullopt;
+  const auto gpu = std::ranges::find(
+      node->gpus, uuid, [](const model::Gpu& g) -> std::string_view { return g.info.uuid; });
+  if (gpu == node->gpus.end()) return std::nullopt;
+  return model::GpuRef{node->id, static_cast<std::uint32_t>(gpu - node->gpus.begin())};
+}
+
+bool says_so_already(const model::Taints& taints, const execution::TaintObserved& seen) {
+  const model::Taint* const own = model::find_taint(taints, seen.source);
+  if (own == nullptr || !seen.effect) return (own == nullptr) == !seen.effect;
+  return own->effect == *seen.effect && own->text == seen.text;
+}
+
+model::Taint taint_of(const execution::TaintObserved& seen) {
+  const bool is_clusters = seen.source == model::TaintSource::kCluster;
+  return {seen.source,
+          seen.effect.value_or(model::TaintEffect::kNoNewWork),
+          seen.effect ? seen.text : std::string(),
+          is_clusters ? "cluster" : "node",
+          {}};
+}
+
+// Returns nothing if the state says so already.
+std::optional<model::Event> judge_unmanaged_processes(const State& state, model::GpuRef ref,
+                                                      const std::string& seen) {
+  const model::Gpu& gpu = state.nodes.find(ref.node.value)->gpus.at(ref.index);
+  const model::UnmanagedProcessPolicy policy = state.policy->unmanaged_processes;
+  const std::string text = policy == model::UnmanagedProcessPolicy::kIgnore ? std::string() : seen;
+  const bool avoid = policy == model::UnmanagedProcessPolicy::kAvoid && !text.empty();
+  const bool avoids = model::find_taint(gpu.taints, model::TaintSource::kProcesses) != nullptr;
+  if (gpu.unmanaged_processes == text && avoids == avoid) return std::nullopt;
+  return model::UnmanagedProcessesChanged{ref, text, avoid};
+}
+
+}  // namespace
+
+std::optional<model::Event> judge_taint(const State& state, const execution::TaintObserved& seen) {
+  if (seen.gpu_uuid.empty()) {
+    const model::Node* const node = find_node(state, seen.node_name);
+    if (node == nullptr || says_so_already(node->taints, seen)) return std::nullopt;
+    return model::NodeTaintChanged{node->id, taint_of(seen), !seen.effect};
+  }
+  const auto gpu = find_gpu(state, seen.node_name, seen.gpu_uuid);
+  if (!gpu) return std::nullopt;
+  const model::Taints& taints = state.nodes.find(gpu->node.value)->gpus.at(gpu->index).taints;
+  if (says_so_already(taints, seen)) return std::nullopt;
+  return model::GpuTaintChanged{*gpu, taint_of(seen), !seen.effect};
+}
+
+std::optional<model::Event> judge_unmanaged_processes(
+    const State& state, const execution::UnmanagedProcessesObserved& seen) {
+  const auto gpu = find_gpu(state, seen.node_name, seen.gpu_uuid);
+  return gpu ? judge_unmanaged_processes(state, *gpu, seen.text) : std::nullopt;
+}
+
+Events judge_unmanaged_processes_again(const State& state) {
+  Events events;
+  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      if (node.gpus[i].unmanaged_processes.empty()) continue;
+      if (auto event =
+              judge_unmanaged_processes(state, {node.id, i}, node.gpus[i].unmanaged_processes)) {
+        events.push_back(*std::move(event));
+      }
+    }
+  });
+  return events;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+
+#include "controller/judge/events.h"
+#include "controller/state.h"
+#include "execution/engine.h"
+
+// What parties other than people say of nodes and GPUs: who keeps them from work.
+
+namespace gpu_platform::controller {
+
+// Returns nothing if it is no news, or the node or the GPU is not known.
+std::optional<model::Event> judge_taint(const State& state, const execution::TaintObserved& seen);
+
+// The same of processes that belong to no job: the policy decides whether they keep the GPU from
+// work.
+std::optional<model::Event> judge_unmanaged_processes(
+    const State& state, const execution::UnmanagedProcessesObserved& seen);
+// Judges the processes that are present when the policy changes. The probes report again those that
+// were ignored.
+Events judge_unmanaged_processes_again(const State& state);
+
+}  // namespace gpu_platform::controller
