@@ -255,16 +255,16 @@ model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
 void WaitExplainer::visit(const model::Node& node, Others others,
                           scheduling::ShortageCounter& counter, ClassAnswer& answer) const {
   const scheduling::Reservations* reservations = snapshot_->reservations.get();
-  const auto left = reservations == nullptr
-                        ? std::nullopt
-                        : reservations->as_left_to(answer.request, node, others);
-  if (!left) return counter.visit(node);
-  if (!left->is_by_others) return counter.visit(left->node);
-  if (!counter.visit(node, left->node)) return;
+  const auto reserved = reservations == nullptr
+                            ? std::nullopt
+                            : reservations->withheld_on(answer.request, node.id, others);
+  if (!reserved) return counter.visit(node);
+  if (!reserved->is_by_others) return counter.visit(node, reserved->withheld);
+  if (!counter.visit_reserved(node, reserved->withheld)) return;
   std::size_t first = 0;  // beside which, and those before it, the node does not do
   for (; first + 1 < others.size(); ++first) {
-    const auto with = reservations->as_left_to(answer.request, node, others.first(first + 1));
-    if (with && !counter.fits_on(with->node)) break;
+    const auto with = reservations->withheld_on(answer.request, node.id, others.first(first + 1));
+    if (with && !counter.fits_on(node, with->withheld)) break;
   }
   if (!answer.in_the_way || others[first].when.begin < answer.in_the_way->when.begin) {
     answer.in_the_way = others[first];

@@ -16,6 +16,12 @@ namespace gpu_platform::scheduling {
 // Bit i is the GPU of index i within the node.
 using GpuMask = std::uint64_t;
 
+// What is kept of a node from a request.
+struct Withheld {
+  GpuMask gpus = 0;
+  bool whole_node = false;  // its CPUs and memory, too
+};
+
 inline std::uint32_t size_of(GpuMask gpus) {
   return static_cast<std::uint32_t>(std::popcount(gpus));
 }

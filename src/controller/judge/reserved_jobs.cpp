@@ -36,15 +36,13 @@ bool could_hold(const Reservation& reservation, const base::PersistentMap<model:
   scheduling::Cluster cluster;
   for (const ReservationPart& part : reservation.parts) {
     const model::Node* node = nodes.find(part.node.value);
-    if (node == nullptr) continue;
-    model::Node empty = model::as_idle(*node);
-    for (std::size_t i = 0; i < empty.gpus.size(); ++i) {
-      const bool is_in = i < scheduling::kMaxGpusPerNode && (part.gpus >> i & 1) != 0;
-      if (!part.whole_node && !is_in) empty.gpus[i].state = model::GpuState::kOffline;
-    }
-    cluster.update(empty);
+    if (node != nullptr) cluster.update(model::as_idle(*node));
   }
   scheduling::Trial trial(cluster);
+  for (const ReservationPart& part : reservation.parts) {
+    if (part.whole_node || nodes.find(part.node.value) == nullptr) continue;
+    trial.withhold(part.node, {.is_up = true, .gpus = ~part.gpus, .cpus = 0, .memory = {}});
+  }
   return scheduling::place(trial, *inside).has_value();
 }
 

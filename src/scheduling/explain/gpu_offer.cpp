@@ -25,7 +25,7 @@ bool may_use(const model::ResourceRequest& request, model::NodeId node) {
   return is_named && !std::ranges::binary_search(request.exclude, node);
 }
 
-GpuOffer GpuOffers::of(const model::Node& node) {
+GpuOffer GpuOffers::of(const model::Node& node, GpuMask withheld) {
   GpuOffer offer;
   types_.clear();
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
@@ -37,6 +37,7 @@ GpuOffer GpuOffers::of(const model::Node& node) {
     offer.largest_memory = std::max(offer.largest_memory, gpu.info.memory);
     if (gpu.info.memory < request_.gpu_memory) continue;
     entry.capable |= GpuMask{1} << i;
+    if ((withheld >> i & 1) != 0) continue;
     if (model::is_in_service(gpu)) entry.in_service |= GpuMask{1} << i;
     if (model::is_free(gpu)) entry.free |= GpuMask{1} << i;
   }

@@ -47,7 +47,8 @@ class GpuOffers {
  public:
   explicit GpuOffers(const model::ResourceRequest& request) : request_(request) {}
 
-  GpuOffer of(const model::Node& node);
+  // GPUs of `withheld` count as out of service.
+  GpuOffer of(const model::Node& node, GpuMask withheld = 0);
 
  private:
   struct PerType {

@@ -23,9 +23,9 @@ std::uint32_t mib_rounded_up(base::Bytes bytes) {
 
 // Returns the node's first failing constraint, as a count of one node.
 WaitCount first_shortage(const model::ResourceRequest& request, const model::Node& node,
-                         const GpuOffer& offer, const Demand& demand) {
+                         const GpuOffer& offer, const Demand& demand, bool is_shut) {
   const FreeState free = free_state_of(node);
-  if (!free.is_up) return {Shortage::kNodeState, 1, 0};
+  if (is_shut || !free.is_up) return {Shortage::kNodeState, 1, 0};
   if (request.gpus > 0) {
     if (!request.barred_types.empty() && !offer.has_type) return {Shortage::kExcluded, 1, 0};
     if (!request.gpu_types.empty() && !offer.has_type) return {Shortage::kGpuType, 1, 0};
@@ -54,19 +54,20 @@ ShortageCounter::ShortageCounter(const model::ResourceRequest& request) {
 }
 
 WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
-                                       bool& could_hold) const {
+                                       const Withheld& withheld, bool& could_hold) const {
   const model::ResourceRequest& request = choice.request;
-  const GpuOffer offer = request.gpus > 0 ? choice.offers.of(node) : GpuOffer{};
+  const GpuOffer offer = request.gpus > 0 ? choice.offers.of(node, withheld.gpus) : GpuOffer{};
   const Demand demand = demand_on(request, {.cpus = node.cpus,
                                             .memory = node.memory,
                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
-  could_hold |= node.state == model::NodeState::kUp &&
+  could_hold |= node.state == model::NodeState::kUp && !withheld.whole_node &&
                 gpus_when_empty(request, offer) >= request.gpus && demand.cpus <= node.cpus &&
                 demand.memory <= node.memory;
-  return first_shortage(request, node, offer, demand);
+  return first_shortage(request, node, offer, demand, withheld.whole_node);
 }
 
-ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node) {
+ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node,
+                                                  const Withheld& withheld) {
   Judgement judgement{{Shortage::kExcluded, 1, 0}};
   if (!may_use(choices_.front().request, node.id)) return judgement;
   WaitCount& found = judgement.shortage;
@@ -79,7 +80,7 @@ ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node) {
     return judgement;
   }
   for (Choice& choice : choices_) {
-    const WaitCount of_choice = shortage_on(choice, node, judgement.could_hold);
+    const WaitCount of_choice = shortage_on(choice, node, withheld, judgement.could_hold);
     const bool is_further =
         of_choice.shortage > found.shortage ||
         (of_choice.shortage == found.shortage && of_choice.short_by < found.short_by);
@@ -96,20 +97,21 @@ void ShortageCounter::count(const model::Node& node, const Judgement& judgement)
   could_hold_[static_cast<std::size_t>(node.engine)] += judgement.could_hold ? 1 : 0;
 }
 
-void ShortageCounter::visit(const model::Node& node) {
-  count(node, judge(node));
+void ShortageCounter::visit(const model::Node& node, const Withheld& withheld) {
+  count(node, judge(node, withheld));
 }
 
-bool ShortageCounter::visit(const model::Node& node, const model::Node& left) {
-  Judgement judgement = judge(node);
-  const bool is_reserved = judgement.shortage.shortage == Shortage::kFits && !fits_on(left);
+bool ShortageCounter::visit_reserved(const model::Node& node, const Withheld& by_others) {
+  Judgement judgement = judge(node, {});
+  const bool is_reserved =
+      judgement.shortage.shortage == Shortage::kFits && !fits_on(node, by_others);
   if (is_reserved) judgement.shortage.shortage = Shortage::kReserved;
   count(node, judgement);
   return is_reserved;
 }
 
-bool ShortageCounter::fits_on(const model::Node& node) {
-  return judge(node).shortage.shortage == Shortage::kFits;
+bool ShortageCounter::fits_on(const model::Node& node, const Withheld& withheld) {
+  return judge(node, withheld).shortage.shortage == Shortage::kFits;
 }
 
 std::uint32_t ShortageCounter::nodes_up_that_could_hold() const {

@@ -23,12 +23,13 @@ class ShortageCounter {
   ShortageCounter(const ShortageCounter&) = delete;
   ShortageCounter& operator=(const ShortageCounter&) = delete;
 
-  void visit(const model::Node& node);
-  // `left`: the node without what reservations of others take. Returns true if it fits but for
-  // them.
-  bool visit(const model::Node& node, const model::Node& left);
+  // Counts the node; what is withheld counts as out of service.
+  void visit(const model::Node& node, const Withheld& withheld = {});
+  // Counts the node, of which reservations of others take something. Returns true if the request
+  // fits but for them.
+  bool visit_reserved(const model::Node& node, const Withheld& by_others);
   // Returns whether the request fits there, without counting it.
-  bool fits_on(const model::Node& node);
+  bool fits_on(const model::Node& node, const Withheld& withheld);
   // Only constraints that some node fails (or kFits), ascending. They add up to the number of
   // visited nodes.
   std::vector<model::WaitCount> counts() const;
@@ -46,9 +47,10 @@ class ShortageCounter {
     model::WaitCount shortage;
     bool could_hold = false;
   };
-  Judgement judge(const model::Node& node);
+  Judgement judge(const model::Node& node, const Withheld& withheld);
   void count(const model::Node& node, const Judgement& judgement);
-  model::WaitCount shortage_on(Choice& choice, const model::Node& node, bool& could_hold) const;
+  model::WaitCount shortage_on(Choice& choice, const model::Node& node, const Withheld& withheld,
+                               bool& could_hold) const;
 
   std::deque<Choice> choices_;  // one for each type, as placement tries them
   std::array<model::WaitCount, model::kShortages> counts_ = {};

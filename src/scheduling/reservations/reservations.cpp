@@ -25,12 +25,6 @@ const model::ReservationPart* part_on(const model::Reservation& reservation, mod
   return found != reservation.parts.end() && found->node == node ? &*found : nullptr;
 }
 
-void put_out_of_service(model::Node& node, GpuMask gpus) {
-  for (std::size_t i = 0; i < std::min(node.gpus.size(), kMaxGpusPerNode); ++i) {
-    if ((gpus >> i & 1) != 0) node.gpus[i].state = model::GpuState::kOffline;
-  }
-}
-
 }  // namespace
 
 std::optional<base::Instant> Reservations::next_change(base::Instant now) const {
@@ -113,30 +107,30 @@ std::optional<Reserved> Reservations::find_in_the_way(const model::ResourceReque
   return std::nullopt;
 }
 
-std::optional<Reservations::Left> Reservations::as_left_to(const model::ResourceRequest& request,
-                                                           const model::Node& node,
-                                                           Others others) const {
-  std::optional<Left> left;
-  const auto keep_from_it = [&](GpuMask gpus, bool all) {
-    if (!left) left = Left{node};
-    put_out_of_service(left->node, gpus);
-    if (all) left->node.state = model::NodeState::kOffline;
+std::optional<Reservations::OfNode> Reservations::withheld_on(const model::ResourceRequest& request,
+                                                              model::NodeId node,
+                                                              Others others) const {
+  std::optional<OfNode> of_node;
+  const auto withhold = [&](GpuMask gpus, bool whole_node) {
+    if (!of_node) of_node.emplace();
+    of_node->withheld.gpus |= gpus;
+    of_node->withheld.whole_node |= whole_node;
   };
   for (const Reserved& other : others) {
-    const model::ReservationPart* part = part_on(*other.reservation, node.id);
+    const model::ReservationPart* part = part_on(*other.reservation, node);
     if (part == nullptr) continue;
-    keep_from_it(part->gpus, part->whole_node);
-    left->is_by_others = true;
+    withhold(part->gpus, part->whole_node);
+    of_node->is_by_others = true;
   }
-  if (request.reservation.empty()) return left;
+  if (request.reservation.empty()) return of_node;
   const model::Reservation* own = find(request.reservation);
-  const model::ReservationPart* part = own == nullptr ? nullptr : part_on(*own, node.id);
+  const model::ReservationPart* part = own == nullptr ? nullptr : part_on(*own, node);
   if (part == nullptr) {
-    keep_from_it(0, true);
+    withhold(0, true);
   } else if (!part->whole_node) {
-    keep_from_it(~part->gpus, false);
+    withhold(~part->gpus, false);
   }
-  return left;
+  return of_node;
 }
 
 bool touches(const model::Reservation& reservation, const model::Allocation& allocation) {

@@ -87,14 +87,14 @@ class Reservations {
   std::optional<Reserved> find_in_the_way(const model::ResourceRequest& request,
                                           const model::Allocation& allocation,
                                           const Span& span) const;
-  // Returns the node with what these, and the request's own reservation, keep from it out of
-  // service. Nothing if none concerns it.
-  struct Left {
-    model::Node node;
+  // Returns what these, and the request's own reservation, withhold of the node from it. Nothing if
+  // none concerns it.
+  struct OfNode {
+    Withheld withheld;
     bool is_by_others = false;  // else only by its own
   };
-  std::optional<Left> as_left_to(const model::ResourceRequest& request, const model::Node& node,
-                                 Others others) const;
+  std::optional<OfNode> withheld_on(const model::ResourceRequest& request, model::NodeId node,
+                                    Others others) const;
 
   friend bool operator==(const Reservations&, const Reservations&) = default;
 

@@ -115,10 +115,10 @@ TEST(Reservations, AWholeNodeTakesNoJobsWithoutGpus) {
   const model::ResourceRequest request = gpus(0);
   EXPECT_FALSE(reservations.allow(request, cpus, {kNow, kNow + base::hours(2)}));
   EXPECT_TRUE(reservations.allow(request, cpus, {kNow + base::hours(1), kNow + base::hours(2)}));
-  const auto left = reservations.as_left_to(
-      request, node(1).gpus(2), reservations.of_others(request, {kNow, kNow + base::hours(2)}));
-  ASSERT_TRUE(left);
-  EXPECT_NE(left->node.state, model::NodeState::kUp);
+  const auto of_node = reservations.withheld_on(
+      request, model::NodeId(1), reservations.of_others(request, {kNow, kNow + base::hours(2)}));
+  ASSERT_TRUE(of_node);
+  EXPECT_TRUE(of_node->withheld.whole_node);
 }
 
 }  // namespace
