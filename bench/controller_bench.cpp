@@ -19,11 +19,12 @@
 #include "base/check.h"
 #include "bench_directory.h"
 #include "controller/controller.h"
-#include "controller/explanation.h"
 #include "execution/virtual_engine.h"
 #include "store/batch.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "views/explanation.h"
+#include "views/wait_explainer.h"
 
 namespace gpu_platform::controller {
 namespace {
@@ -260,7 +261,7 @@ void explain_one(benchmark::State& bench) {
     world.submit(spec);
   }
   world.step();
-  PlanningView view(world.snapshot());
+  views::PlanningView view(world.snapshot());
   for (auto _ : bench) {
     bench.PauseTiming();
     world.submit(spec);
@@ -269,11 +270,12 @@ void explain_one(benchmark::State& bench) {
     const model::JobId newest = snapshot->jobs.find(12'500 + bench.range(0))->id;
     bench.ResumeTiming();
     view.follow(snapshot);
-    WaitExplainer explainer(snapshot);
-    const PlaceInLine line = place_in_line(view, newest);
+    views::WaitExplainer explainer(snapshot);
+    const views::PlaceInLine line = views::place_in_line(view, newest);
     benchmark::DoNotOptimize(explainer.explain_behind(*snapshot->jobs.find(newest.value),
                                                       line.jobs_ahead, line.first_ahead.front()));
-    benchmark::DoNotOptimize(explain_waiting(view, newest, world.now(), Effort::kQuick));
+    benchmark::DoNotOptimize(
+        views::explain_waiting(view, newest, world.now(), views::Effort::kQuick));
   }
 }
 BENCHMARK(explain_one)->ArgName("waiting")->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);

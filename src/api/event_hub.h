@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "model/ids.h"
 

@@ -9,16 +9,15 @@
 #include "api/convert/job_spec.h"
 #include "api/predictions.h"
 #include "base/parse.h"
-#include "controller/planned_starts.h"
-#include "controller/predicted_starts.h"
 #include "model/access.h"
+#include "views/planned_starts.h"
+#include "views/predicted_starts.h"
 
 namespace gpu_platform::api {
 
 namespace {
 
-void add_planned_start(const controller::PlannedStarts& planned_starts, model::JobId job,
-                       v1::Job& out) {
+void add_planned_start(const views::PlannedStarts& planned_starts, model::JobId job, v1::Job& out) {
   const auto planned = planned_starts.find(job);
   if (planned != planned_starts.end()) to_proto(planned->second, *out.mutable_estimated_start());
 }
@@ -186,7 +185,7 @@ void JobReader::describe_without_spec(const model::View& view, const model::Job&
 void JobReader::explain(const FoundJob& found, v1::Job& out) const {
   if (!is_explained(found.job->state)) return;
   const bool is_queued = found.job->state == model::JobState::kQueued;
-  controller::PlaceInLine line;
+  views::PlaceInLine line;
   if (is_queued) line = planner_.place_in_line(found.snapshot, found.job->id);
   {
     const std::lock_guard lock(mutex_);
@@ -199,15 +198,15 @@ void JobReader::explain(const FoundJob& found, v1::Job& out) const {
              *out.mutable_wait_reason());
   }
   if (!is_queued) return;
-  add_planned_start(controller::last_planned_starts(*found.snapshot), found.job->id, out);
-  out.set_start_guaranteed(controller::guaranteed_start(*found.snapshot) == found.job->id);
+  add_planned_start(views::last_planned_starts(*found.snapshot), found.job->id, out);
+  out.set_start_guaranteed(views::guaranteed_start(*found.snapshot) == found.job->id);
   out.set_queue_position(line.jobs_ahead + 1);
 }
 
 QueueStarts JobReader::starts_of_queue(const std::shared_ptr<const controller::Snapshot>& snapshot,
                                        bool of_all) const {
-  const model::JobId guaranteed = controller::guaranteed_start(*snapshot);
-  if (!of_all) return {controller::last_planned_starts(*snapshot), {}, {}, guaranteed};
+  const model::JobId guaranteed = views::guaranteed_start(*snapshot);
+  if (!of_all) return {views::last_planned_starts(*snapshot), {}, {}, guaranteed};
   return {planner_.planned_starts(snapshot), planner_.predicted_starts(snapshot),
           snapshot->scores->calibration().corrections(), guaranteed};
 }

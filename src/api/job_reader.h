@@ -16,6 +16,7 @@
 #include "api/job_output.h"
 #include "api/planner.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -52,8 +53,8 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
 
 // The predicted starts of waiting jobs.
 struct QueueStarts {
-  controller::PlannedStarts planned_starts;
-  controller::PredictedQueue predicted;
+  views::PlannedStarts planned_starts;
+  views::PredictedQueue predicted;
   scheduling::StartCorrections corrections;
   model::JobId guaranteed;  // whose planned start is (planned_starts.h)
 
@@ -118,7 +119,7 @@ class JobReader {
   // The explainer of the latest snapshot: it remembers its results.
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const controller::Snapshot> explained_;
-  mutable std::optional<controller::WaitExplainer> explainer_;
+  mutable std::optional<views::WaitExplainer> explainer_;
 };
 
 // Returns true for jobs that a WaitExplainer can explain.
@@ -153,7 +154,7 @@ class JobListWriter {
   model::View view_;
   ListFilter filter_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
-  std::optional<controller::WaitExplainer> explainer_;
+  std::optional<views::WaitExplainer> explainer_;
   std::vector<const model::Job*> active_;
   std::size_t next_active_ = 0;
   std::vector<model::Job> archived_;

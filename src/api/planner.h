@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "base/units.h"
-#include "controller/explanation.h"
-#include "controller/planned_starts.h"
-#include "controller/predicted_starts.h"
+#include "views/explanation.h"
+#include "views/planned_starts.h"
+#include "views/predicted_starts.h"
 
 namespace gpu_platform::api {
 
@@ -20,25 +20,22 @@ class Planner {
   using Snapshot = std::shared_ptr<const controller::Snapshot>;
 
   // The job must be QUEUED in the snapshot.
-  controller::Explanation explain(const Snapshot& snapshot, model::JobId job,
-                                  controller::Effort effort);
+  views::Explanation explain(const Snapshot& snapshot, model::JobId job, views::Effort effort);
   // For a job that is not submitted.
-  controller::Explanation explain(const Snapshot& snapshot,
-                                  std::shared_ptr<const model::JobSpec> spec);
+  views::Explanation explain(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   // The same for a job that begins only later.
-  controller::Explanation plan_new(const Snapshot& snapshot,
-                                   std::shared_ptr<const model::JobSpec> spec);
-  controller::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
+  views::Explanation plan_new(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
+  views::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
   bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
-  controller::PlannedStarts planned_starts(const Snapshot& snapshot);
-  controller::PredictedQueue predicted_starts(const Snapshot& snapshot);
+  views::PlannedStarts planned_starts(const Snapshot& snapshot);
+  views::PredictedQueue predicted_starts(const Snapshot& snapshot);
 
  private:
   // The present, which is never before the snapshot.
   base::Instant follow(const Snapshot& snapshot);
 
   std::mutex mutex_;
-  controller::PlanningView view_;
+  views::PlanningView view_;
 };
 
 }  // namespace gpu_platform::api

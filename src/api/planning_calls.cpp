@@ -7,6 +7,7 @@
 #include "api/convert/job.h"
 #include "api/convert/model_sizing.h"
 #include "api/predictions.h"
+#include "views/wait_explainer.h"
 
 // Questions about what would be.
 
@@ -48,7 +49,7 @@ void add_ids(const std::vector<model::JobId>& jobs,
   for (const model::JobId job : jobs) *out.Add() = std::to_string(job.value);
 }
 
-void put(const controller::PlannedStartDetail& planned, const Nodes& nodes, v1::PlannedStart& out) {
+void put(const views::PlannedStartDetail& planned, const Nodes& nodes, v1::PlannedStart& out) {
   to_proto(planned.start, *out.mutable_start());
   out.set_basis("hard_limits");
   add_place(planned.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
@@ -69,7 +70,7 @@ std::optional<scheduling::PredictedRun> predicted_run_of(const model::Job& job,
   return scheduling::predicted_run(*job.spec, elapsed, snapshot.runs);
 }
 
-void put_planned_start(const controller::Explanation& found, const controller::Snapshot& snapshot,
+void put_planned_start(const views::Explanation& found, const controller::Snapshot& snapshot,
                        v1::CheckResult& out) {
   out.set_jobs_ahead(found.line.jobs_ahead);
   if (!found.planned) return;
@@ -102,9 +103,8 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
     to_proto(*run, *out.mutable_predicted_run());
   }
   if (found.job->state != model::JobState::kQueued) return out;
-  const auto effort =
-      request.thorough() ? controller::Effort::kThorough : controller::Effort::kQuick;
-  const controller::Explanation explanation = reader_.planner().explain(found.snapshot, id, effort);
+  const auto effort = request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
+  const views::Explanation explanation = reader_.planner().explain(found.snapshot, id, effort);
   out.set_jobs_ahead(explanation.line.jobs_ahead);
   add_ids(explanation.line.first_ahead, *out.mutable_first_ahead());
   if (explanation.planned) {
@@ -159,7 +159,7 @@ v1::CheckResult Calls::check_kept_back(const model::Job& job,
     out.add_reasons(job.dependency_failure);
     return out;
   }
-  out.add_reasons(describe(controller::WaitExplainer(snapshot).explain(job)));
+  out.add_reasons(describe(views::WaitExplainer(snapshot).explain(job)));
   // The success of other jobs, and the release by a person, cannot be predicted.
   if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
   put_planned_start(reader_.planner().plan_new(snapshot, job.spec), *snapshot, out);
@@ -168,14 +168,14 @@ v1::CheckResult Calls::check_kept_back(const model::Job& job,
 
 v1::CheckResult Calls::check_queued(const model::Job& job,
                                     const Planner::Snapshot& snapshot) const {
-  const controller::Explanation found = reader_.planner().explain(snapshot, job.spec);
+  const views::Explanation found = reader_.planner().explain(snapshot, job.spec);
   v1::CheckResult out;
   out.set_starts_now(found.starts_now.has_value());
   put_planned_start(found, *snapshot, out);
   if (found.starts_now) {
     add_place(*found.starts_now, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   } else {
-    controller::WaitExplainer explainer(snapshot);
+    views::WaitExplainer explainer(snapshot);
     const auto& ahead = found.line.first_ahead;
     const model::JobId first = ahead.empty() ? model::JobId() : ahead.front();
     out.add_reasons(describe(explainer.explain_behind(*job.spec, found.line.jobs_ahead, first)));

@@ -6,7 +6,7 @@
 
 namespace gpu_platform::api {
 
-void to_proto(const controller::PredictedStart& predicted, v1::PredictedStart& out) {
+void to_proto(const views::PredictedStart& predicted, v1::PredictedStart& out) {
   to_proto(predicted.start.p50, *out.mutable_p50());
   to_proto(predicted.start.p90, *out.mutable_p90());
   out.set_basis(std::string(to_string(predicted.basis)));

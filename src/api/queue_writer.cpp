@@ -8,7 +8,7 @@
 #include "api/convert/json_writer.h"
 #include "api/list_page.h"
 #include "api/predictions.h"
-#include "scheduling/order/order_factors.h"
+#include "views/order_factors.h"
 
 namespace gpu_platform::api {
 
@@ -148,8 +148,7 @@ void QueueWriter::append_entry(const Entry& entry, std::string& out) {
   to_proto(explainer_->explain(*job), *message.mutable_wait_reason());
   if (entry.position != 0) {
     message.set_queue_position(entry.position);
-    put_factors(scheduling::order_factors(*job, snapshot_->order, snapshot_->at),
-                *message.mutable_order_factors());
+    put_factors(views::order_factors(*snapshot_, *job), *message.mutable_order_factors());
   }
   if (entry.expected_start != nullptr) message.MergeFrom(*entry.expected_start);
   if (std::exchange(has_written_one_, true)) out.push_back(',');

@@ -8,6 +8,7 @@
 
 #include "api/job_reader.h"
 #include "base/result.h"
+#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -49,7 +50,7 @@ class QueueWriter {
   model::View view_;
   std::size_t max_bytes_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
-  std::optional<controller::WaitExplainer> explainer_;
+  std::optional<views::WaitExplainer> explainer_;
   std::vector<Entry> entries_;
   std::size_t next_ = 0;
   std::size_t written_bytes_ = 0;

@@ -6,8 +6,8 @@
 
 #include "api/calls.h"
 #include "api/list_page.h"
-#include "controller/shares.h"
 #include "os/clock.h"
+#include "views/shares.h"
 
 // Fair-share usage of teams and users, and their quotas.
 
@@ -19,8 +19,7 @@ double of_whole(std::uint64_t part) {
   return static_cast<double>(part) / static_cast<double>(std::uint64_t{1} << 32);
 }
 
-void to_proto(const scheduling::ShareRow& row, const controller::RunningUse& running,
-              v1::Share& out) {
+void to_proto(const scheduling::ShareRow& row, const views::RunningUse& running, v1::Share& out) {
   out.set_team(row.team);
   out.set_user(row.user);
   out.set_parent(row.parent);
@@ -36,14 +35,14 @@ void to_proto(const scheduling::ShareRow& row, const controller::RunningUse& run
   for (const auto& [type, gpu_time] : own->second) {
     v1::GpuTypeSeconds& entry = *out.add_running();
     entry.set_gpu_type(type);
-    entry.set_gpu_seconds(controller::in_gpu_seconds(gpu_time));
+    entry.set_gpu_seconds(views::in_gpu_seconds(gpu_time));
   }
 }
 
 void set_hours(const std::optional<std::uint32_t>& limit, const scheduling::QuotaUse& use,
                v1::Quota& out) {
   if (!limit) return;
-  out.set_gpu_hours_committed(controller::in_gpu_seconds(use.used + use.committed) / 3600);
+  out.set_gpu_hours_committed(views::in_gpu_seconds(use.used + use.committed) / 3600);
   out.set_gpu_hours(*limit);
 }
 
@@ -59,7 +58,7 @@ void set_limits(const model::Quota& quota, const scheduling::QuotaUse& use, v1::
   set_hours(quota.gpu_hours, use, out);
 }
 
-void to_proto(const controller::QuotaRow& row, v1::Quota& out) {
+void to_proto(const views::QuotaRow& row, v1::Quota& out) {
   out.set_holder(std::string(to_string(row.subject.holder)));
   out.set_name(row.subject.name);
   out.set_gpus(static_cast<double>(row.use.gpus.value()) / base::kWholeGpu.value());
@@ -76,7 +75,7 @@ double in_gpus(base::GpuShare share) {
   return static_cast<double>(share.value()) / static_cast<double>(base::kWholeGpu.value());
 }
 
-void to_proto(const controller::SurplusRow& row, v1::SurplusShare& out) {
+void to_proto(const views::SurplusRow& row, v1::SurplusShare& out) {
   const bool is_team = row.holder.holder == model::QuotaHolder::kTeam;
   (is_team ? out.mutable_team() : out.mutable_user())->assign(row.holder.name);
   out.set_gpu_type(row.pool);
@@ -121,7 +120,7 @@ base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& 
                                                    const Peer& peer) const {
   const auto snapshot = core_.snapshots.snapshot();
   const model::Policy& policy = *snapshot->policy;
-  const controller::Shares shares = controller::shares_of(*snapshot);
+  const views::Shares shares = views::shares_of(*snapshot);
   const auto is_asked = [&](const scheduling::ShareRow& row) {
     return row.user.empty() && row.team == request.team();
   };
@@ -136,7 +135,7 @@ base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& 
   const std::int64_t half_life = base::whole_milliseconds(policy.fair_share.half_life);
   out.set_half_life_seconds(static_cast<double>(half_life) / 1000);
   const base::Instant now = std::max(os::wall_now(), snapshot->at);
-  const controller::RunningUse running = controller::running_use_of(*snapshot, now);
+  const views::RunningUse running = views::running_use_of(*snapshot, now);
   const model::View view = reader_.view_of(peer.caller);
   Below below(request.team());
   std::set<std::string> teams;
@@ -148,21 +147,21 @@ base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& 
     v1::Share& share = *out.add_shares();
     to_proto(row, running, share);
     if (shares.is_counted) {
-      share.set_use_gpu_seconds(controller::gpu_seconds_at(*snapshot, row, now));
+      share.set_use_gpu_seconds(views::gpu_seconds_at(*snapshot, row, now));
     }
     row.user.empty() ? teams.insert(row.team) : users.insert(row.user);
   }
   TRY(cut_to_page(request, *out.mutable_shares(), out,
                   [](const v1::Share& share) { return share.team() + "/" + share.user(); }));
   if (request.has_page_token()) return out;
-  for (const controller::QuotaRow& row : controller::quotas_of(*snapshot)) {
+  for (const views::QuotaRow& row : views::quotas_of(*snapshot)) {
     const bool is_hidden = row.subject.holder == model::QuotaHolder::kUser &&
                            !users.contains(row.subject.name) &&
                            !view.sees_usage_of(row.subject.name, {});
     if (is_hidden) continue;
     if (is_asked_for(request, row.subject, teams, users)) to_proto(row, *out.add_quotas());
   }
-  for (const controller::SurplusRow& row : controller::surplus_of(*snapshot)) {
+  for (const views::SurplusRow& row : views::surplus_of(*snapshot)) {
     to_proto(row, *out.add_surplus());
   }
   return out;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "logging/log.h"
 
 namespace gpu_platform::bin {

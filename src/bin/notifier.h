@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "logging/log.h"
 
 namespace gpu_platform::bin {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "logging/log.h"
 #include "model/access_rules.h"
 

@@ -9,9 +9,10 @@
 #include <spdlog/spdlog.h>
 
 #include "base/utc.h"
-#include "controller/planned_starts.h"
 #include "model/states.h"
 #include "model/wait_reason.h"
+#include "views/planned_starts.h"
+#include "views/wait_explainer.h"
 
 namespace gpu_platform::bin {
 
@@ -44,7 +45,7 @@ std::string minute_text(base::Instant at) {
   return base::utc(base::Instant((at.unix_ns() + kMinute - 1) / kMinute * kMinute));
 }
 
-std::string start_text(const model::Job& job, const controller::PlannedStarts& planned) {
+std::string start_text(const model::Job& job, const views::PlannedStarts& planned) {
   const bool is_predicted = job.prediction && job.prediction->p50.is_set();
   std::string text;
   if (is_predicted) text = fmt::format("; predicted start {}", minute_text(job.prediction->p50));
@@ -299,8 +300,8 @@ void WorkloadQueue::tell(WorkloadNews news) {
 // Tells of each job of a workload what is new.
 void WorkloadQueue::examine() {
   if (known_.empty()) return;
-  std::optional<controller::WaitExplainer> explainer;
-  controller::PlannedStarts planned;
+  std::optional<views::WaitExplainer> explainer;
+  views::PlannedStarts planned;
   std::vector<std::string> over;
   for (auto& [key, known] : known_) {
     const std::optional<model::Job> job = job_of(known.job);
@@ -316,7 +317,7 @@ void WorkloadQueue::examine() {
     } else {
       if (!explainer) {
         explainer.emplace(snapshot_);
-        planned = controller::last_planned_starts(*snapshot_);
+        planned = views::last_planned_starts(*snapshot_);
       }
       const model::WaitReason reason = explainer->explain(*job);
       news = {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "execution/kubernetes/workload_port.h"
 #include "host/user_directory.h"
 #include "model/command.h"

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "controller/core.h"
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "execution/engine.h"
 #include "model/command.h"
 #include "store/store.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "controller/core.h"
-#include "controller/explanation.h"
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 
@@ -66,15 +65,6 @@ class PreemptionTest : public ::testing::Test {
   const model::PreemptionHold* hold_of(std::uint64_t id) const {
     return core_.state().books->holds.find(model::JobId(id));
   }
-  Explanation of_new(std::uint32_t gpus, std::uint8_t priority) {
-    model::JobSpec spec = testing::spec(gpus);
-    spec.time_limit = base::hours(1);
-    spec.priority = model::priority_of_number(priority);
-    spec.request.reserve_percent = policy_.cpu_job_reserve_percent;  // as a submission gets it
-    PlanningView view(core_.snapshot());
-    return explain_new(view, std::make_shared<const model::JobSpec>(spec), now_, Effort::kThorough);
-  }
-
   // LOW job 1 has run for a while on both GPUs, HIGH job 2 needs one: decided, and no victim told
   // yet.
   void decide() {
@@ -105,24 +95,6 @@ TEST_F(PreemptionTest, VictimsAreToldOneStepAfterTheDecision) {
   EXPECT_EQ(stop.reason, model::EndReason::kPreempted);
   EXPECT_FALSE(stop.without_grace);
   EXPECT_GE(core_.next_wakeup(), now_ + base::minutes(1));  // nothing more is to be done for it
-}
-
-TEST_F(PreemptionTest, AnExplanationNamesTheJobsThatWouldBeStopped) {
-  submit(2, 8);
-  run(1);
-  EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // not for long enough
-  advance(minutes(11));
-  EXPECT_FALSE(of_new(1, 8).preemption.has_value());  // of the same class
-  const Explanation found = of_new(1, 3);
-  ASSERT_TRUE(found.preemption.has_value());
-  EXPECT_EQ(found.preemption->victims, std::vector{attempt(1)});
-  ASSERT_TRUE(found.planned.has_value());
-  EXPECT_EQ(found.planned->start, now_ + policy_.stop_grace);
-  submit(1, 3);
-  ASSERT_NE(hold_of(2), nullptr);
-  EXPECT_EQ(hold_of(2)->victims, found.preemption->victims);
-  EXPECT_EQ(hold_of(2)->allocation, found.preemption->held);
-  EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // no victim is left to be stopped
 }
 
 TEST_F(PreemptionTest, TheBeneficiaryStartsAndTheVictimIsBackInTheQueue) {
@@ -280,13 +252,6 @@ TEST_F(PreemptionTest, ADecisionIsCarriedOutAfterARestart) {
   EXPECT_EQ(job(1).state, JobState::kStopping);
   obey(1);
   EXPECT_EQ(job(2).attempts[0].why, model::StartWhy::kPreempted);
-}
-
-TEST_F(PreemptionTest, TheBeneficiaryIsToldWhomItWaitsFor) {
-  decide();
-  const model::WaitReason reason = WaitExplainer(core_.snapshot()).explain(job(2));
-  EXPECT_EQ(reason.code, model::WaitCode::kPreempting);
-  EXPECT_EQ(model::describe(reason), "1 job is being stopped for it: 1");
 }
 
 }  // namespace

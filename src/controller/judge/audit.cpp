@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "controller/publication.h"
+
 namespace gpu_platform::controller {
 
 using model::AuditAction;

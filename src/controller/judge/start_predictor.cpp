@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "base/prng.h"
-#include "controller/predicted_starts.h"
 #include "controller/promised_start.h"
+#include "scheduling/predict/predicted_starts.h"
 
 namespace gpu_platform::controller {
 
@@ -31,7 +31,7 @@ constexpr base::Duration kDeepPause = base::minutes(5);
 std::vector<scheduling::RunningJob> running_jobs(const State& state) {
   std::vector<scheduling::RunningJob> running;
   for (const model::AttemptId id : state.held_attempts) {
-    running.push_back(running_job(*find_job(state, id.job), *find_attempt(state, id)));
+    running.push_back(scheduling::running_job(*find_job(state, id.job), *find_attempt(state, id)));
   }
   return running;
 }

@@ -17,6 +17,7 @@
 #include "controller/loop/clock.h"
 #include "controller/loop/meter.h"
 #include "controller/loop/pacer.h"
+#include "controller/publication.h"
 #include "execution/engine.h"
 #include "model/command.h"
 

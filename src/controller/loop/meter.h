@@ -5,7 +5,7 @@
 #include <mutex>
 #include <span>
 
-#include "controller/snapshot.h"
+#include "controller/publication.h"
 #include "controller/statistics.h"
 #include "scheduling/plan_cycle.h"
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <set>
 
+#include "scheduling/book_entries.h"
+
 namespace gpu_platform::scheduling {
 
 namespace {
@@ -122,6 +124,15 @@ class Predictor {
 };
 
 }  // namespace
+
+RunningJob running_job(const model::Job& job, const model::Attempt& attempt) {
+  const bool is_seen = attempt.started_at.is_set();
+  return {{job.id, attempt.number},
+          job.spec.get(),
+          &attempt.allocation,
+          is_seen ? attempt.started_at : attempt.requested_at,
+          latest_end(job, attempt)};
+}
 
 PredictedStarts predict_starts(const PredictionInputs& inputs) {
   return Predictor(inputs).run();

@@ -30,6 +30,8 @@ struct RunningJob {
   base::Instant since;       // start of its program, or the time at which that was requested
   base::Instant latest_end;  // as in RunningEnds
 };
+// The attempt as a prediction sees it; it holds something. What it points to is the job's.
+RunningJob running_job(const model::Job& job, const model::Attempt& attempt);
 
 struct PredictedStarts {
   // kHardLimits: there are no predictions, and `starts` is empty.

@@ -5,11 +5,12 @@
 #include <fmt/ranges.h>
 
 #include "base/letters.h"
-#include "controller/explanation.h"
-#include "controller/planned_starts.h"
 #include "controller/snapshot.h"
 #include "scheduling/node_shape.h"
 #include "simulation/scenarios/runner.h"
+#include "views/explanation.h"
+#include "views/planned_starts.h"
+#include "views/wait_explainer.h"
 
 // The statements that begin with "expect".
 
@@ -104,7 +105,7 @@ base::Status ScenarioRunner::expect_wait(const Statement& statement) {
   if (!model::is_waiting(job.state) && job.state != model::JobState::kHeld) {
     return differs("job", "waiting", base::to_lower(to_string(job.state)));
   }
-  controller::WaitExplainer explainer(controller_->snapshot());
+  views::WaitExplainer explainer(controller_->snapshot());
   const model::WaitReason reason = explainer.explain(job);
   TRY(compare(statement, "because", to_string(reason.code)));
   TRY(compare(statement, "text", model::describe(reason)));
@@ -135,9 +136,9 @@ base::Status ScenarioRunner::expect_predicted(const Statement& statement) {
   if (job.state != model::JobState::kQueued) {
     return differs("job", "queued", base::to_lower(to_string(job.state)));
   }
-  controller::PlanningView view(controller_->snapshot());
-  const controller::Explanation found =
-      controller::explain_waiting(view, job.id, now_, controller::Effort::kThorough);
+  views::PlanningView view(controller_->snapshot());
+  const views::Explanation found =
+      views::explain_waiting(view, job.id, now_, views::Effort::kThorough);
   const bool wants_none =
       option(statement, "basis") != nullptr && *option(statement, "basis") == "hard_limits";
   if (!found.predicted) return wants_none ? base::Status() : differs("a start", "expected", "");
@@ -151,9 +152,9 @@ base::Status ScenarioRunner::expect_predicted(const Statement& statement) {
 base::Status ScenarioRunner::expect_promise(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   const auto snapshot = controller_->snapshot();
-  const controller::PlannedStarts planned = controller::last_planned_starts(*snapshot);
+  const views::PlannedStarts planned = views::last_planned_starts(*snapshot);
   const auto own = planned.find(job.id);
-  const bool is_promised = own != planned.end() && guaranteed_start(*snapshot) == job.id;
+  const bool is_promised = own != planned.end() && views::guaranteed_start(*snapshot) == job.id;
   return compare(statement, "by_s", is_promised ? since_start(own->second) : "none");
 }
 

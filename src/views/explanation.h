@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "base/units.h"
-#include "controller/planning_view.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "scheduling/explain/counterfactuals.h"
 #include "scheduling/predict/predicted_starts.h"
+#include "views/planning_view.h"
 
 // Explains why a job waits, until when, and what would start it at once, for waiting jobs and for
 // jobs that are not submitted.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 inline constexpr std::size_t kMaxNamed = 5;  // jobs that an explanation names of each kind
 
@@ -89,4 +89,4 @@ Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> s
 Explanation explain_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec,
                         base::Instant now, Effort effort);
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

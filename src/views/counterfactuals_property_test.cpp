@@ -3,15 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include "controller/explanation.h"
 #include "controller/virtual_site_fixture.h"
+#include "views/explanation.h"
 
 // Whatever `explain` offers holds: a waiting job that is changed as it says starts at once, and one
 // that would start as it is does so. With two types of GPUs, guarantees by type, classes, overdue
 // jobs, gangs, and jobs that are being stopped for others.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 using scheduling::Change;
 using scheduling::Counterfactual;
@@ -87,9 +89,9 @@ class AskedSite : public testing::VirtualSite {
   }
 
   void try_out(model::JobId id, const Counterfactual& offered) {
-    auto copy = decode_state(encode_state(state()));
+    auto copy = controller::decode_state(controller::encode_state(state()));
     ASSERT_TRUE(copy) << copy.error().message;
-    Core tried(*std::move(copy));
+    controller::Core tried(*std::move(copy));
     model::UpdateJob update{.job = id, .to = patch_of(offered), .remove_labels = {}, .ended = {}};
     const auto reply =
         tried.command({testing::kAdministrator, update}, now(), store::Headroom::kAmple);
@@ -145,4 +147,4 @@ TEST(Counterfactuals, HoldWhenTheyAreCarriedOut) {
 }
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -1,13 +1,15 @@
 #include <gtest/gtest.h>
 
-#include "controller/snapshot.h"
 #include "controller/virtual_site_fixture.h"
+#include "views/wait_explainer.h"
 
 // The thing that a reason names keeps the job waiting: without it, in a copy of the world, the job
 // starts or is told something else.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 using model::Shortage;
 using model::WaitCode;
@@ -86,7 +88,8 @@ class ReasonSite : public testing::VirtualSite {
 // A copy of the world after a cycle, and what its jobs are told.
 class Copy {
  public:
-  explicit Copy(const State& state) : core_(*decode_state(encode_state(state))) {}
+  explicit Copy(const controller::State& state)
+      : core_(*controller::decode_state(controller::encode_state(state))) {}
 
   void look(base::Instant now) {
     core_.advance(now);
@@ -104,11 +107,11 @@ class Copy {
     if (job == nullptr || job->state != model::JobState::kQueued) return std::nullopt;
     return WaitExplainer(snapshot_).explain(*job);
   }
-  const Snapshot& snapshot() const { return *snapshot_; }
+  const controller::Snapshot& snapshot() const { return *snapshot_; }
 
  private:
-  Core core_;
-  std::shared_ptr<const Snapshot> snapshot_;
+  controller::Core core_;
+  std::shared_ptr<const controller::Snapshot> snapshot_;
 };
 
 // Takes away what the reason names; false where it names nothing of that kind.
@@ -176,4 +179,4 @@ TEST(WaitReason, NamesWhatKeepsTheJobWaiting) {
 }
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -6,16 +6,18 @@
 
 #include <gtest/gtest.h>
 
-#include "controller/planned_starts.h"
-#include "controller/predicted_starts.h"
 #include "controller/virtual_site_fixture.h"
+#include "views/planned_starts.h"
+#include "views/predicted_starts.h"
 
 // How often jobs start by the time that nine in ten are predicted to start by: seeded streams of
 // jobs of users with honest limits, with sloppy ones and with stated expected times, next to the
 // head of a short queue and deep in a long one.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 enum class Users : std::uint8_t { kHonest, kSloppy, kExpecting };
 
@@ -217,4 +219,4 @@ INSTANTIATE_TEST_SUITE_P(StatedTimes, PredictedStart,
                                            CalibratedStream{Users::kExpecting, 60, 4, 600}));
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

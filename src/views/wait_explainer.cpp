@@ -1,4 +1,4 @@
-#include "controller/snapshot.h"
+#include "views/wait_explainer.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +11,9 @@
 #include "scheduling/order/rank.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/quota/subjects.h"
+#include "views/surplus_parts.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 namespace {
 
@@ -24,7 +25,7 @@ model::WaitCode code_of(model::Hold hold) {
 
 }  // namespace
 
-WaitExplainer::WaitExplainer(std::shared_ptr<const Snapshot> snapshot)
+WaitExplainer::WaitExplainer(std::shared_ptr<const controller::Snapshot> snapshot)
     : snapshot_(std::move(snapshot)) {}
 
 const std::vector<model::JobId>& WaitExplainer::order() {
@@ -82,38 +83,6 @@ scheduling::QuotaLedger WaitExplainer::awaited_before(const scheduling::Rank* ra
                 gpu_type_of(hold.allocation, snapshot_->nodes));
   }
   return awaited;
-}
-
-namespace {
-
-bool accepts_pool(const model::JobSpec& spec, const scheduling::Pools& pools,
-                  const std::string& name, const scheduling::GpusByType& gpus_by_type) {
-  return !pools.is_by_type() || std::ranges::any_of(gpus_by_type, [&](const auto& of_type) {
-    const auto* const pool = pools.of_type(of_type.first);
-    return pool != nullptr && pool->first == name &&
-           scheduling::accepts_type(spec.request, of_type.first);
-  });
-}
-
-}  // namespace
-
-scheduling::ByPool<scheduling::SurplusParts> surplus_parts_of(
-    const Snapshot& snapshot, const scheduling::Pools& pools,
-    const scheduling::GpusByType& gpus_by_type) {
-  scheduling::ByPool<scheduling::SurplusParts> parts;
-  for (const auto& [name, lending] : pools.all()) {
-    const scheduling::PoolBalance& pool = lending.balance();
-    if (!pool.guarantees().has_weights) continue;
-    scheduling::WaitingGpus waiting;
-    snapshot.jobs.for_each([&](std::uint64_t, const model::Job& job) {
-      if (job.state != model::JobState::kQueued) return;
-      if (!accepts_pool(*job.spec, pools, name, gpus_by_type)) return;
-      const auto ask = scheduling::pool_ask(pool.guarantees(), *snapshot.policy, *job.spec);
-      waiting[ask.holder] += ask.gpus;
-    });
-    parts.emplace(name, scheduling::surplus_parts(pool, waiting));
-  }
-  return parts;
 }
 
 const scheduling::Pools& WaitExplainer::pools() {
@@ -528,4 +497,4 @@ void WaitExplainer::explain_free(const model::JobSpec& spec, const scheduling::R
   reason.code = is_behind ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -1,4 +1,4 @@
-#include "controller/explanation.h"
+#include "views/explanation.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "controller/predicted_starts.h"
 #include "scheduling/trial.h"
+#include "views/predicted_starts.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 namespace {
 
@@ -238,4 +238,4 @@ bool starts_now(PlanningView& view, std::shared_ptr<const model::JobSpec> spec, 
   return what_if.start_of(job).has_value();
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -1,4 +1,4 @@
-#include "controller/predicted_starts.h"
+#include "views/predicted_starts.h"
 
 #include <map>
 
@@ -6,13 +6,15 @@
 
 #include "base/prng.h"
 #include "controller/core.h"
-#include "controller/explanation.h"
 #include "controller/invariants.h"
-#include "controller/planned_starts.h"
 #include "controller/test_support.h"
+#include "views/explanation.h"
+#include "views/planned_starts.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 using testing::kNoon;
 
@@ -27,7 +29,7 @@ class Site {
     core_.observe(execution::NodeObserved{testing::node_info("n2", 2)}, now_);
   }
 
-  Core& core() { return core_; }
+  controller::Core& core() { return core_; }
   base::Instant now() const { return now_; }
 
   void step() {
@@ -58,8 +60,8 @@ class Site {
 
   void settle() {
     core_.advance(now_);
-    const Batch batch = core_.take_batch();
-    for (const Effect& effect : batch.effects) {
+    const controller::Batch batch = core_.take_batch();
+    for (const controller::Effect& effect : batch.effects) {
       const auto* start = std::get_if<execution::StartOrder>(&effect);
       if (start == nullptr) continue;
       core_.observe(execution::Started{start->attempt, 7, now_}, now_);
@@ -70,7 +72,7 @@ class Site {
   }
 
   base::Prng random_;
-  Core core_;
+  controller::Core core_;
   base::Instant now_ = kNoon;
   std::multimap<base::Instant, model::AttemptId> ends_;
 };
@@ -108,9 +110,10 @@ TEST(PredictionOfAQueue, WhatIsKnownOfRunsAndPredictionsSurvivesASnapshot) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Site site(seed);
     for (int i = 0; i < 200; ++i) site.step();
-    const State& state = site.core().state();
-    EXPECT_TRUE(check_invariants(state).empty()) << check_invariants(state).front();
-    const auto again = decode_state(encode_state(state));
+    const controller::State& state = site.core().state();
+    EXPECT_TRUE(controller::check_invariants(state).empty())
+        << controller::check_invariants(state).front();
+    const auto again = controller::decode_state(controller::encode_state(state));
     ASSERT_TRUE(again.has_value());
     EXPECT_EQ(state_hash(*again), state_hash(state));
     EXPECT_EQ(again->books->history, state.books->history);
@@ -126,7 +129,7 @@ TEST(PredictionOfAQueue, WhatIsKnownOfRunsAndPredictionsSurvivesASnapshot) {
 // If jobs follow one another closely, the prediction comes a little later, and then for the jobs
 // that are left.
 TEST(PredictionOfAQueue, ComesSoonAfterTheLastOneAlsoForAPlaceThatIsOverdue) {
-  Core core;
+  controller::Core core;
   base::Instant now = kNoon;
   core.apply_policy(model::Policy(), "test", now);
   core.observe(execution::NodeObserved{testing::node_info("n1", 8)}, now);
@@ -160,13 +163,14 @@ TEST(PredictionOfAQueue, ComesSoonAfterTheLastOneAlsoForAPlaceThatIsOverdue) {
   (void)core.take_batch();
   core.advance(*wakeup);
   EXPECT_TRUE(predicted_starts_of(13));
-  EXPECT_TRUE(check_invariants(core.state()).empty()) << check_invariants(core.state()).front();
+  EXPECT_TRUE(controller::check_invariants(core.state()).empty())
+      << controller::check_invariants(core.state()).front();
 }
 
 TEST(PredictionOfAQueue, ADamagedHistoryIsNotRead) {
-  Core core;
+  controller::Core core;
   core.apply_policy(model::Policy(), "test", kNoon);
-  const std::string bytes = encode_state(core.state());
+  const std::string bytes = controller::encode_state(core.state());
   // Before the end are no errors of starts, a number for each bound and depth; no teams, no tokens
   // and the last id of one; no attempts with changed limits; the scores of three bases, three
   // numbers each; and an empty history.
@@ -175,11 +179,11 @@ TEST(PredictionOfAQueue, ADamagedHistoryIsNotRead) {
   ASSERT_EQ(bytes[history], 0);
   std::string damaged = bytes;
   damaged[history] = 1;
-  EXPECT_FALSE(decode_state(damaged));
+  EXPECT_FALSE(controller::decode_state(damaged));
   damaged = bytes;
   damaged[scores] = 1;  // a start without its error
-  EXPECT_FALSE(decode_state(damaged));
+  EXPECT_FALSE(controller::decode_state(damaged));
 }
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

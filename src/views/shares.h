@@ -10,7 +10,7 @@
 #include "scheduling/order/fair_share_ranking.h"
 #include "scheduling/quota/quota_ledger.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 struct Shares {
   bool is_counted = false;  // else the order does not depend on usage, and all use is 0
@@ -25,20 +25,22 @@ struct SurplusRow {
   scheduling::SurplusPart part;
 };
 // Returns nothing if no weight is set. Cost: all jobs.
-std::vector<SurplusRow> surplus_of(const Snapshot& snapshot);
+std::vector<SurplusRow> surplus_of(const controller::Snapshot& snapshot);
 
 // The fair-share usage of teams and users and their places, as of the snapshot.
-Shares shares_of(const Snapshot& snapshot);
+Shares shares_of(const controller::Snapshot& snapshot);
 
 // Returns what was used of GPUs as of `now`: GPU-seconds, decayed by half-life. Zero if usage is
 // not counted.
-double gpu_seconds_at(const Snapshot& snapshot, const scheduling::ShareRow& row, base::Instant now);
+double gpu_seconds_at(const controller::Snapshot& snapshot, const scheduling::ShareRow& row,
+                      base::Instant now);
 double in_gpu_seconds(std::uint64_t gpu_time);  // a gpu_time()
 
 // What the running attempts may still use of GPUs by their time limits, as gpu_time(), by the type
 // of the GPUs: of each account, of each team with all below it (no user), and of all (neither).
 using RunningUse = std::map<scheduling::Account, std::map<std::string, std::uint64_t>>;
-RunningUse running_use_of(const Snapshot& snapshot, base::Instant now);  // cost: all jobs
+RunningUse running_use_of(const controller::Snapshot& snapshot,
+                          base::Instant now);  // cost: all jobs
 
 // What is limited for, or guaranteed to, a team, a user or a project, and its present use.
 struct QuotaRow {
@@ -52,6 +54,6 @@ struct QuotaRow {
 // For each holder one row for all GPUs, and then one for each type that it has limits or guarantees
 // for: teams, users, projects. A user without limits of their own has rows while anything counts
 // against those of each user. Cost: all jobs if anything is limited or guaranteed.
-std::vector<QuotaRow> quotas_of(const Snapshot& snapshot);
+std::vector<QuotaRow> quotas_of(const controller::Snapshot& snapshot);
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -5,20 +5,17 @@
 #include <vector>
 
 #include "base/units.h"
-#include "controller/planning_view.h"
 #include "model/job.h"
 #include "scheduling/order/rank.h"
 #include "scheduling/predict/predicted_starts.h"
+#include "views/planning_view.h"
 
 // Predicted starts of waiting jobs, computed on request. planned_starts.h has the planned starts.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 // The number of waiting jobs that a prediction includes: there is none for the jobs behind them.
 inline constexpr std::size_t kMaxPredictedInQueue = 1000;
-
-// The attempt as a prediction sees it; it holds something. What it points to is the job's.
-scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& attempt);
 
 // Predictions of starts as they are simulated; scheduling::StartCorrections makes of them what is
 // told.
@@ -37,4 +34,4 @@ PredictedQueue predict_queue(PlanningView& view, base::Instant now);
 scheduling::PredictedStarts predict_one(PlanningView& view, const scheduling::WaitingJob& job,
                                         const scheduling::Rank& rank, base::Instant now);
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -1,4 +1,4 @@
-#include "controller/shares.h"
+#include "views/shares.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,9 @@
 
 #include "scheduling/book_entries.h"
 #include "scheduling/order/fair_share_use.h"
+#include "views/surplus_parts.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 namespace {
 
@@ -31,7 +32,7 @@ void add_rows(scheduling::QuotaSubject subject, const model::Quota& quota,
 
 }  // namespace
 
-std::vector<QuotaRow> quotas_of(const Snapshot& snapshot) {
+std::vector<QuotaRow> quotas_of(const controller::Snapshot& snapshot) {
   std::vector<QuotaRow> rows;
   const model::Organisation& organisation = *snapshot.policy->organisation;
   const scheduling::QuotaLedger ledger =
@@ -55,7 +56,7 @@ std::vector<QuotaRow> quotas_of(const Snapshot& snapshot) {
   return rows;
 }
 
-RunningUse running_use_of(const Snapshot& snapshot, base::Instant now) {
+RunningUse running_use_of(const controller::Snapshot& snapshot, base::Instant now) {
   const model::Organisation& organisation = *snapshot.policy->organisation;
   RunningUse all;
   const auto add = [&](const scheduling::Account& account, const model::Attempt& attempt,
@@ -81,7 +82,7 @@ RunningUse running_use_of(const Snapshot& snapshot, base::Instant now) {
   return all;
 }
 
-double gpu_seconds_at(const Snapshot& snapshot, const scheduling::ShareRow& row,
+double gpu_seconds_at(const controller::Snapshot& snapshot, const scheduling::ShareRow& row,
                       base::Instant now) {
   const base::Duration grown_for = std::max(now - snapshot.use_epoch, base::Duration());
   const double halvings = static_cast<double>(grown_for.value()) /
@@ -93,14 +94,14 @@ double in_gpu_seconds(std::uint64_t gpu_time) {
   return static_cast<double>(gpu_time) / (static_cast<double>(base::kWholeGpu.value()) * 1000);
 }
 
-Shares shares_of(const Snapshot& snapshot) {
+Shares shares_of(const controller::Snapshot& snapshot) {
   if (scheduling::needs_use(*snapshot.policy)) return {true, snapshot.order.ranking->rows()};
   Shares shares{false, scheduling::FairShareRanking(*snapshot.policy->organisation, {}, {}).rows()};
   for (scheduling::ShareRow& row : shares.rows) row.place = 0;
   return shares;
 }
 
-std::vector<SurplusRow> surplus_of(const Snapshot& snapshot) {
+std::vector<SurplusRow> surplus_of(const controller::Snapshot& snapshot) {
   scheduling::GpusByType types;
   snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     for (const model::Gpu& gpu : node.gpus) ++types[gpu.info.type];
@@ -116,4 +117,4 @@ std::vector<SurplusRow> surplus_of(const Snapshot& snapshot) {
   return rows;
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

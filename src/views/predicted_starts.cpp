@@ -1,11 +1,10 @@
-#include "controller/predicted_starts.h"
+#include "views/predicted_starts.h"
 
 #include <utility>
 
 #include "base/check.h"
-#include "controller/state.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 namespace {
 
@@ -13,28 +12,19 @@ using scheduling::WaitingJob;
 
 scheduling::PredictedStarts prediction(PlanningView& view, const std::vector<WaitingJob>& waiting,
                                        base::Instant now) {
-  const Snapshot& snapshot = view.snapshot();
+  const controller::Snapshot& snapshot = view.snapshot();
   if (snapshot.policy->backfill_depth == 0) return {};
   std::vector<scheduling::RunningJob> running;
   for (const auto& [key, allocation] : view.books()->running.ends()) {
     const model::Job* job = snapshot.jobs.find(key.attempt.job.value);
     CHECK(job != nullptr);
-    running.push_back(running_job(*job, job->attempts.at(key.attempt.attempt - 1)));
+    running.push_back(scheduling::running_job(*job, job->attempts.at(key.attempt.attempt - 1)));
   }
   const scheduling::CycleOptions options = PlanningView::options(now);
   return scheduling::predict_starts({view.books(), *snapshot.policy, options, running, waiting});
 }
 
 }  // namespace
-
-scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& attempt) {
-  const bool is_seen = attempt.started_at.is_set();
-  return {{job.id, attempt.number},
-          job.spec.get(),
-          &attempt.allocation,
-          is_seen ? attempt.started_at : attempt.requested_at,
-          latest_end(job, attempt)};
-}
 
 PredictedQueue predict_queue(PlanningView& view, base::Instant now) {
   PredictedQueue found{.made_at = now, .prediction = {}, .jobs_ahead = {}};
@@ -63,4 +53,4 @@ scheduling::PredictedStarts predict_one(PlanningView& view, const WaitingJob& jo
   return found;
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

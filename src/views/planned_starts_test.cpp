@@ -1,4 +1,4 @@
-#include "controller/planned_starts.h"
+#include "views/planned_starts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,10 @@
 #include "controller/core.h"
 #include "controller/test_support.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -29,7 +31,7 @@ class PlannedStartsTest : public ::testing::Test {
       core_.advance(kNoon);
     }
   }
-  Snapshot snapshot() { return *core_.snapshot(); }
+  controller::Snapshot snapshot() { return *core_.snapshot(); }
   PlannedStarts all_starts() {
     PlanningView view(core_.snapshot());
     return plan_all_starts(view);
@@ -37,7 +39,7 @@ class PlannedStartsTest : public ::testing::Test {
   static base::Instant after(int hours) { return kNoon + base::hours(hours); }
 
   model::Policy policy_;
-  Core core_;
+  controller::Core core_;
 };
 
 TEST_F(PlannedStartsTest, FirstInTheQueueAreKnownFromTheLastCycle) {
@@ -75,4 +77,4 @@ TEST_F(PlannedStartsTest, ALongerLimitOfWhoRunsMovesThem) {
 }
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

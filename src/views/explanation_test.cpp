@@ -1,4 +1,4 @@
-#include "controller/explanation.h"
+#include "views/explanation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,10 @@
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -50,7 +52,7 @@ class ExplanationTest : public ::testing::Test {
   }
 
   model::Policy policy_;
-  Core core_;
+  controller::Core core_;
 };
 
 TEST_F(ExplanationTest, TellsWhenWhereAndAfterWhom) {
@@ -177,7 +179,7 @@ TEST_F(ExplanationTest, ViewFollowsPreemptionHoldsAsTheyComeAndGo) {
 TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     base::Prng random(seed);
-    Core core;
+    controller::Core core;
     base::Instant now = kNoon;
     policy_.organisation = model::Organisation();
     if (seed % 2 == 0) {
@@ -223,10 +225,10 @@ TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
       PlanningView anew(snapshot);
       const auto found = scheduling::Books::differences(following.books(), anew.books());
       ASSERT_TRUE(found.empty()) << found.front() << " differ, seed " << seed;
-      ASSERT_THAT(check_invariants(core.state()), IsEmpty()) << "seed " << seed;
+      ASSERT_THAT(controller::check_invariants(core.state()), IsEmpty()) << "seed " << seed;
     }
   }
 }
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -1,10 +1,10 @@
-#include "controller/planned_starts.h"
+#include "views/planned_starts.h"
 
 #include <limits>
 
 #include "scheduling/plan_cycle.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 namespace {
 
@@ -16,11 +16,11 @@ PlannedStarts starts_of(const std::vector<scheduling::PlannedStart>& planned_sta
 
 }  // namespace
 
-PlannedStarts last_planned_starts(const Snapshot& snapshot) {
+PlannedStarts last_planned_starts(const controller::Snapshot& snapshot) {
   return snapshot.planned_starts == nullptr ? PlannedStarts() : starts_of(*snapshot.planned_starts);
 }
 
-model::JobId guaranteed_start(const Snapshot& snapshot) {
+model::JobId guaranteed_start(const controller::Snapshot& snapshot) {
   return snapshot.promised;
 }
 
@@ -36,4 +36,4 @@ PlannedStarts plan_all_starts(PlanningView& view) {
   return planned_starts;
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -7,7 +7,7 @@
 #include "scheduling/books.h"
 #include "scheduling/plan_cycle.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 // The data that a scheduling cycle looks at, made from published snapshots to answer questions.
 //
@@ -17,13 +17,15 @@ namespace gpu_platform::controller {
 class PlanningView {
  public:
   PlanningView() = default;
-  explicit PlanningView(std::shared_ptr<const Snapshot> snapshot) { follow(std::move(snapshot)); }
+  explicit PlanningView(std::shared_ptr<const controller::Snapshot> snapshot) {
+    follow(std::move(snapshot));
+  }
   PlanningView(const PlanningView&) = delete;
   PlanningView& operator=(const PlanningView&) = delete;
 
-  void follow(std::shared_ptr<const Snapshot> snapshot);
+  void follow(std::shared_ptr<const controller::Snapshot> snapshot);
 
-  const Snapshot& snapshot() const { return *snapshot_; }  // after the first follow()
+  const controller::Snapshot& snapshot() const { return *snapshot_; }  // after the first follow()
   // Questions move in them and leave them as they were.
   scheduling::Books& books() { return books_; }
   const scheduling::Books& books() const { return books_; }
@@ -34,8 +36,8 @@ class PlanningView {
  private:
   void follow_jobs(const base::PersistentMap<model::Job>& before);
 
-  std::shared_ptr<const Snapshot> snapshot_;
+  std::shared_ptr<const controller::Snapshot> snapshot_;
   scheduling::Books books_;
 };
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "controller/invariants.h"
-#include "controller/planned_starts.h"
 #include "controller/virtual_site_fixture.h"
+#include "views/planned_starts.h"
 
 // Planned starts by hard limits are kept, also with jobs that were let in by their prediction:
 // everything in the way is gone by then.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 namespace {
+
+namespace testing = controller::testing;
 
 using testing::kGrace;
 
@@ -80,7 +82,8 @@ TEST_P(Promise, IsKept) {
       site.pass(base::seconds(static_cast<std::int64_t>(1 + site.random().below(3600))), [] {});
       ASSERT_EQ(site.broken, std::vector<std::string>()) << "seed " << seed << " step " << i;
     }
-    ASSERT_EQ(check_invariants(site.state()), std::vector<std::string>()) << "seed " << seed;
+    ASSERT_EQ(controller::check_invariants(site.state()), std::vector<std::string>())
+        << "seed " << seed;
     kept += site.kept;
     let_in += site.let_in;
     stopped += site.stopped;
@@ -228,4 +231,4 @@ TEST(PlannedStart, IsKeptBesideOverdueJobsAndReservations) {
 }
 
 }  // namespace
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views

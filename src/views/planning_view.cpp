@@ -1,8 +1,8 @@
-#include "controller/planning_view.h"
+#include "views/planning_view.h"
 
 #include <utility>
 
-namespace gpu_platform::controller {
+namespace gpu_platform::views {
 
 namespace {
 
@@ -11,7 +11,7 @@ T value_of(const std::shared_ptr<const T>& shared) {
   return shared == nullptr ? T() : *shared;
 }
 
-scheduling::Books::Given given_by(const Snapshot& snapshot) {
+scheduling::Books::Given given_by(const controller::Snapshot& snapshot) {
   return {.policy = snapshot.policy,
           .ranking = snapshot.order.ranking,
           .holds = value_of(snapshot.holds),
@@ -20,14 +20,14 @@ scheduling::Books::Given given_by(const Snapshot& snapshot) {
           .period_use = snapshot.period_use};
 }
 
-bool is_same_basis(const Snapshot& a, const Snapshot& b) {
+bool is_same_basis(const controller::Snapshot& a, const controller::Snapshot& b) {
   return a.policy == b.policy && a.order.cluster_gpus == b.order.cluster_gpus &&
          a.period_use->begin == b.period_use->begin;
 }
 
 }  // namespace
 
-void PlanningView::follow(std::shared_ptr<const Snapshot> snapshot) {
+void PlanningView::follow(std::shared_ptr<const controller::Snapshot> snapshot) {
   if (snapshot == snapshot_) return;
   const auto before = std::exchange(snapshot_, std::move(snapshot));
   if (before == nullptr || !is_same_basis(*before, *snapshot_)) {
@@ -72,4 +72,4 @@ scheduling::CycleOptions PlanningView::options(base::Instant now) {
   return {.now = now, .stages = scheduling::Stages().without(scheduling::Stage::kPreempt)};
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::views
