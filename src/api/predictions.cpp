@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/convert/job.h"
+#include "views/predicted_starts.h"
 
 namespace gpu_platform::api {
 

@@ -101,8 +101,8 @@ base::Status QueueWriter::choose(const v1::GetQueueRequest& request) {
     entries_.push_back(std::move(all[i]));
   }
   rest_of_answer_.set_total(all.size());
-  if (snapshot_->order.order == model::QueueOrder::kWeighted) {
-    put_weights(snapshot_->order.weights, *rest_of_answer_.mutable_order_weights());
+  if (snapshot_->order->order == model::QueueOrder::kWeighted) {
+    put_weights(snapshot_->order->weights, *rest_of_answer_.mutable_order_weights());
   } else {
     rest_of_answer_.mutable_order_weights();
   }

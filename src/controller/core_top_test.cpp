@@ -94,7 +94,7 @@ class TopTest : public ::testing::Test {
     std::vector<scheduling::Rank> ranks;
     snapshot.jobs.for_each([&](std::uint64_t, const model::Job& job) {
       if (job.state != JobState::kQueued) return;
-      ranks.push_back(scheduling::rank_of(job, snapshot.order));
+      ranks.push_back(scheduling::rank_of(job, *snapshot.order));
     });
     std::ranges::sort(ranks);
     Order order;

@@ -1,36 +1,35 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "base/index_by.h"
 #include "base/persistent_map.h"
 #include "base/shared.h"
 #include "base/units.h"
-#include "model/event.h"
+#include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
-#include "model/policy.h"
-#include "model/run_time_team.h"
-#include "model/token.h"
-#include "model/wait_reason.h"
-#include "scheduling/explain/shortages.h"
-#include "scheduling/plan_cycle.h"
-#include "scheduling/pools/surplus.h"
-#include "scheduling/predict/prediction_scores.h"
 #include "scheduling/predict/run_history.h"
-#include "scheduling/quota/period_use.h"
-#include "scheduling/quota/quota_ledger.h"
+
+namespace gpu_platform::model {
+struct Policy;
+struct TeamSources;
+struct Token;
+}  // namespace gpu_platform::model
+
+namespace gpu_platform::scheduling {
+struct OrderBasis;
+struct PeriodUse;
+struct PlannedStart;
+class PredictionScores;
+class PreemptionHolds;
+class Reservations;
+}  // namespace gpu_platform::scheduling
 
 // The state that readers see: an immutable copy of the state after some event. A copy costs O(1),
 // and it is published before the commands that led to it are acknowledged, so a client reads its
-// own writes.
+// own writes. What few readers look at is declared alone: those include its header.
 
 namespace gpu_platform::controller {
 
@@ -53,8 +52,8 @@ struct Snapshot {
   Counts counts;
   // The planned starts of the scheduler's last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::PlannedStart>> planned_starts;
-  scheduling::OrderBasis order;  // that the queue is ordered by
-  base::Instant use_epoch;       // that the GPU-time in its ranking is as of; see FairShareUse
+  base::Shared<scheduling::OrderBasis> order;  // that the queue is ordered by
+  base::Instant use_epoch;  // that the GPU-time in its ranking is as of; see FairShareUse
   std::shared_ptr<const scheduling::PreemptionHolds> holds;  // null: none
   base::PersistentMap<model::JobArray> arrays;               // by the array's id
   base::Shared<scheduling::PeriodUse> period_use;

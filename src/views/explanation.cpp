@@ -199,7 +199,7 @@ WaitingJob last_in_line(std::shared_ptr<const model::JobSpec> spec, base::Instan
 }
 
 Rank rank_in(const PlanningView& view, const WaitingJob& job) {
-  return scheduling::rank_of(job, view.snapshot().order);
+  return scheduling::rank_of(job, *view.snapshot().order);
 }
 
 }  // namespace

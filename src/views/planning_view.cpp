@@ -13,7 +13,7 @@ T value_of(const std::shared_ptr<const T>& shared) {
 
 scheduling::Books::Given given_by(const controller::Snapshot& snapshot) {
   return {.policy = snapshot.policy,
-          .ranking = snapshot.order.ranking,
+          .ranking = snapshot.order->ranking,
           .holds = value_of(snapshot.holds),
           .reservations = value_of(snapshot.reservations),
           .history = snapshot.runs,
@@ -21,7 +21,7 @@ scheduling::Books::Given given_by(const controller::Snapshot& snapshot) {
 }
 
 bool is_same_basis(const controller::Snapshot& a, const controller::Snapshot& b) {
-  return a.policy == b.policy && a.order.cluster_gpus == b.order.cluster_gpus &&
+  return a.policy == b.policy && a.order->cluster_gpus == b.order->cluster_gpus &&
          a.period_use->begin == b.period_use->begin;
 }
 

@@ -8,6 +8,7 @@
 #include "model/job.h"
 #include "scheduling/order/rank.h"
 #include "scheduling/predict/predicted_starts.h"
+#include "scheduling/predict/prediction_scores.h"
 #include "views/planning_view.h"
 
 // Predicted starts of waiting jobs, computed on request. planned_starts.h has the planned starts.

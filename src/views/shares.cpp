@@ -95,7 +95,7 @@ double in_gpu_seconds(std::uint64_t gpu_time) {
 }
 
 Shares shares_of(const controller::Snapshot& snapshot) {
-  if (scheduling::needs_use(*snapshot.policy)) return {true, snapshot.order.ranking->rows()};
+  if (scheduling::needs_use(*snapshot.policy)) return {true, snapshot.order->ranking->rows()};
   Shares shares{false, scheduling::FairShareRanking(*snapshot.policy->organisation, {}, {}).rows()};
   for (scheduling::ShareRow& row : shares.rows) row.place = 0;
   return shares;

@@ -8,6 +8,7 @@
 #include "controller/snapshot.h"
 #include "model/team.h"
 #include "scheduling/order/fair_share_ranking.h"
+#include "scheduling/pools/surplus.h"
 #include "scheduling/quota/quota_ledger.h"
 
 namespace gpu_platform::views {

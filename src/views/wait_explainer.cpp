@@ -35,7 +35,7 @@ const std::vector<model::JobId>& WaitExplainer::order() {
   ranks.reserve(snapshot_->counts.queued);
   snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.state != model::JobState::kQueued) return;
-    ranks.push_back(scheduling::rank_of(job, snapshot_->order));
+    ranks.push_back(scheduling::rank_of(job, *snapshot_->order));
   });
   std::ranges::sort(ranks);
   order_.reserve(ranks.size());
@@ -77,7 +77,7 @@ scheduling::QuotaLedger WaitExplainer::awaited_before(const scheduling::Rank* ra
   for (const auto& [id, hold] : snapshot_->holds->all()) {
     const model::Job* job = snapshot_->jobs.find(id.value);
     if (job == nullptr) continue;
-    if (rank != nullptr && *rank < scheduling::rank_of(*job, snapshot_->order)) continue;
+    if (rank != nullptr && *rank < scheduling::rank_of(*job, *snapshot_->order)) continue;
     const auto limit = model::limit_at_speed(job->spec->time_limit, hold.allocation.speed);
     awaited.add(organisation, *job->spec, scheduling::use_of_start(*job->spec, limit),
                 gpu_type_of(hold.allocation, snapshot_->nodes));
@@ -326,7 +326,7 @@ std::size_t WaitExplainer::planned_before(const scheduling::Rank* rank) const {
   if (rank == nullptr) return planned.size();
   const auto behind = std::ranges::find_if(planned, [&](const scheduling::PlannedStart& each) {
     const model::Job* job = snapshot_->jobs.find(each.job.value);
-    return job != nullptr && !(scheduling::rank_of(*job, snapshot_->order) < *rank);
+    return job != nullptr && !(scheduling::rank_of(*job, *snapshot_->order) < *rank);
   });
   return static_cast<std::size_t>(behind - planned.begin());
 }
@@ -404,7 +404,7 @@ model::WaitReason WaitExplainer::explain_behind(const model::Job& job, std::uint
   if (snapshot_->holds != nullptr) {
     if (const model::PreemptionHold* hold = snapshot_->holds->find(job.id)) return explain(*hold);
   }
-  const scheduling::Rank rank = scheduling::rank_of(job, snapshot_->order);
+  const scheduling::Rank rank = scheduling::rank_of(job, *snapshot_->order);
   return explain_behind(*job.spec, &rank, jobs_ahead, first);
 }
 
