@@ -270,7 +270,7 @@ void explain_one(benchmark::State& bench) {
     const model::JobId newest = snapshot->jobs.find(12'500 + bench.range(0))->id;
     bench.ResumeTiming();
     view.follow(snapshot);
-    views::WaitExplainer explainer(snapshot);
+    views::WaitExplainer explainer(view);
     const views::PlaceInLine line = views::place_in_line(view, newest);
     benchmark::DoNotOptimize(explainer.explain_behind(*snapshot->jobs.find(newest.value),
                                                       line.jobs_ahead, line.first_ahead.front()));

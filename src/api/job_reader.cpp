@@ -184,20 +184,12 @@ void JobReader::describe_without_spec(const model::View& view, const model::Job&
 
 void JobReader::explain(const FoundJob& found, v1::Job& out) const {
   if (!is_explained(found.job->state)) return;
-  const bool is_queued = found.job->state == model::JobState::kQueued;
-  views::PlaceInLine line;
-  if (is_queued) line = planner_.place_in_line(found.snapshot, found.job->id);
-  {
-    const std::lock_guard lock(mutex_);
-    if (explained_ != found.snapshot) {
-      explained_ = found.snapshot;
-      explainer_.emplace(found.snapshot);
-    }
-    const model::JobId first = line.jobs_ahead == 0 ? model::JobId() : line.first_ahead.front();
-    to_proto(explainer_->explain_behind(*found.job, line.jobs_ahead, first),
-             *out.mutable_wait_reason());
+  if (found.job->state != model::JobState::kQueued) {
+    return to_proto(views::WaitExplainer(found.snapshot).explain(*found.job),
+                    *out.mutable_wait_reason());
   }
-  if (!is_queued) return;
+  const views::PlaceInLine line = planner_.place_in_line(found.snapshot, found.job->id);
+  to_proto(planner_.wait_reason(found.snapshot, *found.job, line), *out.mutable_wait_reason());
   add_planned_start(views::last_planned_starts(*found.snapshot), found.job->id, out);
   out.set_start_guaranteed(views::guaranteed_start(*found.snapshot) == found.job->id);
   out.set_queue_position(line.jobs_ahead + 1);

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -116,10 +115,6 @@ class JobReader {
   std::shared_ptr<const model::AccessRules> root_alone_ =
       std::make_shared<const model::AccessRules>();
   mutable Planner planner_;
-  // The explainer of the latest snapshot: it remembers its results.
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const controller::Snapshot> explained_;
-  mutable std::optional<views::WaitExplainer> explainer_;
 };
 
 // Returns true for jobs that a WaitExplainer can explain.

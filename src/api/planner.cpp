@@ -39,6 +39,35 @@ views::PlaceInLine Planner::place_in_line(const Snapshot& snapshot, model::JobId
   return views::place_in_line(view_, job);
 }
 
+views::WaitExplainer& Planner::explainer(const Snapshot& snapshot) {
+  follow(snapshot);
+  if (explained_ != snapshot) {
+    explained_ = snapshot;
+    explainer_.emplace(view_);
+  }
+  return *explainer_;
+}
+
+namespace {
+
+model::JobId first_of(const views::PlaceInLine& line) {
+  return line.jobs_ahead == 0 ? model::JobId() : line.first_ahead.front();
+}
+
+}  // namespace
+
+model::WaitReason Planner::wait_reason(const Snapshot& snapshot, const model::Job& job,
+                                       const views::PlaceInLine& line) {
+  const std::lock_guard lock(mutex_);
+  return explainer(snapshot).explain_behind(job, line.jobs_ahead, first_of(line));
+}
+
+model::WaitReason Planner::wait_reason(const Snapshot& snapshot, const model::JobSpec& spec,
+                                       const views::PlaceInLine& line) {
+  const std::lock_guard lock(mutex_);
+  return explainer(snapshot).explain_behind(spec, line.jobs_ahead, first_of(line));
+}
+
 bool Planner::starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec) {
   const std::lock_guard lock(mutex_);
   const base::Instant now = follow(snapshot);

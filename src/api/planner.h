@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "base/units.h"
 #include "views/explanation.h"
 #include "views/planned_starts.h"
 #include "views/predicted_starts.h"
+#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -26,6 +28,11 @@ class Planner {
   // The same for a job that begins only later.
   views::Explanation plan_new(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   views::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
+  // Returns why the job waits, which is QUEUED in the snapshot or not submitted. `line`: its place.
+  model::WaitReason wait_reason(const Snapshot& snapshot, const model::Job& job,
+                                const views::PlaceInLine& line);
+  model::WaitReason wait_reason(const Snapshot& snapshot, const model::JobSpec& spec,
+                                const views::PlaceInLine& line);
   bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   views::PlannedStarts planned_starts(const Snapshot& snapshot);
   views::PredictedQueue predicted_starts(const Snapshot& snapshot);
@@ -33,9 +40,14 @@ class Planner {
  private:
   // The present, which is never before the snapshot.
   base::Instant follow(const Snapshot& snapshot);
+  // Of the snapshot, which the view is at then.
+  views::WaitExplainer& explainer(const Snapshot& snapshot);
 
   std::mutex mutex_;
   views::PlanningView view_;
+  // The explainer of the latest snapshot: it remembers its results.
+  Snapshot explained_;
+  std::optional<views::WaitExplainer> explainer_;
 };
 
 }  // namespace gpu_platform::api

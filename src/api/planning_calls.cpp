@@ -175,10 +175,7 @@ v1::CheckResult Calls::check_queued(const model::Job& job,
   if (found.starts_now) {
     add_place(*found.starts_now, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   } else {
-    views::WaitExplainer explainer(snapshot);
-    const auto& ahead = found.line.first_ahead;
-    const model::JobId first = ahead.empty() ? model::JobId() : ahead.front();
-    out.add_reasons(describe(explainer.explain_behind(*job.spec, found.line.jobs_ahead, first)));
+    out.add_reasons(describe(reader_.planner().wait_reason(snapshot, *job.spec, found.line)));
   }
   if (found.preemption) {
     for (const model::AttemptId id : found.preemption->victims) {

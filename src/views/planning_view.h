@@ -25,7 +25,9 @@ class PlanningView {
 
   void follow(std::shared_ptr<const controller::Snapshot> snapshot);
 
-  const controller::Snapshot& snapshot() const { return *snapshot_; }  // after the first follow()
+  // After the first follow().
+  const controller::Snapshot& snapshot() const { return *snapshot_; }
+  const std::shared_ptr<const controller::Snapshot>& shared_snapshot() const { return snapshot_; }
   // Questions move in them and leave them as they were.
   scheduling::Books& books() { return books_; }
   const scheduling::Books& books() const { return books_; }

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "controller/preemption_site_fixture.h"
 #include "controller/virtual_site_fixture.h"
+#include "views/planning_view.h"
 #include "views/wait_explainer.h"
 
 // The thing that a reason names keeps the job waiting: without it, in a copy of the world, the job
@@ -176,6 +178,47 @@ TEST(WaitReason, NamesWhatKeepsTheJobWaiting) {
   EXPECT_GT(removed[WaitCode::kQuota], 50);
   EXPECT_GT(removed[WaitCode::kNoNode], 50);
   EXPECT_GT(kept, 50);
+}
+
+// The daemon explains single jobs by books that follow, and lists by those of their snapshot.
+void expect_same_by_view(PlanningView& view, std::shared_ptr<const controller::Snapshot> snapshot,
+                         std::map<WaitCode, int>& told) {
+  view.follow(snapshot);
+  WaitExplainer by_view(view);
+  WaitExplainer by_snapshot(snapshot);
+  snapshot->jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (!model::is_waiting(job.state) && job.state != model::JobState::kHeld) return;
+    const WaitReason reason = by_snapshot.explain(job);
+    EXPECT_EQ(by_view.explain(job), reason) << describe(reason);
+    ++told[reason.code];
+  });
+}
+
+template <class Site, class Change>
+std::map<WaitCode, int> compare_with_view(const Change& change) {
+  std::map<WaitCode, int> told;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    Site site(seed);
+    PlanningView view;
+    for (int i = 0; i < 40; ++i) {
+      change(site);
+      site.pass(base::seconds(static_cast<std::int64_t>(1 + site.random().below(900))), [] {});
+      expect_same_by_view(view, site.snapshot(), told);
+      if (::testing::Test::HasFailure()) return told;
+    }
+  }
+  return told;
+}
+
+TEST(WaitReason, IsTheSameByBooksThatFollow) {
+  auto told = compare_with_view<ReasonSite>([](ReasonSite& site) { site.change_something(); });
+  EXPECT_GT(told[WaitCode::kReserved], 50);
+  EXPECT_GT(told[WaitCode::kQuota], 50);
+  EXPECT_GT(told[WaitCode::kPriority], 50);
+  told = compare_with_view<testing::PreemptionSite>(
+      [](testing::PreemptionSite& site) { site.submit_some(); });
+  EXPECT_GT(told[WaitCode::kPreempting], 50);
+  EXPECT_GT(told[WaitCode::kQuota], 50);
 }
 
 }  // namespace
