@@ -74,7 +74,7 @@ BENCHMARK(WriteJob);
 // A core that has jobs and nothing else.
 class JobsOnly final : public CommandSink,
                        public SnapshotSource,
-                       public JobArchive,
+                       public store::Archive,
                        public OutputSource {
  public:
   explicit JobsOnly(std::size_t count) {
@@ -87,9 +87,15 @@ class JobsOnly final : public CommandSink,
   void submit(model::Command, Done) override {}
   std::shared_ptr<const controller::Snapshot> snapshot() const override { return snapshot_; }
   base::Result<std::optional<model::Job>> find(model::JobId) const override { return std::nullopt; }
-  base::Result<std::vector<model::Job>> list(const EndedJobsQuery&) const override {
+  base::Result<std::vector<model::Job>> list(const store::ArchiveQuery&) const override {
     return std::vector<model::Job>();
   }
+  base::Result<std::vector<store::JobEnding>> endings(const store::JobEnding&,
+                                                      std::size_t) const override {
+    return {};
+  }
+  base::Result<std::uint64_t> job_count() const override { return 0; }
+  base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return {}; }
   std::string path(const model::Job&, std::uint32_t) const override { return {}; }
   OutputReader reader(const model::Job&, std::uint32_t) const override {
     return {false, [](std::uint64_t, std::size_t) { return OutputPiece(); }};

@@ -19,7 +19,7 @@ base::Result<v1::ListAuditResponse> Calls::audit(const v1::ListAuditRequest& req
   }
   v1::ListAuditResponse out;
   if (core_.audit == nullptr) return out;
-  TRY_ASSIGN(const model::AuditPage page, core_.audit->list(query));
+  TRY_ASSIGN(const model::AuditPage page, core_.audit->audit(query));
   for (const model::AuditEntry& entry : page.entries) {
     const bool is_own = entry.call.by.uid == peer.caller.uid;
     to_proto(entry, is_own || peer.caller.reach == model::Reach::kAll, *out.add_entries());

@@ -16,9 +16,9 @@
 #include "controller/statistics.h"
 #include "host/user_directory.h"
 #include "model/access_rules.h"
-#include "model/audit_query.h"
 #include "model/command.h"
 #include "model/job.h"
+#include "store/archive.h"
 
 // The parts of the program that the API needs. The API declares these interfaces, and the
 // composition connects them; tests use fakes of the same interfaces.
@@ -42,38 +42,6 @@ class SnapshotSource {
  public:
   virtual ~SnapshotSource() = default;
   virtual std::shared_ptr<const controller::Snapshot> snapshot() const = 0;
-};
-
-// A query of ended jobs. Absent filters match all.
-struct EndedJobsQuery {
-  std::optional<std::string> user;
-  std::optional<std::string> team;
-  std::optional<std::string> name;
-  std::vector<model::JobState> states;  // empty: every ended state
-  std::vector<model::Label> labels;     // all must match
-  base::Instant ended_since;            // unset: no bound
-  model::JobId before;                  // only smaller ids; invalid: no bound
-  std::size_t limit = 100;              // newest (largest id) first
-  // A bound on the bytes of specifications: the answer ends with the job that reaches it; 0: no
-  // bound.
-  std::size_t max_bytes = 0;
-};
-
-// Jobs that have left the core. A job is found here before the snapshot without it is published.
-// Safe from any thread; calls take the time of a local query.
-class JobArchive {
- public:
-  virtual ~JobArchive() = default;
-  virtual base::Result<std::optional<model::Job>> find(model::JobId job) const = 0;
-  virtual base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const = 0;
-};
-
-// The audit trail. It has the entry of a command when the command is acknowledged. Safe from any
-// thread; calls take the time of a local query.
-class AuditTrail {
- public:
-  virtual ~AuditTrail() = default;
-  virtual base::Result<model::AuditPage> list(const model::AuditQuery& query) const = 0;
 };
 
 struct OutputPiece {
@@ -119,7 +87,7 @@ class TokenUses;
 struct CoreAccess {
   CommandSink& commands;
   const SnapshotSource& snapshots;
-  const JobArchive& archive;
+  const store::Archive& archive;
   const OutputSource& outputs;
   host::UserDirectory& users;
   // Returns whether new work is accepted now; an error says why not. Null: always.
@@ -127,8 +95,8 @@ struct CoreAccess {
   GpuReadingSource* readings = nullptr;  // null: nothing is read
   // Safe from any thread. Null: nothing is known of it.
   std::function<std::vector<IsolationGuard>()> isolation = nullptr;
-  ChannelSource* channels = nullptr;  // null: no job here can be entered
-  const AuditTrail* audit = nullptr;  // null: none is kept
+  ChannelSource* channels = nullptr;      // null: no job here can be entered
+  const store::Archive* audit = nullptr;  // that has the audit trail; null: none is kept
   // Safe from any thread. Null: nothing is counted.
   std::function<controller::Statistics()> statistics = nullptr;
   // The names of Slurm's commands. Safe from any thread. Null: the site gives none.

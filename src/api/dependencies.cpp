@@ -17,7 +17,7 @@ base::Result<model::TargetOutcome> outcome_of_archived(const JobReader& reader,
   constexpr std::size_t kPage = 1'000;
   const std::uint64_t size = member_count(*first.spec->array);
   model::TargetOutcome outcome;
-  EndedJobsQuery query;
+  store::ArchiveQuery query;
   query.before = model::JobId(first.id.value + size);
   query.limit = kPage;
   while (true) {
@@ -35,7 +35,7 @@ base::Result<model::TargetOutcome> outcome_of_archived(const JobReader& reader,
 base::Status add_departed(const JobReader& reader, const model::Job& first,
                           ResolvedDependencies& resolved) {
   constexpr std::size_t kPage = 1'000;
-  EndedJobsQuery query;
+  store::ArchiveQuery query;
   query.before = model::JobId(first.id.value + member_count(*first.spec->array));
   query.limit = kPage;
   while (true) {

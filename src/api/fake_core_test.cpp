@@ -504,7 +504,7 @@ base::Result<std::optional<model::Job>> FakeCore::find(model::JobId job) const {
   return found->second;
 }
 
-base::Result<std::vector<model::Job>> FakeCore::list(const EndedJobsQuery& query) const {
+base::Result<std::vector<model::Job>> FakeCore::list(const store::ArchiveQuery& query) const {
   const std::lock_guard lock(mutex_);
   std::vector<model::Job> out;
   for (const auto& [id, job] : archive_) {

@@ -37,7 +37,7 @@ class FakeReadings final : public GpuReadingSource {
 // keeps them waiting. One node "dgx-h100-1": 8 x H100-80GB, 112 CPUs.
 class FakeCore final : public CommandSink,
                        public SnapshotSource,
-                       public JobArchive,
+                       public store::Archive,
                        public OutputSource {
  public:
   FakeCore();
@@ -95,7 +95,13 @@ class FakeCore final : public CommandSink,
   void submit(model::Command command, Done done) override;
   std::shared_ptr<const controller::Snapshot> snapshot() const override;
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
-  base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const override;
+  base::Result<std::vector<model::Job>> list(const store::ArchiveQuery& query) const override;
+  base::Result<std::vector<store::JobEnding>> endings(const store::JobEnding&,
+                                                      std::size_t) const override {
+    return {};
+  }
+  base::Result<std::uint64_t> job_count() const override { return 0; }
+  base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return {}; }
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
   std::string container_step(const model::Job&, std::uint32_t) const override { return step; }

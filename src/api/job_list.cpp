@@ -76,7 +76,7 @@ void JobListWriter::rest() {
 
 base::Status JobListWriter::fetch_archived() {
   if (is_archive_done_ || next_archived_ < archived_.size()) return {};
-  EndedJobsQuery query;
+  store::ArchiveQuery query;
   query.user = filter_.user;
   if (!view_.sees_jobs_of_others()) {
     // Only the caller's jobs can be shown, so only these are fetched.

@@ -94,32 +94,6 @@ class EngineChannels : public api::ChannelSource {
   std::atomic<std::uint64_t> last_ = 0;  // number of the latest channel
 };
 
-class StoredJobs : public api::JobArchive {
- public:
-  explicit StoredJobs(const store::Archive& archive) : archive_(archive) {}
-  base::Result<std::optional<model::Job>> find(model::JobId job) const override {
-    return archive_.find(job);
-  }
-  base::Result<std::vector<model::Job>> list(const api::EndedJobsQuery& q) const override {
-    return archive_.list({q.user, q.team, q.name, q.states, q.labels, q.ended_since, q.before,
-                          q.limit, q.max_bytes});
-  }
-
- private:
-  const store::Archive& archive_;
-};
-
-class StoredAudit : public api::AuditTrail {
- public:
-  explicit StoredAudit(const store::Archive& archive) : archive_(archive) {}
-  base::Result<model::AuditPage> list(const model::AuditQuery& query) const override {
-    return archive_.audit(query);
-  }
-
- private:
-  const store::Archive& archive_;
-};
-
 class StoredEnvironments : public execution::EnvironmentSource {
  public:
   explicit StoredEnvironments(const store::Journal& journal) : journal_(journal) {}

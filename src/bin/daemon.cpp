@@ -308,8 +308,6 @@ struct Daemon::Parts {
   std::unique_ptr<MonitoredReadings> readings;
   std::unique_ptr<LoopCommands> commands;
   std::unique_ptr<LoopSnapshots> snapshots;
-  std::unique_ptr<StoredJobs> archive;
-  std::unique_ptr<StoredAudit> audit;
   std::unique_ptr<EngineChannels> channels;
   Reloaded<config::SlurmNames> slurm_names;
   Reloaded<config::InForce> in_force;
@@ -577,8 +575,6 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   in_force.set(config::values_in_force(options.config_file, configuration, configuration));
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
-  archive = std::make_unique<StoredJobs>(*store);
-  audit = std::make_unique<StoredAudit>(*store);
   channels = std::make_unique<EngineChannels>(
       *engine, cluster.get(), [this] { return loop->snapshot(); }, log);
   identities.set(configuration.identities);
@@ -631,14 +627,14 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                          std::move(server_options),
                          api::CoreAccess{*commands,
                                          *snapshots,
-                                         *archive,
+                                         *store,
                                          outputs,
                                          *users,
                                          {},
                                          readings.get(),
                                          [this] { return isolation_of(engine->node_part()); },
                                          channels.get(),
-                                         audit.get(),
+                                         store.get(),
                                          [this] { return loop->statistics(); },
                                          [this] { return slurm_names.get(); },
                                          [this] { return in_force.get(); },

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "model/ids.h"
 #include "model/policy.h"
-#include "store/store.h"
+#include "store/archive.h"
 
 // What the platform keeps of ended jobs, by the site's policy: their output, and their place in the
 // history. Pure: the time is an argument, and what is to be removed is a value.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,10 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/audit_query.h"
 #include "model/event.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "store/archive.h"
 
 // What survives a crash. The journal is the truth; the archive of ended jobs is a projection of it.
 // One contract suite (store_contract.h) runs against every implementation.
@@ -92,44 +91,6 @@ class Journal {
 
   // The environment stored under ref; kNotFound when dropped or never stored. Safe from any thread.
   virtual base::Result<std::string> environment(std::string_view ref) const = 0;
-};
-
-// Which ended jobs a reader wants. Absent filters match all.
-struct ArchiveQuery {
-  std::optional<std::string> user;
-  std::optional<std::string> team;
-  std::optional<std::string> name;
-  std::vector<model::JobState> states;  // empty: every ended state
-  std::vector<model::Label> labels;     // all must match
-  base::Instant ended_since;            // unset: no bound
-  model::JobId before;                  // only smaller ids (paging); invalid: no bound
-  std::size_t limit = 100;              // newest (largest id) first
-  // The bytes of specifications, by model::size_of(). A page ends with the job that makes it so
-  // many, even if there are more; 0: no bound.
-  std::size_t max_bytes = 0;
-};
-
-// An ended job, in the order in which ended jobs leave the archive.
-struct JobEnding {
-  base::Instant ended_at;
-  model::JobId job;
-
-  friend auto operator<=>(const JobEnding&, const JobEnding&) = default;
-};
-
-// The reading side of ended jobs and of the audit trail. Safe from any thread, never blocks the
-// writer.
-class Archive {
- public:
-  virtual ~Archive() = default;
-  virtual base::Result<std::optional<model::Job>> find(model::JobId job) const = 0;
-  virtual base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const = 0;
-  // The earliest endings behind `after` (default: all), in ascending order, at most `limit`.
-  virtual base::Result<std::vector<JobEnding>> endings(const JobEnding& after,
-                                                       std::size_t limit) const = 0;
-  // The number of ended jobs. Costs O(1).
-  virtual base::Result<std::uint64_t> job_count() const = 0;
-  virtual base::Result<model::AuditPage> audit(const model::AuditQuery& query) const = 0;
 };
 
 }  // namespace gpu_platform::store

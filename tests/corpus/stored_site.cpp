@@ -84,39 +84,6 @@ controller::Core core_of(const std::string& encoded_state) {
   return controller::Core(*std::move(state));
 }
 
-class StoredJobs final : public api::JobArchive {
- public:
-  explicit StoredJobs(const store::Archive& archive) : archive_(archive) {}
-  base::Result<std::optional<model::Job>> find(model::JobId job) const override {
-    return archive_.find(job);
-  }
-  base::Result<std::vector<model::Job>> list(const api::EndedJobsQuery& query) const override {
-    return archive_.list({.user = query.user,
-                          .team = query.team,
-                          .name = query.name,
-                          .states = query.states,
-                          .labels = query.labels,
-                          .ended_since = query.ended_since,
-                          .before = query.before,
-                          .limit = query.limit,
-                          .max_bytes = query.max_bytes});
-  }
-
- private:
-  const store::Archive& archive_;
-};
-
-class StoredTrail final : public api::AuditTrail {
- public:
-  explicit StoredTrail(const store::Archive& archive) : archive_(archive) {}
-  base::Result<model::AuditPage> list(const model::AuditQuery& query) const override {
-    return archive_.audit(query);
-  }
-
- private:
-  const store::Archive& archive_;
-};
-
 class OneSnapshot final : public api::SnapshotSource {
  public:
   explicit OneSnapshot(std::shared_ptr<const controller::Snapshot> snapshot)
@@ -185,7 +152,6 @@ struct StoredSite::Parts {
         commands(controller::encode_state(core.state()), now),
         snapshots(core.snapshot()),
         archive(store),
-        trail(store),
         hub(core.state().seq) {}
 
   // The plan of the starts, which no store has, is made anew.
@@ -199,8 +165,7 @@ struct StoredSite::Parts {
   controller::Core core;
   Judge commands;
   OneSnapshot snapshots;
-  StoredJobs archive;
-  StoredTrail trail;
+  const store::Archive& archive;
   NoOutputs outputs;
   host::UserDirectory users;
   api::EventHub hub;
@@ -226,7 +191,7 @@ base::Result<std::unique_ptr<StoredSite>> StoredSite::open(const store::SqliteSt
                          .outputs = parts->outputs,
                          .users = parts->users,
                          .readiness = {},
-                         .audit = &parts->trail,
+                         .audit = &parts->archive,
                          .access = [rules = parts->rules] { return rules; }};
   TRY_ASSIGN(parts->server, api::Server::start(std::move(options), access, parts->hub));
   return std::unique_ptr<StoredSite>(new StoredSite(std::move(parts)));
