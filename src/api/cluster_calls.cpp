@@ -14,6 +14,7 @@
 #include "api/list_page.h"
 #include "api/predictions.h"
 #include "base/utc.h"
+#include "model/node_lookup.h"
 #include "os/clock.h"
 
 // The calls about nodes and GPUs.
@@ -27,17 +28,9 @@ struct FoundGpu {
   std::uint32_t index = 0;
 };
 
-const model::Node* find_node(const Nodes& nodes, std::string_view name) {
-  const model::Node* found = nullptr;
-  nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    if (node.name == name) found = &node;
-  });
-  return found;
-}
-
-base::Result<const model::Node*> node_named(const Nodes& nodes, const std::string& name,
-                                            std::string field) {
-  const model::Node* node = find_node(nodes, name);
+base::Result<const model::Node*> find_node(const Nodes& nodes, const std::string& name,
+                                           std::string field) {
+  const model::Node* node = model::node_named(nodes, name);
   if (node != nullptr) return node;
   return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node {}", name),
                     std::move(field));
@@ -45,20 +38,17 @@ base::Result<const model::Node*> node_named(const Nodes& nodes, const std::strin
 
 base::Result<FoundGpu> find_gpu(const Nodes& nodes, const model::GpuSelector& which) {
   if (which.uuid.empty()) {
-    TRY_ASSIGN(const model::Node* node, node_named(nodes, which.node, "gpu"));
+    TRY_ASSIGN(const model::Node* node, find_node(nodes, which.node, "gpu"));
     if (*which.index < node->gpus.size()) return FoundGpu{node, *which.index};
     return base::fail(base::ErrorCode::kNotFound,
                       fmt::format("node {} has no GPU {}: it has {}", which.node, *which.index,
                                   node->gpus.size()),
                       "gpu");
   }
-  FoundGpu found;
-  nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
-      if (node.gpus[i].info.uuid == which.uuid) found = {&node, i};
-    }
-  });
-  if (found.node != nullptr) return found;
+  const std::vector<model::GpuRef> places = model::places_of_gpu(nodes, which.uuid);
+  if (!places.empty()) {
+    return FoundGpu{nodes.find(places.back().node.value), places.back().index};
+  }
   return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no GPU {}", which.uuid),
                     "gpu_id");
 }
@@ -70,7 +60,7 @@ base::Status for_nodes(const Nodes& nodes, const std::string& name, Visit&& visi
     nodes.for_each([&](std::uint64_t, const model::Node& node) { visit(node); });
     return {};
   }
-  TRY_ASSIGN(const model::Node* node, node_named(nodes, name, "node"));
+  TRY_ASSIGN(const model::Node* node, find_node(nodes, name, "node"));
   visit(*node);
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "model/node_lookup.h"
 #include "os/clock.h"
 
 namespace gpu_platform::monitoring {
@@ -99,20 +100,10 @@ model::GpuReading to_model(const hardware::GpuReading& in) {
   return out;
 }
 
-const model::Node* find_node(const controller::Snapshot& snapshot, std::string_view name) {
-  const model::Node* found = nullptr;
-  snapshot.nodes.for_each_while([&](std::uint64_t, const model::Node& node) {
-    if (node.name == name) found = &node;
-    return found == nullptr;
-  });
-  return found;
-}
-
 const model::Gpu* find_gpu(const model::Node* node, std::string_view uuid) {
   if (node == nullptr) return nullptr;
-  const auto found =
-      std::ranges::find(node->gpus, uuid, [](const model::Gpu& gpu) { return gpu.info.uuid; });
-  return found == node->gpus.end() ? nullptr : &*found;
+  const auto index = model::index_of_gpu(*node, uuid);
+  return index ? &node->gpus[*index] : nullptr;
 }
 
 std::optional<model::AttemptId> attempt_with_pid(const controller::Snapshot& snapshot,
@@ -152,7 +143,7 @@ void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
 void GpuMonitor::take_readings(const std::string& node, const std::vector<std::string>& uuids,
                                const node::ProbeReadings& readings) {
   const auto snapshot = snapshot_();
-  const model::Node* const known = find_node(*snapshot, node);
+  const model::Node* const known = model::node_named(snapshot->nodes, node);
   for (const hardware::GpuReading& reading : readings.gpus) {
     if (reading.index >= uuids.size() || uuids[reading.index].empty()) continue;
     const std::string& uuid = uuids[reading.index];

@@ -5,6 +5,7 @@
 
 #include "controller/judge/nodes.h"
 #include "model/access.h"
+#include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
 
@@ -41,11 +42,7 @@ base::Result<std::vector<model::GpuRef>> select_gpus(const State& state,
                                                      const model::GpuSelector& which) {
   std::vector<model::GpuRef> gpus;
   if (!which.uuid.empty()) {
-    state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-      for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
-        if (node.gpus[i].info.uuid == which.uuid) gpus.push_back({node.id, i});
-      }
-    });
+    gpus = model::places_of_gpu(state.nodes, which.uuid);
     if (gpus.empty()) {
       return base::fail(ErrorCode::kNotFound, fmt::format("there is no GPU {}", which.uuid),
                         "gpu_id");

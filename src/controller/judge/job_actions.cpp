@@ -5,6 +5,7 @@
 #include "controller/judge/refusals.h"
 #include "model/access.h"
 #include "model/job_signal.h"
+#include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
 
@@ -124,8 +125,8 @@ base::Result<model::SignalRequested> judge_signal(const State& state, const mode
   const bool has_processes =
       (job.state == JobState::kRunning || job.state == JobState::kStopping) &&
       attempt->started_at.is_set() && !attempt->ended_at.is_set();
-  const model::Node* node = has_processes ? state.nodes.find(attempt->first_node().value) : nullptr;
-  if (node != nullptr && node->engine == model::EngineKind::kKubernetes) {
+  if (has_processes &&
+      model::engine_of(state.nodes, job, attempt->number) == model::EngineKind::kKubernetes) {
     return refused(
         fmt::format("job {} runs in Kubernetes, which delivers no signals; 'jobs cancel' "
                     "ends it with SIGTERM, 'jobs exec' runs a command in it",

@@ -1,9 +1,10 @@
 #include "controller/judge/taints.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
 
@@ -19,10 +20,8 @@ std::optional<model::GpuRef> find_gpu(const State& state, std::string_view node_
                                       std::string_view uuid) {
   const model::Node* const node = find_node(state, node_name);
   if (node == nullptr) return std::nullopt;
-  const auto gpu = std::ranges::find(
-      node->gpus, uuid, [](const model::Gpu& g) -> std::string_view { return g.info.uuid; });
-  if (gpu == node->gpus.end()) return std::nullopt;
-  return model::GpuRef{node->id, static_cast<std::uint32_t>(gpu - node->gpus.begin())};
+  const auto index = model::index_of_gpu(*node, uuid);
+  return index ? std::optional(model::GpuRef{node->id, *index}) : std::nullopt;
 }
 
 bool says_so_already(const model::Taints& taints, const execution::TaintObserved& seen) {

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "controller/invariants.h"
 #include "model/codec.h"
+#include "model/node_lookup.h"
 
 namespace gpu_platform::simulation {
 
@@ -439,12 +440,12 @@ bool Ledger::has_booted_anew(const std::string& node) const {
 bool Ledger::is_of_a_pod_taken_away(const model::AttemptEnded& event) const {
   const model::Attempt* attempt = controller::find_attempt(state_, event.attempt);
   if (attempt == nullptr || event.reason == model::EndReason::kNone) return false;
-  const model::Node* node = state_.nodes.find(attempt->first_node().value);
+  const auto engine = model::engine_of(
+      state_.nodes, *controller::find_job(state_, event.attempt.job), event.attempt.attempt);
   const Truth::Attempt* truth = truth_.find(event.attempt);
   const bool has_run = truth != nullptr && truth->starts > 0;
   const bool is_made_up = event.exit.code == 128 + 15 || event.exit.code == 128 + 9;
-  return !has_run && is_made_up && node != nullptr &&
-         node->engine == model::EngineKind::kKubernetes;
+  return !has_run && is_made_up && engine == model::EngineKind::kKubernetes;
 }
 
 void Ledger::check_exit(const model::AttemptEnded& event) {
