@@ -67,7 +67,7 @@ std::optional<scheduling::PredictedRun> predicted_run_of(const model::Job& job,
     const base::Duration ran = std::max(snapshot.at - attempt->started_at, base::Duration());
     elapsed = scheduling::at_full_speed(ran, attempt->allocation.speed);
   }
-  return scheduling::predicted_run(*job.spec, elapsed, snapshot.runs);
+  return scheduling::predicted_run(*job.spec, elapsed, *snapshot.runs);
 }
 
 void put_planned_start(const views::Explanation& found, const controller::Snapshot& snapshot,
@@ -145,7 +145,7 @@ v1::CheckResult Calls::check(const model::Job& job) const {
   v1::CheckResult out = job.state == model::JobState::kQueued ? check_queued(job, snapshot)
                                                               : check_kept_back(job, snapshot);
   if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
-  if (const auto run = scheduling::predicted_run(*job.spec, {}, snapshot->runs)) {
+  if (const auto run = scheduling::predicted_run(*job.spec, {}, *snapshot->runs)) {
     to_proto(*run, *out.mutable_predicted_run());
   }
   return out;

@@ -7,25 +7,11 @@
 #include "base/persistent_map.h"
 #include "base/shared.h"
 #include "base/units.h"
+#include "model/forward.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
-#include "scheduling/predict/run_history.h"
-
-namespace gpu_platform::model {
-struct Policy;
-struct TeamSources;
-struct Token;
-}  // namespace gpu_platform::model
-
-namespace gpu_platform::scheduling {
-struct OrderBasis;
-struct PeriodUse;
-struct PlannedStart;
-class PredictionScores;
-class PreemptionHolds;
-class Reservations;
-}  // namespace gpu_platform::scheduling
+#include "scheduling/forward.h"
 
 // The state that readers see: an immutable copy of the state after some event. A copy costs O(1),
 // and it is published before the commands that led to it are acknowledged, so a client reads its
@@ -58,7 +44,7 @@ struct Snapshot {
   base::PersistentMap<model::JobArray> arrays;               // by the array's id
   base::Shared<scheduling::PeriodUse> period_use;
   std::shared_ptr<const scheduling::Reservations> reservations;  // null: none
-  scheduling::RunHistory runs;
+  base::Shared<scheduling::RunHistory> runs;
   base::Shared<scheduling::PredictionScores> scores;
   base::PersistentMap<model::Token> tokens = {};  // by TokenId
   base::Shared<model::TeamSources> teams = {};

@@ -16,7 +16,7 @@ scheduling::Books::Given given_by(const controller::Snapshot& snapshot) {
           .ranking = snapshot.order->ranking,
           .holds = value_of(snapshot.holds),
           .reservations = value_of(snapshot.reservations),
-          .history = snapshot.runs,
+          .history = *snapshot.runs,
           .period_use = snapshot.period_use};
 }
 
