@@ -50,7 +50,9 @@ TEST_F(CoreTest, GivesEachEventItsNumberAndAppliesItAtOnce) {
   EXPECT_EQ(core_.state().seq, batch.events.back().seq);
   EXPECT_EQ(job(1).state, JobState::kStarting);
   ASSERT_EQ(batch.effects.size(), 1U);
-  EXPECT_EQ(std::get<execution::StartOrder>(batch.effects[0]).nodes[0].gpus.size(), 1U);
+  const auto& gpus = std::get<execution::StartOrder>(batch.effects[0]).nodes[0].gpus;
+  ASSERT_EQ(gpus.size(), 1U);
+  EXPECT_EQ(gpus[0].grant.share, base::kWholeGpu) << "an engine is told how much of it is its own";
 }
 
 TEST_F(CoreTest, TimeNeverRunsBackwardsInTheJournal) {

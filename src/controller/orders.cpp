@@ -24,13 +24,14 @@ execution::StartOrder start_order(const State& state, const Job& job, const Atte
   for (const auto& part : attempt.allocation.nodes) {
     const model::Node* node = state.nodes.find(part.node.value);
     CHECK(node != nullptr);
-    execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory,
-                                 {},        {},         node->engine};
+    execution::LaunchNode launch{part.node,   node->name, node->emulated, {}, part.cpus,
+                                 part.memory, {},         node->engine};
+    std::vector<std::uint32_t> indices;
     for (const auto& grant : part.grants) {
-      launch.gpus.push_back(node->gpus.at(grant.gpu_index).info);
-      launch.gpu_indices.push_back(grant.gpu_index);
+      launch.gpus.push_back({node->gpus.at(grant.gpu_index).info, grant});
+      indices.push_back(grant.gpu_index);
     }
-    launch.near = model::numa_nodes_near(*node, launch.gpu_indices);
+    launch.near = model::numa_nodes_near(*node, indices);
     order.nodes.push_back(std::move(launch));
   }
   return order;

@@ -18,16 +18,23 @@
 
 namespace gpu_platform::execution {
 
-// An attempt's GPUs on one node, with the facts that its processes need.
+// A GPU of an attempt: the facts that its processes need, and what of it the attempt holds.
+struct LaunchGpu {
+  model::GpuInfo info;
+  model::GpuGrant grant;
+
+  friend bool operator==(const LaunchGpu&, const LaunchGpu&) = default;
+};
+
+// What an attempt has on one node.
 struct LaunchNode {
   model::NodeId node;
   std::string node_name;
   bool emulated = false;
-  std::vector<model::GpuInfo> gpus;  // of its claims, in claim order
+  std::vector<LaunchGpu> gpus;  // in the order of its grants
   std::uint32_t cpus = 0;
   base::Bytes memory;
-  std::vector<std::uint32_t> gpu_indices;  // within the node, one for each of `gpus`
-  std::vector<model::NumaNode> near;       // where its processes should run; empty: anywhere
+  std::vector<model::NumaNode> near;  // where its processes should run; empty: anywhere
   model::EngineKind engine = model::EngineKind::kProcess;  // the same for all nodes of an order
 };
 

@@ -49,6 +49,20 @@ void set_identity(Variables& variables, const StartOrder& order) {
   set_array(variables, order);
 }
 
+std::vector<std::uint32_t> indices_of(const std::vector<LaunchGpu>& gpus) {
+  std::vector<std::uint32_t> indices;
+  indices.reserve(gpus.size());
+  for (const LaunchGpu& gpu : gpus) indices.push_back(gpu.grant.gpu_index);
+  return indices;
+}
+
+std::vector<std::string> uuids_of(const std::vector<LaunchGpu>& gpus) {
+  std::vector<std::string> uuids;
+  uuids.reserve(gpus.size());
+  for (const LaunchGpu& gpu : gpus) uuids.push_back(gpu.info.uuid);
+  return uuids;
+}
+
 std::uint64_t gang_port(model::AttemptId attempt) {
   constexpr std::uint64_t kFirstPort = 20'000;
   constexpr std::uint64_t kPorts = 10'000;

@@ -24,6 +24,11 @@ Variables parse_variables(std::string_view submitted);
 // array that are passed on by chance are removed.
 void set_identity(Variables& variables, const StartOrder& order);
 
+// Returns the indices of GPUs within their node, and what the driver calls them; one each, in their
+// order.
+std::vector<std::uint32_t> indices_of(const std::vector<LaunchGpu>& gpus);
+std::vector<std::string> uuids_of(const std::vector<LaunchGpu>& gpus);
+
 // Returns the port at which the processes of a gang find each other, another for each attempt.
 std::uint64_t gang_port(model::AttemptId attempt);
 

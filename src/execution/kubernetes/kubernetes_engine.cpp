@@ -426,8 +426,8 @@ class KubernetesEngine::Worker {
     context.configs = &configs_;
     const Rank rank = ranks_of(*context.order)[call.rank];
     const std::string& node = context.order->nodes[rank.node].node_name;
-    for (const model::GpuInfo& gpu : rank.gpus) {
-      if (auto device = view_.device_of(node, gpu.uuid)) context.devices.push_back(*device);
+    for (const LaunchGpu& gpu : rank.gpus) {
+      if (auto device = view_.device_of(node, gpu.info.uuid)) context.devices.push_back(*device);
     }
     return context;
   }

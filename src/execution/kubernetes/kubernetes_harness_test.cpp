@@ -152,8 +152,7 @@ StartOrder KubernetesHarness::gang(std::uint64_t job, const Act& act, std::uint3
     node.cpus = 1;
     node.memory = base::kGiB;
     const auto index = static_cast<std::uint32_t>(job % kGpusOfNode);
-    node.gpus.push_back({.uuid = gpu_uuid(number, index)});
-    node.gpu_indices.push_back(index);
+    node.gpus.push_back({.info = {.uuid = gpu_uuid(number, index)}, .grant = {.gpu_index = index}});
     order.nodes.push_back(std::move(node));
   }
   return order;

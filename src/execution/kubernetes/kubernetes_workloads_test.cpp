@@ -101,7 +101,6 @@ class KubernetesWorkloadsTest : public ::testing::Test {
     order.spec = std::make_shared<const model::JobSpec>(submission.spec);
     order.stop_grace = base::seconds(1);
     order.nodes.front().gpus.clear();
-    order.nodes.front().gpu_indices.clear();
     return order;
   }
   StartOrder begin(std::uint64_t job) {
@@ -251,10 +250,10 @@ TEST_F(KubernetesWorkloadsTest, APodThatNamesAClaimOfThePlatformsGetsJustTheChos
   EXPECT_EQ(submission.spec.request.gpus, 2U);
   StartOrder order = harness_.order(5, {});
   order.spec = std::make_shared<const model::JobSpec>(submission.spec);
-  model::GpuInfo second = order.nodes.front().gpus.front();
-  second.uuid = "GPU-0000-0009";
+  LaunchGpu second = order.nodes.front().gpus.front();
+  second.info.uuid = "GPU-0000-0009";
+  second.grant.gpu_index = 9;
   order.nodes.front().gpus.push_back(second);
-  order.nodes.front().gpu_indices.push_back(9);
   harness_.engine().start(order);
   ASSERT_TRUE(until([&] { return !harness_.told(order.attempt).started.empty(); }));
   const Json claim = harness_.server().object(claims + "/exact-gpus");

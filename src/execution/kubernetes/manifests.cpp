@@ -348,12 +348,12 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
 
 namespace {
 
-Json requests_for(const std::vector<model::GpuInfo>& gpus, const KubernetesSettings& settings) {
+Json requests_for(const std::vector<LaunchGpu>& gpus, const KubernetesSettings& settings) {
   Json requests = Json::array();
-  for (const model::GpuInfo& gpu : gpus) {
+  for (const LaunchGpu& gpu : gpus) {
     const std::string expression = fmt::format("device.attributes[{}].uuid == {}",
-                                               cel_text(settings.driver), cel_text(gpu.uuid));
-    const bool is_mig = gpu.uuid.starts_with("MIG-");
+                                               cel_text(settings.driver), cel_text(gpu.info.uuid));
+    const bool is_mig = gpu.info.uuid.starts_with("MIG-");
     const Json selector = {{"cel", {{"expression", expression}}}};
     requests.push_back(
         {{"name", request_name(requests.size())},
@@ -383,7 +383,7 @@ Json claim_manifest(const StartOrder& order, std::uint32_t rank,
 }
 
 Json adopted_claim_manifest(std::string_view namespace_name, std::string_view name,
-                            const Json& labels, const std::vector<model::GpuInfo>& gpus,
+                            const Json& labels, const std::vector<LaunchGpu>& gpus,
                             const KubernetesSettings& settings) {
   return claim_of({{"name", name}, {"namespace", namespace_name}, {"labels", labels}},
                   requests_for(gpus, settings));

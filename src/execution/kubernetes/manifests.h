@@ -51,7 +51,7 @@ nlohmann::json claim_manifest(const StartOrder& order, std::uint32_t rank,
 // its attempt.
 nlohmann::json adopted_claim_manifest(std::string_view namespace_name, std::string_view name,
                                       const nlohmann::json& labels,
-                                      const std::vector<model::GpuInfo>& gpus,
+                                      const std::vector<LaunchGpu>& gpus,
                                       const KubernetesSettings& settings);
 // The status of P2: allocation of the devices (as many as the rank's GPUs) and the reservation for
 // the pod. DeviceConfigs has the configuration that the allocation gets.

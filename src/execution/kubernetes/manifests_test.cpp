@@ -32,8 +32,7 @@ LaunchNode a_node(const std::string& name, std::uint32_t gpus) {
   for (std::uint32_t i = 0; i < gpus; ++i) {
     model::GpuInfo gpu;
     gpu.uuid = "GPU-" + name + "-" + std::to_string(i);
-    node.gpus.push_back(gpu);
-    node.gpu_indices.push_back(i);
+    node.gpus.push_back({.info = gpu, .grant = {.gpu_index = i}});
   }
   return node;
 }
@@ -297,7 +296,7 @@ TEST(Gangs, RanksKnowEachOtherByTheService) {
 TEST(Claims, ArePinnedToTheGpusByTheirUuids) {
   StartOrder order = an_order(a_spec(), {a_node("n1", 2)});
   auto nodes = order.nodes;
-  nodes[0].gpus[1].uuid = "MIG-7";
+  nodes[0].gpus[1].info.uuid = "MIG-7";
   order.nodes = nodes;
   const Json claim = claim_manifest(order, 0, settings());
   EXPECT_EQ(claim["apiVersion"], "resource.k8s.io/v1");

@@ -326,8 +326,7 @@ class World {
       node.node_name = kNode;
       node.cpus = 1;
       node.gpus.resize(1);
-      node.gpus[0].uuid = fmt::format("GPU-{}-{}", last_job_, i);
-      node.gpu_indices = {0};
+      node.gpus[0].info.uuid = fmt::format("GPU-{}-{}", last_job_, i);
       known.order.nodes.push_back(node);
     }
     if (nodes > 1) cluster_.add_gang(id);

@@ -22,7 +22,6 @@ void add_ranks_per_gpu(std::vector<Rank>& ranks, const StartOrder& order, std::u
     rank.local = local;
     rank.locals = count;
     rank.gpus = {of_node.gpus[local]};
-    if (local < of_node.gpu_indices.size()) rank.gpu_indices = {of_node.gpu_indices[local]};
     rank.cpus = of_node.cpus / count + (local < of_node.cpus % count ? 1 : 0);
     rank.memory = base::Bytes(of_node.memory.value() / count);
     ranks.push_back(std::move(rank));
@@ -40,7 +39,7 @@ void remove_device_choice(Variables& variables) {
 
 void set_resources(Variables& variables, const StartOrder& order, const Rank& rank) {
   variables["GPU_PLATFORM_NODE"] = order.nodes[rank.node].node_name;
-  variables["GPU_PLATFORM_GPUS"] = fmt::format("{}", fmt::join(rank.gpu_indices, ","));
+  variables["GPU_PLATFORM_GPUS"] = fmt::format("{}", fmt::join(indices_of(rank.gpus), ","));
   variables["GPU_PLATFORM_CPUS"] = fmt::format("{}", rank.cpus);
   variables["GPU_PLATFORM_MEMORY_BYTES"] = fmt::format("{}", rank.memory.value());
 }
@@ -82,7 +81,7 @@ std::vector<Rank> ranks_of(const StartOrder& order) {
     if (order.spec->per_gpu && !node.gpus.empty()) {
       add_ranks_per_gpu(ranks, order, i);
     } else {
-      ranks.push_back({i, 0, 1, node.gpus, node.gpu_indices, node.cpus, node.memory});
+      ranks.push_back({i, 0, 1, node.gpus, node.cpus, node.memory});
     }
   }
   return ranks;

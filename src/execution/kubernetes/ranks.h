@@ -18,8 +18,7 @@ struct Rank {
   std::uint32_t node = 0;    // index into StartOrder::nodes
   std::uint32_t local = 0;   // among the ranks of its node
   std::uint32_t locals = 1;  // ranks of its node
-  std::vector<model::GpuInfo> gpus;
-  std::vector<std::uint32_t> gpu_indices;  // within the node, one for each of `gpus`
+  std::vector<LaunchGpu> gpus;
   std::uint32_t cpus = 0;
   base::Bytes memory;
 };

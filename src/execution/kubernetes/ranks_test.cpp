@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "execution/job_variables.h"
+
 namespace gpu_platform::execution {
 namespace {
 
@@ -11,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-LaunchNode rank_node(const std::string& name, std::vector<std::uint32_t> gpu_indices) {
+LaunchNode rank_node(const std::string& name, const std::vector<std::uint32_t>& gpu_indices) {
   LaunchNode node;
   node.node_name = name;
   node.cpus = 9;
@@ -19,9 +21,8 @@ LaunchNode rank_node(const std::string& name, std::vector<std::uint32_t> gpu_ind
   for (const std::uint32_t index : gpu_indices) {
     model::GpuInfo gpu;
     gpu.uuid = "GPU-" + name + "-" + std::to_string(index);
-    node.gpus.push_back(gpu);
+    node.gpus.push_back({.info = gpu, .grant = {.gpu_index = index}});
   }
-  node.gpu_indices = std::move(gpu_indices);
   return node;
 }
 
@@ -67,8 +68,8 @@ TEST(Ranks, OfGpusShareTheirNodesCpusAndMemoryExactly) {
   ASSERT_EQ(ranks.size(), 4U);
   EXPECT_EQ(ranks[3].node, 1U);
   EXPECT_EQ(ranks[3].local, 1U);
-  EXPECT_EQ(ranks[3].gpus[0].uuid, "GPU-n2-6");
-  EXPECT_EQ(ranks[3].gpu_indices, std::vector<std::uint32_t>{6});
+  EXPECT_EQ(ranks[3].gpus[0].info.uuid, "GPU-n2-6");
+  EXPECT_EQ(indices_of(ranks[3].gpus), std::vector<std::uint32_t>{6});
   EXPECT_EQ(ranks[2].cpus + ranks[3].cpus, 9U);
   EXPECT_EQ(ranks[2].memory, base::kGiB * 5);
 }

@@ -115,7 +115,7 @@ struct WorkloadAttempts::Attempt {
     return stop.has_value() || !taken_back.empty() || ended.has_value() || is_disrupted();
   }
   // The GPUs of a seat: its part of its node's.
-  std::vector<model::GpuInfo> gpus_of(std::uint32_t rank) const {
+  std::vector<LaunchGpu> gpus_of(std::uint32_t rank) const {
     const std::size_t on_each = std::max<std::size_t>(1, holders() / order.nodes.size());
     const auto& all = order.nodes.at(std::min(rank / on_each, order.nodes.size() - 1)).gpus;
     const std::size_t each = all.size() / on_each;

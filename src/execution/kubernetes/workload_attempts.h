@@ -61,7 +61,7 @@ struct WorkloadCall {
   bool has_node_selector = false;
   // Of the claim:
   std::string claim;
-  std::vector<model::GpuInfo> gpus;
+  std::vector<LaunchGpu> gpus;
   // Of kDeletePod:
   std::uint32_t grace_seconds = 0;
 };

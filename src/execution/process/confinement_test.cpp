@@ -50,8 +50,7 @@ class Confinement : public EngineTest {
     model::GpuInfo gpu;
     gpu.uuid = "GPU-x";
     gpu.minor = minor;
-    start.nodes.front().gpus = {gpu};
-    start.nodes.front().gpu_indices = {0};
+    start.nodes.front().gpus = {{.info = gpu}};
     return start;
   }
 

@@ -203,7 +203,7 @@ StartOrder EngineTest::order(std::uint64_t job, std::vector<std::string> command
   StartOrder start;
   start.attempt = {model::JobId(job), 1};
   start.spec = spec;
-  start.nodes = {LaunchNode{model::NodeId(1), "here", false, {}, 1, base::kGiB, {}, {}}};
+  start.nodes = {LaunchNode{model::NodeId(1), "here", false, {}, 1, base::kGiB, {}}};
   start.boot_id = boot_id();
   start.stop_grace = base::seconds(30);
   return start;

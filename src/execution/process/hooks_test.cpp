@@ -110,8 +110,7 @@ TEST_F(Hooks, OfTheSiteAreRootInTheJobsCgroupWithAnEnvironmentOfTheirOwn) {
                              [](model::JobSpec& spec) { spec.environment_ref = "mine"; });
   model::GpuInfo gpu;
   gpu.uuid = "GPU-x";
-  start.nodes.front().gpus = {gpu};
-  start.nodes.front().gpu_indices = {5};
+  start.nodes.front().gpus = {{.info = gpu, .grant = {.gpu_index = 5}}};
   run(start);
   for (const std::string& text : {read(path("prolog.txt")), read(path("epilog.txt"))}) {
     EXPECT_TRUE(text.starts_with("0\n")) << text;
@@ -150,8 +149,7 @@ TEST_F(Hooks, OfTheSiteCannotOpenTheNeighboursGpu) {
   StartOrder start = shell(1, "true");
   model::GpuInfo gpu;
   gpu.minor = 3;
-  start.nodes.front().gpus = {gpu};
-  start.nodes.front().gpu_indices = {0};
+  start.nodes.front().gpus = {{.info = gpu}};
   run(start);
   EXPECT_EQ(log(), "0\n1\n0\n1\n");
 }

@@ -31,8 +31,10 @@ void set_ours(Variables& variables, const StartOrder& order) {
     nodes.push_back(node.node_name);
     cpus += node.cpus;
     memory += node.memory;
-    for (const auto& gpu : node.gpus) uuids.push_back(gpu.uuid);
-    for (const std::uint32_t index : node.gpu_indices) indices.push_back(index);
+    for (const LaunchGpu& gpu : node.gpus) {
+      uuids.push_back(gpu.info.uuid);
+      indices.push_back(gpu.grant.gpu_index);
+    }
   }
   // Empty, not absent, for a CPU job: absent would mean every GPU of the machine.
   variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(uuids, ","));
@@ -94,11 +96,10 @@ void set_gang(Variables& variables, const StartOrder& order) {
 // Returns the variables that differ between processes, as NAME=VALUE lines.
 std::string rank_variables(const LaunchNode& node, std::size_t node_rank,
                            const BoardPlaces& places) {
-  std::vector<std::string> uuids;
-  for (const auto& gpu : node.gpus) uuids.push_back(gpu.uuid);
   std::string variables = fmt::format(
       "NODE_RANK={}\nGPU_PLATFORM_NODE={}\nGPU_PLATFORM_GPUS={}\nCUDA_VISIBLE_DEVICES={}",
-      node_rank, node.node_name, fmt::join(node.gpu_indices, ","), fmt::join(uuids, ","));
+      node_rank, node.node_name, fmt::join(indices_of(node.gpus), ","),
+      fmt::join(uuids_of(node.gpus), ","));
   if (node.emulated && !places.boards.empty()) {
     variables += fmt::format("\nGPU_EMULATOR_STATE={}", state_of_board(node, places));
   }
@@ -203,8 +204,8 @@ void set_bounds(node::LaunchRequest& request, const StartOrder& order) {
   }
   for (const LaunchNode& node : order.nodes) {
     request.cpus += node.cpus;
-    for (const model::GpuInfo& gpu : node.gpus) {
-      request.devices.push_back({node::kGpuMajor, gpu.minor});
+    for (const LaunchGpu& gpu : node.gpus) {
+      request.devices.push_back({node::kGpuMajor, gpu.info.minor});
     }
   }
 }
@@ -227,7 +228,7 @@ ContainerTexts container_texts(const StartOrder& order, const BoardPlaces& place
     texts.annotations.push_back(annotation.key + '=' + annotation.value);
   }
   for (const LaunchNode& node : order.nodes) {
-    for (const model::GpuInfo& gpu : node.gpus) texts.gpus.push_back(gpu.uuid);
+    for (const LaunchGpu& gpu : node.gpus) texts.gpus.push_back(gpu.info.uuid);
     if (!node.emulated || places.boards.empty()) continue;
     const std::string state = state_of_board(node, places);
     texts.board_files.push_back(fmt::format("{0}:{0}", state));

@@ -23,11 +23,11 @@ StartOrder an_order() {
   order.attempt = {model::JobId(42), 2};
   order.spec = spec;
   order.boot_id = "boot";
-  LaunchNode node{model::NodeId(1), "dgx-1", true, {}, 16, base::kGiB, {}, {}};
+  LaunchNode node{model::NodeId(1), "dgx-1", true, {}, 16, base::kGiB, {}};
   node.gpus.resize(2);
-  node.gpus[0].uuid = "GPU-a";
-  node.gpus[1].uuid = "GPU-b";
-  node.gpu_indices = {0, 3};
+  node.gpus[0].info.uuid = "GPU-a";
+  node.gpus[1].info.uuid = "GPU-b";
+  node.gpus[1].grant.gpu_index = 3;
   order.nodes = {node};
   return order;
 }
@@ -115,11 +115,12 @@ StartOrder a_gang() {
   spec->request.memory = base::kGiB;
   order.spec = spec;
   order.stop_grace = base::seconds(3);
-  LaunchNode second{model::NodeId(2), "dgx-2", true, {}, 16, base::kGiB, {}, {}};
+  LaunchNode second{model::NodeId(2), "dgx-2", true, {}, 16, base::kGiB, {}};
   second.gpus.resize(2);
-  second.gpus[0].uuid = "GPU-c";
-  second.gpus[1].uuid = "GPU-d";
-  second.gpu_indices = {1, 2};
+  second.gpus[0].info.uuid = "GPU-c";
+  second.gpus[1].info.uuid = "GPU-d";
+  second.gpus[0].grant.gpu_index = 1;
+  second.gpus[1].grant.gpu_index = 2;
   order.nodes.push_back(second);
   return order;
 }
@@ -233,8 +234,8 @@ TEST(LaunchRequestOf, NamesTheBoundsOfTheJob) {
   StartOrder order = an_order();
   LaunchNode& node = order.nodes[0];
   node.emulated = false;
-  node.gpus[0].minor = 5;
-  node.gpus[1].minor = 2;
+  node.gpus[0].info.minor = 5;
+  node.gpus[1].info.minor = 2;
   node.near = {{.id = 0, .cpus = "0-3,8"}, {.id = 2, .cpus = "4-7"}};
   auto spec = *order.spec;
   spec.request.memory = base::kGiB;

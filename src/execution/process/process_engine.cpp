@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/job_variables.h"
 #include "execution/process/attempts.h"
 #include "execution/process/job_request.h"
 #include "execution/process/launcher_link.h"
@@ -382,8 +383,7 @@ class ProcessEngine::Worker {
     if (order == nullptr) return;
     const auto node = std::ranges::find(order->nodes, true, &LaunchNode::emulated);
     if (node == order->nodes.end()) return;
-    std::vector<std::string> uuids;
-    for (const model::GpuInfo& gpu : node->gpus) uuids.push_back(gpu.uuid);
+    const std::vector<std::string> uuids = uuids_of(node->gpus);
     if (!uuids.empty()) options_.enter_on_board(node->node_name, uuids, notice.started.pid);
   }
 

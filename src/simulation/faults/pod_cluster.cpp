@@ -133,7 +133,7 @@ CallAnswer PodCluster::make_pod(const PodRequest& request) {
   Pod pod;
   pod.order = *request.order;
   const std::vector<execution::Rank> ranks = execution::ranks_of(pod.order);
-  for (const model::GpuInfo& gpu : ranks.at(call.rank).gpus) pod.devices.push_back(gpu.uuid);
+  for (const auto& gpu : ranks.at(call.rank).gpus) pod.devices.push_back(gpu.info.uuid);
   pod.view.name = call.name;
   pod.view.namespace_name = call.namespace_name;
   pod.view.uid = fmt::format("uid-{}", ++last_uid_);
@@ -156,7 +156,7 @@ CallAnswer PodCluster::make_claim(const PodRequest& request) {
   Claim claim;
   claim.seen = {call.namespace_name, call.attempt, call.rank, true};
   const std::vector<execution::Rank> ranks = execution::ranks_of(*request.order);
-  for (const model::GpuInfo& gpu : ranks.at(call.rank).gpus) claim.devices.push_back(gpu.uuid);
+  for (const auto& gpu : ranks.at(call.rank).gpus) claim.devices.push_back(gpu.info.uuid);
   tell(claims_.emplace(call.name, std::move(claim)).first->second, true);
   return made(true);
 }

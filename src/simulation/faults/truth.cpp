@@ -23,9 +23,9 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
   std::size_t gpus = 0;
   for (const execution::LaunchNode& part : order.nodes) {
     gpus += part.gpus.size();
-    for (const model::GpuInfo& gpu : part.gpus) {
-      take_gpu(id, gpu.uuid);
-      attempt.gpus.push_back(gpu.uuid);
+    for (const execution::LaunchGpu& gpu : part.gpus) {
+      take_gpu(id, gpu.info.uuid);
+      attempt.gpus.push_back(gpu.info.uuid);
     }
   }
   check_gang(order, gpus);
