@@ -79,8 +79,8 @@ model::Policy policy_of(const config::Configuration& configuration) {
   policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
   policy.can_notify = !configuration.notify_command.empty();
   policy.has_containers = !configuration.containers.path.empty();
-  policy.has_processes = configuration.local_engine;
-  policy.has_kubernetes = has_kubernetes(configuration);
+  policy.set_engine(model::EngineKind::kProcess, configuration.local_engine);
+  policy.set_engine(model::EngineKind::kKubernetes, has_kubernetes(configuration));
   policy.own_uid = geteuid();
   return policy;
 }

@@ -361,9 +361,8 @@ void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const bool rebooted = former_boot != seen.info.boot_id;
   const bool was_lost = !model::is_heard(*state_.nodes.find(id.value));
   // First, so that a node that comes back smaller never holds more than it has.
-  // Another machine may have the name of a node of a cluster, and a pod that had no node before may
-  // come to it: what is given up there must be stopped, too.
-  const bool is_empty = rebooted && seen.info.engine != model::EngineKind::kKubernetes;
+  // What is given up on a node that may not be empty must be stopped, too.
+  const bool is_empty = rebooted && model::traits_of(seen.info.engine).is_empty_after_boot;
   if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), is_empty, now);
   emit_all(judge_node(state_, seen), now);
   if (is_empty || !(was_lost || rebooted)) return;

@@ -48,7 +48,7 @@ class EnginesTest : public ::testing::Test {
  protected:
   EnginesTest() {
     policy_.has_containers = true;
-    policy_.has_kubernetes = true;
+    policy_.set_engine(model::EngineKind::kKubernetes, true);
     apply_policy();
     see(execution::NodeObserved{testing::node_info("host", 2)});
     see(execution::NodeObserved{cluster_node("k1", 4)});
@@ -217,11 +217,11 @@ TEST_F(EnginesTest, ARefusalSaysWhatKeepsTheJobFromEachEngine) {
   EXPECT_EQ(both.field, "image");
   EXPECT_THAT(both.message, HasSubstr("on this host, image: "));
   EXPECT_THAT(both.message, HasSubstr("in Kubernetes, mounts: "));
-  policy_.has_kubernetes = false;
+  policy_.set_engine(model::EngineKind::kKubernetes, false);
   apply_policy();
   EXPECT_THAT(refusal_of(spec).message, Not(HasSubstr("Kubernetes"))) << "it is not there";
-  policy_.has_kubernetes = true;
-  policy_.has_processes = false;
+  policy_.set_engine(model::EngineKind::kKubernetes, true);
+  policy_.set_engine(model::EngineKind::kProcess, false);
   apply_policy();
   EXPECT_EQ(refusal_of(spec).field, "mounts");
   EXPECT_EQ(refusal_of(testing::spec(1)).field, "image") << "a pod needs one";
@@ -229,7 +229,7 @@ TEST_F(EnginesTest, ARefusalSaysWhatKeepsTheJobFromEachEngine) {
 
 TEST_F(EnginesTest, WithoutAnyContainersAnImageIsRefused) {
   policy_.has_containers = false;
-  policy_.has_kubernetes = false;
+  policy_.set_engine(model::EngineKind::kKubernetes, false);
   apply_policy();
   const base::Error refusal = refusal_of(with_image(1));
   EXPECT_EQ(refusal.field, "image");

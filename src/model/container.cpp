@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
@@ -359,6 +360,23 @@ Objection objection_to_kubernetes(const JobSpec& spec) {
        "the pods of a gang are one for each node or GPU"},
   };
   return first_of(hindrances);
+}
+
+namespace {
+
+Objection objection_to_process(const JobSpec& spec) {
+  return spec.image.empty() ? Objection() : objection_to_host_container(spec);
+}
+
+// By kind: one row an engine.
+using ObjectionOf = Objection (*)(const JobSpec&);
+constexpr ObjectionOf kObjections[] = {objection_to_process, objection_to_kubernetes};
+static_assert(std::size(kObjections) == kEngineKinds);
+
+}  // namespace
+
+Objection objection_to(EngineKind engine, const JobSpec& spec) {
+  return kObjections[static_cast<std::size_t>(engine)](spec);
 }
 
 }  // namespace gpu_platform::model

@@ -57,6 +57,8 @@ struct Objection {
 
   friend bool operator==(const Objection&, const Objection&) = default;
 };
+// Returns what keeps a job from an engine of this kind, whatever the site has.
+Objection objection_to(EngineKind engine, const JobSpec& spec);
 // Returns what of a job with an image a container of this host cannot have yet.
 Objection objection_to_host_container(const JobSpec& spec);
 // Returns what of a job a pod cannot have.

@@ -194,5 +194,14 @@ TEST(Container, APodCannotHaveEverything) {
   EXPECT_EQ(field_of(lead), "first_node_only");
 }
 
+TEST(Container, EachEngineObjectsForItself) {
+  JobSpec spec;
+  spec.uid = 1000;
+  EXPECT_EQ(objection_to(EngineKind::kProcess, spec), Objection());
+  EXPECT_EQ(objection_to(EngineKind::kKubernetes, spec).field, "image");
+  spec.image = "docker.io/library/debian:12";
+  EXPECT_EQ(objection_to(EngineKind::kKubernetes, spec), Objection());
+}
+
 }  // namespace
 }  // namespace gpu_platform::model

@@ -6,8 +6,9 @@
 #include <string_view>
 #include <vector>
 
-// The kinds of engines that run jobs. A node belongs to one engine; a job may run on the nodes of
-// some of them.
+// The kinds of engines that run jobs, and what each can do. A node belongs to one engine; a job may
+// run on the nodes of some of them. Decisions ask for a trait, never for a kind, so that a further
+// engine is a further row of the table (engine_kind.cpp).
 
 namespace gpu_platform::model {
 
@@ -18,7 +19,25 @@ enum class EngineKind : std::uint8_t {
 inline constexpr std::size_t kEngineKinds = 2;
 inline constexpr EngineKind kAllEngineKinds[kEngineKinds] = {EngineKind::kProcess,
                                                              EngineKind::kKubernetes};
-std::string_view to_string(EngineKind kind);  // "kubernetes"
+
+// What an engine's nodes can do and must have, as far as decisions depend on it. Traits follow from
+// the kind alone, so the journal has none of them.
+struct EngineTraits {
+  std::string_view name;   // "kubernetes"
+  std::string_view place;  // where its jobs run, in a sentence: "in Kubernetes"
+  bool delivers_signals = true;
+  // Its nodes are this machine or boards of it: a boot of the machine is one of the nodes.
+  bool is_on_this_machine = true;
+  // A node that comes with another boot id runs nothing from before: no other machine has its name,
+  // and nothing that was on its way may still come to it.
+  bool is_empty_after_boot = true;
+  bool admits_workloads = false;  // pods that others have made
+  // A job with an image runs in a container engine of the site (execution.containers).
+  bool needs_container_engine = false;
+};
+const EngineTraits& traits_of(EngineKind kind);
+
+std::string_view to_string(EngineKind kind);  // the name
 std::optional<EngineKind> parse_engine_kind(std::string_view text);
 
 // A set of kinds. A bit that no kind has means nothing.

@@ -171,6 +171,19 @@ TEST(Capacity, ReservedNodesCountAsOnDemandForAJob) {
   EXPECT_EQ(parse_capacity_class("any"), std::nullopt);
 }
 
+TEST(Engines, AreToldApartByWhatTheyCanDo) {
+  const EngineTraits& processes = traits_of(EngineKind::kProcess);
+  EXPECT_TRUE(processes.delivers_signals && processes.is_on_this_machine &&
+              processes.is_empty_after_boot && processes.needs_container_engine);
+  const EngineTraits& pods = traits_of(EngineKind::kKubernetes);
+  EXPECT_TRUE(pods.admits_workloads);
+  EXPECT_FALSE(pods.delivers_signals || pods.is_on_this_machine || pods.is_empty_after_boot ||
+               pods.needs_container_engine);
+  for (const EngineKind kind : kAllEngineKinds) {
+    EXPECT_FALSE(traits_of(kind).place.empty()) << to_string(kind);
+  }
+}
+
 TEST(EngineSets, HaveTheKindsThatWereAdded) {
   EngineSet set;
   EXPECT_TRUE(set.empty());

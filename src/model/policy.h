@@ -7,6 +7,7 @@
 
 #include "base/shared.h"
 #include "base/units.h"
+#include "model/engine_kind.h"
 #include "model/job.h"
 #include "model/team.h"
 
@@ -119,8 +120,13 @@ struct Policy {
   std::uint64_t max_ended_jobs = 0;
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
   bool has_containers = false;        // jobs may name an image (execution.containers)
-  bool has_processes = true;          // this host, or its emulated nodes, run jobs
-  bool has_kubernetes = false;        // a cluster runs jobs
+  // The engines that run jobs here, by kind: this host or its emulated nodes, a cluster.
+  bool engines[kEngineKinds] = {true};
+
+  bool has_engine(EngineKind kind) const { return engines[static_cast<std::size_t>(kind)]; }
+  void set_engine(EngineKind kind, bool is_there) {
+    engines[static_cast<std::size_t>(kind)] = is_there;
+  }
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

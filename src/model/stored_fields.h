@@ -214,7 +214,7 @@ inline auto fields(Policy& v) {
       v.max_audit_entries, v.max_queue_percent_per_user, v.max_specification_bytes,
       v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid, v.cpu_job_reserve_percent,
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
-      v.job_keep, v.max_ended_jobs, v.has_containers, v.has_processes, v.has_kubernetes);
+      v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1]);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);

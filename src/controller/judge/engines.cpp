@@ -15,28 +15,16 @@ using model::Objection;
 
 namespace {
 
-bool has_engine(const model::Policy& policy, EngineKind kind) {
-  return kind == EngineKind::kProcess ? policy.has_processes : policy.has_kubernetes;
-}
-
-Objection objection_to(EngineKind kind, const model::JobSpec& spec) {
-  if (kind == EngineKind::kKubernetes) return model::objection_to_kubernetes(spec);
-  return spec.image.empty() ? Objection() : model::objection_to_host_container(spec);
-}
-
 Objection objection_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec) {
-  if (!spec.workload.empty() && kind != EngineKind::kKubernetes) {
+  const model::EngineTraits& traits = model::traits_of(kind);
+  if (!spec.workload.empty() && !traits.admits_workloads) {
     return {"workload", "workload: its pods are in a cluster"};
   }
-  const bool needs_containers = kind == EngineKind::kProcess && !spec.image.empty();
+  const bool needs_containers = traits.needs_container_engine && !spec.image.empty();
   if (needs_containers && !policy.has_containers) {
     return {"image", "image: this daemon has no container engine (execution.containers)"};
   }
-  return objection_to(kind, spec);
-}
-
-std::string_view place_of(EngineKind kind) {
-  return kind == EngineKind::kKubernetes ? "in Kubernetes" : "on this host";
+  return model::objection_to(kind, spec);
 }
 
 }  // namespace
@@ -46,7 +34,7 @@ base::Result<model::EngineSet> engines_for(const model::Policy& policy,
   model::EngineSet engines;
   std::vector<std::pair<EngineKind, Objection>> refused;
   for (const EngineKind kind : model::kAllEngineKinds) {
-    if (!has_engine(policy, kind)) continue;
+    if (!policy.has_engine(kind)) continue;
     Objection objection = objection_at(policy, kind, spec);
     if (objection.field.empty()) {
       engines.add(kind);
@@ -64,7 +52,7 @@ base::Result<model::EngineSet> engines_for(const model::Policy& policy,
   }
   std::vector<std::string> reasons;
   for (const auto& [kind, objection] : refused) {
-    reasons.push_back(fmt::format("{}, {}", place_of(kind), objection.why));
+    reasons.push_back(fmt::format("{}, {}", model::traits_of(kind).place, objection.why));
   }
   return base::fail(
       base::ErrorCode::kFailedPrecondition,
@@ -73,7 +61,7 @@ base::Result<model::EngineSet> engines_for(const model::Policy& policy,
 
 base::Status check_engines(const model::JobSpec& spec) {
   for (const EngineKind kind : model::kinds_in(spec.request.engines)) {
-    const Objection objection = objection_to(kind, spec);
+    const Objection objection = model::objection_to(kind, spec);
     if (objection.field.empty()) continue;
     return base::fail(base::ErrorCode::kFailedPrecondition, objection.why, objection.field);
   }

@@ -125,12 +125,13 @@ base::Result<model::SignalRequested> judge_signal(const State& state, const mode
   const bool has_processes =
       (job.state == JobState::kRunning || job.state == JobState::kStopping) &&
       attempt->started_at.is_set() && !attempt->ended_at.is_set();
-  if (has_processes &&
-      model::engine_of(state.nodes, job, attempt->number) == model::EngineKind::kKubernetes) {
+  const auto engine =
+      has_processes ? model::engine_of(state.nodes, job, attempt->number) : std::nullopt;
+  if (engine && !model::traits_of(*engine).delivers_signals) {
     return refused(
-        fmt::format("job {} runs in Kubernetes, which delivers no signals; 'jobs cancel' "
+        fmt::format("job {} runs {}, which delivers no signals; 'jobs cancel' "
                     "ends it with SIGTERM, 'jobs exec' runs a command in it",
-                    model::name_of(job)));
+                    model::name_of(job), model::traits_of(*engine).place));
   }
   if (has_processes) return model::SignalRequested{{job.id, attempt->number}, signal, caller.user};
   return refused(fmt::format("job {} is {}: it has no processes that a signal could be sent to",

@@ -85,7 +85,7 @@ Events judge_node(const State& state, const execution::NodeObserved& seen) {
 Events judge_boot(const State& state, const execution::MachineBooted& seen) {
   Events events;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    if (node.engine != model::EngineKind::kProcess) return;
+    if (!model::traits_of(node.engine).is_on_this_machine) return;
     if (!model::is_heard(node) || node.boot_id == seen.boot_id) return;
     events.push_back(connection_changed(node.id, "not seen since the machine was started anew"));
   });

@@ -445,7 +445,7 @@ bool Ledger::is_of_a_pod_taken_away(const model::AttemptEnded& event) const {
   const Truth::Attempt* truth = truth_.find(event.attempt);
   const bool has_run = truth != nullptr && truth->starts > 0;
   const bool is_made_up = event.exit.code == 128 + 15 || event.exit.code == 128 + 9;
-  return !has_run && is_made_up && engine == model::EngineKind::kKubernetes;
+  return !has_run && is_made_up && engine && !model::traits_of(*engine).is_on_this_machine;
 }
 
 void Ledger::check_exit(const model::AttemptEnded& event) {

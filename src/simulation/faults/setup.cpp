@@ -294,7 +294,7 @@ model::Policy draw_policy(Prng& random) {
   policy.request_id_lifetime = base::hours(24 * 365 * 10);
   policy.organisation = draw_organisation(random);
   draw_order(random, policy);
-  policy.has_kubernetes = true;
+  policy.set_engine(model::EngineKind::kKubernetes, true);
   policy.has_containers = random.chance(1, 2);
   return policy;
 }
@@ -320,7 +320,7 @@ Setup draw_setup(Prng& random) {
 
 bool has_cluster(const Setup& setup) {
   return std::ranges::any_of(setup.nodes, [](const model::NodeInfo& node) {
-    return node.engine == model::EngineKind::kKubernetes;
+    return !model::traits_of(node.engine).is_on_this_machine;
   });
 }
 

@@ -220,7 +220,7 @@ void World::change_cluster() {
   if (has_pods(at)) return cluster_->trouble(setup_.nodes[at].name);
   if (random_.chance(1, 3)) return evict();
   const model::NodeInfo& node = setup_.nodes[at];
-  if (node.engine != model::EngineKind::kKubernetes) return;
+  if (model::traits_of(node.engine).is_on_this_machine) return;
   if (random_.chance(1, 3)) {
     findings_.count(FaultKind::kServiceChanged);
     execution::TaintObserved seen{.node_name = node.name, .gpu_uuid = {}};
@@ -255,7 +255,7 @@ void World::evict() {
   const model::Attempt* attempt = controller::find_attempt(ledger_.state(), id);
   if (attempt == nullptr) return;
   const model::Node& node = *ledger_.state().nodes.find(attempt->first_node().value);
-  if (node.engine != model::EngineKind::kKubernetes) return;
+  if (model::traits_of(node.engine).is_on_this_machine) return;
   const model::Exit exit{.code = {}, .signal = std::uint8_t{15}, .lost = model::Lost::kNo};
   if (engine_.finish(id, exit, model::EndReason::kPreempted)) findings_.count(FaultKind::kEvicted);
 }

@@ -205,14 +205,13 @@ base::Status ScenarioRunner::node(const Statement& statement) {
 // The engines that the site has from here on.
 base::Status ScenarioRunner::engines(const Statement& statement) {
   model::Policy& policy = configuration_.policy;
-  policy.has_processes = policy.has_containers = policy.has_kubernetes = false;
+  for (const model::EngineKind kind : model::kAllEngineKinds) policy.set_engine(kind, false);
+  policy.has_containers = false;
   for (const std::string& engine : parts_of(statement.arguments[0])) {
-    if (engine == "process") {
-      policy.has_processes = true;
+    if (const auto kind = model::parse_engine_kind(engine)) {
+      policy.set_engine(*kind, true);
     } else if (engine == "containers") {
       policy.has_containers = true;
-    } else if (engine == "kubernetes") {
-      policy.has_kubernetes = true;
     } else {
       return failed("engines: process, containers or kubernetes");
     }
