@@ -11,10 +11,10 @@
 
 #include "api/core_access.h"
 #include "bin/channel_log.h"
-#include "bin/kubernetes_site.h"
 #include "controller/loop/loop.h"
+#include "execution/access_router.h"
+#include "execution/engine.h"
 #include "execution/environment_source.h"
-#include "execution/process/process_engine.h"
 #include "monitoring/gpu_monitor.h"
 #include "node/probe/probe_runner.h"
 #include "store/store.h"
@@ -61,11 +61,9 @@ class MonitoredReadings : public api::GpuReadingSource {
 
 class EngineChannels : public api::ChannelSource {
  public:
-  // `cluster` may be null: the site has none.
   using Snapshots = std::function<std::shared_ptr<const controller::Snapshot>()>;
-  EngineChannels(execution::ProcessEngine& engine, execution::KubernetesEngine* cluster,
-                 Snapshots snapshot, logging::Log& log)
-      : engine_(engine), cluster_(cluster), snapshot_(std::move(snapshot)), log_(log) {}
+  EngineChannels(const execution::AccessRouter& access, Snapshots snapshot, logging::Log& log)
+      : access_(access), snapshot_(std::move(snapshot)), log_(log) {}
   void open(model::ChannelOrder order, Opened opened) override {
     const std::uint64_t number = ++last_;
     auto then = [&log = log_, order, number,
@@ -74,21 +72,15 @@ class EngineChannels : public api::ChannelSource {
       opened(api::ChannelSocket(channel->release(),
                                 std::make_shared<const ChannelLog>(log, number, order)));
     };
-    if (cluster_ != nullptr && is_in_cluster(order.attempt)) {
-      return cluster_->open_channel(order, std::move(then));
-    }
-    engine_.open_channel(order, std::move(then));
+    const auto snapshot = snapshot_();
+    const model::Job* job = snapshot->jobs.find(order.attempt.job.value);
+    execution::AttemptAccess& engine =
+        job != nullptr ? access_.of(*job, order.attempt.attempt) : access_.of_unknown();
+    engine.open_channel(std::move(order), std::move(then));
   }
 
  private:
-  bool is_in_cluster(model::AttemptId attempt) const {
-    const auto snapshot = snapshot_();
-    const model::Job* job = snapshot->jobs.find(attempt.job.value);
-    return job != nullptr && runs_in_kubernetes(*snapshot, *job, attempt.attempt);
-  }
-
-  execution::ProcessEngine& engine_;
-  execution::KubernetesEngine* const cluster_;
+  const execution::AccessRouter& access_;
   const Snapshots snapshot_;
   logging::Log& log_;
   std::atomic<std::uint64_t> last_ = 0;  // number of the latest channel

@@ -45,8 +45,8 @@
 #include "controller/controller.h"
 #include "controller/loop/clock.h"
 #include "controller/loop/loop.h"
+#include "execution/access_router.h"
 #include "execution/engine_router.h"
-#include "execution/process/kept_output.h"
 #include "execution/process/process_engine.h"
 #include "host/user_directory.h"
 #include "logging/log.h"
@@ -259,18 +259,13 @@ api::TrustedSigners signers_of(const config::Configuration& configuration) {
 
 // In the order in which they need each other.
 struct Daemon::Parts {
-  explicit Parts(std::string directory)
-      : data_dir(std::move(directory)),
-        event_log(log),
-        outputs([this] { return engine->node_part().folder; }, [this] { return loop->snapshot(); },
-                users_files, [this] { return cluster.get(); }) {}
+  explicit Parts(std::string directory) : data_dir(std::move(directory)), event_log(log) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
   base::Status recover(const config::Configuration& configuration);
-  KeptOutputs kept_outputs();
   base::Status discover(std::vector<node::ProbeTarget> targets,
                         const config::Configuration& configuration, const ProgramPaths& paths,
                         const std::function<bool()>& must_end);
@@ -293,6 +288,7 @@ struct Daemon::Parts {
   std::unique_ptr<WorkloadQueue> workloads;              // null: the site names no cluster
   std::unique_ptr<execution::KubernetesEngine> cluster;  // likewise
   std::unique_ptr<execution::EngineRouter> engines;
+  std::unique_ptr<execution::AccessRouter> engine_access;
   controller::Clock clock;
   std::unique_ptr<controller::Controller> controller;
   EventLog event_log;
@@ -321,7 +317,7 @@ struct Daemon::Parts {
   std::unique_ptr<api::IdentityAuthenticator> identities_of_others;
   std::unique_ptr<api::Authenticators> authenticator;
   UsersFiles users_files;
-  JobOutputs outputs;
+  std::unique_ptr<JobOutputs> outputs;
   std::unique_ptr<api::Server> server;
   std::unique_ptr<listener::ListenerHost> network_listener;  // null: the site has none
 };
@@ -406,24 +402,21 @@ base::Status set_launcher(const config::Configuration& configuration, const std:
   return {};
 }
 
-// Of this machine's jobs and of the cluster's.
-KeptOutputs Daemon::Parts::kept_outputs() {
-  return {
-      [this](model::JobId job) {
-        return execution::has_kept_output(engine->node_part().folder, job) ||
-               (cluster != nullptr && execution::has_kept_output(cluster->output_folder(), job));
-      },
-      [this](const std::vector<model::JobId>& jobs) {
-        engine->remove_output(jobs);
-        if (cluster != nullptr) cluster->remove_output(jobs);
-      }};
-}
-
 base::Status Daemon::Parts::recover(const config::Configuration& configuration) {
   std::map<model::EngineKind, execution::Engine*> by_kind;
-  by_kind[model::EngineKind::kProcess] = engine.get();
-  if (cluster != nullptr) by_kind[model::EngineKind::kKubernetes] = cluster.get();
+  std::map<model::EngineKind, execution::AttemptAccess*> access_by_kind;
+  const auto add = [&](model::EngineKind kind, auto& one) {
+    by_kind[kind] = &one, access_by_kind[kind] = &one;
+  };
+  add(model::EngineKind::kProcess, *engine);
+  if (cluster != nullptr) add(model::EngineKind::kKubernetes, *cluster);
   engines = std::make_unique<execution::EngineRouter>(std::move(by_kind));
+  engine_access = std::make_unique<execution::AccessRouter>(
+      std::move(access_by_kind), [this](model::NodeId id) -> std::optional<model::EngineKind> {
+        const auto snapshot = loop->snapshot();
+        const model::Node* node = snapshot->nodes.find(id.value);
+        return node != nullptr ? std::optional(node->engine) : std::nullopt;
+      });
   controller = std::make_unique<controller::Controller>(*store, *engines);
   loop = std::make_unique<controller::Loop>(*controller, clock, end_now);
   std::string note;
@@ -575,8 +568,10 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   in_force.set(config::values_in_force(options.config_file, configuration, configuration));
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
-  channels = std::make_unique<EngineChannels>(
-      *engine, cluster.get(), [this] { return loop->snapshot(); }, log);
+  channels =
+      std::make_unique<EngineChannels>(*engine_access, [this] { return loop->snapshot(); }, log);
+  outputs = std::make_unique<JobOutputs>(
+      *engine_access, [this] { return loop->snapshot(); }, users_files);
   identities.set(configuration.identities);
   const auto warn = [this](const std::string& line) {
     log.warn(logging::of_platform("credentials"), "api {}", line);
@@ -628,7 +623,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                          api::CoreAccess{*commands,
                                          *snapshots,
                                          *store,
-                                         outputs,
+                                         *outputs,
                                          *users,
                                          {},
                                          readings.get(),
@@ -708,7 +703,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths, options.must_end));
   parts->retention =
-      std::make_unique<RetentionThread>(*parts->store, *parts->loop, parts->kept_outputs());
+      std::make_unique<RetentionThread>(*parts->store, *parts->loop, *parts->engine_access);
   TRY(parts->open_door(options, configuration, paths));
   return std::unique_ptr<Daemon>(new Daemon(std::move(parts)));
 }

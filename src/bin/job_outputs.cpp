@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "base/parse.h"
-#include "bin/kubernetes_site.h"
 #include "execution/process/kept_output.h"
 #include "model/states.h"
 #include "os/clock.h"
@@ -67,48 +66,42 @@ base::Result<api::OutputPiece> nothing_printed(const model::JobId job, std::uint
 
 }  // namespace
 
-execution::KubernetesEngine* JobOutputs::cluster_of(const model::Job& job,
-                                                    std::uint32_t attempt) const {
-  execution::KubernetesEngine* const cluster = cluster_();
-  return cluster != nullptr && runs_in_kubernetes(*snapshot_(), job, attempt) ? cluster : nullptr;
-}
-
 std::string JobOutputs::container_step(const model::Job& job, std::uint32_t attempt) const {
-  const model::AttemptId id{job.id, attempt};
-  if (const auto* cluster = cluster_of(job, attempt)) return cluster->step_of(id);
-  return execution::container_step(folder_(), id);
+  return access_.of(job, attempt).step_of({job.id, attempt});
 }
 
 std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const {
-  if (const auto* cluster = cluster_of(job, attempt)) {
-    return execution::kept_output_path(cluster->output_folder(), {job.id, attempt});
-  }
   const std::string& named = job.spec->output;
-  if (named.empty()) return execution::kept_output_path(folder_(), {job.id, attempt});
+  if (named.empty()) return access_.of(job, attempt).output_of({job.id, attempt});
   return api::users_file(job, attempt, named, snapshot_()->nodes);
 }
 
 api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attempt) const {
+  return job.spec->output.empty() ? reader_of_kept(job, attempt) : reader_of_users(job, attempt);
+}
+
+api::OutputReader JobOutputs::reader_of_users(const model::Job& job, std::uint32_t attempt) const {
   const std::string file = path(job, attempt);
-  execution::KubernetesEngine* const cluster = cluster_of(job, attempt);
-  if (cluster != nullptr && model::is_active(job.state)) {
-    cluster->follow_output({job.id, attempt});
-  }
-  if (cluster == nullptr && !job.spec->output.empty()) {
-    const UsersFileIs opened = look_at_start(job, attempt);
-    if (opened != UsersFileIs::kOpened) {
-      return {false,
-              [opened, id = job.id, attempt, file](std::uint64_t offset,
-                                                   std::size_t) -> base::Result<api::OutputPiece> {
-                if (opened == UsersFileIs::kNeverOpened) return nothing_printed(id, attempt, file);
-                return api::OutputPiece{offset, {}};
-              }};
-    }
-    return {true,
-            [files = files_, uid = job.spec->uid, file](std::uint64_t offset, std::size_t most) {
-              return read_users_file(files.open(uid, file), file, offset, most);
+  const UsersFileIs opened = look_at_start(job, attempt);
+  if (opened != UsersFileIs::kOpened) {
+    return {false,
+            [opened, id = job.id, attempt, file](std::uint64_t offset,
+                                                 std::size_t) -> base::Result<api::OutputPiece> {
+              if (opened == UsersFileIs::kNeverOpened) return nothing_printed(id, attempt, file);
+              return api::OutputPiece{offset, {}};
             }};
   }
+  return {true,
+          [files = files_, uid = job.spec->uid, file](std::uint64_t offset, std::size_t most) {
+            return read_users_file(files.open(uid, file), file, offset, most);
+          }};
+}
+
+api::OutputReader JobOutputs::reader_of_kept(const model::Job& job, std::uint32_t attempt) const {
+  const model::AttemptId id{job.id, attempt};
+  execution::AttemptAccess& engine = access_.of(job, attempt);
+  const std::string file = engine.output_of(id);
+  if (model::is_active(job.state)) engine.follow_output(id);
   const auto policy = snapshot_()->policy;
   if (is_kept_no_longer(job, *policy) && !execution::has_output_files(file)) {
     return {false,
@@ -116,12 +109,11 @@ api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attemp
               return removed_output(id, *policy);
             }};
   }
-  const model::AttemptId id{job.id, attempt};
   return {false,
-          [file, cluster, id](std::uint64_t offset,
+          [file, &engine, id](std::uint64_t offset,
                               std::size_t most) -> base::Result<api::OutputPiece> {
             // Asked before the file is read: what comes in between is in it.
-            const bool has_more = cluster != nullptr && cluster->awaits_output(id);
+            const bool has_more = engine.awaits_output(id);
             TRY_ASSIGN(execution::OutputRange range,
                        execution::read_kept_output(file, offset, most));
             return api::OutputPiece{range.offset, std::move(range.bytes), has_more};

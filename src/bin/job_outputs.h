@@ -8,8 +8,7 @@
 #include "api/convert/job.h"
 #include "api/core_access.h"
 #include "bin/users_files.h"
-#include "execution/kubernetes/kubernetes_engine.h"
-#include "execution/process/kept_output.h"
+#include "execution/access_router.h"
 
 namespace gpu_platform::bin {
 
@@ -17,16 +16,10 @@ namespace gpu_platform::bin {
 class JobOutputs : public api::OutputSource {
  public:
   // `snapshot` gives the newest, with the names of nodes for patterns and the site's policy.
-  // `folder`: the launcher's, where kept output is. `cluster`: gives the engine of the site's
-  // cluster, or null.
+  // `access`, which outlives this, finds the engine that keeps an attempt's output.
   using Snapshots = std::function<std::shared_ptr<const controller::Snapshot>()>;
-  using Cluster = std::function<execution::KubernetesEngine*()>;
-  JobOutputs(std::function<std::string()> folder, Snapshots snapshot, UsersFiles files,
-             Cluster cluster)
-      : folder_(std::move(folder)),
-        snapshot_(std::move(snapshot)),
-        files_(std::move(files)),
-        cluster_(std::move(cluster)) {}
+  JobOutputs(const execution::AccessRouter& access, Snapshots snapshot, UsersFiles files)
+      : access_(access), snapshot_(std::move(snapshot)), files_(std::move(files)) {}
 
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   // A file that the user named is opened as that user: the daemon may read more than the user may,
@@ -36,13 +29,13 @@ class JobOutputs : public api::OutputSource {
   std::string container_step(const model::Job& job, std::uint32_t attempt) const override;
 
  private:
-  // The engine of the cluster that runs the attempt; null: it is none.
-  execution::KubernetesEngine* cluster_of(const model::Job& job, std::uint32_t attempt) const;
+  // For output that the platform keeps, and for a file that the user named.
+  api::OutputReader reader_of_kept(const model::Job& job, std::uint32_t attempt) const;
+  api::OutputReader reader_of_users(const model::Job& job, std::uint32_t attempt) const;
 
-  std::function<std::string()> folder_;
-  Snapshots snapshot_;
-  UsersFiles files_;
-  Cluster cluster_;
+  const execution::AccessRouter& access_;
+  const Snapshots snapshot_;
+  const UsersFiles files_;
 };
 
 }  // namespace gpu_platform::bin

@@ -143,15 +143,6 @@ bool has_kubernetes(const config::Configuration& configuration) {
   return configuration.kubernetes_in_cluster || !configuration.kubernetes_kubeconfig.path.empty();
 }
 
-bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,
-                        std::uint32_t attempt) {
-  if (attempt == 0 || attempt > job.attempts.size()) return false;
-  const model::Allocation& allocation = job.attempts[attempt - 1].allocation;
-  if (allocation.nodes.empty()) return false;
-  const model::Node* node = snapshot.nodes.find(allocation.nodes.front().node.value);
-  return node != nullptr && node->engine == model::EngineKind::kKubernetes;
-}
-
 base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,
                                                   std::function<bool(base::Duration)> wait,
                                                   std::function<bool()> must_end,

@@ -44,10 +44,6 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     execution::ObservationSink& sink, execution::WorkloadPort& workload_port,
     std::function<void(const base::Error&)> end, std::function<bool()> must_end);
 
-// Whether an attempt has (or had) a node of the cluster.
-bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,
-                        std::uint32_t attempt);
-
 // Logs what to do where no node of the cluster has a GPU for jobs.
 void warn_of_no_gpus_in_kubernetes(const config::Configuration& configuration,
                                    const controller::Snapshot& snapshot);

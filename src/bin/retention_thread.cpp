@@ -11,10 +11,10 @@
 namespace gpu_platform::bin {
 
 RetentionThread::RetentionThread(const store::Archive& archive, controller::Loop& loop,
-                                 KeptOutputs outputs)
+                                 const execution::AccessRouter& engines)
     : loop_(loop),
-      outputs_(std::move(outputs)),
-      retention_(archive, outputs_.has),
+      engines_(engines),
+      retention_(archive, [&engines](model::JobId job) { return engines.has_output(job); }),
       thread_([this] { work(); }) {
   pthread_setname_np(thread_.native_handle(), "retention");
 }
@@ -51,7 +51,7 @@ base::Duration RetentionThread::look() {
     spdlog::warn("retention why=\"the output of job {} and {} others is still there\"",
                  step->outputs.front().value, step->outputs.size() - 1);
   }
-  if (turn.asks) outputs_.remove(step->outputs);
+  if (turn.asks) engines_.remove_output(step->outputs);
   if (!step->jobs.empty()) {
     spdlog::debug("retention jobs={} first={}", step->jobs.size(), step->jobs.front().value);
     loop_.drop_from_history(std::move(step->jobs));

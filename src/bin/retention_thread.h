@@ -1,31 +1,25 @@
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "controller/loop/loop.h"
 #include "controller/retention.h"
+#include "execution/access_router.h"
 #include "store/store.h"
 
 namespace gpu_platform::bin {
 
-// The kept output of jobs, wherever it is.
-struct KeptOutputs {
-  std::function<bool(model::JobId)> has;  // true also where that cannot be seen
-  // Has it removed; the order may be lost on its way.
-  std::function<void(const std::vector<model::JobId>&)> remove;
-};
-
-// Carries out the site's retention policy (controller/retention.h): has the launcher remove output,
+// Carries out the site's retention policy (controller/retention.h): has the engines remove output,
 // and the loop drop jobs from the history. It looks from time to time, so a reloaded policy counts
 // within two seconds. A thread of its own; it ends with the object.
 class RetentionThread {
  public:
   // All outlive it.
-  RetentionThread(const store::Archive& archive, controller::Loop& loop, KeptOutputs outputs);
+  RetentionThread(const store::Archive& archive, controller::Loop& loop,
+                  const execution::AccessRouter& engines);
   ~RetentionThread();
   RetentionThread(const RetentionThread&) = delete;
   RetentionThread& operator=(const RetentionThread&) = delete;
@@ -36,7 +30,7 @@ class RetentionThread {
   base::Duration look();
 
   controller::Loop& loop_;
-  const KeptOutputs outputs_;
+  const execution::AccessRouter& engines_;
   controller::Retention retention_;
   controller::RetentionPace pace_;
   std::mutex mutex_;

@@ -30,6 +30,7 @@
 #include "execution/kubernetes/pod_attempts.h"
 #include "execution/kubernetes/taint_rule_follower.h"
 #include "execution/kubernetes/workload_keeper.h"
+#include "execution/process/kept_output.h"
 #include "kubernetes/endpoint.h"
 #include "kubernetes/json_reader.h"
 #include "kubernetes/pod_streams.h"
@@ -698,8 +699,11 @@ std::string KubernetesEngine::step_of(model::AttemptId attempt) const {
 bool KubernetesEngine::awaits_output(model::AttemptId attempt) const {
   return worker_->awaits_output(attempt);
 }
-const std::string& KubernetesEngine::output_folder() const {
-  return worker_->output_folder();
+std::string KubernetesEngine::output_of(model::AttemptId attempt) const {
+  return kept_output_path(worker_->output_folder(), attempt);
+}
+bool KubernetesEngine::has_output(model::JobId job) const {
+  return has_kept_output(worker_->output_folder(), job);
 }
 void KubernetesEngine::follow_output(model::AttemptId attempt) {
   worker_->post(Follow{attempt});

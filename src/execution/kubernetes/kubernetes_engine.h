@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "execution/attempt_access.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
 #include "execution/kubernetes/preflight.h"
@@ -15,7 +16,6 @@
 #include "execution/kubernetes/workload_port.h"
 #include "kubernetes/kubeconfig.h"
 #include "model/channel.h"
-#include "os/descriptor.h"
 
 namespace gpu_platform::execution {
 
@@ -49,7 +49,7 @@ struct KubernetesEngineOptions {
 //
 // Thread: one of its own; calls post an order and return. Observations come from that thread, of
 // nodes and GPUs, too. The end of the engine ends no job.
-class KubernetesEngine : public Engine {
+class KubernetesEngine : public Engine, public AttemptAccess {
  public:
   // Looks at the cluster (check_cluster). A cluster that does not answer is an error only if it is
   // kNew, because nothing tells then whose pods are there: else the engine goes on trying and says
@@ -66,32 +66,24 @@ class KubernetesEngine : public Engine {
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
-  // Opens a channel into the pod of an attempt's first rank: a SOCK_SEQPACKET socket that carries
-  // its frames (model/channel.h; kubernetes/pod_streams.h has what Kubernetes cannot do). Closing
-  // it hangs up. A client that attaches is shown the last lines of the log first. An error if the
-  // pod does not run. What the cluster refuses is told on the channel. Any thread; `done`
-  // is called once, on the engine's thread, or dropped when the engine ends first.
-  using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
-  void open_channel(model::ChannelOrder order, ChannelOpened done);
+  // Opens a channel into the pod of an attempt's first rank (kubernetes/pod_streams.h has what
+  // Kubernetes cannot do). A client that attaches is shown the last lines of the log first. An
+  // error if the pod does not run. What the cluster refuses is told on the channel.
+  void open_channel(model::ChannelOrder order, ChannelOpened done) override;
+  // What the attempt waits for in Kubernetes, in words; empty: it runs, or is not known.
+  std::string step_of(model::AttemptId attempt) const override;
+  std::string output_of(model::AttemptId attempt) const override;
+  void follow_output(model::AttemptId attempt) override;
+  // False after half a minute without success.
+  bool awaits_output(model::AttemptId attempt) const override;
+  bool has_output(model::JobId job) const override;
+  void remove_output(std::vector<model::JobId> jobs) override;
 
   // How a workload of others stands. Any thread.
   void tell_workload(WorkloadNews news);
 
   // Waits until all nodes were told; false after the time. Any thread.
   bool wait_for_nodes(std::chrono::milliseconds time) const;
-  // What the attempt waits for in Kubernetes, in words; empty: it runs, or is not known. Any
-  // thread.
-  std::string step_of(model::AttemptId attempt) const;
-  // The folder for kept_output_path(). Any thread.
-  const std::string& output_folder() const;
-  // A client reads the output of an attempt: it is followed from now on. Any thread; returns at
-  // once.
-  void follow_output(model::AttemptId attempt);
-  // Returns whether the attempt has ended and its last output is still being fetched; false after
-  // half a minute without success. Any thread.
-  bool awaits_output(model::AttemptId attempt) const;
-  // Has the kept output of jobs that have ended removed. Any thread.
-  void remove_output(std::vector<model::JobId> jobs);
 
  private:
   class Worker;

@@ -247,7 +247,7 @@ TEST_F(KubernetesEngineTest, WhatTheCoreDoesNotKnowIsRemovedAndTheRestOfTheClust
 TEST_F(KubernetesEngineTest, OutputIsFollowedWhileItIsReadAndCompleteAtTheEnd) {
   const StartOrder start = harness_.order(1, {Kind::kWaits, 0});
   ASSERT_TRUE(begins(start));
-  const std::string path = kept_output_path(harness_.engine().output_folder(), start.attempt);
+  const std::string path = harness_.engine().output_of(start.attempt);
   const auto kept = [&] {
     const auto range = read_kept_output(path, 0, 1 << 20);
     return range ? range->bytes : range.error().message;

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include "execution/job_variables.h"
 #include "execution/process/attempts.h"
 #include "execution/process/job_request.h"
+#include "execution/process/kept_output.h"
 #include "execution/process/launcher_link.h"
 #include "host/user_directory.h"
 #include "node/protocol.h"
@@ -648,11 +650,21 @@ base::Result<os::Descriptor> ProcessEngine::take_users_file(const os::Descriptor
                                 opened ? opened->why : "its file system does not answer"));
 }
 
-void ProcessEngine::remove_output(std::span<const model::JobId> jobs) {
-  while (!jobs.empty()) {
-    const auto some = jobs.first(std::min(jobs.size(), node::kMaxOutputRemovals));
+std::string ProcessEngine::step_of(model::AttemptId attempt) const {
+  return container_step(node_part().folder, attempt);
+}
+std::string ProcessEngine::output_of(model::AttemptId attempt) const {
+  return kept_output_path(node_part().folder, attempt);
+}
+bool ProcessEngine::has_output(model::JobId job) const {
+  return has_kept_output(node_part().folder, job);
+}
+void ProcessEngine::remove_output(std::vector<model::JobId> jobs) {
+  std::span<const model::JobId> left = jobs;
+  while (!left.empty()) {
+    const auto some = left.first(std::min(left.size(), node::kMaxOutputRemovals));
     worker_->post(node::RemoveOutput{{some.begin(), some.end()}});
-    jobs = jobs.subspan(some.size());
+    left = left.subspan(some.size());
   }
 }
 

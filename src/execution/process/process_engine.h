@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "execution/attempt_access.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
 #include "execution/process/job_request.h"
@@ -64,7 +64,7 @@ struct NodePart {
 // Thread: one of its own; calls post an order and return. Observations come from that thread. The
 // end of the engine ends no job. There is one engine per data directory (the store's lock ensures
 // that).
-class ProcessEngine : public Engine {
+class ProcessEngine : public Engine, public AttemptAccess {
  public:
   // Waits until the launcher answers, at most `open_timeout_ms`. Environment and sink must outlive
   // the engine.
@@ -83,11 +83,14 @@ class ProcessEngine : public Engine {
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
-  // Opens a channel into a running attempt: a SOCK_SEQPACKET socket that carries its frames.
-  // Closing it hangs up. Any thread; `done` is called once, on the engine's thread, or dropped when
-  // the engine ends first.
-  using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
-  void open_channel(model::ChannelOrder order, ChannelOpened done);
+  void open_channel(model::ChannelOrder order, ChannelOpened done) override;
+  std::string step_of(model::AttemptId attempt) const override;
+  std::string output_of(model::AttemptId attempt) const override;
+  // Supervisors write output as it comes: there is nothing to fetch.
+  void follow_output(model::AttemptId) override {}
+  bool awaits_output(model::AttemptId) const override { return false; }
+  bool has_output(model::JobId job) const override;
+  void remove_output(std::vector<model::JobId> jobs) override;
 
   // Has a regular file that a user named opened for reading, with that user's rights. Returns a
   // handle for the answer at once. Any thread.
@@ -97,10 +100,6 @@ class ProcessEngine : public Engine {
   static base::Result<os::Descriptor> take_users_file(const os::Descriptor& asked,
                                                       const std::string& path,
                                                       std::chrono::milliseconds patience);
-
-  // Has the kept output of jobs that have ended removed. The order may be lost on its way: see
-  // has_kept_output(). Any thread.
-  void remove_output(std::span<const model::JobId> jobs);
 
   // Any thread.
   NodePart node_part() const;
