@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace gpu_platform::scheduling {
 
 namespace {
@@ -64,6 +66,25 @@ ByPool<PoolSize> pool_sizes(const model::Organisation& organisation,
     if (const std::string* pool = pool_of_type(pools, type)) pools[*pool].gpus += gpus;
   }
   return pools;
+}
+
+std::vector<std::string> unmet_guarantees(const model::Organisation& organisation,
+                                          const GpusByType& found) {
+  const bool is_as_written = organisation.allocation == AllocationMode::kGuaranteed ||
+                             organisation.allocation == AllocationMode::kStatic;
+  std::vector<std::string> sentences;
+  if (!is_as_written) return sentences;
+  const ByPool<PoolSize> pools = pool_sizes(organisation, found);
+  for (const auto& [type, pool] : pools) {
+    if (pool.guaranteed <= pool.gpus) continue;
+    std::string which = type.empty() ? "" : " of type " + type;
+    if (type.empty() && pools.size() > 1) which = " of the types without guarantees of their own";
+    sentences.push_back(
+        fmt::format("guaranteed_gpus add up to {} GPUs{}, but {} were found: not all guarantees "
+                    "can be met at once",
+                    pool.guaranteed, which, pool.gpus));
+  }
+  return sentences;
 }
 
 ByPool<Guarantees> guarantees_of(const model::Organisation& organisation,

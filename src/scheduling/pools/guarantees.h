@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 #include "model/gpu_catalogue.h"
@@ -78,6 +79,11 @@ struct PoolSize {
 };
 ByPool<PoolSize> pool_sizes(const model::Organisation& organisation,
                             const GpusByType& gpus_by_type);
+
+// Returns a sentence for each pool of which more is guaranteed than was found, where guarantees
+// count as they are written; a mode that scales them meets all it promises.
+std::vector<std::string> unmet_guarantees(const model::Organisation& organisation,
+                                          const GpusByType& found);
 
 // Returns an empty value for no holder.
 QuotaSubject holder_of(const Guarantees& guarantees, const model::Organisation& organisation,

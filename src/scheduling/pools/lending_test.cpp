@@ -39,6 +39,26 @@ Guarantees in_one_pool(const Organisation& organisation, std::uint64_t gpus) {
   return pools.empty() ? Guarantees() : pools.find("")->second;
 }
 
+TEST(Guarantees, BeyondWhatWasFoundAreTold) {
+  Organisation organisation = two_teams(6, 4);
+  EXPECT_TRUE(unmet_guarantees(organisation, {{"A100-40GB", 10}}).empty());
+  EXPECT_EQ(unmet_guarantees(organisation, {{"A100-40GB", 8}, {"L4", 1}}),
+            (std::vector<std::string>{"guaranteed_gpus add up to 10 GPUs, but 9 were found: not "
+                                      "all guarantees can be met at once"}));
+  organisation.teams[0].quota.gpu_types = {{.type = "L4", .guaranteed_gpus = 2}};
+  const auto told = unmet_guarantees(organisation, {{"A100-40GB", 7}, {"L4", 1}});
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_TRUE(told[0].starts_with(
+      "guaranteed_gpus add up to 8 GPUs of the types without guarantees of their own, but 7"));
+  EXPECT_TRUE(told[1].starts_with("guaranteed_gpus add up to 2 GPUs of type L4, but 1"));
+}
+
+TEST(Guarantees, ThatAreScaledAreAlwaysMet) {
+  Organisation organisation = two_teams(6, 4);
+  organisation.allocation = model::AllocationMode::kHybrid;
+  EXPECT_TRUE(unmet_guarantees(organisation, {{"A100-40GB", 1}}).empty());
+}
+
 TEST(Guarantees, AreReadAsTheModeSays) {
   Organisation organisation = two_teams(6, 2);
   organisation.teams[0].quota.borrow_limit = 3;
