@@ -1,15 +1,21 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
+#include "bin/process_origin.h"
 #include "config/configuration.h"
+#include "host/user_directory.h"
+#include "logging/log.h"
 
 namespace gpu_platform::bin {
+
+class ClusterPart;
+class CorePart;
+class DoorPart;
+class HostPart;
 
 struct DaemonOptions {
   std::string data_dir;
@@ -26,13 +32,7 @@ struct DaemonOptions {
   std::function<bool()> must_end = {};
 };
 
-// The sender of a signal, as the kernel reports it.
-struct SignalSender {
-  std::uint32_t uid = 0;
-  std::int32_t pid = 0;
-};
-
-// The daemon: all rooms joined and running. Started it answers on its socket; stopped (or
+// The daemon: its four parts joined and running. Started it answers on its socket; stopped (or
 // destroyed) it has ended its threads and left the jobs running.
 class Daemon {
  public:
@@ -44,20 +44,34 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // Applies the keys that may change while the daemon runs. The audit trail records the sender.
-  void reload(const config::Configuration& configuration, const SignalSender& sender);
+  // Applies the keys that may change while the daemon runs. The audit trail records the sender of
+  // the signal.
+  void reload(const config::Configuration& configuration, const ActingProcess& sender);
   // Records in the audit trail that a reload was refused because the configuration has an error.
-  void refuse_reload(const base::Error& error, const SignalSender& sender);
+  void refuse_reload(const base::Error& error, const ActingProcess& sender);
+  // The one way to end, whatever has been opened.
   void stop();
 
  private:
-  struct Parts;
-  explicit Daemon(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
-};
+  explicit Daemon(const config::Configuration& configuration);
+  base::Status open(const DaemonOptions& options);
+  base::Status open_core(const DaemonOptions& options);
+  base::Status recover();
+  void wait_for_nodes(const std::function<bool()>& must_end);
+  void warn_of_what_is_missing() const;
+  void record(const ActingProcess& sender, std::string target, const base::Error* error);
 
-// Notifies systemd (or another service manager that set NOTIFY_SOCKET). Does nothing if
-// NOTIFY_SOCKET is not set.
-void notify_service_manager(std::string_view message);
+  logging::Log log_;
+  const std::shared_ptr<host::UserDirectory> users_ = std::make_shared<host::UserDirectory>();
+  const config::Configuration at_start_;
+  config::Configuration last_read_;
+  std::string data_dir_;
+  bool is_complete_ = false;  // it has answered
+  // In the order in which they need each other.
+  std::unique_ptr<CorePart> core_;
+  std::unique_ptr<HostPart> host_;
+  std::unique_ptr<ClusterPart> cluster_;
+  std::unique_ptr<DoorPart> door_;
+};
 
 }  // namespace gpu_platform::bin

@@ -3,15 +3,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <random>
 #include <utility>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "bin/kubernetes_settings.h"
+#include "bin/site_policy.h"
 #include "execution/kubernetes/standby.h"
 #include "kubernetes/kubeconfig.h"
 #include "os/replaced_file.h"
@@ -23,56 +23,6 @@ namespace {
 
 // For the release of a lease when the daemon stops.
 constexpr base::Duration kReleaseTime = base::seconds(3);
-
-execution::DeviceMode mode_of(config::KubernetesDevices devices) {
-  switch (devices) {
-    case config::KubernetesDevices::kPinned:
-      return execution::DeviceMode::kPinned;
-    case config::KubernetesDevices::kOwned:
-      return execution::DeviceMode::kOwned;
-    case config::KubernetesDevices::kCounts:
-      return execution::DeviceMode::kCounts;
-  }
-  CHECK(false);
-}
-
-execution::KubernetesSettings settings_of(const config::Configuration& configuration) {
-  execution::KubernetesSettings settings;
-  settings.cluster = configuration.kubernetes_cluster.text;
-  settings.namespace_name = configuration.kubernetes_namespace.text;
-  settings.image_pull_secrets = configuration.kubernetes_pull_secrets.words;
-  for (const std::string& word : configuration.kubernetes_node_selector.words) {
-    const std::size_t equals = word.find('=');
-    settings.node_selector.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-  }
-  settings.capacity_label = configuration.kubernetes_capacity_label.text;
-  settings.devices = mode_of(configuration.kubernetes_devices);
-  settings.driver = configuration.kubernetes_driver.text;
-  settings.device_class = configuration.kubernetes_device_class.text;
-  settings.priority_class = configuration.kubernetes_priority_class.text;
-  settings.runs_as_user = configuration.kubernetes_runs_as_user;
-  settings.start_patience = configuration.kubernetes_start_timeout;
-  settings.lost_after = configuration.kubernetes_lost_after;
-  settings.admits_workloads = configuration.kubernetes_workloads;
-  settings.workloads_user = configuration.kubernetes_workloads_user.text;
-  return settings;
-}
-
-// Those of the cluster that are looked at, and those of their GPUs that are there.
-struct Seen {
-  std::size_t nodes = 0;
-  std::size_t gpus = 0;
-};
-
-Seen seen_in_kubernetes(const controller::Snapshot& snapshot) {
-  Seen seen;
-  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    if (node.engine != model::EngineKind::kKubernetes) return;
-    ++seen.nodes;
-    seen.gpus += node.gpus.size();
-  });
-  return seen;
-}
 
 std::string text_of_variable(const char* name) {
   const char* value = std::getenv(name);
@@ -139,17 +89,13 @@ base::Error in_cluster(const kubernetes::ClusterAccess& access, base::Error erro
 
 }  // namespace
 
-bool has_kubernetes(const config::Configuration& configuration) {
-  return configuration.kubernetes_in_cluster || !configuration.kubernetes_kubeconfig.path.empty();
-}
-
 base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,
                                                   std::function<bool(base::Duration)> wait,
                                                   std::function<bool()> must_end,
                                                   std::function<void(const std::string&)> tell) {
   TRY_ASSIGN(const kubernetes::ClusterAccess access, access_of(configuration));
   const execution::LeaseTerms lease = lease_of(access, configuration, new_identity());
-  const auto is_ours = execution::stand_by({access, settings_of(configuration), lease,
+  const auto is_ours = execution::stand_by({access, kubernetes_settings(configuration), lease,
                                             std::move(wait), std::move(must_end), std::move(tell)});
   if (!is_ours) return std::unexpected(in_cluster(access, is_ours.error()));
   return *is_ours ? lease.identity : std::string();
@@ -177,7 +123,7 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   if (!has_kubernetes(configuration)) return nullptr;
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
-  options.settings = settings_of(configuration);
+  options.settings = kubernetes_settings(configuration);
   const std::string kept = kept_identity(data_dir);
   if (kept.empty()) options.history = execution::ClusterHistory::kNew;
   const std::string own = kept.empty() ? new_identity() : kept;
@@ -197,14 +143,6 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   spdlog::info("kubernetes cluster=\"{}\" server=\"{}\"", configuration.kubernetes_cluster.text,
                access.server);
   return engine;
-}
-
-void warn_of_no_gpus_in_kubernetes(const config::Configuration& configuration,
-                                   const controller::Snapshot& snapshot) {
-  const Seen seen = seen_in_kubernetes(snapshot);
-  if (seen.gpus > 0) return;
-  spdlog::warn("kubernetes {}",
-               execution::words_for_no_gpus(settings_of(configuration), seen.nodes));
 }
 
 }  // namespace gpu_platform::bin

@@ -8,14 +8,10 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "config/configuration.h"
-#include "controller/snapshot.h"
 #include "execution/environment_source.h"
 #include "execution/kubernetes/kubernetes_engine.h"
 
 namespace gpu_platform::bin {
-
-// Whether the site names a cluster.
-bool has_kubernetes(const config::Configuration& configuration);
 
 // Waits until this process has the lease of the site's cluster, which must be named. Returns the
 // name by which it has it; empty if `wait` said before that the process shall end. `wait`: waits
@@ -43,9 +39,5 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const std::string& holder, const execution::EnvironmentSource& environment,
     execution::ObservationSink& sink, execution::WorkloadPort& workload_port,
     std::function<void(const base::Error&)> end, std::function<bool()> must_end);
-
-// Logs what to do where no node of the cluster has a GPU for jobs.
-void warn_of_no_gpus_in_kubernetes(const config::Configuration& configuration,
-                                   const controller::Snapshot& snapshot);
 
 }  // namespace gpu_platform::bin

@@ -1,18 +1,15 @@
 #include "bin/network_listener.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "bin/site_files.h"
 #include "bin/site_users.h"
 #include "config/listen_address.h"
-#include "os/small_file.h"
 
 namespace gpu_platform::bin {
 
@@ -37,23 +34,6 @@ std::vector<listener::Place> places_of(const config::WordList& addresses, listen
 }
 
 }  // namespace
-
-base::Status read_authorities(const config::Configuration& configuration,
-                              api::CertificateProver& certificates) {
-  const std::string& path = configuration.tls_client_ca.path;
-  if (path.empty()) return {};
-  const auto refuse = [&](std::string_view why) {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("api.tls.client_ca: {}: {}", path, why), "api.tls.client_ca");
-  };
-  errno = 0;
-  const std::string text = os::read_small_file(AT_FDCWD, path.c_str());
-  if (text.empty() && errno != 0) return refuse(::strerrordesc_np(errno));
-  auto authorities = api::ClientAuthorities::from_pem(text);
-  if (!authorities) return refuse(authorities.error().message);
-  certificates.trust(*std::move(authorities));
-  return {};
-}
 
 base::Result<std::unique_ptr<listener::ListenerHost>> open_network_listener(
     const config::Configuration& configuration, const std::string& program, api::Server& server,

@@ -12,11 +12,6 @@
 
 namespace gpu_platform::bin {
 
-// Has `certificates` take the authorities of api.tls.client_ca, as the file has them now. An error
-// names the key; those before stay in force.
-base::Status read_authorities(const config::Configuration& configuration,
-                              api::CertificateProver& certificates);
-
 // Starts the listener at the addresses of the configuration, and has `server` serve the connections
 // that it makes. `users`: of the site. `server`, `certificates` and `log` outlive it. Null: there
 // are no addresses.

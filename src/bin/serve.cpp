@@ -12,6 +12,7 @@
 
 #include "bin/daemon.h"
 #include "bin/kubernetes_site.h"
+#include "bin/site_policy.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
@@ -21,6 +22,7 @@
 #include "logging/harmless_sink.h"
 #include "logging/json_lines.h"
 #include "os/clock.h"
+#include "os/service_manager.h"
 
 namespace gpu_platform::bin {
 
@@ -92,7 +94,7 @@ std::optional<config::Configuration> read_configuration(const std::string& path,
   return std::nullopt;
 }
 
-void reload(Daemon& daemon, const std::string& path, const SignalSender& sender,
+void reload(Daemon& daemon, const std::string& path, const ActingProcess& sender,
             cli::Console& console) {
   const auto refuse = [&](std::string why) {
     daemon.refuse_reload({base::ErrorCode::kFailedPrecondition, std::move(why), {}}, sender);
@@ -136,7 +138,7 @@ base::Result<std::string> stand_by(const config::Configuration& configuration, i
       [&](const std::string& why) {
         spdlog::info("standby: {}", why);
         console.err("standby " + why + "\n");
-        notify_service_manager("READY=1\nSTATUS=Standby: " + why);
+        os::notify_service_manager("READY=1\nSTATUS=Standby: " + why);
       });
 }
 
@@ -275,10 +277,10 @@ int serve_main(int argc, char** argv) {
   }
   if (!is_told_to_end()) {
     console.err("ready " + options.socket + "\n");
-    notify_service_manager("READY=1\nSTATUS=");
+    os::notify_service_manager("READY=1\nSTATUS=");
   }
   const int code = serve_until_told(**daemon, signal_fd, config_path.value_or(""), console);
-  notify_service_manager("STOPPING=1");
+  os::notify_service_manager("STOPPING=1");
   close(signal_fd);
   return code;
 }

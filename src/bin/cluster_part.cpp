@@ -1,0 +1,82 @@
+#include "bin/cluster_part.h"
+
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "bin/found_nodes.h"
+#include "bin/kubernetes_settings.h"
+#include "bin/kubernetes_site.h"
+#include "bin/nodes_wait.h"
+#include "bin/site_policy.h"
+#include "bin/site_users.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+constexpr model::EngineKind kOfCluster = model::EngineKind::kKubernetes;
+
+}  // namespace
+
+base::Result<std::unique_ptr<ClusterPart>> ClusterPart::open(
+    const Options& options, const config::Configuration& configuration, CorePart& core) {
+  std::unique_ptr<ClusterPart> cluster(new ClusterPart(core));
+  if (!has_kubernetes(configuration)) return cluster;
+  TRY_ASSIGN(model::UserRange users, users_of_site(configuration, false));
+  cluster->workloads_ =
+      std::make_unique<WorkloadQueue>(options.users, std::move(users), core.store());
+  TRY_ASSIGN(cluster->engine_,
+             open_kubernetes(configuration, core.data_dir(), options.lease_holder,
+                             core.environments(), cluster->observations_, *cluster->workloads_,
+                             options.on_fatal, options.must_end));
+  return cluster;
+}
+
+ClusterPart::ClusterPart(CorePart& core) : core_(core) {}
+
+ClusterPart::~ClusterPart() {
+  stop();
+}
+
+void ClusterPart::add_engine(EngineTable& engines) {
+  if (is_empty()) return;
+  engines[kOfCluster] = {engine_.get(), engine_.get()};
+}
+
+void ClusterPart::connect() {
+  if (is_empty()) return;
+  observations_.connect(core_.loop());
+  core_.add_listener(*workloads_);
+}
+
+void ClusterPart::start() {
+  if (is_empty()) return;
+  workloads_->start(
+      core_.snapshot(),
+      [this](model::Command command, controller::CommandDone done) {
+        core_.loop().command(std::move(command), std::move(done));
+      },
+      [this](execution::WorkloadNews news) { engine_->tell_workload(std::move(news)); });
+}
+
+bool ClusterPart::wait_for_nodes(const std::function<bool()>& must_end) {
+  if (is_empty()) return true;
+  return bin::wait_for_nodes(
+      [this](std::chrono::milliseconds time) { return engine_->wait_for_nodes(time); }, must_end);
+}
+
+void ClusterPart::warn_of_no_gpus(const config::Configuration& configuration) const {
+  if (is_empty()) return;
+  const NodeCount found = nodes_of(kOfCluster, *core_.snapshot());
+  if (found.gpus > 0) return;
+  spdlog::warn("kubernetes {}",
+               execution::words_for_no_gpus(kubernetes_settings(configuration), found.nodes));
+}
+
+void ClusterPart::stop() {
+  if (workloads_ != nullptr) workloads_->stop();
+  observations_.disconnect();
+}
+
+}  // namespace gpu_platform::bin

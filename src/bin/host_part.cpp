@@ -1,0 +1,138 @@
+#include "bin/host_part.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "bin/emulated_boards.h"
+#include "bin/isolation_report.h"
+#include "bin/nodes_wait.h"
+#include "bin/process_options.h"
+#include "bin/site_files.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+void tell_isolation(const execution::NodePart& node) {
+  const IsolationReport report = isolation_report(node);
+  spdlog::info("{}", report.held);
+  for (const std::string& line : report.advisory) spdlog::warn("{}", line);
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<HostPart>> HostPart::open(Options options,
+                                                       const config::Configuration& configuration,
+                                                       CorePart& core, logging::Log& log) {
+  std::unique_ptr<HostPart> host(new HostPart(std::move(options), core, log));
+  TRY(host->find_targets(configuration));
+  TRY(host->open_engine(configuration));
+  return host;
+}
+
+HostPart::HostPart(Options options, CorePart& core, logging::Log& log)
+    : options_(std::move(options)), core_(core), log_(log) {}
+
+HostPart::~HostPart() {
+  stop();
+}
+
+// The emulated boards, which are made, or this host.
+base::Status HostPart::find_targets(const config::Configuration& configuration) {
+  if (!configuration.local_engine) return {};
+  if (options_.emulate.empty()) {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    targets_.push_back({.node_name = name});
+    return {};
+  }
+  TRY_ASSIGN(const std::vector<EmulatedNode> nodes, parse_emulate(options_.emulate));
+  for (const EmulatedNode& node : nodes) {
+    const std::string dir = fmt::format("{}/emulated/{}", core_.data_dir(), node.name);
+    TRY(create_board(node, dir, options_.programs.emulator));
+    targets_.push_back(node::emulated_target(node.name, dir, options_.programs.emulated_nvml));
+  }
+  return {};
+}
+
+base::Status HostPart::open_engine(const config::Configuration& configuration) {
+  const bool has_boards = !options_.emulate.empty();
+  TRY_ASSIGN(execution::ProcessEngineOptions engine,
+             process_options(configuration,
+                             {core_.data_dir(), options_.launcher, options_.programs, has_boards}));
+  engine.users = options_.users;
+  if (has_boards) {
+    registrar_ = std::make_unique<BoardRegistrar>(options_.programs.gpu_register,
+                                                  core_.data_dir() + "/emulated");
+    engine.enter_on_board = [registrar = registrar_.get()](
+                                const std::string& node, const std::vector<std::string>& uuids,
+                                std::uint32_t pid) { registrar->enter(node, uuids, pid); };
+  }
+  TRY_ASSIGN(engine_, execution::ProcessEngine::open(engine, core_.environments(), observations_));
+  users_files_.connect(*engine_);
+  if (!configuration.local_engine) return {};
+  tell_isolation(engine_->node_part());
+  if (geteuid() == 0 && configuration.root_jobs == config::RootJobs::kAllow) {
+    spdlog::warn(
+        "running as root: jobs of root are allowed and run as root "
+        "(execution.root_jobs: refuse forbids them)");
+  }
+  return {};
+}
+
+void HostPart::add_engine(EngineTable& engines) {
+  engines[model::EngineKind::kProcess] = {engine_.get(), engine_.get()};
+}
+
+void HostPart::connect() {
+  gate_ = std::make_unique<monitoring::ReleaseGate>(
+      core_.loop(), [this] { return core_.snapshot(); },
+      [this](const std::string& node, const std::vector<std::string>& uuids) {
+        if (node::ProbeRunner* const runner = probes_to_ask_) runner->read_now(node, uuids);
+      },
+      [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
+  observations_.connect(*gate_);
+}
+
+base::Status HostPart::watch(const config::Configuration& configuration) {
+  monitor_ = std::make_unique<monitoring::GpuMonitor>(
+      observations_, [this] { return core_.snapshot(); }, engine_->node_part().detail,
+      *options_.users);
+  TRY_ASSIGN(config::NetworkPlaces places, read_network_places(configuration));
+  nodes_ = std::make_unique<monitoring::NodeObserver>(
+      observations_, *monitor_, *gate_, log_,
+      monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity});
+  node::ProbeRunnerOptions options;
+  options.executable = options_.programs.probe;
+  options.interval = configuration.monitoring_interval;
+  TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *nodes_));
+  probes_to_ask_ = probes_.get();
+  readings_ = std::make_unique<MonitoredReadings>(*monitor_, *probes_);
+  for (node::ProbeTarget& target : targets_) {
+    names_.insert(target.node_name);
+    probes_->watch(std::move(target));
+  }
+  targets_.clear();
+  return {};
+}
+
+bool HostPart::wait_for_nodes(const std::function<bool()>& must_end) {
+  return bin::wait_for_nodes(
+      [this](std::chrono::milliseconds time) { return nodes_->wait_for_all(names_, time); },
+      must_end);
+}
+
+void HostPart::stop() {
+  if (probes_ != nullptr) {
+    gate_->stop();  // it asks them
+    probes_.reset();
+  }
+  users_files_.disconnect();
+  observations_.disconnect();
+}
+
+}  // namespace gpu_platform::bin

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bin/adaptors.h"
+#include "bin/board_registrar.h"
+#include "bin/core_part.h"
+#include "bin/late_sink.h"
+#include "bin/program_paths.h"
+#include "bin/users_files.h"
+#include "config/configuration.h"
+#include "controller/loop/loop.h"
+#include "execution/process/process_engine.h"
+#include "host/user_directory.h"
+#include "logging/log.h"
+#include "monitoring/gpu_monitor.h"
+#include "monitoring/node_observer.h"
+#include "monitoring/release_gate.h"
+#include "node/probe/probe_runner.h"
+
+namespace gpu_platform::bin {
+
+// The part that knows this machine, or the emulated boards in its place: the engine that runs jobs
+// here, the probes that look at its GPUs, and what is made of their reports. Open it has its
+// engine; connected it passes on what that observes; once it watches it knows its nodes.
+//
+// Ownership: refers to the core (its environments and, once connected, its loop) and the log; they
+// outlive it. Thread: as CorePart.
+class HostPart {
+ public:
+  struct Options {
+    std::string emulate;   // empty: this host
+    std::string launcher;  // the socket of one that is a service; empty: we start one
+    ProgramPaths programs;
+    std::shared_ptr<host::UserDirectory> users;
+  };
+  static base::Result<std::unique_ptr<HostPart>> open(Options options,
+                                                      const config::Configuration& configuration,
+                                                      CorePart& core, logging::Log& log);
+  ~HostPart();
+  HostPart(const HostPart&) = delete;
+  HostPart& operator=(const HostPart&) = delete;
+
+  void add_engine(EngineTable& engines);
+  // From here on the core hears what the engine observes, and of a release when the driver has
+  // confirmed it.
+  void connect();
+  // Starts the probes, once the core has been started.
+  base::Status watch(const config::Configuration& configuration);
+  // Returns whether all nodes were described within the limit of nodes_wait.h.
+  bool wait_for_nodes(const std::function<bool()>& must_end);
+
+  // Ends the probes and what uses the core. Jobs and the engine's orders go on until it is
+  // destroyed.
+  void stop();
+
+  const std::string& boot_id() const { return engine_->boot_id(); }
+  execution::NodePart node_part() const { return engine_->node_part(); }  // any thread
+  const UsersFiles& users_files() const { return users_files_; }
+  MonitoredReadings& readings() { return *readings_; }
+  std::size_t gpu_count() const { return nodes_->gpu_count(); }
+
+ private:
+  HostPart(Options options, CorePart& core, logging::Log& log);
+  base::Status find_targets(const config::Configuration& configuration);
+  base::Status open_engine(const config::Configuration& configuration);
+
+  const Options options_;
+  CorePart& core_;
+  logging::Log& log_;
+  std::vector<node::ProbeTarget> targets_;
+  std::set<std::string> names_;                // of the nodes
+  std::unique_ptr<BoardRegistrar> registrar_;  // null: no emulated boards
+  LateSink observations_;
+  UsersFiles users_files_;
+  std::unique_ptr<execution::ProcessEngine> engine_;
+  std::atomic<node::ProbeRunner*> probes_to_ask_{nullptr};
+  std::unique_ptr<monitoring::ReleaseGate> gate_;
+  std::unique_ptr<monitoring::GpuMonitor> monitor_;
+  std::unique_ptr<monitoring::NodeObserver> nodes_;
+  std::unique_ptr<node::ProbeRunner> probes_;
+  std::unique_ptr<MonitoredReadings> readings_;
+};
+
+}  // namespace gpu_platform::bin

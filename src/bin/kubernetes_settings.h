@@ -1,0 +1,11 @@
+#pragma once
+
+#include "config/configuration.h"
+#include "execution/kubernetes/settings.h"
+
+namespace gpu_platform::bin {
+
+// Returns the keys of engines.kubernetes as the engine takes them.
+execution::KubernetesSettings kubernetes_settings(const config::Configuration& configuration);
+
+}  // namespace gpu_platform::bin
