@@ -1,0 +1,61 @@
+#include "bin/event_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "bin/captured_log_fixture.h"
+
+namespace gpu_platform::bin {
+namespace {
+
+class EventLogTest : public ::testing::Test {
+ protected:
+  std::string line_of(model::Event event) {
+    const model::EventRecord record{model::EventSeq(7), base::Instant(1), std::move(event)};
+    const auto snapshot = std::make_shared<const controller::Snapshot>();
+    EventLog(log_).published(snapshot, {&record, 1}, controller::DepartedJobs());
+    const auto lines = captured_.lines();
+    return lines.empty() ? "" : lines.back();
+  }
+
+  CapturedLog captured_;
+  logging::Log log_;
+};
+
+TEST_F(EventLogTest, HasALineForEachEventOfANode) {
+  EXPECT_EQ(line_of(model::NodeStateChanged{model::NodeId(2), model::NodeTrigger::kLose,
+                                            "no \"answer\"\n", "node"}),
+            fmt::format("info: event=7 node_id=2 trigger={} cause=\"no \\\"answer\\\"\\n\"",
+                        to_string(model::NodeTrigger::kLose)));
+}
+
+TEST_F(EventLogTest, TellsWhoKeepsAGpuFromWork) {
+  const model::Taint taint{
+      model::TaintSource::kOperator, model::TaintEffect::kNoNewWork, "swap", "ann", {}};
+  const std::string line = line_of(model::GpuTaintChanged{{model::NodeId(1), 3}, taint, false});
+  EXPECT_TRUE(line.starts_with("info: event=7 node_id=1 gpu=3 party=")) << line;
+  EXPECT_TRUE(line.ends_with(" cause=\"swap\" by=\"ann\"")) << line;
+  const std::string lifted = line_of(model::GpuTaintChanged{{model::NodeId(1), 3}, taint, true});
+  EXPECT_NE(lifted.find(" effect=LIFTED "), std::string::npos) << lifted;
+}
+
+TEST_F(EventLogTest, WarnsOfTheSitesProgramsThatFailed) {
+  model::AttemptEnded ended;
+  ended.attempt = {model::JobId(4), 2};
+  ended.reason = model::EndReason::kPrologFailed;
+  ended.detail = "exit code 3\x1b";
+  EXPECT_EQ(line_of(ended), "warning: event=7 job=4 attempt=2 not started: exit code 3\\x1b");
+  model::AttemptReleased released;
+  released.attempt = {model::JobId(4), 2};
+  released.epilog_failure = "exit code 1";
+  EXPECT_EQ(line_of(released), "warning: event=7 job=4 attempt=2 the site's epilog: exit code 1");
+}
+
+TEST_F(EventLogTest, JobsAreForDebugging) {
+  EXPECT_TRUE(line_of(model::JobEligible{model::JobId(4)}).starts_with("debug: event=7 kind="));
+}
+
+}  // namespace
+}  // namespace gpu_platform::bin

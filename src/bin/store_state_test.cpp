@@ -1,0 +1,53 @@
+#include "bin/store_state.h"
+
+#include <gtest/gtest.h>
+
+#include "bin/folder_fixture.h"
+
+namespace gpu_platform::bin {
+namespace {
+
+model::EventRecord submitted(std::uint64_t seq, std::uint64_t job, const std::string& environment) {
+  auto spec = std::make_shared<model::JobSpec>();
+  spec->user = "ann";
+  spec->command = {"true"};
+  spec->environment_ref = environment;
+  model::JobSubmitted event;
+  event.job = model::JobId(job);
+  event.spec = std::move(spec);
+  return {model::EventSeq(seq), base::Instant(static_cast<std::int64_t>(seq)), std::move(event)};
+}
+
+store::StateSource source_of(std::vector<model::EventRecord> records) {
+  return {{},
+          [records = std::move(records)](const store::StateSource::Visit& visit) -> base::Status {
+            for (const model::EventRecord& record : records) TRY(visit(record));
+            return {};
+          }};
+}
+
+TEST(StoreState, EnvironmentsOfJobsThatHaveNotEndedAreNeeded) {
+  const auto needed = needed_environments(
+      source_of({submitted(1, 1, "mine"), submitted(2, 2, {}), submitted(3, 3, "other")}));
+  ASSERT_TRUE(needed) << needed.error().message;
+  EXPECT_EQ(*needed, (std::map<std::string, model::JobId>{{"mine", model::JobId(1)},
+                                                          {"other", model::JobId(3)}}));
+}
+
+TEST(StoreState, AGapBetweenEventsIsALoss) {
+  const auto needed = needed_environments(source_of({submitted(1, 1, "a"), submitted(3, 2, "b")}));
+  ASSERT_FALSE(needed);
+  EXPECT_EQ(needed.error().code, base::ErrorCode::kDataLoss);
+  EXPECT_EQ(needed.error().message, "event 3 follows event 1");
+}
+
+TEST(StoreState, TheLastJobWithOutputIsThatOfAnyEngine) {
+  const TestFolder folder;
+  EXPECT_FALSE(last_job_with_output(folder.path()).valid());
+  folder.write("node/output/0/12/1", "x");
+  folder.write("kubernetes/output/1/1007/1", "x");
+  EXPECT_EQ(last_job_with_output(folder.path()), model::JobId(1007));
+}
+
+}  // namespace
+}  // namespace gpu_platform::bin
