@@ -12,7 +12,7 @@ namespace gpu_platform::bin {
 namespace {
 
 // "name:board" of each; else the error's field.
-std::string nodes_of(std::string_view value) {
+std::string emulated_by(std::string_view value) {
   const auto nodes = parse_emulate(value);
   if (!nodes) return nodes.error().field;
   std::string text;
@@ -21,14 +21,14 @@ std::string nodes_of(std::string_view value) {
 }
 
 TEST(EmulatedBoards, AreCountedByBoardOverTheWholeValue) {
-  EXPECT_EQ(nodes_of("dgx-h100"), "dgx-h100-1:dgx-h100 ");
-  EXPECT_EQ(nodes_of("2xl4,dgx-a100,l4"), "l4-1:l4 l4-2:l4 dgx-a100-1:dgx-a100 l4-3:l4 ");
-  EXPECT_EQ(nodes_of("a100-pcie-x4"), "a100-pcie-x4-1:a100-pcie-x4 ");
+  EXPECT_EQ(emulated_by("dgx-h100"), "dgx-h100-1:dgx-h100 ");
+  EXPECT_EQ(emulated_by("2xl4,dgx-a100,l4"), "l4-1:l4 l4-2:l4 dgx-a100-1:dgx-a100 l4-3:l4 ");
+  EXPECT_EQ(emulated_by("a100-pcie-x4"), "a100-pcie-x4-1:a100-pcie-x4 ");
 }
 
 TEST(EmulatedBoards, WrongValuesAreRefused) {
   for (const char* value : {"", "0xl4", "1025xl4", "3x", "l4,,l4"}) {
-    EXPECT_EQ(nodes_of(value), "--emulate") << value;
+    EXPECT_EQ(emulated_by(value), "--emulate") << value;
   }
 }
 

@@ -77,7 +77,7 @@ void Link::adopt(const std::vector<execution::KnownAttempt>& known) {
 }
 
 bool Link::is_on_cluster(const StartOrder& order) const {
-  return cluster_ != nullptr && order.nodes.front().engine == model::EngineKind::kKubernetes;
+  return cluster_ != nullptr && !model::traits_of(order.nodes.front().engine).is_on_this_machine;
 }
 
 execution::Engine& Link::engine_of(AttemptId attempt) {

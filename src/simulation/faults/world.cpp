@@ -48,7 +48,7 @@ void World::open_cluster() {
 }
 
 bool World::has_pods(std::size_t node) const {
-  return pods_ && setup_.nodes[node].engine == model::EngineKind::kKubernetes;
+  return pods_ && !model::traits_of(setup_.nodes[node].engine).is_on_this_machine;
 }
 
 void World::run() {

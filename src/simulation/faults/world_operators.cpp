@@ -278,7 +278,7 @@ void World::put_back() {
       commands_.push_back(change({.node = node.name}, model::GpuAction::kBringOnline, false));
     }
     // What a cluster that runs pods takes, it gives back itself.
-    const bool says_so_itself = pods_ && node.engine == model::EngineKind::kKubernetes;
+    const bool says_so_itself = pods_ && !model::traits_of(node.engine).is_on_this_machine;
     if (model::find_taint(node.taints, model::TaintSource::kCluster) && !says_so_itself) {
       commands_.emplace_back(
           execution::Observation(execution::TaintObserved{.node_name = node.name, .gpu_uuid = {}}));
