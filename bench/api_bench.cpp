@@ -109,7 +109,8 @@ class JobsOnly final : public CommandSink,
 void ListWaitingJobs(benchmark::State& state) {
   JobsOnly jobs(static_cast<std::size_t>(state.range(0)));
   host::UserDirectory users;
-  const CoreAccess core{jobs, jobs, jobs, jobs, users, {}};
+  const CoreAccess core{
+      .commands = jobs, .snapshots = jobs, .archive = jobs, .outputs = jobs, .users = users};
   const JobReader reader(core);
   const model::Caller caller{"ada", 1000};
   std::size_t bytes = 0;

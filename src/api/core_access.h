@@ -83,7 +83,7 @@ struct IsolationGuard {
 
 class TokenUses;
 
-// The whole of it. All referred objects outlive the server.
+// The whole of it; name its parts where it is made. All referred objects outlive the server.
 struct CoreAccess {
   CommandSink& commands;
   const SnapshotSource& snapshots;
@@ -91,7 +91,7 @@ struct CoreAccess {
   const OutputSource& outputs;
   host::UserDirectory& users;
   // Returns whether new work is accepted now; an error says why not. Null: always.
-  std::function<base::Status()> readiness;
+  std::function<base::Status()> readiness = nullptr;
   GpuReadingSource* readings = nullptr;  // null: nothing is read
   // Safe from any thread. Null: nothing is known of it.
   std::function<std::vector<IsolationGuard>()> isolation = nullptr;

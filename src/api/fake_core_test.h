@@ -45,8 +45,16 @@ class FakeCore final : public CommandSink,
 
   EventHub& hub() { return hub_; }
   CoreAccess access() {
-    return {*this,   *this,    *this,   *this,      users,   readiness, &readings,
-            nullptr, channels, nullptr, statistics, nullptr, nullptr,   [this] { return rules(); }};
+    return {.commands = *this,
+            .snapshots = *this,
+            .archive = *this,
+            .outputs = *this,
+            .users = users,
+            .readiness = readiness,
+            .readings = &readings,
+            .channels = channels,
+            .statistics = statistics,
+            .access = [this] { return rules(); }};
   }
   std::function<base::Status()> readiness;
   std::function<controller::Statistics()> statistics;

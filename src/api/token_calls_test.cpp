@@ -81,7 +81,6 @@ class TokenCalls : public testing::Test {
                      .archive = core_,
                      .outputs = core_,
                      .users = users_,
-                     .readiness = {},
                      .token_uses = &uses_};
   Calls calls_{access_, {.version = "1"}};
 };

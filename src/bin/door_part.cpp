@@ -134,7 +134,6 @@ api::CoreAccess DoorPart::core_access() {
                          .archive = core_.store(),
                          .outputs = outputs_,
                          .users = *options_.users,
-                         .readiness = {},
                          .readings = &host_.readings(),
                          .isolation = [this] { return isolation_of(host_.node_part()); },
                          .channels = &channels_,

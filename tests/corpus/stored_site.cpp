@@ -190,7 +190,6 @@ base::Result<std::unique_ptr<StoredSite>> StoredSite::open(const store::SqliteSt
                          .archive = parts->archive,
                          .outputs = parts->outputs,
                          .users = parts->users,
-                         .readiness = {},
                          .audit = &parts->archive,
                          .access = [rules = parts->rules] { return rules; }};
   TRY_ASSIGN(parts->server, api::Server::start(std::move(options), access, parts->hub));
