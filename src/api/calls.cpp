@@ -15,15 +15,6 @@ constexpr std::uint32_t kDefaultOutputBytes = 256 * 1024;
 
 }  // namespace
 
-base::Status Calls::check_named(const Peer& peer) {
-  if (peer.is_name_known) return {};
-  return base::fail(
-      base::ErrorCode::kUnavailable,
-      fmt::format("the user database of this host does not answer, so your name (user "
-                  "{}) is not known; try again in a moment",
-                  peer.caller.uid));
-}
-
 base::Status Calls::check_can_run(const Account& account) const {
   if (!options_.only_uid) {
     // Root's jobs are the core's to judge.

@@ -10,6 +10,8 @@
 #include "api/core_access.h"
 #include "api/dependencies.h"
 #include "api/job_reader.h"
+#include "api/peer.h"
+#include "api/resume.h"
 #include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
@@ -26,34 +28,6 @@
 
 namespace gpu_platform::api {
 
-enum class IdentityKind : std::uint8_t { kCertificate, kOpenId };
-
-// What a credential proves that an authority or an issuer has signed.
-struct ProvenIdentity {
-  std::vector<std::string> names;  // "email:ada@example.org"
-  base::Instant not_after;         // until then it is accepted
-  IdentityKind kind = IdentityKind::kCertificate;
-  std::string issuer = {};  // of an OpenID Connect token
-  std::string claim = {};   // of it that has the name
-  // As it says itself, without the skew of clocks that is forgiven. Nothing that is made with it
-  // lasts longer.
-  base::Instant ends_at = {};
-  // Returns whether those who have signed it still count: an authority or a key may leave the site
-  // while a connection is open. Asked for each request. Safe from any thread. Null: always.
-  std::function<bool(base::Instant now)> is_still_signed = {};
-};
-
-// The client at the other end, by the socket's peer credentials or what it has shown.
-struct Peer {
-  model::Caller caller;
-  std::uint32_t gid = 0;
-  // False: the user database does not answer, and the name is the number. Calls that depend on the
-  // name are refused.
-  bool is_name_known = true;
-  bool has_account = true;                         // on this machine
-  std::shared_ptr<const ProvenIdentity> identity;  // null: it came otherwise
-};
-
 // The calls of proto/gpu_platform/v1 that answer once, independent of the transport. Requests have
 // passed check_limits. Safe from any thread.
 class Calls {
@@ -69,9 +43,6 @@ class Calls {
       : core_(core), reader_(core), options_(std::move(options)) {}
 
   const JobReader& reader() const { return reader_; }
-
-  // Runs a continuation on the thread that the request belongs to.
-  using Resume = std::function<void(std::function<void()>)>;
 
   struct Submitted {
     v1::Job job;
@@ -98,8 +69,6 @@ class Calls {
                    std::function<void(base::Result<v1::ActOnJobsResponse>)> done) const;
 
   base::Result<v1::Job> get(const v1::GetJobRequest& request, const Peer& peer) const;
-  // Returns kUnavailable for a caller without a known name at the moment.
-  static base::Status check_named(const Peer& peer);
 
   // `done` is called at once for output that the platform keeps, and through `resume` for a file of
   // the job's user.

@@ -333,7 +333,7 @@ TEST_F(CallsTest, DoNothingByNameForACallerWhoseNameIsNotKnown) {
   unnamed.caller.user = "1000";
   unnamed.is_name_known = false;
   const model::JobId job = core_.add_job("ada", 1000);
-  const auto refused = Calls::check_named(unnamed);
+  const auto refused = check_named(unnamed);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
   EXPECT_NE(refused.error().message.find("try again"), std::string::npos);

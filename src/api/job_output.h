@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "api/core_access.h"
+#include "api/resume.h"
 #include "host/slow_calls.h"
 
 namespace gpu_platform::api {
@@ -18,7 +19,6 @@ class JobOutput {
     std::uint64_t offset = 0;
     std::size_t most = 0;
   };
-  using Resume = std::function<void(std::function<void()>)>;
   using Done = std::function<void(base::Result<OutputPiece>)>;
 
   // Reads across the ends of rotated files until the range is complete or there is no more. `done`

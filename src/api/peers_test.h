@@ -1,6 +1,6 @@
 #pragma once
 
-#include "api/calls.h"
+#include "api/peer.h"
 
 // Who calls, in the tests of calls.
 

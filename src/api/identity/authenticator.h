@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "api/calls.h"
+#include "api/peer.h"
 #include "base/result.h"
 
 namespace gpu_platform::api {

@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "api/calls.h"
 #include "api/identity/handshake_proof.h"
+#include "api/peer.h"
 
 namespace gpu_platform::api {
 

@@ -10,6 +10,7 @@
 #include "api/identity/authenticator.h"
 #include "api/identity/failure_throttle.h"
 #include "host/user_directory.h"
+#include "model/token.h"
 #include "model/user_range.h"
 #include "os/clock.h"
 

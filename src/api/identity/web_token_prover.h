@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/calls.h"
 #include "api/identity/web_token.h"
+#include "api/peer.h"
 
 namespace gpu_platform::api {
 

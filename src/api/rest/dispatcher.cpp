@@ -381,7 +381,7 @@ void Dispatcher::act_on_jobs(const Context& context, const v1::ActOnJobsRequest&
 
 void Dispatcher::list_jobs(const Context& context, const v1::ListJobsRequest& message) const {
   // The owners of ended jobs are known by name.
-  if (const base::Status named = Calls::check_named(context.exchange.peer()); !named) {
+  if (const base::Status named = check_named(context.exchange.peer()); !named) {
     return context.exchange.reply(problem_reply(named.error(), context.request.id));
   }
   const model::Caller& caller = context.exchange.peer().caller;

@@ -9,8 +9,10 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/calls.h"
+#include "api/channel_source.h"
+#include "api/peer.h"
 #include "api/rest/routes.h"
+#include "api/resume.h"
 
 namespace gpu_platform::api {
 
@@ -66,7 +68,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Answers once; later answers are ignored, and so are answers to a client that has gone.
   virtual void reply(Reply reply) = 0;
   // Runs a continuation on the connection's thread; drops it when the server is gone.
-  virtual Calls::Resume resume() = 0;
+  virtual Resume resume() = 0;
   // Asks a BodySource that returned kWait again.
   virtual std::function<void()> waker() = 0;
   // Returns whether the request asks for a WebSocket.

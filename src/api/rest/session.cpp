@@ -272,7 +272,7 @@ void Session::drop_request_body() {
 
 // What a call goes on with is not done for a credential that has ended meanwhile. One that is a
 // token is the core's affair: the call itself may have ended it.
-Calls::Resume Session::resume() {
+Resume Session::resume() {
   return [gate = environment_.gate,
           weak = std::weak_ptr<Exchange>(shared_from_this())](std::function<void()> continuation) {
     gate->post([weak, continuation = std::move(continuation)] {

@@ -82,7 +82,7 @@ class Session final : public Exchange {
   boost::asio::io_context& context() override { return environment_.io; }
   void is_call(std::string_view name) override { call_ = name; }
   void reply(Reply reply) override;
-  Calls::Resume resume() override;
+  Resume resume() override;
   std::function<void()> waker() override;
   void keep(std::shared_ptr<void> waiter) override;
   base::Status begin_stream() override;

@@ -51,7 +51,7 @@ struct StreamContext {
   EventHub& hub;
   model::Caller caller;
   std::function<void()> wake;
-  Calls::Resume resume = nullptr;  // onto the connection's thread; of output alone
+  Resume resume = nullptr;  // onto the connection's thread; of output alone
 };
 
 // Changes of one job, or of all.
