@@ -1,4 +1,4 @@
-#include "api/calls.h"
+#include "api/call_context.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,11 @@
 
 #include "api/convert/field_selection.h"
 #include "api/fake_core_test.h"
+#include "api/job_calls.h"
 #include "api/peers_test.h"
 #include "api/queue_writer.h"
+#include "api/reservation_calls.h"
+#include "api/site_calls.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -24,7 +27,7 @@ class CallsTest : public testing::Test {
   }
   base::ErrorCode stop_error(model::JobId id, const Peer& peer) {
     auto code = base::ErrorCode::kInternal;
-    calls_.act(
+    jobs_.act(
         std::to_string(id.value), model::JobAction::kCancel, peer, [](auto) {},
         [&](base::Result<v1::ChangeJobResponse> result) {
           if (!result) code = result.error().code;
@@ -33,7 +36,7 @@ class CallsTest : public testing::Test {
   }
   base::Result<v1::OutputChunk> output_of(const v1::GetOutputRequest& request, const Peer& peer) {
     std::promise<base::Result<v1::OutputChunk>> answer;
-    calls_.output(
+    jobs_.output(
         request, peer, [](auto proceed) { proceed(); },
         [&](base::Result<v1::OutputChunk> chunk) { answer.set_value(std::move(chunk)); });
     return answer.get_future().get();
@@ -43,7 +46,7 @@ class CallsTest : public testing::Test {
     auto filter = to_model(request, peer.caller);
     EXPECT_TRUE(filter.has_value());
     filter->fields = fields;
-    JobListWriter writer(calls_.reader(), peer.caller, *filter);
+    JobListWriter writer(context_.reader, peer.caller, *filter);
     EXPECT_TRUE(writer.begin().has_value());
     std::string out;
     while (*writer.append(out, 100)) {
@@ -58,15 +61,18 @@ class CallsTest : public testing::Test {
 
   FakeCore core_;
   CoreAccess access_ = core_.access();
-  Calls calls_{access_, {.version = "1.2.3"}};
+  CallContext context_{access_, {.version = "1.2.3"}};
+  JobCalls jobs_{context_};
+  ReservationCalls reservations_{context_};
+  SiteCalls site_{context_};
 };
 
 TEST_F(CallsTest, HideTheJobsOfOthers) {
   const model::JobId job = core_.add_job("ada", 1000);
-  EXPECT_TRUE(calls_.get(of(job), kAda).has_value());
-  EXPECT_TRUE(calls_.get(of(job), kRoot).has_value());
-  const auto hidden = calls_.get(of(job), kBob);
-  const auto absent = calls_.get(of(model::JobId(99)), kBob);
+  EXPECT_TRUE(jobs_.get(of(job), kAda).has_value());
+  EXPECT_TRUE(jobs_.get(of(job), kRoot).has_value());
+  const auto hidden = jobs_.get(of(job), kBob);
+  const auto absent = jobs_.get(of(model::JobId(99)), kBob);
   ASSERT_FALSE(hidden.has_value());
   EXPECT_EQ(hidden.error().code, base::ErrorCode::kNotFound);
   EXPECT_EQ(absent.error().code, base::ErrorCode::kNotFound);
@@ -79,20 +85,20 @@ TEST_F(CallsTest, HideTheJobsOfOthers) {
 
 TEST_F(CallsTest, SayWhatAStartWaitsFor) {
   core_.step = "ErrImagePull: no such host";
-  const auto starting = calls_.get(of(core_.add_starting_job("ada", 1000, "torch:2")), kAda);
+  const auto starting = jobs_.get(of(core_.add_starting_job("ada", 1000, "torch:2")), kAda);
   EXPECT_EQ(starting->detail(), core_.step);
   const model::JobId without_image = core_.add_starting_job("ada", 1000, "");
-  EXPECT_EQ(calls_.get(of(without_image), kAda)->detail(), "");
+  EXPECT_EQ(jobs_.get(of(without_image), kAda)->detail(), "");
   const model::JobId waiting = core_.add_job("ada", 1000);
-  EXPECT_EQ(calls_.get(of(waiting), kAda)->detail(), "");
+  EXPECT_EQ(jobs_.get(of(waiting), kAda)->detail(), "");
 }
 
 TEST_F(CallsTest, HideEndedJobsOfOthersToo) {
   const model::JobId job = core_.add_job("ada", 1000);
   core_.start_job(job);
   core_.end_job(job, 0);
-  EXPECT_TRUE(calls_.get(of(job), kAda).has_value());
-  EXPECT_FALSE(calls_.get(of(job), kBob).has_value());
+  EXPECT_TRUE(jobs_.get(of(job), kAda).has_value());
+  EXPECT_FALSE(jobs_.get(of(job), kBob).has_value());
   v1::ListJobsRequest everything;
   everything.set_all(true);
   EXPECT_TRUE(ids(list(everything, kBob)).empty());
@@ -102,22 +108,22 @@ TEST_F(CallsTest, HideEndedJobsOfOthersToo) {
 }
 
 TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
-  v1::JobSpec request;
-  request.add_command("true");
-  request.set_user("root");
+  v1::SubmitJobRequest request;
+  request.mutable_spec()->add_command("true");
+  request.mutable_spec()->set_user("root");
   std::optional<base::Error> error;
-  const auto note = [&](base::Result<Calls::Submitted> result) {
+  const auto note = [&](base::Result<Created<v1::Job>> result) {
     if (!result) error = result.error();
   };
-  calls_.submit(request, kAda, [](auto) {}, note);
+  jobs_.submit(request, kAda, [](auto) {}, note);
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->code, base::ErrorCode::kPermissionDenied);
   EXPECT_EQ(error->field, "user");
-  request.set_user("no-such-user-here");
-  std::promise<base::Result<Calls::Submitted>> answer;
-  calls_.submit(
+  request.mutable_spec()->set_user("no-such-user-here");
+  std::promise<base::Result<Created<v1::Job>>> answer;
+  jobs_.submit(
       request, kRoot, [](auto proceed) { proceed(); },
-      [&](base::Result<Calls::Submitted> result) { answer.set_value(std::move(result)); });
+      [&](base::Result<Created<v1::Job>> result) { answer.set_value(std::move(result)); });
   const auto refused = answer.get_future().get();
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalidArgument);
@@ -125,14 +131,15 @@ TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
 }
 
 TEST_F(CallsTest, RefuseJobsOfOthersWhereTheDaemonCannotStartThem) {
-  const Calls own(access_, {.version = "1.2.3", .only_uid = kAda.caller.uid});
-  v1::JobSpec request;
-  request.add_command("true");
+  const CallContext only_ada(access_, {.version = "1.2.3", .only_uid = kAda.caller.uid});
+  const JobCalls own(only_ada);
+  v1::SubmitJobRequest request;
+  request.mutable_spec()->add_command("true");
   for (const Peer& peer : {kBob, kRoot}) {
     std::optional<base::Error> refused;
     own.submit(
         request, peer, [](auto work) { work(); },
-        [&](base::Result<Calls::Submitted> result) {
+        [&](base::Result<Created<v1::Job>> result) {
           if (!result) refused = result.error();
         });
     ASSERT_TRUE(refused.has_value()) << peer.caller.user;
@@ -140,10 +147,10 @@ TEST_F(CallsTest, RefuseJobsOfOthersWhereTheDaemonCannotStartThem) {
     EXPECT_EQ(refused->field, "user");
     EXPECT_NE(refused->message.find("runs as user id 1000"), std::string::npos);
   }
-  std::promise<base::Result<Calls::Submitted>> answer;
+  std::promise<base::Result<Created<v1::Job>>> answer;
   own.submit(
       request, kAda, [](auto work) { work(); },
-      [&](base::Result<Calls::Submitted> result) { answer.set_value(std::move(result)); });
+      [&](base::Result<Created<v1::Job>> result) { answer.set_value(std::move(result)); });
   const auto accepted = answer.get_future().get();
   EXPECT_TRUE(accepted) << accepted.error().message;
 }
@@ -225,7 +232,7 @@ TEST_F(CallsTest, RefuseAReservationForAUserWhoDoesNotExist) {
   request.add_users("root");
   request.add_users("no-such-user-here");
   std::promise<base::Result<v1::Reservation>> answer;
-  calls_.create_reservation(
+  reservations_.create(
       request, kRoot, [](auto proceed) { proceed(); },
       [&](base::Result<v1::Reservation> result) { answer.set_value(std::move(result)); });
   const auto refused = answer.get_future().get();
@@ -240,7 +247,7 @@ TEST_F(CallsTest, RefuseAChangeOfAReservationForAUserWhoDoesNotExist) {
   request.set_name("course");
   request.add_users("no-such-user-here");
   std::promise<base::Result<v1::Reservation>> answer;
-  calls_.update_reservation(
+  reservations_.update(
       request, kRoot, [](auto proceed) { proceed(); },
       [&](base::Result<v1::Reservation> result) { answer.set_value(std::move(result)); });
   const auto refused = answer.get_future().get();
@@ -319,7 +326,7 @@ TEST_F(CallsTest, WaitForNoFileOfAUsers) {
   v1::GetOutputRequest request;
   request.set_id("1");
   std::promise<std::string> answer;
-  calls_.output(
+  jobs_.output(
       request, kAda, [](auto proceed) { proceed(); },
       [&](base::Result<v1::OutputChunk> chunk) { answer.set_value(chunk->data()); });
   asked.get_future().wait();  // this thread came back while the file hangs
@@ -337,20 +344,20 @@ TEST_F(CallsTest, DoNothingByNameForACallerWhoseNameIsNotKnown) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
   EXPECT_NE(refused.error().message.find("try again"), std::string::npos);
-  v1::JobSpec submission;
-  submission.add_command("/bin/true");
+  v1::SubmitJobRequest submission;
+  submission.mutable_spec()->add_command("/bin/true");
   auto code = base::ErrorCode::kInternal;
-  calls_.submit(
+  jobs_.submit(
       submission, unnamed, [](auto) {},
-      [&](base::Result<Calls::Submitted> result) { code = result.error().code; });
+      [&](base::Result<Created<v1::Job>> result) { code = result.error().code; });
   EXPECT_EQ(code, base::ErrorCode::kUnavailable);
   code = base::ErrorCode::kInternal;
-  calls_.act_on_many(
+  jobs_.act_on_many(
       {}, unnamed, [](auto) {},
       [&](base::Result<v1::ActOnJobsResponse> result) { code = result.error().code; });
   EXPECT_EQ(code, base::ErrorCode::kUnavailable);
   EXPECT_TRUE(core_.commands().empty());
-  EXPECT_TRUE(calls_.get(of(job), unnamed).has_value()) << "by number they are who they are";
+  EXPECT_TRUE(jobs_.get(of(job), unnamed).has_value()) << "by number they are who they are";
 }
 
 TEST_F(CallsTest, ShowTheQueueFromItsHead) {
@@ -359,7 +366,7 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   core_.add_job("ada", 1000);
   const auto queue = [&](const Peer& peer, const v1::GetQueueRequest& request) {
     QueueWriter writer =
-        QueueWriter::open(calls_.reader(), peer.caller, request, 1'000'000).value();
+        QueueWriter::open(context_.reader, peer.caller, request, 1'000'000).value();
     std::string out;
     while (writer.append(out, 1)) writer.rest();
     return nlohmann::json::parse(out);
@@ -390,7 +397,7 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   request.set_page_token("77.77");
   EXPECT_TRUE(queue(kRoot, request)["jobs"].empty());
   request.set_page_token("next");
-  EXPECT_EQ(QueueWriter::open(calls_.reader(), kRoot.caller, request, 1).error().field,
+  EXPECT_EQ(QueueWriter::open(context_.reader, kRoot.caller, request, 1).error().field,
             "page_token");
 }
 
@@ -400,7 +407,7 @@ TEST_F(CallsTest, APageOfTheQueueThatIsFullNamesTheNext) {
   v1::GetQueueRequest request;
   std::vector<std::string> seen;
   for (int page = 0; page < 3; ++page) {
-    QueueWriter writer = QueueWriter::open(calls_.reader(), kAda.caller, request, 1).value();
+    QueueWriter writer = QueueWriter::open(context_.reader, kAda.caller, request, 1).value();
     std::string out;
     while (writer.append(out, 1)) continue;
     const auto answer = nlohmann::json::parse(out);
@@ -415,12 +422,12 @@ TEST_F(CallsTest, APageOfTheQueueThatIsFullNamesTheNext) {
 TEST_F(CallsTest, TakeNoSubmissionOfWhoeverHasNoAccount) {
   Peer unmanaged_process = kAda;
   unmanaged_process.has_account = false;
-  v1::JobSpec request;
-  request.add_command("true");
+  v1::SubmitJobRequest request;
+  request.mutable_spec()->add_command("true");
   std::optional<base::Error> refused;
-  calls_.submit(
+  jobs_.submit(
       request, unmanaged_process, [](auto work) { work(); },
-      [&](base::Result<Calls::Submitted> result) {
+      [&](base::Result<Created<v1::Job>> result) {
         if (!result) refused = result.error();
       });
   ASSERT_TRUE(refused.has_value());
@@ -430,9 +437,9 @@ TEST_F(CallsTest, TakeNoSubmissionOfWhoeverHasNoAccount) {
 }
 
 TEST_F(CallsTest, AreNotReadyWhenTheCoreIsNot) {
-  EXPECT_TRUE(calls_.readiness().has_value());
+  EXPECT_TRUE(site_.readiness().has_value());
   access_.readiness = [] { return base::fail(base::ErrorCode::kResourceExhausted, "disk full"); };
-  const auto refused = calls_.readiness();
+  const auto refused = site_.readiness();
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
 }

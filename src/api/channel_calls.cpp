@@ -1,8 +1,11 @@
+#include "api/channel_calls.h"
+
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "api/calls.h"
+#include "api/call_context.h"
 #include "api/convert/job.h"
 #include "model/access.h"
 
@@ -14,10 +17,10 @@ model::AttemptId running_attempt(const model::Job& job) {
   return {job.id, job.current_attempt()->number};
 }
 
-}  // namespace
-
-base::Result<FoundJob> Calls::enterable(std::string_view id, const Peer& peer) const {
-  TRY_ASSIGN(FoundJob found, reader_.find(peer.caller, id));
+// Returns a running job that the caller may enter.
+base::Result<FoundJob> enterable(const CallContext& context, std::string_view id,
+                                 const Peer& peer) {
+  TRY_ASSIGN(FoundJob found, context.reader.find(peer.caller, id));
   TRY(check_is_one(found));
   const model::Job& job = *found.job;
   const model::JobId job_id = job.id;
@@ -36,16 +39,18 @@ base::Result<FoundJob> Calls::enterable(std::string_view id, const Peer& peer) c
                       fmt::format("job {} is {}: only a running job can be entered", job_id.value,
                                   model::to_string(job.state)));
   }
-  if (core_.channels == nullptr) {
+  if (context.core.channels == nullptr) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
                       "the jobs of this daemon cannot be entered");
   }
   return found;
 }
 
-base::Result<model::ChannelOrder> Calls::channel(const v1::ExecInJobRequest& request,
-                                                 const Peer& peer) const {
-  TRY_ASSIGN(const FoundJob found, enterable(request.id(), peer));
+}  // namespace
+
+base::Result<model::ChannelOrder> ChannelCalls::order(const v1::ExecInJobRequest& request,
+                                                      const Peer& peer) const {
+  TRY_ASSIGN(const FoundJob found, enterable(context_, request.id(), peer));
   model::ChannelOrder order;
   order.attempt = running_attempt(*found.job);
   order.command.assign(request.command().begin(), request.command().end());
@@ -62,21 +67,21 @@ base::Result<model::ChannelOrder> Calls::channel(const v1::ExecInJobRequest& req
   return order;
 }
 
-base::Result<model::ChannelOrder> Calls::channel(const v1::ForwardPortRequest& request,
-                                                 const Peer& peer) const {
-  TRY_ASSIGN(const FoundJob found, enterable(request.id(), peer));
+base::Result<model::ChannelOrder> ChannelCalls::order(const v1::ForwardPortRequest& request,
+                                                      const Peer& peer) const {
+  TRY_ASSIGN(const FoundJob found, enterable(context_, request.id(), peer));
   model::ChannelOrder order;
   order.attempt = running_attempt(*found.job);
   order.port = static_cast<std::uint16_t>(request.port());
   return order;
 }
 
-base::Result<model::ChannelOrder> Calls::channel(const v1::AttachToJobRequest& request,
-                                                 const Peer& peer) const {
+base::Result<model::ChannelOrder> ChannelCalls::order(const v1::AttachToJobRequest& request,
+                                                      const Peer& peer) const {
   if (request.has_columns() != request.has_rows()) {
     return base::invalid("columns", "columns: a terminal has columns and rows; give both");
   }
-  TRY_ASSIGN(const FoundJob found, enterable(request.id(), peer));
+  TRY_ASSIGN(const FoundJob found, enterable(context_, request.id(), peer));
   if (!found.job->spec->takes_input) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
                       fmt::format("job {0} was submitted without terminal and input, so there is "
@@ -93,13 +98,33 @@ base::Result<model::ChannelOrder> Calls::channel(const v1::AttachToJobRequest& r
   return order;
 }
 
-void Calls::open_channel(model::ChannelOrder order, Resume resume,
-                         ChannelSource::Opened opened) const {
-  core_.channels->open(std::move(order), [resume = std::move(resume), opened = std::move(opened)](
-                                             base::Result<ChannelSocket> result) {
-    auto held = std::make_shared<base::Result<ChannelSocket>>(std::move(result));
-    resume([held, opened] { opened(std::move(*held)); });
-  });
+void ChannelCalls::record(model::AuditAction action, const model::ChannelOrder& order,
+                          const Peer& peer, Resume resume,
+                          std::function<void(base::Status)> done) const {
+  if (context_.core.audit == nullptr) return done({});
+  model::AuditedCall call;
+  call.by = model::origin_of(peer.caller);
+  call.action = action;
+  call.jobs = {order.attempt.job};
+  call.job_count = 1;
+  if (const auto found = context_.reader.find(peer.caller, order.attempt.job)) {
+    call.owner = {found->job->spec->user, found->job->spec->uid};
+  }
+  context_.send({peer.caller, model::RecordCalls{{std::move(call)}}}, std::move(resume),
+                [done = std::move(done)](base::Result<model::CommandReply> reply) {
+                  if (!reply) return done(std::unexpected(std::move(reply).error()));
+                  done({});
+                });
+}
+
+void ChannelCalls::open(model::ChannelOrder order, Resume resume,
+                        ChannelSource::Opened opened) const {
+  context_.core.channels->open(
+      std::move(order),
+      [resume = std::move(resume), opened = std::move(opened)](base::Result<ChannelSocket> result) {
+        auto held = std::make_shared<base::Result<ChannelSocket>>(std::move(result));
+        resume([held, opened] { opened(std::move(*held)); });
+      });
 }
 
 }  // namespace gpu_platform::api

@@ -1,3 +1,5 @@
+#include "api/cluster_calls.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -6,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "api/calls.h"
+#include "api/call_context.h"
 #include "api/convert/cluster.h"
 #include "api/convert/gpu_health.h"
 #include "api/convert/gpu_selector.h"
@@ -16,8 +18,6 @@
 #include "base/utc.h"
 #include "model/node_lookup.h"
 #include "os/clock.h"
-
-// The calls about nodes and GPUs.
 
 namespace gpu_platform::api {
 
@@ -100,15 +100,15 @@ void tell_reserved(const controller::Snapshot& snapshot,
   }
 }
 
-}  // namespace
-
-std::shared_ptr<const model::GpuReading> Calls::reading_of(
-    std::string_view uuid, const model::Caller& caller,
-    const controller::Snapshot& snapshot) const {
-  if (core_.readings == nullptr) return nullptr;
-  auto reading = core_.readings->latest(uuid);
+// Returns the latest reading of the GPU as the caller may see it; null if there is none.
+std::shared_ptr<const model::GpuReading> reading_of(const CallContext& context,
+                                                    std::string_view uuid,
+                                                    const model::Caller& caller,
+                                                    const controller::Snapshot& snapshot) {
+  if (context.core.readings == nullptr) return nullptr;
+  auto reading = context.core.readings->latest(uuid);
   if (reading == nullptr) return nullptr;
-  const model::View view = reader_.view_of(caller);
+  const model::View view = context.reader.view_of(caller);
   const auto is_hidden = [&](const model::GpuProcess& process) {
     return !sees_command(view, process, snapshot);
   };
@@ -120,15 +120,32 @@ std::shared_ptr<const model::GpuReading> Calls::reading_of(
   return shown;
 }
 
-v1::Status Calls::status(const v1::GetStatusRequest& request, const Peer& peer) const {
-  if (core_.readings != nullptr && request.max_age_seconds() > 0) {
-    const auto age = std::chrono::milliseconds(std::llround(request.max_age_seconds() * 1000));
-    core_.readings->ask_for_newer_than(age);
+v1::ChangeGpusResponse changed_gpus(const CallContext& context, const model::CommandReply& reply,
+                                    const model::Caller& caller) {
+  const auto snapshot = context.core.snapshots.snapshot();
+  v1::ChangeGpusResponse out;
+  out.set_changed(reply.changed);
+  for (const model::GpuRef& ref : reply.gpus) {
+    const model::Node* node = snapshot->nodes.find(ref.node.value);
+    if (node == nullptr || ref.index >= node->gpus.size()) continue;
+    const model::Gpu& gpu = node->gpus[ref.index];
+    const auto reading = reading_of(context, gpu.info.uuid, caller, *snapshot);
+    api::to_proto(gpu, *node, ref.index, reading.get(), *out.add_gpus());
   }
-  const auto snapshot = core_.snapshots.snapshot();
+  return out;
+}
+
+}  // namespace
+
+v1::Status ClusterCalls::status(const v1::GetStatusRequest& request, const Peer& peer) const {
+  if (context_.core.readings != nullptr && request.max_age_seconds() > 0) {
+    const auto age = std::chrono::milliseconds(std::llround(request.max_age_seconds() * 1000));
+    context_.core.readings->ask_for_newer_than(age);
+  }
+  const auto snapshot = context_.core.snapshots.snapshot();
   v1::Status out;
   const ReadingOf reading = [&](std::string_view uuid) {
-    return reading_of(uuid, peer.caller, *snapshot);
+    return reading_of(context_, uuid, peer.caller, *snapshot);
   };
   to_proto(snapshot->nodes, reading, out);
   tell_reserved(*snapshot, *out.mutable_nodes());
@@ -138,13 +155,13 @@ v1::Status Calls::status(const v1::GetStatusRequest& request, const Peer& peer) 
   out.set_held_jobs(counts.held);
   out.set_suspended_jobs(counts.suspended);
   if (snapshot->at.is_set()) to_proto(snapshot->at, *out.mutable_at());
-  if (core_.isolation) add_isolation(core_.isolation(), out);
+  if (context_.core.isolation) add_isolation(context_.core.isolation(), out);
   add_scores(*snapshot, *out.mutable_prediction_scores());
   return out;
 }
 
-base::Result<v1::ListNodesResponse> Calls::nodes(const v1::ListNodesRequest& request) const {
-  const auto snapshot = core_.snapshots.snapshot();
+base::Result<v1::ListNodesResponse> ClusterCalls::nodes(const v1::ListNodesRequest& request) const {
+  const auto snapshot = context_.core.snapshots.snapshot();
   v1::ListNodesResponse out;
   snapshot->nodes.for_each(
       [&](std::uint64_t, const model::Node& node) { to_proto(node, *out.add_nodes()); });
@@ -154,26 +171,26 @@ base::Result<v1::ListNodesResponse> Calls::nodes(const v1::ListNodesRequest& req
   return out;
 }
 
-base::Result<v1::GpuHealth> Calls::gpu_health(const v1::GetGpuHealthRequest& request,
-                                              const Peer& peer) const {
+base::Result<v1::GpuHealth> ClusterCalls::gpu_health(const v1::GetGpuHealthRequest& request,
+                                                     const Peer& peer) const {
   TRY_ASSIGN(const model::GpuSelector which, to_model(request));
-  const auto snapshot = core_.snapshots.snapshot();
+  const auto snapshot = context_.core.snapshots.snapshot();
   TRY_ASSIGN(const FoundGpu found, find_gpu(snapshot->nodes, which));
   const model::Gpu& gpu = found.node->gpus[found.index];
   v1::GpuHealth out;
-  const auto reading = reading_of(gpu.info.uuid, peer.caller, *snapshot);
+  const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
   to_proto(gpu, *found.node, found.index, reading.get(), out);
   return out;
 }
 
-base::Result<v1::ListGpusResponse> Calls::gpus(const v1::ListGpusRequest& request,
-                                               const Peer& peer) const {
-  const auto snapshot = core_.snapshots.snapshot();
+base::Result<v1::ListGpusResponse> ClusterCalls::gpus(const v1::ListGpusRequest& request,
+                                                      const Peer& peer) const {
+  const auto snapshot = context_.core.snapshots.snapshot();
   v1::ListGpusResponse out;
   TRY(for_nodes(snapshot->nodes, request.node(), [&](const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
-      const auto reading = reading_of(gpu.info.uuid, peer.caller, *snapshot);
+      const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
       to_proto(gpu, node, i, reading.get(), *out.add_gpus());
     }
   }));
@@ -183,8 +200,9 @@ base::Result<v1::ListGpusResponse> Calls::gpus(const v1::ListGpusRequest& reques
   return out;
 }
 
-base::Result<v1::GetTopologyResponse> Calls::topology(const v1::GetTopologyRequest& request) const {
-  const auto snapshot = core_.snapshots.snapshot();
+base::Result<v1::GetTopologyResponse> ClusterCalls::topology(
+    const v1::GetTopologyRequest& request) const {
+  const auto snapshot = context_.core.snapshots.snapshot();
   v1::GetTopologyResponse out;
   TRY(for_nodes(snapshot->nodes, request.node(),
                 [&](const model::Node& node) { to_proto(node, *out.add_nodes()); }));
@@ -193,32 +211,17 @@ base::Result<v1::GetTopologyResponse> Calls::topology(const v1::GetTopologyReque
   return out;
 }
 
-void Calls::change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction action,
-                        const Peer& peer, Resume resume,
-                        std::function<void(base::Result<v1::ChangeGpusResponse>)> done) const {
+void ClusterCalls::change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction action,
+                               const Peer& peer, Resume resume,
+                               Done<v1::ChangeGpusResponse> done) const {
   auto change = to_model(request, action);
   if (!change) return done(std::unexpected(std::move(change).error()));
-  auto finish = [this, caller = peer.caller,
+  auto finish = [&context = context_, caller = peer.caller,
                  done = std::move(done)](base::Result<model::CommandReply> reply) {
     if (!reply) return done(std::unexpected(std::move(reply).error()));
-    done(changed(*reply, caller));
+    done(changed_gpus(context, *reply, caller));
   };
-  send({peer.caller, *std::move(change)}, std::move(resume), std::move(finish));
-}
-
-v1::ChangeGpusResponse Calls::changed(const model::CommandReply& reply,
-                                      const model::Caller& caller) const {
-  const auto snapshot = core_.snapshots.snapshot();
-  v1::ChangeGpusResponse out;
-  out.set_changed(reply.changed);
-  for (const model::GpuRef& ref : reply.gpus) {
-    const model::Node* node = snapshot->nodes.find(ref.node.value);
-    if (node == nullptr || ref.index >= node->gpus.size()) continue;
-    const model::Gpu& gpu = node->gpus[ref.index];
-    const auto reading = reading_of(gpu.info.uuid, caller, *snapshot);
-    to_proto(gpu, *node, ref.index, reading.get(), *out.add_gpus());
-  }
-  return out;
+  context_.send({peer.caller, *std::move(change)}, std::move(resume), std::move(finish));
 }
 
 }  // namespace gpu_platform::api

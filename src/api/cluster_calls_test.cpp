@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "api/calls.h"
+#include "api/call_context.h"
+#include "api/cluster_calls.h"
 #include "api/fake_core_test.h"
 #include "api/peers_test.h"
+#include "api/site_calls.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -12,7 +14,7 @@ namespace {
 using base::ErrorCode;
 using model::GpuAction;
 
-class ClusterCalls : public testing::Test {
+class ClusterCallsTest : public testing::Test {
  protected:
   // The answer, on whatever thread it comes.
   base::Result<v1::ChangeGpusResponse> change(const v1::ChangeGpusRequest& request,
@@ -33,10 +35,11 @@ class ClusterCalls : public testing::Test {
 
   FakeCore core_;
   CoreAccess access_ = core_.access();
-  Calls calls_{access_, {.version = "1.2.3"}};
+  CallContext context_{access_, {.version = "1.2.3"}};
+  ClusterCalls calls_{context_};
 };
 
-TEST_F(ClusterCalls, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
+TEST_F(ClusterCallsTest, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
   v1::ChangeGpusRequest request = of_gpu("dgx-h100-1:3");
   request.set_reason("a fan is loud");
   const auto drained = change(request, GpuAction::kDrain);
@@ -52,8 +55,8 @@ TEST_F(ClusterCalls, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
   EXPECT_EQ(again->gpus_size(), 0);
 }
 
-TEST_F(ClusterCalls, TellTheNamesOfSlurmsCommands) {
-  EXPECT_EQ(calls_.slurm_names().partitions_size(), 0);
+TEST_F(ClusterCallsTest, TellTheNamesOfSlurmsCommands) {
+  EXPECT_EQ(SiteCalls(context_).slurm_names().partitions_size(), 0);
   CoreAccess access = core_.access();
   access.slurm_names = [] {
     config::SlurmNames names;
@@ -65,7 +68,8 @@ TEST_F(ClusterCalls, TellTheNamesOfSlurmsCommands) {
     names.qos = {{.name = "urgent", .max_gpus = 8}};
     return std::make_shared<const config::SlurmNames>(std::move(names));
   };
-  const v1::SlurmNames names = Calls(access, {.version = "1.2.3"}).slurm_names();
+  const CallContext context(access, {.version = "1.2.3"});
+  const v1::SlurmNames names = SiteCalls(context).slurm_names();
   ASSERT_EQ(names.partitions_size(), 1);
   EXPECT_EQ(names.partitions(0).name(), "h100");
   EXPECT_TRUE(names.partitions(0).is_default());
@@ -76,7 +80,7 @@ TEST_F(ClusterCalls, TellTheNamesOfSlurmsCommands) {
   EXPECT_EQ(names.qos(0).max_gpus(), 8U);
 }
 
-TEST_F(ClusterCalls, ChangeAWholeNode) {
+TEST_F(ClusterCallsTest, ChangeAWholeNode) {
   v1::ChangeGpusRequest request;
   request.set_node("dgx-h100-1");
   request.set_force(true);
@@ -87,7 +91,7 @@ TEST_F(ClusterCalls, ChangeAWholeNode) {
   EXPECT_TRUE(sent.force);
 }
 
-TEST_F(ClusterCalls, PassOnWhatTheCoreRefuses) {
+TEST_F(ClusterCallsTest, PassOnWhatTheCoreRefuses) {
   EXPECT_EQ(change(of_gpu("dgx-h100-1:3"), GpuAction::kDrain, false).error().code,
             ErrorCode::kPermissionDenied);
   const auto unknown = change(of_gpu("elsewhere:3"), GpuAction::kDrain);
@@ -95,13 +99,13 @@ TEST_F(ClusterCalls, PassOnWhatTheCoreRefuses) {
   EXPECT_EQ(unknown.error().field, "gpu");
 }
 
-TEST_F(ClusterCalls, SendNothingToTheCoreThatNamesNoGpu) {
+TEST_F(ClusterCallsTest, SendNothingToTheCoreThatNamesNoGpu) {
   EXPECT_EQ(change({}, GpuAction::kDrain).error().field, "gpu_id");
   EXPECT_EQ(change(of_gpu("dgx-h100-1"), GpuAction::kDrain).error().field, "gpu");
   EXPECT_TRUE(core_.commands().empty());
 }
 
-TEST_F(ClusterCalls, ShowReadingsInTheStatus) {
+TEST_F(ClusterCallsTest, ShowReadingsInTheStatus) {
   model::GpuReading reading;
   reading.utilization_percent = 93;
   core_.readings.set("GPU-2", reading);
@@ -110,7 +114,7 @@ TEST_F(ClusterCalls, ShowReadingsInTheStatus) {
   EXPECT_FALSE(status.gpus(1).has_utilization_percent());
 }
 
-TEST_F(ClusterCalls, ShowTheMeasuredUseAsTheMeanOfTheReadings) {
+TEST_F(ClusterCallsTest, ShowTheMeasuredUseAsTheMeanOfTheReadings) {
   EXPECT_FALSE(calls_.status({}, kRoot).has_gpu_utilization()) << "no reading is not no use";
   model::GpuReading reading;
   reading.utilization_percent = 100;
@@ -120,7 +124,7 @@ TEST_F(ClusterCalls, ShowTheMeasuredUseAsTheMeanOfTheReadings) {
   EXPECT_EQ(calls_.status({}, kRoot).gpu_utilization(), 0.75);
 }
 
-TEST_F(ClusterCalls, ListInPagesIfALimitIsGiven) {
+TEST_F(ClusterCallsTest, ListInPagesIfALimitIsGiven) {
   v1::ListGpusRequest gpus;
   gpus.set_limit(3);
   std::vector<std::uint32_t> seen;
@@ -136,7 +140,7 @@ TEST_F(ClusterCalls, ListInPagesIfALimitIsGiven) {
   EXPECT_EQ(calls_.nodes(nodes).error().field, "page_token");
 }
 
-TEST_F(ClusterCalls, SayHowJobsAreKeptApart) {
+TEST_F(ClusterCallsTest, SayHowJobsAreKeptApart) {
   EXPECT_EQ(calls_.status({}, kRoot).isolation_size(), 0);
   access_.isolation = [] {
     return std::vector<IsolationGuard>{{"user", true, {}}, {"devices", false, "no CAP_BPF"}};
@@ -150,7 +154,7 @@ TEST_F(ClusterCalls, SayHowJobsAreKeptApart) {
   EXPECT_EQ(status.isolation(1).reason(), "no CAP_BPF");
 }
 
-TEST_F(ClusterCalls, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
+TEST_F(ClusterCallsTest, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
   calls_.status({}, kRoot);
   EXPECT_TRUE(core_.readings.asked().empty());
   v1::GetStatusRequest request;
@@ -160,7 +164,7 @@ TEST_F(ClusterCalls, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
             std::vector<std::chrono::milliseconds>{std::chrono::milliseconds(500)});
 }
 
-TEST_F(ClusterCalls, WorkWithoutReadings) {
+TEST_F(ClusterCallsTest, WorkWithoutReadings) {
   access_.readings = nullptr;
   v1::GetStatusRequest request;
   request.set_max_age_seconds(1);
@@ -183,11 +187,11 @@ std::string commands_of(const google::protobuf::RepeatedPtrField<v1::GpuProcess>
   return text;
 }
 
-TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
+TEST_F(ClusterCallsTest, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
   core_.readings.set("GPU-1", crowded(core_.add_job("ada", 1000)));
   v1::GetGpuHealthRequest request;
   request.set_gpu("dgx-h100-1:1");
-  const auto seen_by = [&](const Calls& calls, const Peer& peer) {
+  const auto seen_by = [&](const ClusterCalls& calls, const Peer& peer) {
     const auto health = calls.gpu_health(request, peer);
     EXPECT_EQ(health->processes_size(), 3) << "every user may know that there is one";
     EXPECT_EQ(health->processes(1).user(), "bob");
@@ -209,7 +213,7 @@ TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
   EXPECT_EQ(seen_by(calls_, kAda), "hers his-secret in-her-job ");
 }
 
-TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {
+TEST_F(ClusterCallsTest, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {
   core_.edit_node([](model::Node& node) {
     node.gpus[1].unmanaged_processes = "pid 77 of bob";
     model::set_taint(node.gpus[1].taints, {model::TaintSource::kProcesses,
@@ -225,7 +229,7 @@ TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {
   EXPECT_FALSE(status.gpus(2).has_reason());
 }
 
-TEST_F(ClusterCalls, TellTheHealthOfAGpuByEitherName) {
+TEST_F(ClusterCallsTest, TellTheHealthOfAGpuByEitherName) {
   v1::GetGpuHealthRequest by_uuid;
   by_uuid.set_gpu_id("GPU-5");
   v1::GetGpuHealthRequest by_place;
@@ -235,7 +239,7 @@ TEST_F(ClusterCalls, TellTheHealthOfAGpuByEitherName) {
   EXPECT_EQ(calls_.gpu_health(by_place, kRoot)->gpu().uuid(), "GPU-5");
 }
 
-TEST_F(ClusterCalls, NameTheFieldOfAGpuThatIsNotThere) {
+TEST_F(ClusterCallsTest, NameTheFieldOfAGpuThatIsNotThere) {
   v1::GetGpuHealthRequest request;
   request.set_gpu_id("GPU-8");
   EXPECT_EQ(calls_.gpu_health(request, kRoot).error().code, ErrorCode::kNotFound);
@@ -248,7 +252,7 @@ TEST_F(ClusterCalls, NameTheFieldOfAGpuThatIsNotThere) {
   }
 }
 
-TEST_F(ClusterCalls, ListTheGpusAndTheTopologyOfOneNodeOrAll) {
+TEST_F(ClusterCallsTest, ListTheGpusAndTheTopologyOfOneNodeOrAll) {
   v1::ListGpusRequest gpus;
   v1::GetTopologyRequest topology;
   EXPECT_EQ(calls_.gpus(gpus, kRoot)->gpus_size(), 8);

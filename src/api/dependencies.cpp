@@ -96,4 +96,19 @@ base::Result<ResolvedDependencies> resolve_dependencies(const JobReader& reader,
   return resolved;
 }
 
+void send_with_dependencies(const CallContext& context, DependentCommand dependent, Resume resume,
+                            CallContext::Finish finish) {
+  auto resolved = resolve_dependencies(context.reader, dependent.caller, dependent.dependency);
+  if (!resolved) return finish(std::unexpected(std::move(resolved).error()));
+  model::Command command = dependent.make(*std::move(resolved));
+  auto answered = [&context, dependent = std::move(dependent), resume,
+                   finish = std::move(finish)](base::Result<model::CommandReply> reply) mutable {
+    const bool has_left = !reply && reply.error().code == base::ErrorCode::kNotFound &&
+                          reply.error().field == "dependency";
+    if (!has_left || --dependent.looks == 0) return finish(std::move(reply));
+    send_with_dependencies(context, std::move(dependent), std::move(resume), std::move(finish));
+  };
+  context.send(std::move(command), std::move(resume), std::move(answered));
+}
+
 }  // namespace gpu_platform::api

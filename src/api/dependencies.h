@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "api/job_reader.h"
+#include "api/call_context.h"
 #include "base/result.h"
 #include "model/command.h"
 #include "model/dependency.h"
@@ -22,5 +24,17 @@ struct ResolvedDependencies {
 base::Result<ResolvedDependencies> resolve_dependencies(const JobReader& reader,
                                                         const model::Caller& caller,
                                                         std::string_view text);
+
+// A command that names other jobs.
+struct DependentCommand {
+  std::string dependency;  // as in JobSpec
+  model::Caller caller;
+  std::function<model::Command(ResolvedDependencies)> make;
+  int looks = 3;  // at most, for the jobs that it names
+};
+// Looks up the jobs, and again if one of them leaves the core before the core looks. Then as
+// CallContext::send.
+void send_with_dependencies(const CallContext& context, DependentCommand dependent, Resume resume,
+                            CallContext::Finish finish);
 
 }  // namespace gpu_platform::api

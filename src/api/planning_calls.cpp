@@ -1,15 +1,15 @@
+#include "api/planning_calls.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "api/calls.h"
+#include "api/call_context.h"
 #include "api/convert/job.h"
 #include "api/convert/model_sizing.h"
 #include "api/predictions.h"
-#include "views/wait_explainer.h"
-
-// Questions about what would be.
+#include "api/submission.h"
 
 namespace gpu_platform::api {
 
@@ -50,11 +50,11 @@ void add_ids(const std::vector<model::JobId>& jobs,
 }
 
 void put(const views::PlannedStartDetail& planned, const Nodes& nodes, v1::PlannedStart& out) {
-  to_proto(planned.start, *out.mutable_start());
+  api::to_proto(planned.start, *out.mutable_start());
   out.set_basis("hard_limits");
   add_place(planned.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
   add_ids(planned.after, *out.mutable_after_jobs());
-  if (planned.trust) to_proto(*planned.trust, *out.mutable_trust());
+  if (planned.trust) api::to_proto(*planned.trust, *out.mutable_trust());
 }
 
 // Returns the prediction for the present run, or for the next one.
@@ -74,10 +74,10 @@ void put_planned_start(const views::Explanation& found, const controller::Snapsh
                        v1::CheckResult& out) {
   out.set_jobs_ahead(found.line.jobs_ahead);
   if (!found.planned) return;
-  to_proto(found.planned->start, *out.mutable_estimated_start());
+  api::to_proto(found.planned->start, *out.mutable_estimated_start());
   add_ids(found.planned->after, *out.mutable_after_jobs());
   if (found.planned->trust) {
-    to_proto(*found.planned->trust, *out.mutable_estimated_start_trust());
+    api::to_proto(*found.planned->trust, *out.mutable_estimated_start_trust());
   }
   add_place(found.planned->allocation, snapshot.nodes, *out.mutable_nodes(), *out.mutable_gpus());
 }
@@ -89,70 +89,8 @@ v1::CheckResult never(const base::Error& error) {
   return out;
 }
 
-}  // namespace
-
-base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& request,
-                                             const Peer& peer) const {
-  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.id()));
-  const model::JobId id = found.job->id;
-  v1::Explanation out;
-  reader_.describe(peer.caller, *found.job, found.snapshot->nodes, *out.mutable_job());
-  reader_.explain(found, *out.mutable_job());
-  add_scores(*found.snapshot, *out.mutable_scores());
-  if (const auto run = predicted_run_of(*found.job, *found.snapshot)) {
-    to_proto(*run, *out.mutable_predicted_run());
-  }
-  if (found.job->state != model::JobState::kQueued) return out;
-  const auto effort = request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
-  const views::Explanation explanation = reader_.planner().explain(found.snapshot, id, effort);
-  out.set_jobs_ahead(explanation.line.jobs_ahead);
-  add_ids(explanation.line.first_ahead, *out.mutable_first_ahead());
-  if (explanation.planned) {
-    put(*explanation.planned, found.snapshot->nodes, *out.mutable_planned_start());
-  }
-  if (explanation.predicted) to_proto(*explanation.predicted, *out.mutable_predicted_start());
-  out.set_too_many_ahead(explanation.too_many_ahead);
-  put_all(explanation.counterfactuals, *out.mutable_counterfactuals());
-  return out;
-}
-
-void Calls::judge(const v1::JobSpec& request, const Peer& peer, Resume resume,
-                  std::function<void(Accepted)> done) const {
-  const auto kept = std::make_shared<const v1::JobSpec>(request);
-  account_of(request, peer, resume,
-             [this, kept, caller = peer.caller, resume,
-              done = std::move(done)](base::Result<Account> account) {
-               if (!account) return done(std::unexpected(std::move(account).error()));
-               judge_as(*account, *kept, caller, resume, done);
-             });
-}
-
-void Calls::judge_as(const Account& account, const v1::JobSpec& request,
-                     const model::Caller& caller, Resume resume,
-                     std::function<void(Accepted)> done) const {
-  auto submission = to_model(request, account, core_.snapshots.snapshot()->nodes);
-  if (!submission) return done(std::unexpected(std::move(submission).error()));
-  submission->dry_run = true;
-  send_submission(*std::move(submission), request.dependency(), caller, std::move(resume),
-                  [done = std::move(done)](base::Result<model::CommandReply> reply) {
-                    if (!reply) return done(std::unexpected(std::move(reply).error()));
-                    done(std::move(reply->accepted));
-                  });
-}
-
-v1::CheckResult Calls::check(const model::Job& job) const {
-  const auto snapshot = core_.snapshots.snapshot();
-  v1::CheckResult out = job.state == model::JobState::kQueued ? check_queued(job, snapshot)
-                                                              : check_kept_back(job, snapshot);
-  if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
-  if (const auto run = scheduling::predicted_run(*job.spec, {}, *snapshot->runs)) {
-    to_proto(*run, *out.mutable_predicted_run());
-  }
-  return out;
-}
-
-v1::CheckResult Calls::check_kept_back(const model::Job& job,
-                                       const Planner::Snapshot& snapshot) const {
+v1::CheckResult check_kept_back(const JobReader& reader, const model::Job& job,
+                                const Planner::Snapshot& snapshot) {
   v1::CheckResult out;
   if (!job.dependency_failure.empty()) {
     out.set_never(true);
@@ -162,13 +100,13 @@ v1::CheckResult Calls::check_kept_back(const model::Job& job,
   out.add_reasons(describe(views::WaitExplainer(snapshot).explain(job)));
   // The success of other jobs, and the release by a person, cannot be predicted.
   if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
-  put_planned_start(reader_.planner().plan_new(snapshot, job.spec), *snapshot, out);
+  put_planned_start(reader.planner().plan_new(snapshot, job.spec), *snapshot, out);
   return out;
 }
 
-v1::CheckResult Calls::check_queued(const model::Job& job,
-                                    const Planner::Snapshot& snapshot) const {
-  const views::Explanation found = reader_.planner().explain(snapshot, job.spec);
+v1::CheckResult check_queued(const JobReader& reader, const model::Job& job,
+                             const Planner::Snapshot& snapshot) {
+  const views::Explanation found = reader.planner().explain(snapshot, job.spec);
   v1::CheckResult out;
   out.set_starts_now(found.starts_now.has_value());
   put_planned_start(found, *snapshot, out);
@@ -182,18 +120,69 @@ v1::CheckResult Calls::check_queued(const model::Job& job,
       out.add_stopped_jobs(std::to_string(id.job.value));
     }
   }
-  if (found.predicted) to_proto(*found.predicted, *out.mutable_predicted_start());
+  if (found.predicted) api::to_proto(*found.predicted, *out.mutable_predicted_start());
   put_all(found.counterfactuals, *out.mutable_counterfactuals());
   return out;
 }
 
-base::Result<v1::CheckResult> Calls::check_refused(const base::Error& error) {
+}  // namespace
+
+base::Result<v1::Explanation> PlanningCalls::explain(const v1::ExplainJobRequest& request,
+                                                     const Peer& peer) const {
+  TRY_ASSIGN(const FoundJob found, context_.reader.find(peer.caller, request.id()));
+  const model::JobId id = found.job->id;
+  v1::Explanation out;
+  context_.reader.describe(peer.caller, *found.job, found.snapshot->nodes, *out.mutable_job());
+  context_.reader.explain(found, *out.mutable_job());
+  add_scores(*found.snapshot, *out.mutable_scores());
+  if (const auto run = predicted_run_of(*found.job, *found.snapshot)) {
+    to_proto(*run, *out.mutable_predicted_run());
+  }
+  if (found.job->state != model::JobState::kQueued) return out;
+  const auto effort =
+      request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
+  const views::Explanation explanation =
+      context_.reader.planner().explain(found.snapshot, id, effort);
+  out.set_jobs_ahead(explanation.line.jobs_ahead);
+  add_ids(explanation.line.first_ahead, *out.mutable_first_ahead());
+  if (explanation.planned) {
+    put(*explanation.planned, found.snapshot->nodes, *out.mutable_planned_start());
+  }
+  if (explanation.predicted) to_proto(*explanation.predicted, *out.mutable_predicted_start());
+  out.set_too_many_ahead(explanation.too_many_ahead);
+  put_all(explanation.counterfactuals, *out.mutable_counterfactuals());
+  return out;
+}
+
+void PlanningCalls::judge(const v1::JobSpec& request, const Peer& peer, Resume resume,
+                          std::function<void(Accepted)> done) const {
+  send_submission(context_, {.spec = request, .dry_run = true}, peer, std::move(resume),
+                  [done = std::move(done)](base::Result<model::CommandReply> reply) {
+                    if (!reply) return done(std::unexpected(std::move(reply).error()));
+                    done(std::move(reply->accepted));
+                  });
+}
+
+v1::CheckResult PlanningCalls::check(const model::Job& job) const {
+  const auto snapshot = context_.core.snapshots.snapshot();
+  v1::CheckResult out = job.state == model::JobState::kQueued
+                            ? check_queued(context_.reader, job, snapshot)
+                            : check_kept_back(context_.reader, job, snapshot);
+  if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
+  if (const auto run = scheduling::predicted_run(*job.spec, {}, snapshot->runs)) {
+    to_proto(*run, *out.mutable_predicted_run());
+  }
+  return out;
+}
+
+base::Result<v1::CheckResult> PlanningCalls::check_refused(const base::Error& error) {
   if (error.code != base::ErrorCode::kFailedPrecondition) return std::unexpected(error);
   return never(error);
 }
 
-base::Result<v1::Needs> Calls::size_model_server(const v1::ModelSizingRequest& request) const {
-  return api::size_model_server(request, gpu_kinds(*core_.snapshots.snapshot()));
+base::Result<v1::Needs> PlanningCalls::size_model_server(
+    const v1::ModelSizingRequest& request) const {
+  return api::size_model_server(request, gpu_kinds(*context_.core.snapshots.snapshot()));
 }
 
 }  // namespace gpu_platform::api

@@ -1,15 +1,15 @@
+#include "api/share_calls.h"
+
 #include <algorithm>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "api/calls.h"
+#include "api/call_context.h"
 #include "api/list_page.h"
 #include "os/clock.h"
 #include "views/shares.h"
-
-// Fair-share usage of teams and users, and their quotas.
 
 namespace gpu_platform::api {
 
@@ -116,9 +116,9 @@ class Below {
 
 }  // namespace
 
-base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& request,
-                                                   const Peer& peer) const {
-  const auto snapshot = core_.snapshots.snapshot();
+base::Result<v1::ListSharesResponse> ShareCalls::list(const v1::ListSharesRequest& request,
+                                                      const Peer& peer) const {
+  const auto snapshot = context_.core.snapshots.snapshot();
   const model::Policy& policy = *snapshot->policy;
   const views::Shares shares = views::shares_of(*snapshot);
   const auto is_asked = [&](const scheduling::ShareRow& row) {
@@ -135,8 +135,8 @@ base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& 
   const std::int64_t half_life = base::whole_milliseconds(policy.fair_share.half_life);
   out.set_half_life_seconds(static_cast<double>(half_life) / 1000);
   const base::Instant now = std::max(os::wall_now(), snapshot->at);
-  const views::RunningUse running = views::running_use_of(*snapshot, now);
-  const model::View view = reader_.view_of(peer.caller);
+  const controller::RunningUse running = controller::running_use_of(*snapshot, now);
+  const model::View view = context_.reader.view_of(peer.caller);
   Below below(request.team());
   std::set<std::string> teams;
   std::set<std::string> users;

@@ -1,13 +1,13 @@
+#include "api/statistics_calls.h"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
-#include "api/calls.h"
+#include "api/call_context.h"
 #include "api/convert/job.h"
 #include "api/metrics_page.h"
 #include "os/clock.h"
-
-// What the daemon counts of its own work.
 
 namespace gpu_platform::api {
 
@@ -31,11 +31,11 @@ void to_proto(const CallMeter::Row& row, v1::CallStatistics& out) {
 
 }  // namespace
 
-v1::Statistics Calls::statistics() const {
-  const auto snapshot = core_.snapshots.snapshot();
+v1::Statistics StatisticsCalls::statistics() const {
+  const auto snapshot = context_.core.snapshots.snapshot();
   v1::Statistics out;
-  if (core_.statistics) {
-    const controller::Statistics counted = core_.statistics();
+  if (context_.core.statistics) {
+    const controller::Statistics counted = context_.core.statistics();
     api::to_proto(counted.since, *out.mutable_since());
     to_proto(counted.inputs, *out.mutable_inputs());
     to_proto(counted.decide_seconds, *out.mutable_decide_seconds());
@@ -57,20 +57,20 @@ v1::Statistics Calls::statistics() const {
   api::to_proto(os::wall_now(), *out.mutable_at());
   out.set_waiting_jobs(snapshot->counts.pending + snapshot->counts.queued);
   out.set_running_jobs(snapshot->counts.active);
-  std::vector<CallMeter::Row> rows = call_meter_.read();
+  std::vector<CallMeter::Row> rows = context_.meter.read();
   std::ranges::stable_sort(rows, std::greater(),
                            [](const auto& row) { return row.seconds.count(); });
   for (const CallMeter::Row& row : rows) to_proto(row, *out.add_calls());
   return out;
 }
 
-std::string Calls::metrics() const {
-  MetricsPage page(options_.version);
-  const auto snapshot = core_.snapshots.snapshot();
+std::string StatisticsCalls::metrics() const {
+  MetricsPage page(context_.options.version);
+  const auto snapshot = context_.core.snapshots.snapshot();
   page.add(*snapshot);
-  if (core_.statistics) page.add(core_.statistics());
-  page.add(call_meter_.read());
-  if (core_.readings != nullptr) page.add(*snapshot, *core_.readings);
+  if (context_.core.statistics) page.add(context_.core.statistics());
+  page.add(context_.meter.read());
+  if (context_.core.readings != nullptr) page.add(*snapshot, *context_.core.readings);
   return page.text();
 }
 

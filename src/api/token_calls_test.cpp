@@ -3,11 +3,12 @@
 #include <future>
 #include <map>
 
-#include "api/calls.h"
+#include "api/call_context.h"
 #include "api/fake_core_test.h"
 #include "api/identity/token_text.h"
 #include "api/identity/token_uses.h"
 #include "api/peers_test.h"
+#include "api/token_calls.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -28,7 +29,7 @@ class FewAccounts final : public host::UserDatabase {
   }
 };
 
-class TokenCalls : public testing::Test {
+class TokenCallsTest : public testing::Test {
  protected:
   static v1::CreateTokenRequest named(const std::string& name, const std::string& user = {}) {
     v1::CreateTokenRequest request;
@@ -36,11 +37,12 @@ class TokenCalls : public testing::Test {
     request.set_user(user);
     return request;
   }
-  base::Result<Calls::TokenMade> create(const v1::CreateTokenRequest& request, const Peer& peer) {
-    std::promise<base::Result<Calls::TokenMade>> answer;
-    calls_.create_token(
+  base::Result<Created<v1::CreatedToken>> create(const v1::CreateTokenRequest& request,
+                                                 const Peer& peer) {
+    std::promise<base::Result<Created<v1::CreatedToken>>> answer;
+    calls_.create(
         request, peer, [](auto work) { work(); },
-        [&](base::Result<Calls::TokenMade> made) { answer.set_value(std::move(made)); });
+        [&](base::Result<Created<v1::CreatedToken>> made) { answer.set_value(std::move(made)); });
     return answer.get_future().get();
   }
   std::string made(const v1::CreateTokenRequest& request, const Peer& peer) {
@@ -60,13 +62,13 @@ class TokenCalls : public testing::Test {
     request.set_token(token);
     if (!user.empty()) request.set_user(user);
     std::promise<base::Result<v1::Token>> answer;
-    calls_.revoke_token(
+    calls_.revoke(
         request, peer, [](auto work) { work(); },
         [&](base::Result<v1::Token> revoked) { answer.set_value(std::move(revoked)); });
     return answer.get_future().get();
   }
   std::string listed(const v1::ListTokensRequest& request, const Peer& peer) {
-    const auto page = calls_.tokens(request, peer);
+    const auto page = calls_.list(request, peer);
     if (!page) return refusal(page);
     std::string names;
     for (const v1::Token& token : page->tokens()) names += token.name() + " ";
@@ -82,10 +84,11 @@ class TokenCalls : public testing::Test {
                      .outputs = core_,
                      .users = users_,
                      .token_uses = &uses_};
-  Calls calls_{access_, {.version = "1"}};
+  CallContext context_{access_, {.version = "1"}};
+  TokenCalls calls_{context_};
 };
 
-TEST_F(TokenCalls, TheAnswerHasTheSecretOnceAndTheCoreItsHashAlone) {
+TEST_F(TokenCallsTest, TheAnswerHasTheSecretOnceAndTheCoreItsHashAlone) {
   v1::CreateTokenRequest request = named("laptop");
   request.set_request_id("key");
   const auto first = create(request, kAda);
@@ -106,7 +109,7 @@ TEST_F(TokenCalls, TheAnswerHasTheSecretOnceAndTheCoreItsHashAlone) {
   EXPECT_FALSE(again->answer.has_secret());
 }
 
-TEST_F(TokenCalls, AreForUsersOfThisMachineWhoAreNeitherRootNorTheSystem) {
+TEST_F(TokenCallsTest, AreForUsersOfThisMachineWhoAreNeitherRootNorTheSystem) {
   EXPECT_EQ(refusal(create(named("x", "bob"), kAda)), "PERMISSION_DENIED user");
   EXPECT_EQ(refusal(create(named("x", "gone"), kAda)), "PERMISSION_DENIED user")
       << "says nothing of who exists";
@@ -122,7 +125,7 @@ TEST_F(TokenCalls, AreForUsersOfThisMachineWhoAreNeitherRootNorTheSystem) {
   EXPECT_EQ(refusal(create(named("x"), unknown)), "UNAVAILABLE ");
 }
 
-TEST_F(TokenCalls, AListHasTheCallersOwnAndForAdministratorsAll) {
+TEST_F(TokenCallsTest, AListHasTheCallersOwnAndForAdministratorsAll) {
   made(named("a1"), kAda);
   made(named("b1"), kBob);
   made(named("a2"), kAda);
@@ -139,7 +142,7 @@ TEST_F(TokenCalls, AListHasTheCallersOwnAndForAdministratorsAll) {
   EXPECT_EQ(listed(request, kRoot), "b1 ");
 }
 
-TEST_F(TokenCalls, AListComesInPages) {
+TEST_F(TokenCallsTest, AListComesInPages) {
   for (int i = 1; i <= 5; ++i) made(named("t" + std::to_string(i)), i == 3 ? kBob : kAda);
   v1::ListTokensRequest request;
   request.set_limit(2);
@@ -150,15 +153,15 @@ TEST_F(TokenCalls, AListComesInPages) {
   EXPECT_EQ(listed(request, kAda), "INVALID_ARGUMENT page_token");
 }
 
-TEST_F(TokenCalls, AListShowsTheLastUseThatIsKnown) {
+TEST_F(TokenCallsTest, AListShowsTheLastUseThatIsKnown) {
   const std::string id = made(named("a1"), kAda);
-  EXPECT_FALSE(calls_.tokens({}, kAda)->tokens(0).has_last_used_at());
+  EXPECT_FALSE(calls_.list({}, kAda)->tokens(0).has_last_used_at());
   const base::Instant minute(1'700'000'040'000'000'000);
   uses_.note(*core_.snapshot()->tokens.find(std::stoull(id)), minute + base::seconds(7));
-  EXPECT_EQ(calls_.tokens({}, kAda)->tokens(0).last_used_at().seconds(), 1'700'000'040);
+  EXPECT_EQ(calls_.list({}, kAda)->tokens(0).last_used_at().seconds(), 1'700'000'040);
 }
 
-TEST_F(TokenCalls, AreRevokedByIdOrNameAndThoseOfOthersAreUnknown) {
+TEST_F(TokenCallsTest, AreRevokedByIdOrNameAndThoseOfOthersAreUnknown) {
   const std::string id = made(named("laptop"), kAda);
   made(named("laptop"), kBob);
   EXPECT_EQ(refusal(revoke(id, kBob)), "NOT_FOUND token");

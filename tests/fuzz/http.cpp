@@ -110,7 +110,7 @@ std::string answer_to(std::string_view bytes, bool is_administrator) {
     const auto session = std::make_shared<api::Session>(
         std::move(socket), peer,
         api::Session::Environment{h.dispatcher,
-                                  h.calls.call_meter(),
+                                  h.calls.meter(),
                                   h.watcher,
                                   h.io,
                                   h.gate,

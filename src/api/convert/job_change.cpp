@@ -84,6 +84,10 @@ std::optional<std::uint8_t> to_signal(std::string_view name) {
 
 }  // namespace
 
+model::JobAction requeue_action(const v1::RequeueJobRequest& request) {
+  return request.hold() ? model::JobAction::kRequeueAndHold : model::JobAction::kRequeue;
+}
+
 base::Result<model::Priority> to_priority(std::string_view text) {
   if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
     return model::priority_of_number(static_cast<std::uint8_t>(text[0] - '0'));

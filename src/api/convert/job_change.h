@@ -30,6 +30,8 @@ base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text);
 base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
                                         const model::Caller& caller);
 
+model::JobAction requeue_action(const v1::RequeueJobRequest& request);
+
 // "HIGH" in any case, or "0" to "9".
 base::Result<model::Priority> to_priority(std::string_view text);
 

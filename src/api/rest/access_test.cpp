@@ -105,7 +105,7 @@ class AccessTest : public testing::Test {
       session_ = std::make_shared<Session>(
           std::move(socket), peer,
           Session::Environment{test.dispatcher_,
-                               test.calls_.call_meter(),
+                               test.calls_.meter(),
                                test.watcher_,
                                test.io_,
                                test.gate_,

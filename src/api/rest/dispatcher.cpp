@@ -312,29 +312,29 @@ Reply Dispatcher::open_api() const {
 Reply Dispatcher::metrics() const {
   Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  reply.body = calls_.metrics();
+  reply.body = calls_.of<StatisticsCalls>().metrics();
   return reply;
 }
 
 void Dispatcher::submit(const Context& context, const v1::SubmitJobRequest& message) const {
-  calls_.submit(
-      message.spec(), context.exchange.peer(), context.exchange.resume(),
+  calls_.of<JobCalls>().submit(
+      message, context.exchange.peer(), context.exchange.resume(),
       [this, weak = context.exchange.weak_from_this(), id = context.request.id,
        created = context.route.success_status,
        call = call_of(context.exchange, model::AuditAction::kSubmit, message.spec().user(),
-                      message.spec().request_id())](base::Result<Calls::Submitted> result) {
+                      message.spec().request_id())](base::Result<Created<v1::Job>> result) {
         const auto exchange = weak.lock();
         if (exchange == nullptr) return;
         if (!result) return refuse(*exchange, id, call, std::move(result).error());
-        Reply reply = json_reply(result->is_repeat ? 200 : created, result->job);
-        reply.headers.emplace_back("Location", "/v1/jobs/" + result->job.id());
+        Reply reply = json_reply(result->is_repeat ? 200 : created, result->answer);
+        reply.headers.emplace_back("Location", "/v1/jobs/" + result->answer.id());
         exchange->reply(std::move(reply));
       });
 }
 
 void Dispatcher::act(const Context& context, std::string_view id, model::JobAction action) const {
   const model::AuditAction audited = model::audit_action(action);
-  calls_.act(
+  calls_.of<JobCalls>().act(
       id, action, context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::ChangeJobResponse>(context, call_of(context.exchange, audited, id)));
 }
@@ -345,27 +345,30 @@ void Dispatcher::requeue(const Context& context, const v1::RequeueJobRequest& me
 }
 
 void Dispatcher::update(const Context& context, const v1::UpdateJobRequest& message) const {
-  calls_.update(message, context.exchange.peer(), context.exchange.resume(),
-                answer_changing<v1::ChangeJobResponse>(
-                    context, call_of(context.exchange, *context.action, message.id())));
+  calls_.of<JobCalls>().update(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::ChangeJobResponse>(
+          context, call_of(context.exchange, *context.action, message.id())));
 }
 
 void Dispatcher::raise(const Context& context, const v1::RaiseJobRequest& message) const {
-  calls_.raise(message, context.exchange.peer(), context.exchange.resume(),
-               answer_changing<v1::ChangeJobResponse>(
-                   context, call_of(context.exchange, *context.action, message.id())));
+  calls_.of<JobCalls>().raise(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::ChangeJobResponse>(
+          context, call_of(context.exchange, *context.action, message.id())));
 }
 
 void Dispatcher::signal(const Context& context, const v1::SignalJobRequest& message) const {
-  calls_.signal(message, context.exchange.peer(), context.exchange.resume(),
-                answer_changing<v1::ChangeJobResponse>(
-                    context, call_of(context.exchange, *context.action, message.id())));
+  calls_.of<JobCalls>().signal(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::ChangeJobResponse>(
+          context, call_of(context.exchange, *context.action, message.id())));
 }
 
 // Of the job's own record alone: nothing of it goes into the audit trail.
 void Dispatcher::record_step(const Context& context, const v1::RecordStepRequest& message) const {
-  calls_.record_step(message, context.exchange.peer(), context.exchange.resume(),
-                     answer_changing<v1::RecordStepResponse>(context, std::nullopt));
+  calls_.of<JobCalls>().record_step(message, context.exchange.peer(), context.exchange.resume(),
+                                    answer_changing<v1::RecordStepResponse>(context, std::nullopt));
 }
 
 void Dispatcher::act_on_jobs(const Context& context, const v1::ActOnJobsRequest& message) const {
@@ -375,8 +378,9 @@ void Dispatcher::act_on_jobs(const Context& context, const v1::ActOnJobsRequest&
     call = call_of(context.exchange,
                    is_named ? model::audit_action(to_model(message.action())) : *context.action);
   }
-  calls_.act_on_many(message, context.exchange.peer(), context.exchange.resume(),
-                     answer_changing<v1::ActOnJobsResponse>(context, std::move(call)));
+  calls_.of<JobCalls>().act_on_many(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::ActOnJobsResponse>(context, std::move(call)));
 }
 
 void Dispatcher::list_jobs(const Context& context, const v1::ListJobsRequest& message) const {
@@ -426,15 +430,16 @@ void Dispatcher::wait_job(const Context& context, const v1::WaitJobRequest& mess
 }
 
 void Dispatcher::get_output(const Context& context, const v1::GetOutputRequest& message) const {
-  calls_.output(message, context.exchange.peer(), context.exchange.resume(),
-                [weak = context.exchange.weak_from_this(), id = context.request.id,
-                 is_plain = wants_plain(context.request),
-                 &route = context.route](base::Result<v1::OutputChunk> chunk) {
-                  const auto exchange = weak.lock();
-                  if (exchange == nullptr) return;
-                  if (chunk && is_plain) return exchange->reply(plain_output(*std::move(chunk)));
-                  exchange->reply(json_reply(route, std::move(chunk), id));
-                });
+  calls_.of<JobCalls>().output(message, context.exchange.peer(), context.exchange.resume(),
+                               [weak = context.exchange.weak_from_this(), id = context.request.id,
+                                is_plain = wants_plain(context.request),
+                                &route = context.route](base::Result<v1::OutputChunk> chunk) {
+                                 const auto exchange = weak.lock();
+                                 if (exchange == nullptr) return;
+                                 if (chunk && is_plain)
+                                   return exchange->reply(plain_output(*std::move(chunk)));
+                                 exchange->reply(json_reply(route, std::move(chunk), id));
+                               });
 }
 
 void Dispatcher::stream_output(const Context& context, const v1::GetOutputRequest& message) const {
@@ -446,7 +451,7 @@ void Dispatcher::stream_output(const Context& context, const v1::GetOutputReques
   // The same check as for one chunk, with its errors.
   v1::GetOutputRequest probe = message;
   probe.set_limit(1);
-  calls_.output(
+  calls_.of<JobCalls>().output(
       probe, context.exchange.peer(), context.exchange.resume(),
       [this, weak = context.exchange.weak_from_this(), id = context.request.id, job = message.id(),
        options, offset, &watcher = context.watcher](base::Result<v1::OutputChunk> first) {
@@ -477,7 +482,7 @@ template <class Message>
 void Dispatcher::open_channel(const Context& context, const Message& message) const {
   Exchange& exchange = context.exchange;
   model::AuditedCall call = call_of(exchange, *context.action, message.id());
-  auto order = calls_.channel(message, exchange.peer());
+  auto order = calls_.of<ChannelCalls>().order(message, exchange.peer());
   if (!order) {
     return refuse(exchange, context.request.id, std::move(call), std::move(order).error());
   }
@@ -496,32 +501,32 @@ void Dispatcher::open_channel(const Context& context, const Message& message) co
   order->by = exchange.peer().caller.user;
   order->by_uid = exchange.peer().caller.uid;
   const model::ChannelOrder& recorded = *order;
-  calls_.record_channel(*context.action, recorded, exchange.peer(), exchange.resume(),
-                        [this, weak = exchange.weak_from_this(), id = context.request.id, call,
-                         order = *order](base::Status status) {
-                          const auto open = weak.lock();
-                          if (open == nullptr) return;
-                          if (status) return begin_channel(*open, id, call, order);
-                          open->reply(problem_reply(std::move(status).error(), id));
-                        });
+  calls_.of<ChannelCalls>().record(*context.action, recorded, exchange.peer(), exchange.resume(),
+                                   [this, weak = exchange.weak_from_this(), id = context.request.id,
+                                    call, order = *order](base::Status status) {
+                                     const auto open = weak.lock();
+                                     if (open == nullptr) return;
+                                     if (status) return begin_channel(*open, id, call, order);
+                                     open->reply(problem_reply(std::move(status).error(), id));
+                                   });
 }
 
 void Dispatcher::begin_channel(Exchange& exchange, const std::string& request_id,
                                model::AuditedCall call, model::ChannelOrder order) const {
-  calls_.open_channel(std::move(order), exchange.resume(),
-                      [this, weak = exchange.weak_from_this(), request_id,
-                       call = std::move(call)](base::Result<ChannelSocket> channel) {
-                        const auto open = weak.lock();
-                        if (open == nullptr) return;
-                        if (channel) return open->bridge(*std::move(channel));
-                        refuse(*open, request_id, call, std::move(channel).error());
-                      });
+  calls_.of<ChannelCalls>().open(std::move(order), exchange.resume(),
+                                 [this, weak = exchange.weak_from_this(), request_id,
+                                  call = std::move(call)](base::Result<ChannelSocket> channel) {
+                                   const auto open = weak.lock();
+                                   if (open == nullptr) return;
+                                   if (channel) return open->bridge(*std::move(channel));
+                                   refuse(*open, request_id, call, std::move(channel).error());
+                                 });
 }
 
 void Dispatcher::watch_job(const Context& context, const v1::WatchJobRequest& message) const {
   v1::GetJobRequest get;
   get.set_id(message.id());
-  const auto job = calls_.get(get, context.exchange.peer());
+  const auto job = calls_.of<JobCalls>().get(get, context.exchange.peer());
   if (!job) return context.exchange.reply(problem_reply(job.error(), context.request.id));
   auto after = last_event_id(context.request);
   if (!after) return context.exchange.reply(problem_reply(after.error(), context.request.id));
@@ -552,7 +557,7 @@ void Dispatcher::watch_gpus(const Context& context, const v1::WatchGpusRequest& 
   // The same check as of the list, with its error.
   v1::ListGpusRequest probe;
   probe.set_node(message.node());
-  if (const auto known = calls_.gpus(probe, exchange.peer()); !known) {
+  if (const auto known = calls_.of<ClusterCalls>().gpus(probe, exchange.peer()); !known) {
     return exchange.reply(problem_reply(known.error(), context.request.id));
   }
   if (!begin_stream(exchange, context.request.id)) return;
@@ -577,37 +582,39 @@ void Dispatcher::change_gpus(const Context& context, model::GpuAction action,
   const std::string& target = !message.node().empty()  ? message.node()
                               : !message.gpu().empty() ? message.gpu()
                                                        : message.gpu_id();
-  calls_.change_gpus(message, action, context.exchange.peer(), context.exchange.resume(),
-                     answer_changing<v1::ChangeGpusResponse>(
-                         context, call_of(context.exchange, *context.action, target, {})));
+  calls_.of<ClusterCalls>().change_gpus(
+      message, action, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::ChangeGpusResponse>(
+          context, call_of(context.exchange, *context.action, target, {})));
 }
 
 void Dispatcher::check_job(const Context& context, const v1::CheckJobRequest& message) const {
   const std::chrono::milliseconds timeout(std::llround(message.timeout_seconds() * 1000));
   Exchange& exchange = context.exchange;
   if (timeout.count() > 0 && !begin_stream(exchange, context.request.id)) return;
-  calls_.judge(message.spec(), exchange.peer(), exchange.resume(),
-               [weak = exchange.weak_from_this(), this, timeout, id = context.request.id,
-                &route = context.route](Calls::Accepted job) {
-                 const auto open = weak.lock();
-                 if (open == nullptr) return;
-                 if (!job) {
-                   return open->reply(json_reply(route, Calls::check_refused(job.error()), id));
-                 }
-                 // The exchange keeps the waiter, so the pointer back is good as long as it lives.
-                 auto waiter = std::make_shared<StartWaiter>(
-                     calls_, *std::move(job), open->context(),
-                     [exchange = open.get(), &route](v1::CheckResult result) {
-                       exchange->reply(json_reply(route.success_status, result));
-                     });
-                 open->keep(waiter);
-                 waiter->begin(hub_, timeout);
-               });
+  calls_.of<PlanningCalls>().judge(
+      message.spec(), exchange.peer(), exchange.resume(),
+      [weak = exchange.weak_from_this(), this, timeout, id = context.request.id,
+       &route = context.route](PlanningCalls::Accepted job) {
+        const auto open = weak.lock();
+        if (open == nullptr) return;
+        if (!job) {
+          return open->reply(json_reply(route, PlanningCalls::check_refused(job.error()), id));
+        }
+        // The exchange keeps the waiter, so the pointer back is good as long as it lives.
+        auto waiter = std::make_shared<StartWaiter>(
+            calls_.of<PlanningCalls>(), calls_.reader(), *std::move(job), open->context(),
+            [exchange = open.get(), &route](v1::CheckResult result) {
+              exchange->reply(json_reply(route.success_status, result));
+            });
+        open->keep(waiter);
+        waiter->begin(hub_, timeout);
+      });
 }
 
 void Dispatcher::create_reservation(const Context& context,
                                     const v1::CreateReservationRequest& message) const {
-  calls_.create_reservation(
+  calls_.of<ReservationCalls>().create(
       message, context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::Reservation>(
           context, call_of(context.exchange, *context.action, message.name(), {})));
@@ -615,7 +622,7 @@ void Dispatcher::create_reservation(const Context& context,
 
 void Dispatcher::update_reservation(const Context& context,
                                     const v1::UpdateReservationRequest& message) const {
-  calls_.update_reservation(
+  calls_.of<ReservationCalls>().update(
       message, context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::Reservation>(
           context, call_of(context.exchange, *context.action, message.name(), {})));
@@ -623,19 +630,19 @@ void Dispatcher::update_reservation(const Context& context,
 
 void Dispatcher::cancel_reservation(const Context& context,
                                     const v1::CancelReservationRequest& message) const {
-  calls_.cancel_reservation(
-      message.name(), context.exchange.peer(), context.exchange.resume(),
+  calls_.of<ReservationCalls>().cancel(
+      message, context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::Reservation>(
           context, call_of(context.exchange, *context.action, message.name(), {})));
 }
 
 void Dispatcher::create_token(const Context& context, const v1::CreateTokenRequest& message) const {
-  calls_.create_token(
+  calls_.of<TokenCalls>().create(
       message, context.exchange.peer(), context.exchange.resume(),
       [this, weak = context.exchange.weak_from_this(), id = context.request.id,
        created = context.route.success_status,
        call = call_of(context.exchange, *context.action, message.name(), message.request_id())](
-          base::Result<Calls::TokenMade> result) {
+          base::Result<Created<v1::CreatedToken>> result) {
         const auto exchange = weak.lock();
         if (exchange == nullptr) return;
         if (!result) return refuse(*exchange, id, call, std::move(result).error());
@@ -646,68 +653,72 @@ void Dispatcher::create_token(const Context& context, const v1::CreateTokenReque
 }
 
 void Dispatcher::revoke_token(const Context& context, const v1::RevokeTokenRequest& message) const {
-  calls_.revoke_token(message, context.exchange.peer(), context.exchange.resume(),
-                      [this, weak = context.exchange.weak_from_this(), id = context.request.id,
-                       &route = context.route,
-                       call = call_of(context.exchange, *context.action, message.token(), {})](
-                          base::Result<v1::Token> revoked) {
-                        const auto open = weak.lock();
-                        if (open == nullptr) return;
-                        if (!revoked) return refuse(*open, id, call, std::move(revoked).error());
-                        Reply reply = json_reply(route.success_status, *revoked);
-                        reply.outlives_credential = true;
-                        open->reply(std::move(reply));
-                      });
+  calls_.of<TokenCalls>().revoke(message, context.exchange.peer(), context.exchange.resume(),
+                                 [this, weak = context.exchange.weak_from_this(),
+                                  id = context.request.id, &route = context.route,
+                                  call = call_of(context.exchange, *context.action, message.token(),
+                                                 {})](base::Result<v1::Token> revoked) {
+                                   const auto open = weak.lock();
+                                   if (open == nullptr) return;
+                                   if (!revoked)
+                                     return refuse(*open, id, call, std::move(revoked).error());
+                                   Reply reply = json_reply(route.success_status, *revoked);
+                                   reply.outlives_credential = true;
+                                   open->reply(std::move(reply));
+                                 });
 }
 
 void Dispatcher::create_team(const Context& context, const v1::SetTeamRequest& message) const {
-  calls_.set_team(message, true, context.exchange.peer(), context.exchange.resume(),
-                  answer_changing<v1::Team>(
-                      context, call_of(context.exchange, *context.action, message.name(), {})));
+  calls_.of<TeamCalls>().create(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Team>(context,
+                                call_of(context.exchange, *context.action, message.name(), {})));
 }
 
 void Dispatcher::set_team(const Context& context, const v1::SetTeamRequest& message) const {
-  calls_.set_team(message, false, context.exchange.peer(), context.exchange.resume(),
-                  answer_changing<v1::Team>(
-                      context, call_of(context.exchange, *context.action, message.name(), {})));
+  calls_.of<TeamCalls>().set(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Team>(context,
+                                call_of(context.exchange, *context.action, message.name(), {})));
 }
 
 void Dispatcher::accept_invitation(const Context& context,
                                    const v1::AnswerInvitationRequest& message) const {
-  answer_invitation(context, {message.name(), true});
+  calls_.of<TeamCalls>().accept_invitation(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Team>(context,
+                                call_of(context.exchange, *context.action, message.name(), {})));
 }
 
 void Dispatcher::decline_invitation(const Context& context,
                                     const v1::AnswerInvitationRequest& message) const {
-  answer_invitation(context, {message.name(), false});
-}
-
-void Dispatcher::answer_invitation(const Context& context, model::AnswerInvitation answer) const {
-  const std::string name = answer.name;
-  calls_.answer_invitation(
-      std::move(answer), context.exchange.peer(), context.exchange.resume(),
-      answer_changing<v1::Team>(context, call_of(context.exchange, *context.action, name, {})));
+  calls_.of<TeamCalls>().decline_invitation(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Team>(context,
+                                call_of(context.exchange, *context.action, message.name(), {})));
 }
 
 void Dispatcher::remove_team(const Context& context, const v1::RemoveTeamRequest& message) const {
-  calls_.remove_team(message.name(), context.exchange.peer(), context.exchange.resume(),
-                     answer_changing<v1::Team>(
-                         context, call_of(context.exchange, *context.action, message.name(), {})));
+  calls_.of<TeamCalls>().remove(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Team>(context,
+                                call_of(context.exchange, *context.action, message.name(), {})));
 }
 
-// A call that answers at once: with what a function of Calls returns.
-template <class Request, class Answer>
+// A call that answers at once: with what a function of a service returns.
+template <class Request, class Service, class Answer>
 Dispatcher::Entry Dispatcher::asks(Answer answer) {
   return {[answer](const Dispatcher& self, const Context& context) {
     Request message;
     if (!self.read(context, message)) return;
+    const Service& service = self.calls_.of<Service>();
     const auto ask = [&] {
-      if constexpr (std::is_invocable_v<Answer, const Calls&, const Request&, const Peer&>) {
-        return std::invoke(answer, self.calls_, message, context.exchange.peer());
-      } else if constexpr (std::is_invocable_v<Answer, const Calls&, const Request&>) {
-        return std::invoke(answer, self.calls_, message);
+      if constexpr (std::is_invocable_v<Answer, const Service&, const Request&, const Peer&>) {
+        return std::invoke(answer, service, message, context.exchange.peer());
+      } else if constexpr (std::is_invocable_v<Answer, const Service&, const Request&>) {
+        return std::invoke(answer, service, message);
       } else {
-        return std::invoke(answer, self.calls_);
+        return std::invoke(answer, service);
       }
     };
     context.exchange.reply(answer_of(context.route, ask(), context.request.id, context.fields));
@@ -760,7 +771,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
   using model::JobAction;
   const std::pair<std::string_view, Entry> entries[] = {
       {"JobService.SubmitJob", changes(AuditAction::kSubmit, &D::submit)},
-      {"JobService.GetJob", asks<v1::GetJobRequest>(&Calls::get)},
+      {"JobService.GetJob", asks<v1::GetJobRequest, JobCalls>(&JobCalls::get)},
       {"JobService.ListJobs", reads(&D::list_jobs)},
       {"JobService.CancelJob", acts<v1::CancelJobRequest>(JobAction::kCancel)},
       {"JobService.KillJob", acts<v1::KillJobRequest>(JobAction::kKill)},
@@ -783,48 +794,51 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"JobService.WatchJob", reads(&D::watch_job)},
       {"JobService.WatchJobs", reads(&D::watch_jobs)},
       {"JobService.GetQueue", reads(&D::get_queue)},
-      {"ClusterService.GetStatus", asks<v1::GetStatusRequest>(&Calls::status)},
-      {"ClusterService.ListNodes", asks<v1::ListNodesRequest>(&Calls::nodes)},
-      {"ClusterService.GetGpuHealth", asks<v1::GetGpuHealthRequest>(&Calls::gpu_health)},
-      {"ClusterService.ListGpus", asks<v1::ListGpusRequest>(&Calls::gpus)},
+      {"ClusterService.GetStatus", asks<v1::GetStatusRequest, ClusterCalls>(&ClusterCalls::status)},
+      {"ClusterService.ListNodes", asks<v1::ListNodesRequest, ClusterCalls>(&ClusterCalls::nodes)},
+      {"ClusterService.GetGpuHealth",
+       asks<v1::GetGpuHealthRequest, ClusterCalls>(&ClusterCalls::gpu_health)},
+      {"ClusterService.ListGpus", asks<v1::ListGpusRequest, ClusterCalls>(&ClusterCalls::gpus)},
       {"ClusterService.WatchGpus", reads(&D::watch_gpus)},
-      {"ClusterService.GetTopology", asks<v1::GetTopologyRequest>(&Calls::topology)},
+      {"ClusterService.GetTopology",
+       asks<v1::GetTopologyRequest, ClusterCalls>(&ClusterCalls::topology)},
       {"ClusterService.DrainGpus", changes_gpus(AuditAction::kDrain, GpuAction::kDrain)},
       {"ClusterService.TakeGpusOffline",
        changes_gpus(AuditAction::kTakeOffline, GpuAction::kTakeOffline)},
       {"ClusterService.BringGpusOnline",
        changes_gpus(AuditAction::kBringOnline, GpuAction::kBringOnline)},
-      {"ClusterService.GetHealth", asks<v1::GetHealthRequest>(&Calls::health)},
-      {"ClusterService.GetReadiness", asks<v1::GetReadinessRequest>(&Calls::readiness)},
-      {"ClusterService.GetVersion", asks<v1::GetVersionRequest>(&Calls::version)},
+      {"ClusterService.GetHealth", asks<v1::GetHealthRequest, SiteCalls>(&SiteCalls::health)},
+      {"ClusterService.GetReadiness",
+       asks<v1::GetReadinessRequest, SiteCalls>(&SiteCalls::readiness)},
+      {"ClusterService.GetVersion", asks<v1::GetVersionRequest, SiteCalls>(&SiteCalls::version)},
       {"ReservationService.CreateReservation",
        changes(AuditAction::kMakeReservation, &D::create_reservation)},
       {"ReservationService.UpdateReservation",
        changes(AuditAction::kChangeReservation, &D::update_reservation)},
       {"ReservationService.ListReservations",
-       asks<v1::ListReservationsRequest>(&Calls::reservations)},
+       asks<v1::ListReservationsRequest, ReservationCalls>(&ReservationCalls::list)},
       {"ReservationService.GetReservation",
-       asks<v1::GetReservationRequest>(
-           [](const Calls& of, const auto& message) { return of.reservation(message.name()); })},
+       asks<v1::GetReservationRequest, ReservationCalls>(&ReservationCalls::get)},
       {"ReservationService.CancelReservation",
        changes(AuditAction::kCancelReservation, &D::cancel_reservation)},
-      {"PlanningService.ExplainJob", asks<v1::ExplainJobRequest>(&Calls::explain)},
+      {"PlanningService.ExplainJob",
+       asks<v1::ExplainJobRequest, PlanningCalls>(&PlanningCalls::explain)},
       {"PlanningService.CheckJob", reads(&D::check_job)},
-      {"PlanningService.SizeModelServer", asks<v1::ModelSizingRequest>(&Calls::size_model_server)},
-      {"ShareService.ListShares", asks<v1::ListSharesRequest>(&Calls::shares)},
-      {"StatisticsService.GetStatistics", asks<v1::GetStatisticsRequest>(&Calls::statistics)},
-      {"SlurmService.GetSlurmNames", asks<v1::GetSlurmNamesRequest>(&Calls::slurm_names)},
+      {"PlanningService.SizeModelServer",
+       asks<v1::ModelSizingRequest, PlanningCalls>(&PlanningCalls::size_model_server)},
+      {"ShareService.ListShares", asks<v1::ListSharesRequest, ShareCalls>(&ShareCalls::list)},
+      {"StatisticsService.GetStatistics",
+       asks<v1::GetStatisticsRequest, StatisticsCalls>(&StatisticsCalls::statistics)},
+      {"SlurmService.GetSlurmNames",
+       asks<v1::GetSlurmNamesRequest, SiteCalls>(&SiteCalls::slurm_names)},
       {"ConfigurationService.GetConfiguration",
-       asks<v1::GetConfigurationRequest>(&Calls::configuration)},
-      {"AccessService.WhoAmI", asks<v1::WhoAmIRequest>(&Calls::who_am_i)},
+       asks<v1::GetConfigurationRequest, SiteCalls>(&SiteCalls::configuration)},
+      {"AccessService.WhoAmI", asks<v1::WhoAmIRequest, SiteCalls>(&SiteCalls::who_am_i)},
       {"TokenService.CreateToken", changes(AuditAction::kCreateToken, &D::create_token)},
-      {"TokenService.ListTokens", asks<v1::ListTokensRequest>(&Calls::tokens)},
+      {"TokenService.ListTokens", asks<v1::ListTokensRequest, TokenCalls>(&TokenCalls::list)},
       {"TokenService.RevokeToken", changes(AuditAction::kRevokeToken, &D::revoke_token)},
-      {"TeamService.ListTeams", asks<v1::ListTeamsRequest>(&Calls::teams)},
-      {"TeamService.GetTeam",
-       asks<v1::GetTeamRequest>([](const Calls& of, const auto& message, const Peer& peer) {
-         return of.team(message.name(), peer);
-       })},
+      {"TeamService.ListTeams", asks<v1::ListTeamsRequest, TeamCalls>(&TeamCalls::list)},
+      {"TeamService.GetTeam", asks<v1::GetTeamRequest, TeamCalls>(&TeamCalls::get)},
       {"TeamService.CreateTeam", changes(AuditAction::kSetTeam, &D::create_team)},
       {"TeamService.SetTeam", changes(AuditAction::kSetTeam, &D::set_team)},
       {"TeamService.AcceptInvitation",
@@ -832,7 +846,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"TeamService.DeclineInvitation",
        changes(AuditAction::kDeclineInvitation, &D::decline_invitation)},
       {"TeamService.RemoveTeam", changes(AuditAction::kRemoveTeam, &D::remove_team)},
-      {"AuditService.ListAudit", asks<v1::ListAuditRequest>(&Calls::audit)},
+      {"AuditService.ListAudit", asks<v1::ListAuditRequest, AuditCalls>(&AuditCalls::list)},
   };
   for (const auto& [name, entry] : entries) {
     handlers_.emplace(fmt::format("{}{}", kPackage, name), entry);
@@ -844,7 +858,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
     CHECK(handler != handlers_.end());
     handler->second.access = access_of(*route.call);
   }
-  openapi_ = openapi_document(table_.routes(), calls.version().version());
+  openapi_ = openapi_document(table_.routes(), calls.of<SiteCalls>().version().version());
 }
 
 }  // namespace gpu_platform::api

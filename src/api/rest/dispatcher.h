@@ -50,7 +50,7 @@ class Dispatcher {
 
   // The rows of the table of calls. Each reads its message; those that change something are told to
   // the audit trail where they are refused.
-  template <class Request, class Answer>
+  template <class Request, class Service, class Answer>
   static Entry asks(Answer answer);
   template <class Request>
   static Entry reads(void (Dispatcher::*handle)(const Context&, const Request&) const);
@@ -107,7 +107,6 @@ class Dispatcher {
   void set_team(const Context& context, const v1::SetTeamRequest& message) const;
   void accept_invitation(const Context& context, const v1::AnswerInvitationRequest& message) const;
   void decline_invitation(const Context& context, const v1::AnswerInvitationRequest& message) const;
-  void answer_invitation(const Context& context, model::AnswerInvitation answer) const;
   void remove_team(const Context& context, const v1::RemoveTeamRequest& message) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>

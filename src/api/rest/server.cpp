@@ -424,7 +424,7 @@ class Server::Impl {
   Session::Environment environment_of(std::size_t turn, const Holder& holder) {
     Worker& worker = *workers_[turn];
     return {dispatcher_,
-            calls_.call_meter(),
+            calls_.meter(),
             worker.watcher,
             worker.io,
             worker.gate,
@@ -489,7 +489,7 @@ class Server::Impl {
     const Holder holder = unknown_caller();
     Session::Environment environment{
         dispatcher_,
-        calls_.call_meter(),
+        calls_.meter(),
         workers_[turn]->watcher,
         workers_[turn]->io,
         workers_[turn]->gate,

@@ -31,7 +31,7 @@ struct ServerOptions {
   std::string subordinate_ids = "/etc/subuid";
   SessionLimits limits;
   std::chrono::milliseconds stop_grace{2'000};
-  std::optional<std::uint32_t> only_uid = {};  // see Calls::Options
+  std::optional<std::uint32_t> only_uid = {};  // see CallOptions
   model::UserRange users = {};                 // likewise
   // Finds the users behind the connections of the listener; outlives the server. Null: all of them
   // are refused.

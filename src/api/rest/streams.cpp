@@ -337,9 +337,11 @@ void JobWaiter::check(bool is_time_up) {
   done(std::move(out));
 }
 
-StartWaiter::StartWaiter(const Calls& calls, std::shared_ptr<const model::Job> job,
-                         boost::asio::io_context& io, Done done)
-    : calls_(calls),
+StartWaiter::StartWaiter(const PlanningCalls& planning, const JobReader& reader,
+                         std::shared_ptr<const model::Job> job, boost::asio::io_context& io,
+                         Done done)
+    : planning_(planning),
+      reader_(reader),
       job_(std::move(job)),
       done_(std::move(done)),
       io_(io),
@@ -378,9 +380,8 @@ void StartWaiter::look_later() {
 }
 
 void StartWaiter::look() {
-  const JobReader& reader = calls_.reader();
   if (job_->state != model::JobState::kQueued) return;  // something else keeps it back
-  if (reader.planner().starts_now(reader.core().snapshots.snapshot(), job_->spec)) answer();
+  if (reader_.planner().starts_now(reader_.core().snapshots.snapshot(), job_->spec)) answer();
 }
 
 void StartWaiter::answer() {
@@ -388,7 +389,7 @@ void StartWaiter::answer() {
   subscription_.reset();
   timer_.cancel();
   pause_.cancel();
-  std::exchange(done_, nullptr)(calls_.check(*job_));
+  std::exchange(done_, nullptr)(planning_.check(*job_));
 }
 
 }  // namespace gpu_platform::api

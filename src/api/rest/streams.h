@@ -9,12 +9,14 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/calls.h"
 #include "api/convert/field_selection.h"
 #include "api/event_hub.h"
+#include "api/job_reader.h"
+#include "api/planning_calls.h"
 #include "api/queue_writer.h"
 #include "api/rest/exchange.h"
 #include "api/rest/file_watcher.h"
+#include "api/resume.h"
 
 // Answers that go on: lists, and server-sent events.
 
@@ -174,8 +176,8 @@ class JobWaiter final : public std::enable_shared_from_this<JobWaiter> {
 class StartWaiter final : public std::enable_shared_from_this<StartWaiter> {
  public:
   using Done = std::function<void(v1::CheckResult)>;
-  StartWaiter(const Calls& calls, std::shared_ptr<const model::Job> job,
-              boost::asio::io_context& io, Done done);
+  StartWaiter(const PlanningCalls& planning, const JobReader& reader,
+              std::shared_ptr<const model::Job> job, boost::asio::io_context& io, Done done);
   void begin(EventHub& hub, std::chrono::milliseconds timeout);
 
  private:
@@ -183,7 +185,8 @@ class StartWaiter final : public std::enable_shared_from_this<StartWaiter> {
   void look_later();
   void answer();
 
-  const Calls& calls_;
+  const PlanningCalls& planning_;
+  const JobReader& reader_;
   const std::shared_ptr<const model::Job> job_;
   Done done_;
   boost::asio::io_context& io_;

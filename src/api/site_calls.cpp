@@ -1,0 +1,119 @@
+#include "api/site_calls.h"
+
+#include <algorithm>
+#include <string>
+
+#include "api/call_context.h"
+#include "api/convert/audit.h"
+#include "config/effective.h"
+#include "config/slurm_names.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+void put_value(const config::InForce::Value& value, v1::ConfigurationValue& out) {
+  const config::EffectiveValue& now = value.now;
+  out.set_key(now.key);
+  out.set_value(now.value);
+  if (now.line != 0) {
+    out.set_file(now.file);
+    out.set_line(static_cast<std::uint32_t>(now.line));
+  }
+  out.set_takes_effect(now.effect == config::Effect::kAnytime ? v1::CONFIGURATION_EFFECT_ANYTIME
+                                                              : v1::CONFIGURATION_EFFECT_START);
+  if (value.next != now.value) out.set_next_value(value.next);
+}
+
+double seconds_of(base::Duration duration) {
+  return static_cast<double>(base::whole_milliseconds(duration)) / 1000;
+}
+
+template <class Limits, class Message>
+void put_limits(const Limits& from, Message& out) {
+  out.set_name(from.name);
+  if (from.priority) out.set_priority(std::string(to_string(*from.priority)));
+  if (from.max_time) out.set_max_time_seconds(seconds_of(*from.max_time));
+  if (from.max_gpus) out.set_max_gpus(*from.max_gpus);
+}
+
+void to_proto(const config::SlurmPartition& partition, v1::SlurmPartition& out) {
+  put_limits(partition, out);
+  out.set_is_default(partition.is_default);
+  for (const std::string& type : partition.gpu_types) out.add_gpu_types(type);
+  if (partition.default_time) out.set_default_time_seconds(seconds_of(*partition.default_time));
+  if (partition.max_nodes) out.set_max_nodes(*partition.max_nodes);
+}
+
+}  // namespace
+
+v1::Identity SiteCalls::who_am_i(const v1::WhoAmIRequest&, const Peer& peer) const {
+  const model::Caller& caller = peer.caller;
+  v1::Identity out;
+  out.set_user(caller.user);
+  out.set_uid(caller.uid);
+  out.set_role(static_cast<v1::Role>(static_cast<int>(caller.role) + 1));
+  const bool is_local = caller.door != model::Door::kListener;
+  out.set_credential(is_local                   ? v1::CREDENTIAL_KIND_SOCKET
+                     : peer.identity == nullptr ? v1::CREDENTIAL_KIND_TOKEN
+                     : peer.identity->kind == IdentityKind::kOpenId
+                         ? v1::CREDENTIAL_KIND_OPENID
+                         : v1::CREDENTIAL_KIND_CERTIFICATE);
+  if (caller.credential != 0) out.set_token(std::to_string(caller.credential));
+  if (caller.credential_name != nullptr) set_credential_name(*caller.credential_name, out);
+  const std::shared_ptr<const controller::Snapshot> snapshot = context_.core.snapshots.snapshot();
+  for (const auto& [name, team] : snapshot->teams->run_time) {
+    const auto is_own = [&](const auto& each) { return each.user == caller.user; };
+    if (std::ranges::any_of(team.invited, is_own)) out.add_invitations(name);
+  }
+  if (caller.teams == nullptr) return out;
+  for (const std::string& team : caller.teams->member_of) out.add_teams(team);
+  for (const std::string& team : caller.teams->coordinates) out.add_coordinates(team);
+  return out;
+}
+
+v1::Health SiteCalls::health() const {
+  v1::Health out;
+  out.set_status("ok");
+  const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - began_;
+  out.set_uptime_seconds(uptime.count());
+  return out;
+}
+
+base::Result<v1::Readiness> SiteCalls::readiness() const {
+  if (context_.core.readiness) {
+    const base::Status status = context_.core.readiness();
+    if (!status) return base::fail(base::ErrorCode::kUnavailable, status.error().message);
+  }
+  v1::Readiness out;
+  out.set_ready(true);
+  return out;
+}
+
+v1::Version SiteCalls::version() const {
+  v1::Version out;
+  out.set_version(context_.options.version);
+  out.set_api("v1");
+  return out;
+}
+
+v1::Configuration SiteCalls::configuration() const {
+  v1::Configuration out;
+  const auto in_force = context_.core.configuration ? context_.core.configuration() : nullptr;
+  if (in_force == nullptr) return out;
+  if (!in_force->file.empty()) out.set_file(in_force->file);
+  for (const config::InForce::Value& value : in_force->values) put_value(value, *out.add_values());
+  return out;
+}
+
+v1::SlurmNames SiteCalls::slurm_names() const {
+  v1::SlurmNames out;
+  const auto names = context_.core.slurm_names ? context_.core.slurm_names() : nullptr;
+  if (names == nullptr) return out;
+  for (const config::SlurmPartition& partition : names->partitions)
+    to_proto(partition, *out.add_partitions());
+  for (const config::SlurmQos& qos : names->qos) put_limits(qos, *out.add_qos());
+  return out;
+}
+
+}  // namespace gpu_platform::api
