@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/call_access.h"
+#include "api/calls.h"
 #include "api/fake_core_test.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/session.h"

@@ -12,6 +12,7 @@
 
 #include "api/convert/problem.h"
 #include "api/rest/channel_bridge.h"
+#include "api/rest/replies.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "os/clock.h"

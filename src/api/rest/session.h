@@ -16,6 +16,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "api/call_meter.h"
 #include "api/rest/budget.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/exchange.h"
