@@ -10,6 +10,7 @@
 #include "api/convert/model_sizing.h"
 #include "api/predictions.h"
 #include "api/submission.h"
+#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -113,7 +114,7 @@ v1::CheckResult check_queued(const JobReader& reader, const model::Job& job,
   if (found.starts_now) {
     add_place(*found.starts_now, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   } else {
-    out.add_reasons(describe(reader_.planner().wait_reason(snapshot, *job.spec, found.line)));
+    out.add_reasons(describe(reader.planner().wait_reason(snapshot, *job.spec, found.line)));
   }
   if (found.preemption) {
     for (const model::AttemptId id : found.preemption->victims) {
@@ -169,7 +170,7 @@ v1::CheckResult PlanningCalls::check(const model::Job& job) const {
                             ? check_queued(context_.reader, job, snapshot)
                             : check_kept_back(context_.reader, job, snapshot);
   if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
-  if (const auto run = scheduling::predicted_run(*job.spec, {}, snapshot->runs)) {
+  if (const auto run = scheduling::predicted_run(*job.spec, {}, *snapshot->runs)) {
     to_proto(*run, *out.mutable_predicted_run());
   }
   return out;

@@ -135,7 +135,7 @@ base::Result<v1::ListSharesResponse> ShareCalls::list(const v1::ListSharesReques
   const std::int64_t half_life = base::whole_milliseconds(policy.fair_share.half_life);
   out.set_half_life_seconds(static_cast<double>(half_life) / 1000);
   const base::Instant now = std::max(os::wall_now(), snapshot->at);
-  const controller::RunningUse running = controller::running_use_of(*snapshot, now);
+  const views::RunningUse running = views::running_use_of(*snapshot, now);
   const model::View view = context_.reader.view_of(peer.caller);
   Below below(request.team());
   std::set<std::string> teams;
