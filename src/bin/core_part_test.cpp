@@ -38,6 +38,12 @@ class CorePartTest : public ::testing::Test {
                         {policy_of(site_, geteuid()), {}, "boot-1", [](const base::Error&) {}});
   }
   static base::Result<model::CommandReply> submit(CorePart& core) {
+    model::NodeInfo node;
+    node.name = "n1";
+    node.boot_id = "boot-1";
+    node.cpus = 4;
+    node.memory = base::kGiB;
+    core.loop().observe(execution::NodeObserved{node});
     model::JobSpec spec;
     spec.user = "ann";
     spec.uid = 1001;
