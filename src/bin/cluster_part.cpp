@@ -50,24 +50,28 @@ void ClusterPart::connect() {
   core_.add_listener(*workloads_);
 }
 
-void ClusterPart::start() {
-  if (is_empty()) return;
+base::Status ClusterPart::start(const config::Configuration&) {
+  if (is_empty()) return {};
   workloads_->start(
       core_.snapshot(),
       [this](model::Command command, controller::CommandDone done) {
         core_.loop().command(std::move(command), std::move(done));
       },
       [this](execution::WorkloadNews news) { engine_->tell_workload(std::move(news)); });
+  return {};
 }
 
-bool ClusterPart::wait_for_nodes(const std::function<bool()>& must_end) {
-  if (is_empty()) return true;
-  return bin::wait_for_nodes(
-      [this](std::chrono::milliseconds time) { return engine_->wait_for_nodes(time); }, must_end);
-}
-
-void ClusterPart::warn_of_no_gpus(const config::Configuration& configuration) const {
+void ClusterPart::wait_for_nodes(const std::function<bool()>& must_end) {
   if (is_empty()) return;
+  are_nodes_known_ = are_known_in_time(
+      [this](std::chrono::milliseconds time) { return engine_->wait_for_nodes(time); }, must_end);
+  if (are_nodes_known_ || (must_end && must_end())) return;
+  spdlog::warn(
+      "the nodes of the Kubernetes cluster are not known yet; they are added when they are");
+}
+
+void ClusterPart::warn_of_what_is_missing(const config::Configuration& configuration) const {
+  if (!are_nodes_known_) return;
   const NodeCount found = nodes_of(kOfCluster, *core_.snapshot());
   if (found.gpus > 0) return;
   spdlog::warn("kubernetes {}",

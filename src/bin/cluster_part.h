@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "bin/core_part.h"
+#include "bin/engine_part.h"
 #include "bin/late_sink.h"
 #include "bin/workload_queue.h"
 #include "config/configuration.h"
@@ -18,7 +19,7 @@ namespace gpu_platform::bin {
 // others in it. Where the site names no cluster it is empty, and each call does nothing.
 //
 // Ownership: refers to the core, which outlives it. Thread: as CorePart.
-class ClusterPart {
+class ClusterPart final : public EnginePart {
  public:
   struct Options {
     std::string lease_holder;  // the name by which this process has the lease already; empty: none
@@ -29,23 +30,18 @@ class ClusterPart {
   static base::Result<std::unique_ptr<ClusterPart>> open(const Options& options,
                                                          const config::Configuration& configuration,
                                                          CorePart& core);
-  ~ClusterPart();
+  ~ClusterPart() override;
   ClusterPart(const ClusterPart&) = delete;
   ClusterPart& operator=(const ClusterPart&) = delete;
 
-  void add_engine(EngineTable& engines);
-  // From here on the core hears what the engine observes. No driver of ours confirms a release
-  // there.
-  void connect();
-  // Submits the workloads of others, once the core has been started.
-  void start();
-  // Returns whether all nodes were told within the limit of nodes_wait.h.
-  bool wait_for_nodes(const std::function<bool()>& must_end);
-  // Logs what to do where no node of the cluster has a GPU for jobs.
-  void warn_of_no_gpus(const config::Configuration& configuration) const;
-
-  // Ends what uses the core. Pods go on.
-  void stop();
+  void add_engine(EngineTable& engines) override;
+  // No driver of ours confirms a release there.
+  void connect() override;
+  // Submits the workloads of others.
+  base::Status start(const config::Configuration& configuration) override;
+  void wait_for_nodes(const std::function<bool()>& must_end) override;
+  void warn_of_what_is_missing(const config::Configuration& configuration) const override;
+  void stop() override;
 
   bool is_empty() const { return engine_ == nullptr; }
 
@@ -56,6 +52,7 @@ class ClusterPart {
   LateSink observations_;
   std::unique_ptr<WorkloadQueue> workloads_;             // null: the site names no cluster
   std::unique_ptr<execution::KubernetesEngine> engine_;  // likewise
+  bool are_nodes_known_ = false;
 };
 
 }  // namespace gpu_platform::bin

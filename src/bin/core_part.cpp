@@ -1,5 +1,6 @@
 #include "bin/core_part.h"
 
+#include <map>
 #include <optional>
 #include <utility>
 

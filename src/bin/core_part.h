@@ -1,13 +1,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "api/event_hub.h"
 #include "base/result.h"
 #include "bin/adaptors.h"
+#include "bin/engine_part.h"
 #include "bin/event_log.h"
 #include "bin/notifier.h"
 #include "bin/reloaded.h"
@@ -24,13 +24,6 @@
 #include "store/sqlite/sqlite_store.h"
 
 namespace gpu_platform::bin {
-
-// The engines of the daemon, by kind: each as what takes orders and as what clients ask.
-struct EngineEntry {
-  execution::Engine* orders = nullptr;
-  execution::AttemptAccess* access = nullptr;
-};
-using EngineTable = std::map<model::EngineKind, EngineEntry>;
 
 // The part that decides and remembers: the store, the controller and its loop, and what listens to
 // them. It is open with its store, recovered with its state, and takes commands once it is started.

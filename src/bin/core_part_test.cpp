@@ -118,10 +118,10 @@ TEST_F(CorePartTest, APartForAClusterIsEmptyWhereTheSiteNamesNone) {
   EngineTable engines;
   cluster.add_engine(engines);
   EXPECT_TRUE(engines.empty());
-  EXPECT_TRUE(cluster.wait_for_nodes({}));
   cluster.connect();
-  cluster.start();
-  cluster.warn_of_no_gpus(site_);
+  EXPECT_TRUE(cluster.start(site_));
+  cluster.wait_for_nodes({});
+  cluster.warn_of_what_is_missing(site_);
   cluster.stop();
 }
 

@@ -13,7 +13,6 @@
 #include "bin/found_nodes.h"
 #include "bin/host_part.h"
 #include "bin/kubernetes_site.h"
-#include "bin/nodes_wait.h"
 #include "bin/program_paths.h"
 #include "bin/reload_report.h"
 #include "bin/site_policy.h"
@@ -65,9 +64,8 @@ base::Status Daemon::open(const DaemonOptions& options) {
                                    *core_, log_));
   TRY_ASSIGN(cluster_, ClusterPart::open({options.lease_holder, users_, end_now, options.must_end},
                                          at_start_, *core_));
-  TRY(recover());
-  TRY(host_->watch(at_start_));
-  wait_for_nodes(options.must_end);
+  TRY(start_core());
+  TRY(find_nodes(options.must_end));
   core_->start_retention();
   TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_},
                                    at_start_, *core_, *host_, log_));
@@ -82,47 +80,36 @@ base::Status Daemon::open_core(const DaemonOptions& options) {
   return {};
 }
 
-base::Status Daemon::recover() {
+// Those that are open.
+std::vector<EnginePart*> Daemon::engine_parts() const {
+  std::vector<EnginePart*> parts;
+  if (host_ != nullptr) parts.push_back(host_.get());
+  if (cluster_ != nullptr) parts.push_back(cluster_.get());
+  return parts;
+}
+
+base::Status Daemon::start_core() {
   EngineTable engines;
-  host_->add_engine(engines);
-  cluster_->add_engine(engines);
+  for (EnginePart* part : engine_parts()) part->add_engine(engines);
   TRY(core_->recover(
       engines, at_start_,
       {policy_of(at_start_, geteuid()),
        origin_of(*users_, model::Door::kStart, {geteuid(), static_cast<std::int32_t>(getpid())}),
        host_->boot_id(), end_now}));
-  host_->connect();
-  cluster_->connect();
+  for (EnginePart* part : engine_parts()) part->connect();
   core_->start();
-  cluster_->start();
   return {};
 }
 
-void Daemon::wait_for_nodes(const std::function<bool()>& must_end) {
-  const auto is_told_to_end = [&] { return must_end && must_end(); };
-  if (!host_->wait_for_nodes(must_end) && !is_told_to_end()) {
-    spdlog::warn(
-        "not every node was described within {} s; the others are added when they are described",
-        kDiscoveryLimit.count());
-  }
-  const bool is_cluster_known = cluster_->wait_for_nodes(must_end);
-  if (!is_cluster_known && !is_told_to_end()) {
-    spdlog::warn(
-        "the nodes of the Kubernetes cluster are not known yet; they are added when they are");
-  }
+base::Status Daemon::find_nodes(const std::function<bool()>& must_end) {
+  for (EnginePart* part : engine_parts()) TRY(part->start(at_start_));
+  for (EnginePart* part : engine_parts()) part->wait_for_nodes(must_end);
   core_->loop().wait_until_published();
-  if (is_cluster_known) cluster_->warn_of_no_gpus(at_start_);
-  warn_of_what_is_missing();
-}
-
-void Daemon::warn_of_what_is_missing() const {
-  const std::size_t found = host_->gpu_count();
-  if (at_start_.total_gpus && *at_start_.total_gpus != found) {
-    spdlog::warn("cluster.total_gpus says {} GPUs, {} were found", *at_start_.total_gpus, found);
-  }
+  for (const EnginePart* part : engine_parts()) part->warn_of_what_is_missing(at_start_);
   const auto unmet = scheduling::unmet_guarantees(*at_start_.policy.organisation,
                                                   gpus_by_type(*core_->snapshot()));
   for (const std::string& sentence : unmet) spdlog::warn("{}", sentence);
+  return {};
 }
 
 void Daemon::reload(const config::Configuration& configuration, const ActingProcess& sender) {
@@ -160,8 +147,7 @@ void Daemon::record(const ActingProcess& sender, std::string target, const base:
 // that answer. The engines go before the store, in which they read environments.
 void Daemon::stop() {
   if (door_ != nullptr) door_->stop();
-  if (host_ != nullptr) host_->stop();
-  if (cluster_ != nullptr) cluster_->stop();
+  for (EnginePart* part : engine_parts()) part->stop();
   if (core_ != nullptr) core_->stop();
   const bool has_lease = is_complete_ && !cluster_->is_empty();
   is_complete_ = false;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "bin/process_origin.h"
@@ -15,6 +16,7 @@ namespace gpu_platform::bin {
 class ClusterPart;
 class CorePart;
 class DoorPart;
+class EnginePart;
 class HostPart;
 
 struct DaemonOptions {
@@ -56,9 +58,9 @@ class Daemon {
   explicit Daemon(const config::Configuration& configuration);
   base::Status open(const DaemonOptions& options);
   base::Status open_core(const DaemonOptions& options);
-  base::Status recover();
-  void wait_for_nodes(const std::function<bool()>& must_end);
-  void warn_of_what_is_missing() const;
+  std::vector<EnginePart*> engine_parts() const;
+  base::Status start_core();
+  base::Status find_nodes(const std::function<bool()>& must_end);
   void record(const ActingProcess& sender, std::string target, const base::Error* error);
 
   logging::Log log_;

@@ -98,7 +98,7 @@ void HostPart::connect() {
   observations_.connect(*gate_);
 }
 
-base::Status HostPart::watch(const config::Configuration& configuration) {
+base::Status HostPart::start(const config::Configuration& configuration) {
   monitor_ = std::make_unique<monitoring::GpuMonitor>(
       observations_, [this] { return core_.snapshot(); }, engine_->node_part().detail,
       *options_.users);
@@ -120,10 +120,22 @@ base::Status HostPart::watch(const config::Configuration& configuration) {
   return {};
 }
 
-bool HostPart::wait_for_nodes(const std::function<bool()>& must_end) {
-  return bin::wait_for_nodes(
+void HostPart::wait_for_nodes(const std::function<bool()>& must_end) {
+  const bool are_known = are_known_in_time(
       [this](std::chrono::milliseconds time) { return nodes_->wait_for_all(names_, time); },
       must_end);
+  if (are_known || (must_end && must_end())) return;
+  spdlog::warn(
+      "not every node was described within {} s; the others are added when they are described",
+      kDiscoveryLimit.count());
+}
+
+void HostPart::warn_of_what_is_missing(const config::Configuration& configuration) const {
+  const std::size_t found = nodes_->gpu_count();
+  if (configuration.total_gpus && *configuration.total_gpus != found) {
+    spdlog::warn("cluster.total_gpus says {} GPUs, {} were found", *configuration.total_gpus,
+                 found);
+  }
 }
 
 void HostPart::stop() {

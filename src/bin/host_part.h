@@ -11,6 +11,7 @@
 #include "bin/adaptors.h"
 #include "bin/board_registrar.h"
 #include "bin/core_part.h"
+#include "bin/engine_part.h"
 #include "bin/late_sink.h"
 #include "bin/program_paths.h"
 #include "bin/users_files.h"
@@ -32,7 +33,7 @@ namespace gpu_platform::bin {
 //
 // Ownership: refers to the core (its environments and, once connected, its loop) and the log; they
 // outlive it. Thread: as CorePart.
-class HostPart {
+class HostPart final : public EnginePart {
  public:
   struct Options {
     std::string emulate;   // empty: this host
@@ -43,28 +44,24 @@ class HostPart {
   static base::Result<std::unique_ptr<HostPart>> open(Options options,
                                                       const config::Configuration& configuration,
                                                       CorePart& core, logging::Log& log);
-  ~HostPart();
+  ~HostPart() override;
   HostPart(const HostPart&) = delete;
   HostPart& operator=(const HostPart&) = delete;
 
-  void add_engine(EngineTable& engines);
-  // From here on the core hears what the engine observes, and of a release when the driver has
-  // confirmed it.
-  void connect();
-  // Starts the probes, once the core has been started.
-  base::Status watch(const config::Configuration& configuration);
-  // Returns whether all nodes were described within the limit of nodes_wait.h.
-  bool wait_for_nodes(const std::function<bool()>& must_end);
-
-  // Ends the probes and what uses the core. Jobs and the engine's orders go on until it is
-  // destroyed.
-  void stop();
+  void add_engine(EngineTable& engines) override;
+  // The core hears of a release when the driver has confirmed it.
+  void connect() override;
+  // Starts the probes.
+  base::Status start(const config::Configuration& configuration) override;
+  void wait_for_nodes(const std::function<bool()>& must_end) override;
+  void warn_of_what_is_missing(const config::Configuration& configuration) const override;
+  // The engine's orders go on until it is destroyed.
+  void stop() override;
 
   const std::string& boot_id() const { return engine_->boot_id(); }
   execution::NodePart node_part() const { return engine_->node_part(); }  // any thread
   const UsersFiles& users_files() const { return users_files_; }
   MonitoredReadings& readings() { return *readings_; }
-  std::size_t gpu_count() const { return nodes_->gpu_count(); }
 
  private:
   HostPart(Options options, CorePart& core, logging::Log& log);

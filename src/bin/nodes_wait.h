@@ -11,9 +11,9 @@ inline constexpr std::chrono::seconds kDiscoveryLimit{60};
 
 // Returns whether it was so within the limit; gives up when the process is to end. `is_so_within`
 // waits for that time; `must_end` may be null.
-inline bool wait_for_nodes(const std::function<bool(std::chrono::milliseconds)>& is_so_within,
-                           const std::function<bool()>& must_end,
-                           std::chrono::milliseconds limit = kDiscoveryLimit) {
+inline bool are_known_in_time(const std::function<bool(std::chrono::milliseconds)>& is_so_within,
+                              const std::function<bool()>& must_end,
+                              std::chrono::milliseconds limit = kDiscoveryLimit) {
   constexpr std::chrono::milliseconds kStep{200};
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!is_so_within(kStep)) {
