@@ -67,7 +67,7 @@ void EventHub::published(const std::shared_ptr<const controller::Snapshot>& snap
                          const controller::DepartedJobs& departed) {
   std::vector<model::JobId> touched_jobs;
   const std::lock_guard lock(mutex_);
-  const bool has_readers = !by_job_.empty() || !of_all_.empty();
+  const bool has_readers = !by_job_.empty() || !readers_of(Topic::kJobs).empty();
   bool is_any_touched = false;
   for (const model::EventRecord& record : events) {
     last_ = record.seq;
@@ -78,9 +78,10 @@ void EventHub::published(const std::shared_ptr<const controller::Snapshot>& snap
               touched.kind});
     if (has_readers) touched_jobs.push_back(touched.job);
   }
-  for (const Subscription* subscription : of_everything_) subscription->wake_();
+  wake(Topic::kAnything);
+  if (has_changed_nodes(*snapshot)) wake(Topic::kNodes);
   if (!is_any_touched || !has_readers) return;
-  for (const Subscription* subscription : of_all_) subscription->wake_();
+  wake(Topic::kJobs);
   std::ranges::sort(touched_jobs);
   const auto repeats = std::ranges::unique(touched_jobs);
   touched_jobs.erase(repeats.begin(), repeats.end());
@@ -90,14 +91,31 @@ void EventHub::published(const std::shared_ptr<const controller::Snapshot>& snap
   }
 }
 
-EventHub::Subscription::Subscription(EventHub& hub, model::JobId job, std::function<void()> wake)
-    : hub_(hub), job_(job), wake_(std::move(wake)) {}
+void EventHub::wake(Topic topic) {
+  for (const Subscription* subscription : readers_of(topic)) subscription->wake_();
+}
+
+// A node that was written counts as changed.
+bool EventHub::has_changed_nodes(const controller::Snapshot& snapshot) {
+  if (readers_of(Topic::kNodes).empty()) {
+    nodes_ = {};
+    return false;
+  }
+  bool has_changed = false;
+  base::PersistentMap<model::Node>::for_each_difference(nodes_, snapshot.nodes,
+                                                        [&](auto&&...) { has_changed = true; });
+  nodes_ = snapshot.nodes;
+  return has_changed;
+}
+
+EventHub::Subscription::Subscription(EventHub& hub, Topic topic, model::JobId job,
+                                     std::function<void()> wake)
+    : hub_(hub), topic_(topic), job_(job), wake_(std::move(wake)) {}
 
 EventHub::Subscription::~Subscription() {
   const std::lock_guard lock(hub_.mutex_);
   if (!job_.valid()) {
-    std::erase(hub_.of_all_, this);
-    std::erase(hub_.of_everything_, this);
+    std::erase(hub_.readers_of(topic_), this);
     return;
   }
   const auto [begin, end] = hub_.by_job_.equal_range(job_);
@@ -110,21 +128,20 @@ EventHub::Subscription::~Subscription() {
 
 std::unique_ptr<EventHub::Subscription> EventHub::subscribe(model::JobId job,
                                                             std::function<void()> wake) {
-  std::unique_ptr<Subscription> subscription(new Subscription(*this, job, std::move(wake)));
+  if (!job.valid()) return subscribe_to(Topic::kJobs, std::move(wake));
+  std::unique_ptr<Subscription> subscription(
+      new Subscription(*this, Topic::kJobs, job, std::move(wake)));
   const std::lock_guard lock(mutex_);
-  if (job.valid()) {
-    by_job_.emplace(job, subscription.get());
-  } else {
-    of_all_.push_back(subscription.get());
-  }
+  by_job_.emplace(job, subscription.get());
   return subscription;
 }
 
-std::unique_ptr<EventHub::Subscription> EventHub::subscribe_to_all(std::function<void()> wake) {
+std::unique_ptr<EventHub::Subscription> EventHub::subscribe_to(Topic topic,
+                                                               std::function<void()> wake) {
   std::unique_ptr<Subscription> subscription(
-      new Subscription(*this, model::JobId(), std::move(wake)));
+      new Subscription(*this, topic, model::JobId(), std::move(wake)));
   const std::lock_guard lock(mutex_);
-  of_everything_.push_back(subscription.get());
+  readers_of(topic).push_back(subscription.get());
   return subscription;
 }
 

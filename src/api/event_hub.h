@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -9,9 +10,12 @@
 #include <span>
 #include <vector>
 
+#include "base/persistent_map.h"
 #include "controller/publication.h"
+#include "controller/snapshot.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "model/ids.h"
+#include "model/node.h"
 
 namespace gpu_platform::api {
 
@@ -24,12 +28,21 @@ struct ChangeRecord {
   v1::JobChangeKind kind = v1::JOB_CHANGE_KIND_UNSPECIFIED;
 };
 
+// What a reader may wait for.
+enum class Topic : std::uint8_t {
+  kJobs,      // changes of jobs, those that the ring has
+  kNodes,     // changes of nodes and GPUs
+  kAnything,  // every batch
+};
+
 // The newest changes of jobs, in a ring of fixed size, and the readers that wait for more. Streams
 // keep a cursor into the ring instead of a queue of their own: a slow reader costs nothing and
-// learns that it has missed something when its cursor falls off the end.
+// learns that it has missed something when its cursor falls off the end. Who waits for nodes and
+// GPUs is woken and compares snapshots.
 //
 // Thread: published() on the loop thread, everything else from any thread. If no reader waits,
-// published() costs one look-up, O(log of the batch), and one write per event.
+// published() costs one look-up, O(log of the batch), and one write per event; if a reader waits
+// for nodes, it also costs a look at those that the batch wrote.
 class EventHub final : public controller::PublicationListener {
  public:
   static constexpr std::size_t kCapacity = 65536;
@@ -50,19 +63,19 @@ class EventHub final : public controller::PublicationListener {
 
    private:
     friend class EventHub;
-    Subscription(EventHub& hub, model::JobId job, std::function<void()> wake);
+    Subscription(EventHub& hub, Topic topic, model::JobId job, std::function<void()> wake);
     EventHub& hub_;
-    model::JobId job_;
+    Topic topic_;
+    model::JobId job_;  // the only one that it is for; invalid: it is for the whole topic
     std::function<void()> wake_;
   };
 
-  // Calls `wake` on the loop thread after every batch that changed `job` (invalid: any job). It
+  // Calls `wake` on the loop thread after every batch that changed `job` (invalid: any job), or
+  // something of the topic. It
   // must return at once, must not call the hub, and is not called any more once the subscription is
   // gone.
   std::unique_ptr<Subscription> subscribe(model::JobId job, std::function<void()> wake);
-
-  // The same after every batch.
-  std::unique_ptr<Subscription> subscribe_to_all(std::function<void()> wake);
+  std::unique_ptr<Subscription> subscribe_to(Topic topic, std::function<void()> wake);
 
   struct Changes {
     bool missed = false;  // some after `seq` are not known here any more (or never were)
@@ -78,6 +91,11 @@ class EventHub final : public controller::PublicationListener {
  private:
   void remember(const ChangeRecord& record);
   const ChangeRecord& at(std::size_t position) const;  // 0 is the oldest
+  std::vector<Subscription*>& readers_of(Topic topic) {
+    return by_topic_[static_cast<std::size_t>(topic)];
+  }
+  void wake(Topic topic);
+  bool has_changed_nodes(const controller::Snapshot& snapshot);
 
   mutable std::mutex mutex_;
   std::vector<ChangeRecord> ring_;
@@ -86,8 +104,8 @@ class EventHub final : public controller::PublicationListener {
   model::EventSeq forgotten_;  // changes up to here are not in the ring
   model::EventSeq last_;
   std::multimap<model::JobId, Subscription*> by_job_;
-  std::vector<Subscription*> of_all_;
-  std::vector<Subscription*> of_everything_;
+  std::array<std::vector<Subscription*>, 3> by_topic_;
+  base::PersistentMap<model::Node> nodes_;  // of the last batch, while a reader waits for them
 };
 
 }  // namespace gpu_platform::api

@@ -10,7 +10,9 @@ class EventHubTest : public testing::Test {
   void publish(std::uint64_t seq, model::Event event) {
     const std::vector<model::EventRecord> records{
         {model::EventSeq(seq), base::Instant(1), std::move(event)}};
-    hub_.published(std::make_shared<controller::Snapshot>(), records, {});
+    auto snapshot = std::make_shared<controller::Snapshot>();
+    snapshot->nodes = nodes_.freeze();
+    hub_.published(snapshot, records, {});
   }
   std::vector<std::uint64_t> seqs_after(std::uint64_t seq, std::uint64_t job = 0,
                                         std::size_t most = 100) {
@@ -22,6 +24,7 @@ class EventHubTest : public testing::Test {
     return out;
   }
 
+  base::PersistentMap<model::Node> nodes_;
   EventHub hub_{model::EventSeq(10), 4};
 };
 
@@ -68,6 +71,27 @@ TEST_F(EventHubTest, WakesOnlyThoseConcerned) {
   EXPECT_EQ(all, 3);
   EXPECT_EQ(one, 1);
   EXPECT_EQ(two, 1);
+}
+
+TEST_F(EventHubTest, WakesThoseWhoWaitForNodesWhenOneHasChanged) {
+  int nodes = 0;
+  int anything = 0;
+  nodes_.put(1, {});
+  auto of_nodes = hub_.subscribe_to(Topic::kNodes, [&] { ++nodes; });
+  const auto of_anything = hub_.subscribe_to(Topic::kAnything, [&] { ++anything; });
+  publish(11, model::JobEligible{model::JobId(1)});
+  EXPECT_EQ(nodes, 1) << "what they were before is not known";
+  publish(12, model::JobEligible{model::JobId(2)});
+  EXPECT_EQ(nodes, 1);
+  nodes_.find_mutable(1)->name = "n1";
+  publish(13, model::NodeSeen{});
+  publish(14, model::JobEligible{model::JobId(2)});
+  EXPECT_EQ(nodes, 2);
+  of_nodes.reset();
+  nodes_.find_mutable(1)->name = "n2";
+  publish(15, model::NodeSeen{});
+  EXPECT_EQ(nodes, 2);
+  EXPECT_EQ(anything, 5);
 }
 
 }  // namespace

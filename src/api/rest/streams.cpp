@@ -121,7 +121,7 @@ void ChangeStream::append_event(std::string& out, const v1::JobChange& change) c
 
 GpuStream::GpuStream(StreamContext context, Options options)
     : context_(std::move(context)), options_(std::move(options)) {
-  subscription_ = context_.hub.subscribe_to_all(context_.wake);
+  subscription_ = context_.hub.subscribe_to(Topic::kNodes, context_.wake);
 }
 
 BodySource::Next GpuStream::fill(std::string& out) {
@@ -352,7 +352,7 @@ void StartWaiter::begin(EventHub& hub, std::chrono::milliseconds timeout) {
   // As JobWaiter does, it subscribes before the first look, and the hub holds weak pointers.
   const std::weak_ptr<StartWaiter> weak = weak_from_this();
   if (timeout.count() > 0) {
-    subscription_ = hub.subscribe_to_all([weak, &io = io_] {
+    subscription_ = hub.subscribe_to(Topic::kAnything, [weak, &io = io_] {
       boost::asio::post(io, [weak] {
         if (const auto self = weak.lock()) self->look_later();
       });
