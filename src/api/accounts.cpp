@@ -71,18 +71,19 @@ void check_next(std::shared_ptr<UserCheck> check) {
 }  // namespace
 
 void find_account(const CallContext& context, const std::string& user, std::uint32_t asker,
-                  const Resume& resume, AccountFound done) {
-  context.core.users.find(user, asker,
-                          [resume, user, done = std::move(done)](base::Result<host::User> found) {
-                            resume([user, done, found = std::move(found)] {
-                              if (found) return done(Account{found->name, found->uid, found->gid});
-                              done(std::unexpected(status_of(found, {"user", user}).error()));
-                            });
-                          });
+                  Resume resume, AccountFound done) {
+  context.core.users.find(
+      user, asker,
+      [resume = std::move(resume), user, done = std::move(done)](base::Result<host::User> found) {
+        resume([user, done, found = std::move(found)] {
+          if (found) return done(Account{found->name, found->uid, found->gid});
+          done(std::unexpected(status_of(found, {"user", user}).error()));
+        });
+      });
 }
 
 void find_job_owner(const CallContext& context, const std::string& user, const Peer& peer,
-                    const Resume& resume, AccountFound then) {
+                    Resume resume, AccountFound then) {
   AccountFound done = [&options = context.options,
                        then = std::move(then)](base::Result<Account> account) {
     if (account) {
@@ -113,7 +114,7 @@ void find_job_owner(const CallContext& context, const std::string& user, const P
                                        caller.user),
                            "user"));
   }
-  find_account(context, user, caller.uid, resume, std::move(done));
+  find_account(context, user, caller.uid, std::move(resume), std::move(done));
 }
 
 void check_users(const CallContext& context, std::vector<NamedUser> users, std::uint32_t asker,

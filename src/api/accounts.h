@@ -18,12 +18,12 @@ using AccountFound = std::function<void(base::Result<Account>)>;
 
 // Finds the user that the request's field "user" names. `asker`: the user who asks.
 void find_account(const CallContext& context, const std::string& user, std::uint32_t asker,
-                  const Resume& resume, AccountFound done);
+                  Resume resume, AccountFound done);
 
 // Finds the owner of a new job: the caller, or the user that an administrator names. Refused if
 // jobs of that user cannot be started here.
 void find_job_owner(const CallContext& context, const std::string& user, const Peer& peer,
-                    const Resume& resume, AccountFound done);
+                    Resume resume, AccountFound done);
 
 struct NamedUser {
   std::string field;  // of the request

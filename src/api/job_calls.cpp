@@ -98,7 +98,7 @@ base::Result<v1::Job> JobCalls::get(const v1::GetJobRequest& request, const Peer
   return out;
 }
 
-void JobCalls::output(const v1::GetOutputRequest& request, const Peer& peer, Resume resume,
+void JobCalls::output(const v1::GetOutputRequest& request, const Peer& peer, const Resume& resume,
                       Done<v1::OutputChunk> done) const {
   const auto found = context_.reader.find(peer.caller, request.id());
   if (!found) return done(std::unexpected(found.error()));

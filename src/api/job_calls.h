@@ -19,7 +19,7 @@ class JobCalls {
   base::Result<v1::Job> get(const v1::GetJobRequest& request, const Peer& peer) const;
   // `done` is called at once for output that the platform keeps, and through `resume` for a file of
   // the job's user.
-  void output(const v1::GetOutputRequest& request, const Peer& peer, Resume resume,
+  void output(const v1::GetOutputRequest& request, const Peer& peer, const Resume& resume,
               Done<v1::OutputChunk> done) const;
 
   void submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,

@@ -46,6 +46,7 @@ void reserve(const CallContext& context, Command command, const std::vector<std:
   // Others are refused, and nothing is looked up for them.
   if (!model::may_touch_site(peer.caller)) return send_it({});
   std::vector<NamedUser> named;
+  named.reserve(users.size());
   for (const std::string& user : users) named.push_back({"users", user});
   check_users(context, std::move(named), peer.caller.uid, std::move(resume), std::move(send_it));
 }

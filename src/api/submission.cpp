@@ -37,12 +37,12 @@ void send_submission(const CallContext& context, Submission submission, const Pe
                      Resume resume, CallContext::Finish finish) {
   // Looking up another user takes longer than the caller keeps its request.
   const auto kept = std::make_shared<const Submission>(std::move(submission));
-  find_job_owner(context, kept->spec.user(), peer, resume,
-                 [&context, kept, caller = peer.caller, resume,
+  auto send_it = [&context, kept, caller = peer.caller, resume,
                   finish = std::move(finish)](base::Result<Account> account) {
-                   if (!account) return finish(std::unexpected(std::move(account).error()));
-                   send_as(context, *account, *kept, caller, resume, finish);
-                 });
+    if (!account) return finish(std::unexpected(std::move(account).error()));
+    send_as(context, *account, *kept, caller, resume, finish);
+  };
+  find_job_owner(context, kept->spec.user(), peer, std::move(resume), std::move(send_it));
 }
 
 }  // namespace gpu_platform::api

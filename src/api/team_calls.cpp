@@ -82,6 +82,7 @@ void change_team(const CallContext& context, model::Command command, std::string
 void send_team(const CallContext& context, model::SetTeam command, const Peer& peer, Resume resume,
                Done<v1::Team> done) {
   std::vector<NamedUser> named;
+  named.reserve(command.add_members.size() + command.add_coordinators.size());
   for (const auto& member : command.add_members) named.push_back({"add_members", member.user});
   for (const std::string& user : command.add_coordinators) {
     named.push_back({"add_coordinators", user});

@@ -84,7 +84,7 @@ void wait_for_start(const LateAnswer& late, Exchange& exchange,
   // The exchange keeps the waiter, so the pointer back is good as long as it lives.
   auto waiter = std::make_shared<StartWaiter>(
       calls.of<PlanningCalls>(), calls.reader(), std::move(job), exchange.context(),
-      [to = &exchange, &route = late.route](v1::CheckResult result) {
+      [to = &exchange, &route = late.route](const v1::CheckResult& result) {
         to->reply(json_reply(route.success_status, result));
       });
   exchange.keep(waiter);
@@ -186,7 +186,7 @@ void wait_job(const RoutedCall& call, const v1::WaitJobRequest& message) {
   auto waiter = std::make_shared<JobWaiter>(
       reader, exchange->peer().caller, job->job->id, exchange->context(),
       [exchange, id = call.request.id, &route = call.route,
-       fields = call.fields](base::Result<v1::Job> result) {
+       fields = call.fields](const base::Result<v1::Job>& result) {
         exchange->reply(json_reply(route, result, id, fields));
       });
   exchange->keep(waiter);
