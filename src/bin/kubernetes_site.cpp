@@ -12,7 +12,7 @@
 
 #include "bin/kubernetes_settings.h"
 #include "bin/site_policy.h"
-#include "execution/kubernetes/standby.h"
+#include "execution/kubernetes/lease/standby.h"
 #include "kubernetes/kubeconfig.h"
 #include "os/replaced_file.h"
 #include "os/small_file.h"

@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 #include "controller/publication.h"
-#include "execution/kubernetes/workload_port.h"
+#include "execution/kubernetes/workloads/port.h"
 #include "host/user_directory.h"
 #include "model/command.h"
 #include "model/user_range.h"

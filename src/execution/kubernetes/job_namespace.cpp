@@ -7,7 +7,7 @@
 #include "base/letters.h"
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/names.h"
-#include "execution/kubernetes/pod_view.h"
+#include "execution/kubernetes/pods/pod_view.h"
 
 namespace gpu_platform::execution {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
-#include "execution/kubernetes/cluster_fixture.h"
+#include "execution/kubernetes/cluster/cluster_fixture.h"
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
 
 // What a cluster says of devices beside its ResourceSlices, through the engine, on an API server of

@@ -11,9 +11,9 @@
 #include "execution/attempt_access.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
-#include "execution/kubernetes/preflight.h"
+#include "execution/kubernetes/cluster/preflight.h"
 #include "execution/kubernetes/settings.h"
-#include "execution/kubernetes/workload_port.h"
+#include "execution/kubernetes/workloads/port.h"
 #include "kubernetes/kubeconfig.h"
 #include "model/channel.h"
 

@@ -7,7 +7,7 @@
 
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
-#include "execution/kubernetes/standby.h"
+#include "execution/kubernetes/lease/standby.h"
 #include "execution/process/kept_output.h"
 
 namespace gpu_platform::execution::testing {

@@ -6,7 +6,7 @@
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
 #include "execution/kubernetes/names.h"
-#include "execution/kubernetes/pod_view.h"
+#include "execution/kubernetes/pods/pod_view.h"
 #include "kubernetes/kubeconfig.h"
 #include "os/clock.h"
 

@@ -10,7 +10,7 @@
 
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
-#include "execution/kubernetes/workload_fixture.h"
+#include "execution/kubernetes/workloads/workload_fixture.h"
 
 // Workloads of others through the engine, on an API server of the tests.
 

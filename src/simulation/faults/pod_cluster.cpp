@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "execution/kubernetes/ranks.h"
+#include "execution/kubernetes/pods/ranks.h"
 
 namespace gpu_platform::simulation {
 

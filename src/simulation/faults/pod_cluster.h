@@ -10,7 +10,7 @@
 
 #include "base/prng.h"
 #include "base/units.h"
-#include "execution/kubernetes/pod_attempts.h"
+#include "execution/kubernetes/pods/pod_attempts.h"
 #include "execution/virtual_engine.h"
 #include "simulation/faults/findings.h"
 #include "simulation/faults/truth.h"

@@ -1,0 +1,761 @@
+#include "execution/kubernetes/pods/pod_attempts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "execution/kubernetes/job_namespace.h"
+#include "execution/kubernetes/names.h"
+#include "execution/kubernetes/pods/call_times.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using model::AttemptId;
+using model::AttemptState;
+using model::EndReason;
+
+// An image that the registry does not give now: the kubelet tries again for so long.
+constexpr base::Duration kImagePatience = base::minutes(5);
+// Output that the cluster does not give: tried so often.
+constexpr int kOutputTries = 4;
+
+// Clearly before it: Kubernetes tells whole seconds.
+bool all_ended_before(const std::vector<RankEnd>& ends, base::Instant at) {
+  return std::ranges::all_of(ends, [at](const RankEnd& end) {
+    const bool is_known = !end.vanished && end.pod && end.pod->finished_at.is_set();
+    return is_known && end.pod->finished_at + base::seconds(1) <= at;
+  });
+}
+
+}  // namespace
+
+// What one pod of an attempt is and needs.
+struct PodAttempts::Rank {
+  std::optional<PodView> pod;  // as last seen, also when it is gone
+  bool is_there = false;       // the pod is in the cluster
+  bool is_claim_made = false;
+  bool is_claim_there = false;  // as far as is known
+  bool is_pod_made = false;     // asked for with success, or seen
+  bool awaits_sight = false;    // made, and no watch has told of it yet
+  bool was_gone = false;        // the pod was in the cluster and is not any more
+  std::string pod_uid;          // of the pod that was made
+  bool is_allocated = false;    // P2
+  bool is_bound = false;        // P2
+  bool is_gate_lifted = false;
+  bool is_delete_sent = false;
+  std::uint32_t delete_grace = 0;
+  bool is_output_kept = false;
+  int output_tries = 0;
+  bool is_released = false;  // kFinalizer is taken away
+  std::uint64_t under_way = 0;
+  int tries = 0;
+  base::Instant not_before;      // of the next call
+  base::Instant claim_asked_at;  // when its removal was last asked for
+  base::Instant image_since;     // since when its image cannot be had
+};
+
+struct PodAttempts::Attempt {
+  AttemptId id;
+  StartOrder order;
+  std::string environment;
+  bool has_order = false;   // its order is known: from a start or an adoption
+  bool may_create = false;  // a start was asked for: what is missing is made
+  std::vector<execution::Rank> shape;
+  std::vector<Rank> ranks;
+  bool is_service_made = false;
+
+  std::optional<StopOrder> stop;
+  std::uint32_t stop_grace = 0;            // seconds
+  std::optional<base::Duration> at_limit;  // it was stopped at this time limit
+  std::string failed_start;
+  base::Instant asked_at;  // when its start began
+  StartWait start_wait;
+  base::Instant started_at;
+  base::Instant active_at;  // when it was seen to run, or had input or output
+  std::optional<Ended> ended;
+  bool is_cleaned = false;
+  bool is_forgotten = false;
+  bool is_orphan = false;      // in the cluster, and the core does not know it
+  std::string namespace_seen;  // of what is in the cluster
+  std::string step;
+  base::Instant timer;
+
+  bool is_gang() const { return ranks.size() > 1; }
+};
+
+PodAttempts::PodAttempts(KubernetesSettings settings, BootId boot_id)
+    : settings_(std::move(settings)),
+      patience_(settings_.start_patience),
+      boot_id_(std::move(boot_id)) {}
+PodAttempts::~PodAttempts() = default;
+
+// ---- orders
+
+// Ranks that were seen before keep what is known of them.
+void PodAttempts::take_order(Attempt& attempt, const StartOrder& order) {
+  if (attempt.has_order) return;
+  attempt.order = order;
+  attempt.has_order = true;
+  attempt.shape = ranks_of(order);
+  if (attempt.ranks.size() < attempt.shape.size()) attempt.ranks.resize(attempt.shape.size());
+}
+
+void PodAttempts::start(const StartOrder& order, std::string environment, base::Instant now) {
+  Attempt& attempt = attempts_.entry(order.attempt);
+  attempts_.touch(attempt.id);
+  const bool was_known = attempt.has_order;
+  take_order(attempt, order);
+  attempt.is_orphan = false;
+  if (attempt.ended || attempt.may_create) return tell_again(attempt);
+  if (was_known && attempt.started_at.is_set()) return tell_again(attempt);
+  attempt.may_create = true;
+  attempt.asked_at = now;
+  attempt.environment = std::move(environment);
+}
+
+void PodAttempts::stop(const StopOrder& order) {
+  Attempt& attempt = attempts_.entry(order.attempt);
+  attempts_.touch(attempt.id);
+  if (attempt.ended) return;
+  begin_stop(attempt, order);
+}
+
+// A later order shortens the grace and never lengthens it; the first reason stays.
+void PodAttempts::begin_stop(Attempt& attempt, const StopOrder& order) {
+  const std::uint32_t grace = order.without_grace ? 1 : grace_in_seconds(order.grace);
+  if (!attempt.stop) {
+    attempt.stop = order;
+    attempt.stop_grace = grace;
+  } else if (grace < attempt.stop_grace) {
+    attempt.stop_grace = grace;
+  }
+}
+
+void PodAttempts::set_limit(const LimitOrder& order) {
+  Attempt* attempt = attempts_.find(order.attempt);
+  if (attempt == nullptr || attempt->ended) return;
+  attempt->order.time_limit = order.time_limit;
+  attempts_.touch(attempt->id);
+}
+
+void PodAttempts::forget(const ForgetOrder& order) {
+  Attempt* attempt = attempts_.find(order.attempt);
+  if (attempt == nullptr) return;
+  const bool is_nothing = !attempt->has_order && attempt->ranks.empty();
+  if (!attempt->is_cleaned && !is_nothing) return;
+  attempt->is_forgotten = true;
+  attempts_.touch(attempt->id);
+}
+
+void PodAttempts::note_activity(model::AttemptId id, base::Instant now) {
+  Attempt* attempt = attempts_.find(id);
+  if (attempt != nullptr) attempt->active_at = now;
+}
+
+void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
+  for (const KnownAttempt& each : known) {
+    Attempt& attempt = attempts_.entry(each.order.attempt);
+    const bool was_told_of = attempt.has_order;
+    take_order(attempt, each.order);
+    attempt.is_orphan = false;
+    attempts_.touch(attempt.id);
+    if (was_told_of) {
+      tell_again(attempt);
+      continue;
+    }
+    if (each.state == AttemptState::kRunning || each.state == AttemptState::kCleaning) {
+      // All that it has was made long ago: what is missing is lost. One that was told to stop may
+      // have been told before anything was made.
+      for (Rank& rank : attempt.ranks) rank.is_pod_made = true;
+    }
+    attempt.asked_at = now;
+  }
+  is_adopted_ = true;
+  sweep();
+}
+
+// What the core does not know, of this cluster's name: it was forgotten or given up, and a crash
+// came before it was removed.
+void PodAttempts::sweep() {
+  if (!is_listed_ || !is_adopted_) return;
+  for (auto& [id, attempt] : attempts_) {
+    if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
+    attempts_.touch(id);
+  }
+}
+
+void PodAttempts::sweep_one(Attempt& attempt) {
+  if (!is_listed_ || !is_adopted_ || attempt.ranks.empty()) return;
+  attempt.is_orphan = true;
+  if (!attempt.stop) begin_stop(attempt, {attempt.id, true, {}, EndReason::kKilledBy});
+}
+
+// ---- what is seen
+
+void PodAttempts::begin_list() {
+  not_in_list_.clear();
+  for (const auto& [id, attempt] : attempts_) {
+    for (std::uint32_t index = 0; index < attempt->ranks.size(); ++index) {
+      const Rank& rank = attempt->ranks[index];
+      if (rank.is_there || rank.awaits_sight) not_in_list_.insert({id, index});
+    }
+  }
+}
+
+void PodAttempts::listed() {
+  for (const auto& [id, index] : std::exchange(not_in_list_, {})) {
+    Attempt* attempt = attempts_.find(id);
+    if (attempt == nullptr) continue;
+    Rank& rank = attempt->ranks[index];
+    rank.awaits_sight = false;
+    rank.was_gone = rank.was_gone || rank.is_there;
+    rank.is_there = false;
+    attempts_.touch(id);
+  }
+  is_listed_ = true;
+  sweep();
+}
+
+void PodAttempts::see(const PodView& pod) {
+  Attempt& attempt = attempts_.entry(pod.attempt);
+  if (attempt.ranks.size() <= pod.rank) attempt.ranks.resize(pod.rank + 1);
+  attempt.namespace_seen = pod.namespace_name;
+  not_in_list_.erase({pod.attempt, pod.rank});
+  Rank& rank = attempt.ranks[pod.rank];
+  if (rank.pod && rank.pod->uid == pod.uid) {
+    // What has ended does not run again and what is gone does not come back, in whatever order
+    // events come.
+    if (rank.was_gone || (rank.pod->is_over() && !pod.is_over())) return;
+  } else if (rank.is_there && is_dead(pod)) {
+    return;  // the last word about a pod that was replaced by hand
+  }
+  if (!rank.is_bound && !pod.node.empty()) patience_.note_bound();
+  rank.pod = pod;
+  rank.is_there = true;
+  rank.was_gone = false;
+  rank.is_pod_made = true;
+  rank.awaits_sight = false;
+  rank.pod_uid = pod.uid;
+  rank.is_gate_lifted = rank.is_gate_lifted || !pod.gang_gate_at;
+  attempt.is_service_made = attempt.is_service_made || rank.is_gate_lifted;
+  rank.is_bound = rank.is_bound || !pod.node.empty();
+  rank.is_released = !pod.finalizer_at;
+  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.touch(attempt.id);
+}
+
+void PodAttempts::see_gone(const PodView& pod) {
+  Attempt* attempt = attempts_.find(pod.attempt);
+  if (attempt == nullptr || attempt->ranks.size() <= pod.rank) return;
+  Rank& rank = attempt->ranks[pod.rank];
+  if (rank.pod && rank.pod->uid != pod.uid) return;
+  if (!rank.pod || !rank.pod->is_over()) rank.pod = pod;
+  rank.is_there = false;
+  rank.awaits_sight = false;
+  rank.was_gone = true;
+  attempts_.touch(attempt->id);
+}
+
+void PodAttempts::begin_claim_list() {
+  claims_not_in_list_.clear();
+  for (const auto& [id, attempt] : attempts_) {
+    for (std::uint32_t index = 0; index < attempt->ranks.size(); ++index) {
+      if (attempt->ranks[index].is_claim_there) claims_not_in_list_.insert({id, index});
+    }
+  }
+}
+
+void PodAttempts::claims_listed() {
+  for (const auto& [id, index] : std::exchange(claims_not_in_list_, {})) {
+    if (Attempt* attempt = attempts_.find(id)) {
+      attempt->ranks[index].is_claim_there = false;
+      attempts_.touch(id);
+    }
+  }
+}
+
+void PodAttempts::see_claim(const ClaimSeen& claim) {
+  claims_not_in_list_.erase({claim.attempt, claim.rank});
+  Attempt* known = attempts_.find(claim.attempt);
+  if (known == nullptr && !claim.is_there) return;
+  Attempt& attempt = attempts_.entry(claim.attempt);
+  if (attempt.ranks.size() <= claim.rank) attempt.ranks.resize(claim.rank + 1);
+  attempt.namespace_seen = claim.namespace_name;
+  Rank& rank = attempt.ranks[claim.rank];
+  rank.is_claim_there = claim.is_there;
+  rank.is_claim_made = rank.is_claim_made || claim.is_there;
+  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.touch(claim.attempt);
+}
+
+// ---- time
+
+void PodAttempts::advance(base::Instant now) {
+  patience_.advance(now);
+  attempts_.ring(now);
+  if (!is_listed_) return;
+  for (const AttemptId id : attempts_.take_touched()) {
+    if (Attempt* attempt = attempts_.find(id)) step(*attempt, now);
+  }
+}
+
+base::Instant PodAttempts::next_due() const {
+  if (!is_listed_) return {};
+  return attempts_.next_due();
+}
+
+void PodAttempts::step(Attempt& attempt, base::Instant now) {
+  if (!attempt.ended) {
+    judge_start(attempt, now);
+    judge_limits(attempt, now);
+    judge_end(attempt, now);
+  }
+  if (attempt.ended && !attempt.is_cleaned) judge_clean(attempt);
+  make_calls(attempt, now);
+  judge_gone(attempt);
+}
+
+void PodAttempts::give_up(Attempt& attempt, Ended ended) {
+  ended.attempt = attempt.id;
+  attempt.ended = std::move(ended);
+  attempts_.set_step(attempt, {});
+  if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
+}
+
+void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
+  if (attempt.started_at.is_set() || attempt.ranks.empty()) return;
+  base::Instant latest;
+  std::string step;
+  bool all = true;
+  for (Rank& rank : attempt.ranks) {
+    const bool runs = rank.pod && rank.pod->started_at.is_set();
+    all = all && runs;
+    if (runs) latest = std::max(latest, rank.pod->started_at);
+    if (runs || !rank.pod) continue;
+    if (step.empty()) step = rank.pod->waiting;
+    if (!rank.pod->is_image_error) {
+      rank.image_since = {};
+      continue;
+    }
+    if (!rank.image_since.is_set()) rank.image_since = now;
+    const bool is_over =
+        is_final_image_error(*rank.pod) || now >= rank.image_since + kImagePatience;
+    if (is_over && attempt.failed_start.empty()) attempt.failed_start = rank.pod->waiting;
+    if (!is_over) attempts_.wake_at(attempt, rank.image_since + kImagePatience);
+  }
+  if (all) {
+    attempt.started_at = latest;
+    attempts_.set_step(attempt, {});
+    if (!attempt.is_orphan) observations_.push_back(Started{attempt.id, 0, latest});
+    return;
+  }
+  if (!step.empty()) attempts_.set_step(attempt, std::move(step));
+}
+
+void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
+  if (attempt.stop || !attempt.failed_start.empty() || !attempt.has_order) return;
+  if (!attempt.started_at.is_set()) return judge_start_time(attempt, now);
+  judge_idleness(attempt, now);
+  if (attempt.stop || attempt.order.time_limit == base::Duration()) return;
+  const base::Instant end = attempt.started_at + attempt.order.time_limit;
+  if (now < end) return attempts_.wake_at(attempt, end);
+  attempt.at_limit = attempt.order.time_limit;
+  begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+}
+
+void PodAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
+  const bool all_bound =
+      std::ranges::all_of(attempt.ranks, [](const Rank& rank) { return rank.is_bound; });
+  if (all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
+  const bool is_in_queue =
+      settings_.devices != DeviceMode::kOwned &&
+      std::ranges::all_of(attempt.ranks, [](const Rank& rank) {
+        return rank.is_bound || (rank.pod && !rank.pod->gang_gate_at && rank.pod->waiting.empty());
+      });
+  const base::Instant latest = patience_.end_of(attempt.start_wait, attempt.asked_at, is_in_queue);
+  if (now < latest) return attempts_.wake_at(attempt, latest);
+  attempt.failed_start = patience_.complaint(attempt.step);
+}
+
+void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {
+  const base::Duration patience = attempt.order.spec->idle_timeout.value_or(base::Duration());
+  if (patience == base::Duration()) return;
+  if (!attempt.active_at.is_set()) attempt.active_at = now;
+  const base::Instant end = attempt.active_at + patience;
+  if (now < end) return attempts_.wake_at(attempt, end);
+  begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kIdleTimeout});
+}
+
+RankEnd PodAttempts::end_of_rank(const Rank& rank) {
+  const bool is_known_dead = rank.pod && is_dead(*rank.pod);
+  return {rank.pod, rank.is_pod_made && !rank.is_there && !rank.awaits_sight && !is_known_dead};
+}
+
+bool PodAttempts::is_failing(const Attempt& attempt) {
+  return std::ranges::any_of(attempt.ranks,
+                             [](const Rank& rank) { return has_failed(end_of_rank(rank)); });
+}
+
+// Nothing of it runs, nothing is being made, and nothing will be.
+bool PodAttempts::has_ended(const Attempt& attempt) {
+  const bool is_to_end =
+      attempt.stop || !attempt.failed_start.empty() || is_failing(attempt) || !attempt.may_create;
+  return std::ranges::all_of(attempt.ranks, [&](const Rank& rank) {
+    if (rank.under_way != 0) return false;
+    if (!rank.is_pod_made) return is_to_end;
+    return end_of_rank(rank).vanished || (rank.pod && is_dead(*rank.pod));
+  });
+}
+
+// Another boot, or another node of the same name: what was decided for the former is void.
+bool PodAttempts::is_for_another_boot(const Attempt& attempt) const {
+  if (attempt.order.nodes.empty()) return false;
+  const bool is_untouched = std::ranges::none_of(
+      attempt.ranks, [](const Rank& rank) { return rank.is_there || rank.awaits_sight; });
+  return is_untouched && boot_id_(attempt.order.nodes.front().node_name) != attempt.order.boot_id;
+}
+
+void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
+  if (!attempt.has_order && !attempt.is_orphan) return;
+  if (attempt.has_order && is_for_another_boot(attempt)) {
+    Ended lost;
+    lost.at = now;
+    lost.exit.lost = model::Lost::kNodeLost;
+    lost.reason = EndReason::kNodeLost;
+    return give_up(attempt, std::move(lost));
+  }
+  if (is_failing(attempt) && attempt.stop_grace == 0) {
+    attempt.stop_grace = grace_in_seconds(attempt.order.stop_grace);
+  }
+  if (!has_ended(attempt)) return;
+  // Adopted as asked for, with nothing in the cluster: its start is repeated.
+  const bool is_nothing =
+      std::ranges::none_of(attempt.ranks, [](const Rank& rank) { return rank.is_pod_made; });
+  if (is_nothing && attempt.has_order && !attempt.may_create && !attempt.stop) return;
+  std::vector<RankEnd> ends;
+  ends.reserve(attempt.ranks.size());
+  for (const Rank& rank : attempt.ranks) ends.push_back(end_of_rank(rank));
+  EndCause cause{attempt.stop, attempt.at_limit, attempt.failed_start};
+  if (attempt.at_limit && all_ended_before(ends, attempt.started_at + *attempt.at_limit)) {
+    // It was stopped at its limit because its own end was not known yet.
+    cause.stop.reset();
+    cause.time_limit.reset();
+    for (RankEnd& end : ends) end.pod->is_being_deleted = false;
+  }
+  Ended ended = execution::end_of(attempt.id, ends, cause);
+  if (!ended.at.is_set()) ended.at = now;
+  ended.at = std::max(ended.at, attempt.started_at);
+  give_up(attempt, std::move(ended));
+}
+
+// Its devices are free when its pods are over and its claims are gone.
+void PodAttempts::judge_clean(Attempt& attempt) {
+  for (const Rank& rank : attempt.ranks) {
+    if (rank.under_way != 0 && kinds_[rank.under_way] == CallKind::kMakePod) return;
+    if (rank.is_there && rank.pod && !is_dead(*rank.pod)) return;
+    if (rank.is_claim_there) return;
+  }
+  attempt.is_cleaned = true;
+  if (!attempt.is_orphan) observations_.push_back(Cleaned{attempt.id, {}});
+  if (attempt.is_orphan) attempt.is_forgotten = true;
+}
+
+// Nothing of it is left in the cluster, and the core has forgotten it.
+void PodAttempts::judge_gone(Attempt& attempt) {
+  if (!attempt.is_forgotten) return;
+  for (const Rank& rank : attempt.ranks) {
+    if (rank.is_there || rank.under_way != 0 || rank.is_claim_there) return;
+  }
+  attempts_.erase(attempt);
+}
+
+void PodAttempts::tell_again(Attempt& attempt) {
+  if (attempt.started_at.is_set()) {
+    observations_.push_back(Started{attempt.id, 0, attempt.started_at});
+  }
+  if (attempt.ended) observations_.push_back(*attempt.ended);
+  if (attempt.is_cleaned) observations_.push_back(Cleaned{attempt.id, {}});
+}
+
+// ---- calls
+
+Call PodAttempts::call_of(const Attempt& attempt, std::uint32_t rank, CallKind kind) const {
+  Call call;
+  call.kind = kind;
+  call.attempt = attempt.id;
+  call.rank = rank;
+  call.namespace_name =
+      attempt.has_order ? namespace_of(*attempt.order.spec, settings_) : attempt.namespace_seen;
+  call.name = kind == CallKind::kMakeService ? service_name(settings_.cluster, attempt.id)
+                                             : object_name(settings_.cluster, attempt.id, rank);
+  call.grace_seconds = attempt.stop_grace;
+  return call;
+}
+
+std::optional<Call> PodAttempts::next_creation(const Attempt& attempt, std::uint32_t index) const {
+  const Rank& rank = attempt.ranks[index];
+  const auto call = [&](CallKind kind) { return call_of(attempt, index, kind); };
+  const bool has_claim =
+      settings_.devices != DeviceMode::kCounts && !attempt.shape[index].gpus.empty();
+  if (attempt.may_create && !rank.is_pod_made) {
+    if (has_claim && !rank.is_claim_made) return call(CallKind::kMakeClaim);
+    return call(CallKind::kMakePod);
+  }
+  if (!rank.is_pod_made) return std::nullopt;
+  const bool is_bound_by_us = settings_.devices == DeviceMode::kOwned;
+  const bool all_made =
+      std::ranges::all_of(attempt.ranks, [](const Rank& each) { return each.is_pod_made; });
+  if (!all_made || (rank.pod && rank.pod->is_being_deleted)) return std::nullopt;
+  if (attempt.is_gang() && !rank.is_gate_lifted) {
+    if (attempt.is_service_made) {
+      // Webhooks may have added gates of others: where ours stands is known when the pod is seen.
+      if (!rank.pod || !rank.pod->gang_gate_at) return std::nullopt;
+      Call lifting = call(CallKind::kLiftGate);
+      lifting.place = *rank.pod->gang_gate_at;
+      return lifting;
+    }
+    const bool is_known = index == 0 && !rank.pod_uid.empty();
+    return is_known ? std::optional(call(CallKind::kMakeService)) : std::nullopt;
+  }
+  if (is_bound_by_us && has_claim && !rank.is_bound) {
+    return call(rank.is_allocated ? CallKind::kBind : CallKind::kAllocate);
+  }
+  return std::nullopt;
+}
+
+// Of a pod that has ended.
+bool PodAttempts::wants_output(const Attempt& attempt, const Rank& rank) {
+  const bool has_run = rank.pod && rank.pod->started_at.is_set();
+  return has_run && rank.is_there && !rank.is_output_kept && !attempt.is_orphan &&
+         rank.pod->is_over();
+}
+
+bool PodAttempts::awaits_output(model::AttemptId id) const {
+  const Attempt* attempt = attempts_.find(id);
+  return attempt != nullptr && std::ranges::any_of(attempt->ranks, [&](const Rank& rank) {
+           return wants_output(*attempt, rank);
+         });
+}
+
+std::optional<Call> PodAttempts::next_removal(const Attempt& attempt, std::uint32_t index,
+                                              base::Instant now) const {
+  const Rank& rank = attempt.ranks[index];
+  const auto call = [&](CallKind kind) { return call_of(attempt, index, kind); };
+  if (wants_output(attempt, rank)) return call(CallKind::kFetchOutput);
+  if (rank.is_claim_there) {
+    // It goes when Kubernetes has seen that its pod is over.
+    const bool is_asked =
+        rank.claim_asked_at.is_set() && now < rank.claim_asked_at + kClaimPatience;
+    return is_asked ? std::nullopt : std::optional(call(CallKind::kDeleteClaim));
+  }
+  if (!attempt.is_forgotten) return std::nullopt;
+  if (rank.is_there) {
+    if (!rank.is_released) {
+      Call release = call(CallKind::kReleasePod);
+      release.place = rank.pod->finalizer_at.value_or(0);
+      return release;
+    }
+    // Also if it is being deleted: the API server marks it first, and a request that was cut off
+    // between the two leaves it so.
+    if (!rank.is_delete_sent) {
+      Call removal = call(CallKind::kDeletePod);
+      removal.grace_seconds = 0;
+      return removal;
+    }
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Call> PodAttempts::next_call(const Attempt& attempt, std::uint32_t index,
+                                           base::Instant now) const {
+  const Rank& rank = attempt.ranks[index];
+  if (attempt.ended) {
+    const bool lives = rank.is_there && rank.pod && !is_dead(*rank.pod);
+    if (!lives) return next_removal(attempt, index, now);
+  }
+  const bool must_go = attempt.stop || !attempt.failed_start.empty() || attempt.ended.has_value() ||
+                       is_failing(attempt);
+  if (!must_go) {
+    return index < attempt.shape.size() ? next_creation(attempt, index) : std::nullopt;
+  }
+  const bool lives = rank.is_there ? !is_dead(*rank.pod) : rank.awaits_sight;
+  if (!lives) return std::nullopt;
+  const std::uint32_t grace = std::max<std::uint32_t>(attempt.stop_grace, 1);
+  const bool is_asked = rank.is_delete_sent && rank.delete_grace <= grace;
+  if (is_asked) return std::nullopt;
+  Call removal = call_of(attempt, index, CallKind::kDeletePod);
+  removal.grace_seconds = grace;
+  return removal;
+}
+
+void PodAttempts::make_calls(Attempt& attempt, base::Instant now) {
+  for (std::uint32_t index = 0; index < attempt.ranks.size(); ++index) {
+    Rank& rank = attempt.ranks[index];
+    if (rank.under_way != 0) continue;
+    std::optional<Call> call = next_call(attempt, index, now);
+    if (!call && rank.is_claim_there && rank.claim_asked_at.is_set()) {
+      attempts_.wake_at(attempt, rank.claim_asked_at + kClaimPatience);
+    }
+    if (!call) continue;
+    if (now < rank.not_before) {
+      attempts_.wake_at(attempt, rank.not_before);
+      continue;
+    }
+    call->id = ++last_call_;
+    rank.under_way = call->id;
+    under_way_[call->id] = {attempt.id, index};
+    kinds_[call->id] = call->kind;
+    if (call->kind == CallKind::kDeletePod) {
+      rank.is_delete_sent = true;
+      rank.delete_grace = call->grace_seconds;
+    }
+    calls_.push_back(*std::move(call));
+  }
+}
+
+void PodAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::Instant now) {
+  const auto place = under_way_.find(id);
+  if (place == under_way_.end()) return;
+  const auto [attempt_id, index] = place->second;
+  const CallKind kind = kinds_[id];
+  under_way_.erase(place);
+  kinds_.erase(id);
+  Attempt* attempt = attempts_.find(attempt_id);
+  if (attempt == nullptr || attempt->ranks.size() <= index) return;
+  Rank& rank = attempt->ranks[index];
+  rank.under_way = 0;
+  attempts_.touch(attempt_id);
+  const bool is_ok = answer.status >= 200 && answer.status < 300;
+  const bool is_making =
+      kind == CallKind::kMakeClaim || kind == CallKind::kMakePod || kind == CallKind::kMakeService;
+  const bool is_there_already =
+      is_making && answer.status == 409 && answer.reason == "AlreadyExists";
+  const bool is_gone_already = !is_making && answer.status == 404;
+  if (!is_ok && !is_there_already && !is_gone_already) {
+    return refuse(*attempt, rank, kind, answer, now);
+  }
+  rank.tries = 0;
+  rank.not_before = {};
+  settle(*attempt, rank, kind, answer, now);
+}
+
+// What the platform asked for is so.
+void PodAttempts::settle(Attempt& attempt, Rank& rank, CallKind kind, const CallAnswer& answer,
+                         base::Instant now) {
+  const bool is_gone = answer.status == 404;
+  switch (kind) {
+    case CallKind::kMakeService:
+      attempt.is_service_made = true;
+      break;
+    case CallKind::kMakeClaim:
+      rank.is_claim_made = true;
+      rank.is_claim_there = true;
+      break;
+    case CallKind::kMakePod:
+      rank.is_pod_made = true;
+      rank.awaits_sight = !rank.is_there && !rank.was_gone;
+      if (!answer.uid.empty()) rank.pod_uid = answer.uid;
+      break;
+    case CallKind::kAllocate:
+      rank.is_allocated = !is_gone;
+      break;
+    case CallKind::kBind:
+      rank.is_bound = true;
+      break;
+    case CallKind::kLiftGate:
+      rank.is_gate_lifted = true;
+      break;
+    case CallKind::kDeletePod:
+      if (is_gone) {
+        rank.was_gone = rank.is_there;
+        rank.is_there = false;
+        rank.awaits_sight = false;
+      }
+      break;
+    case CallKind::kFetchOutput:
+      rank.is_output_kept = true;
+      break;
+    case CallKind::kDeleteClaim:
+      rank.is_claim_there = !is_gone && rank.is_claim_there;
+      rank.claim_asked_at = now;
+      break;
+    case CallKind::kReleasePod:
+      rank.is_released = true;
+      if (is_gone) rank.is_there = false;
+      break;
+  }
+}
+
+// A refusal that another try may overcome is tried again; the job waits with the server's words.
+// What the server will never take ends the start.
+void PodAttempts::refuse(Attempt& attempt, Rank& rank, CallKind kind, const CallAnswer& answer,
+                         base::Instant now) {
+  ++rank.tries;
+  rank.not_before = now + pause_after(rank.tries);
+  if (kind == CallKind::kDeletePod) rank.is_delete_sent = false;
+  if (kind == CallKind::kFetchOutput && ++rank.output_tries >= kOutputTries) {
+    rank.is_output_kept = true;
+    return;
+  }
+  const std::string said =
+      answer.text.empty() ? fmt::format("HTTP {}", answer.status) : answer.text;
+  const bool is_start = kind == CallKind::kMakeClaim || kind == CallKind::kMakePod ||
+                        kind == CallKind::kMakeService || kind == CallKind::kAllocate ||
+                        kind == CallKind::kBind;
+  if (!is_start) return;
+  const bool is_final =
+      answer.status == 400 || answer.status == 413 || answer.status == 422 || answer.status == 404;
+  if (is_final && attempt.failed_start.empty()) {
+    attempt.failed_start = fmt::format("Kubernetes refused it: {}", said);
+    return;
+  }
+  attempts_.set_step(attempt, answer.status == 0
+                                  ? fmt::format("the API server does not answer: {}", said)
+                                  : fmt::format("Kubernetes refuses it: {}", said));
+}
+
+// ---- readers
+
+std::vector<Call> PodAttempts::take_calls() {
+  return std::exchange(calls_, {});
+}
+
+std::vector<Observation> PodAttempts::take_observations() {
+  return std::exchange(observations_, {});
+}
+
+const StartOrder* PodAttempts::order_of(AttemptId id) const {
+  const Attempt* attempt = attempts_.find(id);
+  return attempt == nullptr || !attempt->has_order ? nullptr : &attempt->order;
+}
+
+const std::string* PodAttempts::environment_of(AttemptId id) const {
+  const Attempt* attempt = attempts_.find(id);
+  return attempt == nullptr ? nullptr : &attempt->environment;
+}
+
+std::string PodAttempts::step_of(AttemptId id) const {
+  return attempts_.step_of(id);
+}
+
+std::vector<PodView> PodAttempts::pods_of(AttemptId id) const {
+  std::vector<PodView> pods;
+  const Attempt* attempt = attempts_.find(id);
+  if (attempt == nullptr) return pods;
+  for (const Rank& rank : attempt->ranks) {
+    if (rank.pod) pods.push_back(*rank.pod);
+  }
+  return pods;
+}
+
+std::string PodAttempts::pod_uid_of(AttemptId id, std::uint32_t rank) const {
+  const Attempt* attempt = attempts_.find(id);
+  const bool is_known = attempt != nullptr && rank < attempt->ranks.size();
+  return is_known ? attempt->ranks[rank].pod_uid : std::string();
+}
+
+}  // namespace gpu_platform::execution

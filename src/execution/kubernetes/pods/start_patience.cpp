@@ -1,0 +1,28 @@
+#include "execution/kubernetes/pods/start_patience.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::execution {
+
+void StartPatience::advance(base::Instant now) {
+  if (std::exchange(is_bound_, false)) last_bound_ = now;
+}
+
+base::Instant StartPatience::end_of(StartWait& wait, base::Instant asked_at,
+                                    bool is_in_queue) const {
+  if (!wait.since.is_set()) wait.since = asked_at;
+  if (is_in_queue || wait.was_in_queue) wait.since = std::max(wait.since, last_bound_);
+  wait.was_in_queue = is_in_queue;
+  return wait.since + patience_;
+}
+
+std::string StartPatience::complaint(std::string_view step) const {
+  return fmt::format(
+      "not all of its pods had a node within {} s (engines.kubernetes.start_timeout){}{}",
+      base::whole_milliseconds(patience_) / 1000, step.empty() ? "" : "; ", step);
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,670 @@
+#include "execution/kubernetes/workloads/attempts.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "execution/kubernetes/pods/call_times.h"
+#include "execution/kubernetes/workloads/attempt_state.h"
+#include "execution/kubernetes/workloads/end.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using model::AttemptId;
+using model::AttemptState;
+using model::EndReason;
+
+// What makes the pods is asked again after this time whether it has finished.
+constexpr base::Duration kOwnerAskPause = base::seconds(1);
+// A pod that was perhaps admitted, and of which no watch tells, is given up after this time.
+constexpr base::Duration kSightPatience = base::seconds(30);
+
+bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
+  return std::pair(a.created_at, a.name) < std::pair(b.created_at, b.name);
+}
+
+}  // namespace
+
+WorkloadAttempts::WorkloadAttempts(KubernetesSettings settings, BootId boot_id, Waiting waiting)
+    : settings_(std::move(settings)),
+      patience_(settings_.start_patience),
+      boot_id_(std::move(boot_id)),
+      waiting_(std::move(waiting)) {}
+WorkloadAttempts::~WorkloadAttempts() = default;
+
+const WorkloadAttempts::Attempt* WorkloadAttempts::latest_of(const std::string& key) const {
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : attempts_.find(found->second);
+}
+
+// ---- orders
+
+void WorkloadAttempts::take_order(Attempt& attempt, const StartOrder& order) {
+  if (attempt.has_order) return;
+  attempt.order = order;
+  attempt.has_order = true;
+  attempt.key = order.spec->workload;
+  attempt.namespace_name = workload_of_key(attempt.key).value_or(WorkloadRef()).namespace_name;
+  by_key_[attempt.key] = attempt.id;
+  for (std::uint32_t rank = 0; rank < attempt.holders(); ++rank) attempt.seats[rank].rank = rank;
+  attempt.drop_foreign();
+}
+
+void WorkloadAttempts::start(const StartOrder& order, base::Instant now) {
+  Attempt& attempt = attempts_.entry(order.attempt);
+  attempts_.touch(attempt.id);
+  take_order(attempt, order);
+  attempt.is_orphan = false;
+  if (attempt.ended || attempt.may_admit) return tell_again(attempt);
+  attempt.may_admit = true;
+  attempt.asked_at = now;
+}
+
+void WorkloadAttempts::stop(const StopOrder& order) {
+  Attempt* attempt = attempts_.find(order.attempt);
+  if (attempt == nullptr) return;
+  attempts_.touch(attempt->id);
+  if (!attempt->ended) attempt->begin_stop(order);
+}
+
+void WorkloadAttempts::set_limit(const LimitOrder& order) {
+  Attempt* attempt = attempts_.find(order.attempt);
+  if (attempt == nullptr || attempt->ended) return;
+  attempt->order.time_limit = order.time_limit;
+  attempts_.touch(attempt->id);
+}
+
+void WorkloadAttempts::forget(const ForgetOrder& order) {
+  Attempt* attempt = attempts_.find(order.attempt);
+  if (attempt == nullptr || !attempt->is_cleaned) return;
+  attempt->is_forgotten = true;
+  attempts_.touch(attempt->id);
+}
+
+void WorkloadAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
+  for (const KnownAttempt& each : known) {
+    Attempt& attempt = attempts_.entry(each.order.attempt);
+    const bool was_told_of = attempt.has_order;
+    take_order(attempt, each.order);
+    attempt.is_orphan = false;
+    attempts_.touch(attempt.id);
+    if (was_told_of) {
+      tell_again(attempt);
+      continue;
+    }
+    attempt.asked_at = now;
+    if (each.state == AttemptState::kRequested) continue;  // its start is repeated
+    attempt.may_admit = true;
+    attempt.was_admitted = true;
+  }
+  is_adopted_ = true;
+  sweep();
+}
+
+bool WorkloadAttempts::knows(AttemptId id) const {
+  const Attempt* attempt = attempts_.find(id);
+  return attempt != nullptr && attempt->has_order;
+}
+
+// What the core does not know: it has another journal than before, or a crash came before a
+// removal.
+void WorkloadAttempts::sweep() {
+  if (!is_listed_ || !is_adopted_) return;
+  for (auto& [id, attempt] : attempts_) {
+    if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
+    attempts_.touch(id);
+  }
+}
+
+void WorkloadAttempts::sweep_one(Attempt& attempt) {
+  if (!is_listed_ || !is_adopted_) return;
+  attempt.is_orphan = true;
+  if (!attempt.stop) attempt.begin_stop({attempt.id, true, {}, EndReason::kKilledBy});
+}
+
+// ---- what is seen
+
+void WorkloadAttempts::begin_list() {
+  not_in_list_.clear();
+  const auto put = [this](AttemptId id, const Seat& seat) {
+    if (seat.is_there) not_in_list_.insert({id, seat.pod->uid});
+    if (!seat.awaited.empty()) not_in_list_.insert({id, seat.awaited});
+  };
+  for (const auto& [id, attempt] : attempts_) {
+    for (const auto& [rank, seat] : attempt->seats) put(id, seat);
+    for (const Seat& seat : attempt->surplus) put(id, seat);
+  }
+}
+
+void WorkloadAttempts::listed() {
+  for (const auto& [id, uid] : std::exchange(not_in_list_, {})) {
+    Attempt* attempt = attempts_.find(id);
+    if (attempt == nullptr) continue;
+    const auto lose = [&](Seat& seat) {
+      if (seat.awaited == uid) seat.awaited.clear();
+      if (seat.is_there && seat.pod->uid == uid) seat.is_there = false;
+    };
+    for (auto& [rank, seat] : attempt->seats) lose(seat);
+    std::ranges::for_each(attempt->surplus, lose);
+    attempt->gone.insert(uid);
+    attempt->is_changed = true;
+    attempts_.touch(id);
+  }
+  is_listed_ = true;
+  sweep();
+}
+
+void WorkloadAttempts::see(const PodView& pod) {
+  const bool may_be_needed = !is_dead(pod) || !is_adopted_ || !is_listed_;
+  if (attempts_.find(pod.attempt) == nullptr && !may_be_needed)
+    return;  // what was left of a forgotten one
+  Attempt& attempt = attempts_.entry(pod.attempt);
+  not_in_list_.erase({pod.attempt, pod.uid});
+  if (attempt.gone.contains(pod.uid) || attempt.is_foreign(pod.namespace_name)) return;
+  attempts_.touch(attempt.id);
+  attempt.was_admitted = true;
+  for (Seat& seat : attempt.surplus) {
+    if (seat.pod->uid == pod.uid) {
+      seat.pod = pod;
+      return;
+    }
+  }
+  Seat& seat = attempt.seats[pod.rank];
+  seat.rank = pod.rank;
+  if (seat.awaited == pod.uid) seat.awaited.clear();
+  if (seat.offer && seat.offer->uid == pod.uid) seat.offer.reset();
+  const bool is_same = seat.pod && seat.pod->uid == pod.uid;
+  if (is_same) {
+    if (seat.pod->is_over() && !pod.is_over()) return;  // an older word
+    attempt.is_changed = attempt.is_changed || is_dead(*seat.pod) != is_dead(pod);
+  } else {
+    if (seat.is_there && is_dead(pod)) return;  // the last word about one that had the seat before
+    if (seat.is_alive()) {
+      Seat other;
+      other.rank = pod.rank;
+      other.pod = pod;
+      other.is_there = true;
+      attempt.surplus.push_back(std::move(other));
+      return;
+    }
+    seat.is_delete_sent = false;
+    seat.tries = 0;
+    attempt.is_changed = true;
+  }
+  if (is_same && seat.pod->node.empty() && !pod.node.empty()) patience_.note_bound();
+  const bool had_ended = is_same && seat.pod->is_over() && !seat.pod->is_being_deleted;
+  seat.pod = pod;
+  // It had ended by itself before it was deleted.
+  if (had_ended) seat.pod->is_being_deleted = false;
+  seat.is_there = true;
+  if (!attempt.has_order) sweep_one(attempt);
+}
+
+void WorkloadAttempts::see_gone(const PodView& pod) {
+  Attempt* attempt = attempts_.find(pod.attempt);
+  if (attempt == nullptr || attempt->is_foreign(pod.namespace_name)) return;
+  attempt->gone.insert(pod.uid);
+  attempts_.touch(attempt->id);
+  attempt->is_changed = true;
+  std::erase_if(attempt->surplus,
+                [&](const Seat& seat) { return seat.pod->uid == pod.uid && seat.under_way == 0; });
+  for (Seat& seat : attempt->surplus) seat.is_there = seat.is_there && seat.pod->uid != pod.uid;
+  const auto found = attempt->seats.find(pod.rank);
+  if (found == attempt->seats.end()) return;
+  Seat& seat = found->second;
+  if (seat.awaited == pod.uid) seat.awaited.clear();
+  if (seat.pod && seat.pod->uid != pod.uid) return;
+  if (!seat.pod || !seat.pod->is_over()) seat.pod = pod;
+  seat.is_there = false;
+}
+
+void WorkloadAttempts::begin_claim_list() {
+  claims_not_in_list_.clear();
+  for (const auto& [id, attempt] : attempts_) {
+    for (const auto& [rank, seat] : attempt->seats) {
+      if (!seat.claim.empty()) claims_not_in_list_.insert({id, rank});
+    }
+  }
+}
+
+void WorkloadAttempts::claims_listed() {
+  for (const auto& [id, rank] : std::exchange(claims_not_in_list_, {})) {
+    if (attempts_.find(id) != nullptr) see_claim({.attempt = id, .rank = rank}, false);
+  }
+}
+
+void WorkloadAttempts::see_claim(const AdoptedClaim& claim, bool is_there) {
+  claims_not_in_list_.erase({claim.attempt, claim.rank});
+  if (attempts_.find(claim.attempt) == nullptr && !is_there) return;
+  Attempt& attempt = attempts_.entry(claim.attempt);
+  if (!claim.namespace_name.empty() && attempt.is_foreign(claim.namespace_name)) return;
+  Seat& seat = attempt.seats[claim.rank];
+  seat.rank = claim.rank;
+  seat.is_claim_made = is_there;
+  seat.claim = is_there ? claim.name : std::string();
+  if (is_there) seat.claim_namespace = claim.namespace_name;
+  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.touch(attempt.id);
+}
+
+void WorkloadAttempts::touch_workload(const std::string& key) {
+  if (const Attempt* latest = latest_of(key)) attempts_.touch(latest->id);
+}
+
+// What came meanwhile is a change, and the owner is asked again.
+void WorkloadAttempts::owner_ended(const std::string& key, OwnerEnd how) {
+  const Attempt* latest = latest_of(key);
+  if (latest == nullptr || latest->is_changed || !latest->owner_asked_at.is_set()) return;
+  attempts_.find(latest->id)->owner_end = how;
+  attempts_.touch(latest->id);
+}
+
+// ---- time
+
+void WorkloadAttempts::advance(base::Instant now) {
+  patience_.advance(now);
+  attempts_.ring(now);
+  if (!is_listed_) return;
+  for (const AttemptId id : attempts_.take_touched()) {
+    if (Attempt* attempt = attempts_.find(id)) step(*attempt, now);
+  }
+}
+
+base::Instant WorkloadAttempts::next_due() const {
+  if (!is_listed_) return {};
+  return attempts_.next_due();
+}
+
+void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
+  if (!attempt.ended) {
+    judge_start(attempt);
+    judge_limits(attempt, now);
+  }
+  seat_pods(attempt, now);
+  if (std::exchange(attempt.is_changed, false)) {
+    attempt.changed_at = now;
+    attempt.owner_asked_at = {};
+    attempt.owner_end.reset();
+  }
+  if (!attempt.ended) judge_end(attempt, now);
+  if (attempt.ended && !attempt.is_cleaned) judge_clean(attempt);
+  make_calls(attempt, now);
+  judge_gone(attempt);
+}
+
+// What waits takes the seats that are free. A pod that was offered a seat keeps it, so that of one
+// seat there are never two pods.
+void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
+  std::vector<WorkloadPod> waiting;
+  if (attempt.has_order) waiting = waiting_(attempt.key);
+  std::erase_if(waiting, [&](const WorkloadPod& pod) { return !attempt.may_seat(pod); });
+  std::ranges::sort(waiting, is_older);
+  std::set<std::string> offered;
+  for (auto& [rank, seat] : attempt.seats) {
+    if (!seat.awaited.empty()) {
+      if (now >= seat.awaited_since + kSightPatience) {
+        seat.awaited.clear();
+        attempt.is_changed = true;
+      } else {
+        attempts_.wake_at(attempt, seat.awaited_since + kSightPatience);
+      }
+    }
+    if (!seat.offer || seat.under_way != 0) {
+      if (seat.offer) offered.insert(seat.offer->uid);
+      continue;
+    }
+    const auto now_so = std::ranges::find(waiting, seat.offer->uid, &WorkloadPod::uid);
+    const bool is_waiting = now_so != waiting.end();
+    if (is_waiting && !attempt.must_go()) {
+      seat.offer = *now_so;
+      offered.insert(seat.offer->uid);
+      continue;
+    }
+    // It was perhaps admitted, and the answer was lost: then it will be seen.
+    if (seat.tries > 0 && !is_waiting) {
+      seat.awaited = seat.offer->uid;
+      seat.awaited_since = now;
+      attempts_.wake_at(attempt, now + kSightPatience);
+    }
+    seat.offer.reset();
+  }
+  if (!attempt.may_admit || attempt.must_go() || !attempt.has_order) return;
+  const auto is_holder = [&](const WorkloadPod& pod) { return attempt.holds(pod); };
+  const auto holders = std::ranges::count_if(waiting, is_holder);
+  if (!attempt.was_admitted && offered.empty() && std::cmp_less(holders, attempt.holders())) {
+    return attempts_.set_step(attempt, fmt::format("{} of the {} pods of {} are there", holders,
+                                                   attempt.holders(), attempt.key));
+  }
+  for (const WorkloadPod& pod : waiting) {
+    const bool is_awaited = std::ranges::any_of(
+        attempt.seats, [&](const auto& seat) { return seat.second.awaited == pod.uid; });
+    if (!offered.contains(pod.uid) && !is_awaited) offer(attempt, pod, is_holder(pod));
+  }
+}
+
+void WorkloadAttempts::offer(Attempt& attempt, const WorkloadPod& pod, bool is_holder) {
+  std::uint32_t rank = is_holder ? 0 : attempt.holders();
+  while (true) {
+    const auto found = attempt.seats.find(rank);
+    const bool is_beyond = is_holder && rank >= attempt.holders();
+    if (is_beyond) return;  // the workload has grown; its job has not
+    if (found == attempt.seats.end() || found->second.is_free()) break;
+    ++rank;
+  }
+  Seat& seat = attempt.seats[rank];
+  seat.rank = rank;
+  seat.offer = pod;
+  seat.tries = 0;
+  seat.not_before = {};
+  attempt.is_changed = true;
+}
+
+void WorkloadAttempts::judge_start(Attempt& attempt) {
+  if (attempt.started_at.is_set() || !attempt.has_order) return;
+  base::Instant latest;
+  std::string step;
+  bool all = true;
+  for (const auto& [rank, seat] : attempt.seats) {
+    if (rank >= attempt.holders()) break;
+    const bool runs = seat.pod && seat.pod->started_at.is_set();
+    all = all && runs;
+    if (runs) latest = std::max(latest, seat.pod->started_at);
+    if (!runs && seat.pod && step.empty()) step = seat.pod->waiting;
+  }
+  if (all) {
+    attempt.started_at = latest;
+    attempts_.set_step(attempt, {});
+    observations_.push_back(Started{attempt.id, 0, latest});
+  } else if (!step.empty()) {
+    attempts_.set_step(attempt, std::move(step));
+  }
+}
+
+void WorkloadAttempts::judge_limits(Attempt& attempt, base::Instant now) {
+  if (attempt.must_go() || !attempt.has_order) return;
+  if (!attempt.started_at.is_set()) return judge_start_time(attempt, now);
+  if (attempt.order.time_limit == base::Duration()) return;
+  const base::Instant end = attempt.started_at + attempt.order.time_limit;
+  if (now < end) return attempts_.wake_at(attempt, end);
+  attempt.at_limit = attempt.order.time_limit;
+  attempt.begin_stop({attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+}
+
+void WorkloadAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
+  const auto holds_for_all = [&](auto holds) {
+    return std::ranges::all_of(attempt.seats, [&](const auto& entry) {
+      return entry.first >= attempt.holders() || (entry.second.pod && holds(*entry.second.pod));
+    });
+  };
+  const bool all_bound = holds_for_all([](const PodView& pod) { return !pod.node.empty(); });
+  if (all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
+  const bool is_in_queue =
+      holds_for_all([](const PodView& pod) { return !pod.node.empty() || pod.waiting.empty(); });
+  const base::Instant latest = patience_.end_of(attempt.start_wait, attempt.asked_at, is_in_queue);
+  if (now < latest) return attempts_.wake_at(attempt, latest);
+  attempt.taken_back = patience_.complaint(attempt.step);
+}
+
+void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
+  if (!attempt.has_order && !attempt.is_orphan) return;
+  if (!attempt.is_empty()) return;
+  const WorkloadRef workload = workload_of_key(attempt.key).value_or(WorkloadRef());
+  const bool is_alone = workload.is_single_pod();
+  const bool had_pods = std::ranges::any_of(
+      attempt.seats, [](const auto& seat) { return seat.second.pod.has_value(); });
+  if (!attempt.must_go()) {
+    const bool is_untouched = !had_pods && !attempt.was_admitted;
+    const bool is_other_boot =
+        attempt.has_order && !attempt.order.nodes.empty() &&
+        boot_id_(attempt.order.nodes.front().node_name) != attempt.order.boot_id;
+    if (is_untouched && is_other_boot) {
+      Ended lost;
+      lost.at = now;
+      lost.exit.lost = model::Lost::kNodeLost;
+      lost.reason = EndReason::kNodeLost;
+      return give_up(attempt, std::move(lost));
+    }
+    if (is_untouched) return;  // its pods have not come yet
+    const base::Instant settled = attempt.changed_at + settings_.workload_settles;
+    if (!is_alone && !attempt.owner_end && now < settled) {
+      const bool is_due =
+          !attempt.owner_asked_at.is_set() || now >= attempt.owner_asked_at + kOwnerAskPause;
+      if (is_due) {
+        attempt.owner_asked_at = now;
+        owner_questions_.push_back(attempt.key);
+      }
+      return attempts_.wake_at(attempt, std::min(settled, attempt.owner_asked_at + kOwnerAskPause));
+    }
+  }
+  std::vector<RankEnd> ends;
+  for (const auto& [rank, seat] : attempt.seats) {
+    const bool has_vanished =
+        seat.pod && !seat.is_there && !is_dead(*seat.pod) && !seat.pod->is_being_deleted;
+    if (seat.pod || !had_pods) ends.push_back({seat.pod, has_vanished});
+  }
+  const auto owner = workload.has_no_owner() ? OwnerEnd::kDeleted : attempt.owner_end;
+  Ended ended = end_of_workload(attempt.id, ends,
+                                {attempt.stop, attempt.at_limit, attempt.taken_back}, owner);
+  if (!ended.at.is_set()) ended.at = now;
+  ended.at = std::max(ended.at, attempt.started_at);
+  give_up(attempt, std::move(ended));
+}
+
+void WorkloadAttempts::give_up(Attempt& attempt, Ended ended) {
+  ended.attempt = attempt.id;
+  attempt.ended = std::move(ended);
+  attempts_.set_step(attempt, {});
+  if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
+}
+
+// Its devices are free when its pods are over and the claims on them are gone.
+void WorkloadAttempts::judge_clean(Attempt& attempt) {
+  if (!attempt.is_empty() || attempt.has_claims()) return;
+  attempt.is_cleaned = true;
+  if (attempt.is_orphan) {
+    attempt.is_forgotten = true;
+  } else {
+    observations_.push_back(Cleaned{attempt.id, {}});
+  }
+}
+
+void WorkloadAttempts::judge_gone(Attempt& attempt) {
+  if (!attempt.is_forgotten || !attempt.is_empty() || attempt.has_claims()) return;
+  const auto latest = by_key_.find(attempt.key);
+  if (latest != by_key_.end() && latest->second == attempt.id) by_key_.erase(latest);
+  attempts_.erase(attempt);
+}
+
+void WorkloadAttempts::tell_again(Attempt& attempt) {
+  if (attempt.started_at.is_set()) {
+    observations_.push_back(Started{attempt.id, 0, attempt.started_at});
+  }
+  if (attempt.ended) observations_.push_back(*attempt.ended);
+  if (attempt.is_cleaned) observations_.push_back(Cleaned{attempt.id, {}});
+}
+
+// ---- calls
+
+void WorkloadAttempts::make_call(Attempt& attempt, Seat& seat, WorkloadCall call) {
+  call.id = ++last_call_;
+  call.attempt = attempt.id;
+  call.rank = seat.rank;
+  seat.under_way = call.id;
+  under_way_[call.id] = call;
+  calls_.push_back(std::move(call));
+}
+
+// What the waiting pod that gets the seat needs next.
+std::optional<WorkloadCall> WorkloadAttempts::next_of_offer(const Attempt& attempt,
+                                                            const Seat& seat) const {
+  if (!seat.offer) return std::nullopt;
+  const WorkloadPod& pod = *seat.offer;
+  WorkloadCall call;
+  call.namespace_name = pod.namespace_name;
+  call.name = pod.name;
+  call.uid = pod.uid;
+  call.is_counted = seat.rank < attempt.holders();
+  if (call.is_counted && !pod.claim.empty() && !seat.is_claim_made) {
+    call.kind = WorkloadCallKind::kMakeClaim;
+    call.claim = pod.claim;
+    call.gpus = attempt.gpus_of(seat.rank);
+    return call;
+  }
+  call.kind = WorkloadCallKind::kAdmitPod;
+  if (call.is_counted) call.node = attempt.node_of(seat.rank);
+  call.gate_at = pod.gate_at;
+  call.has_labels = pod.has_labels;
+  call.has_node_selector = pod.has_node_selector;
+  return call;
+}
+
+std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, Seat& seat,
+                                                        bool is_surplus, base::Instant now) {
+  const bool must_go = attempt.must_go();
+  if (!must_go && !is_surplus) return next_of_offer(attempt, seat);
+  WorkloadCall call;
+  if (seat.is_alive()) {
+    const std::uint32_t grace = std::max<std::uint32_t>(
+        attempt.stop ? attempt.stop_grace : grace_in_seconds(attempt.order.stop_grace), 1);
+    if (seat.is_delete_sent && seat.delete_grace <= grace) return std::nullopt;
+    call.kind = WorkloadCallKind::kDeletePod;
+    call.namespace_name = seat.pod->namespace_name;
+    call.name = seat.pod->name;
+    call.uid = seat.pod->uid;
+    call.grace_seconds = grace;
+    seat.is_delete_sent = true;
+    seat.delete_grace = grace;
+    return call;
+  }
+  if (seat.claim.empty() || !attempt.ended) return std::nullopt;
+  // It goes when Kubernetes has seen that its pod is over.
+  const base::Instant again = seat.claim_asked_at + kClaimPatience;
+  if (seat.claim_asked_at.is_set() && now < again) {
+    attempts_.wake_at(attempt, again);
+    return std::nullopt;
+  }
+  call.kind = WorkloadCallKind::kDeleteClaim;
+  call.namespace_name = seat.claim_namespace;
+  call.claim = seat.claim;
+  return call;
+}
+
+void WorkloadAttempts::make_calls(Attempt& attempt, base::Instant now) {
+  // Which pods are its own is not known yet.
+  if (!attempt.has_order && !attempt.is_orphan) return;
+  const auto call_for = [&](Seat& seat, bool is_surplus) {
+    if (seat.under_way != 0) return;
+    if (now < seat.not_before) return attempts_.wake_at(attempt, seat.not_before);
+    if (auto call = next_call(attempt, seat, is_surplus, now)) {
+      make_call(attempt, seat, *std::move(call));
+    }
+  };
+  for (auto& [rank, seat] : attempt.seats) call_for(seat, false);
+  for (Seat& seat : attempt.surplus) call_for(seat, true);
+}
+
+void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::Instant now) {
+  const auto place = under_way_.find(id);
+  if (place == under_way_.end()) return;
+  const WorkloadCall call = std::move(place->second);
+  under_way_.erase(place);
+  Attempt* attempt = attempts_.find(call.attempt);
+  if (attempt == nullptr) return;
+  attempts_.touch(call.attempt);
+  attempt->is_changed = true;
+  Seat* seat = nullptr;
+  for (auto& [rank, each] : attempt->seats) {
+    if (each.under_way == id) seat = &each;
+  }
+  for (Seat& each : attempt->surplus) {
+    if (each.under_way == id) seat = &each;
+  }
+  if (seat == nullptr) return;
+  seat->under_way = 0;
+  const bool is_ok = answer.status >= 200 && answer.status < 300;
+  const bool is_gone = answer.status == 404 && call.kind != WorkloadCallKind::kMakeClaim;
+  if (is_ok || is_gone) return settle(*attempt, *seat, call, is_gone, now);
+  ++seat->tries;
+  seat->not_before = now + pause_after(seat->tries);
+  // Another pod of that name: a watch will tell that the one that was meant is gone.
+  if (call.kind == WorkloadCallKind::kDeletePod) seat->is_delete_sent = answer.status == 409;
+  const bool is_start =
+      call.kind == WorkloadCallKind::kAdmitPod || call.kind == WorkloadCallKind::kMakeClaim;
+  if (!is_start) return;
+  const std::string said =
+      answer.text.empty() ? fmt::format("HTTP {}", answer.status) : answer.text;
+  attempts_.set_step(*attempt, fmt::format("Kubernetes does not admit its pod: {}", said));
+}
+
+// What was asked for is so, or is not needed: its pod is gone.
+void WorkloadAttempts::settle(Attempt& attempt, Seat& seat, const WorkloadCall& call, bool is_gone,
+                              base::Instant now) {
+  seat.tries = 0;
+  switch (call.kind) {
+    case WorkloadCallKind::kDeletePod:
+      break;
+    case WorkloadCallKind::kMakeClaim:
+      seat.is_claim_made = true;
+      seat.claim = call.claim;
+      seat.claim_namespace = call.namespace_name;
+      break;
+    case WorkloadCallKind::kDeleteClaim:
+      seat.claim_asked_at = now;
+      if (is_gone) seat.claim.clear();
+      break;
+    case WorkloadCallKind::kAdmitPod: {
+      seat.offer.reset();
+      const bool is_seen = seat.is_there && seat.pod->uid == call.uid;
+      if (is_gone || is_seen || attempt.gone.contains(call.uid)) break;
+      seat.awaited = call.uid;
+      seat.awaited_since = now;
+      attempt.was_admitted = true;
+      break;
+    }
+  }
+}
+
+// ---- readers
+
+std::vector<WorkloadCall> WorkloadAttempts::take_calls() {
+  return std::exchange(calls_, {});
+}
+std::vector<Observation> WorkloadAttempts::take_observations() {
+  return std::exchange(observations_, {});
+}
+std::vector<std::string> WorkloadAttempts::take_owner_questions() {
+  return std::exchange(owner_questions_, {});
+}
+
+std::string WorkloadAttempts::step_of(AttemptId id) const {
+  return attempts_.step_of(id);
+}
+
+std::vector<PodView> WorkloadAttempts::pods_of(AttemptId id) const {
+  std::vector<PodView> pods;
+  const Attempt* attempt = attempts_.find(id);
+  if (attempt == nullptr) return pods;
+  for (const auto& [rank, seat] : attempt->seats) {
+    if (seat.pod) pods.push_back(*seat.pod);
+  }
+  return pods;
+}
+
+bool WorkloadAttempts::awaits_pods(const std::string& key) const {
+  const Attempt* attempt = latest_of(key);
+  return attempt != nullptr && !attempt->ended && !attempt->was_admitted && attempt->is_empty();
+}
+
+bool WorkloadAttempts::has_live_pods(const std::string& key) const {
+  const Attempt* attempt = latest_of(key);
+  return attempt != nullptr && !attempt->is_cleaned &&
+         std::ranges::any_of(attempt->seats, [](const auto& seat) {
+           return seat.second.is_alive() || !seat.second.awaited.empty();
+         });
+}
+
+}  // namespace gpu_platform::execution
