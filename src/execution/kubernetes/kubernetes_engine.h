@@ -45,7 +45,7 @@ struct KubernetesEngineOptions {
 // Signals are not delivered: Kubernetes has none.
 //
 // A job with a `workload` has pods already, which others have made: its start admits them
-// (workload_attempts.h).
+// (workloads/attempts.h).
 //
 // Thread: one of its own; calls post an order and return. Observations come from that thread, of
 // nodes and GPUs, too. The end of the engine ends no job.

@@ -40,7 +40,7 @@ struct KubernetesSettings {
   // A start is taken back if a pod of it has no node after this time; zero: never.
   base::Duration start_patience = base::minutes(10);
   base::Duration lost_after = base::minutes(5);  // a node that is unreachable for so long is lost
-  // Workloads of others (workload_pod.h).
+  // Workloads of others (workloads/pod.h).
   bool admits_workloads = false;
   std::string workloads_user;  // of namespaces that name none; empty: none
   // A workload is complete, or over, when no new pod of it came for so long; where its owner says

@@ -72,7 +72,7 @@ bool is_final_image_error(const PodView& pod);
 // for the caller (is_namespace_of_jobs).
 std::optional<PodView> view_of_pod(const nlohmann::json& pod, std::string_view cluster);
 
-// A pod of others that the platform has admitted as a part of an attempt (workload_attempts.h): it
+// A pod of others that the platform has admitted as a part of an attempt (workloads/attempts.h): it
 // has kAdoptedLabel and is no pod of view_of_pod(). What its main container is to ours, the first
 // container is to it that failed, or else the first.
 std::optional<PodView> view_of_adopted_pod(const nlohmann::json& pod, std::string_view cluster);
