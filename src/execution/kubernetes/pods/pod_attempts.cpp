@@ -57,39 +57,20 @@ struct PodAttempts::Rank {
   base::Instant image_since;     // since when its image cannot be had
 };
 
-struct PodAttempts::Attempt {
-  AttemptId id;
-  StartOrder order;
+struct PodAttempts::Attempt : AttemptLife {
   std::string environment;
-  bool has_order = false;   // its order is known: from a start or an adoption
-  bool may_create = false;  // a start was asked for: what is missing is made
   std::vector<execution::Rank> shape;
   std::vector<Rank> ranks;
   bool is_service_made = false;
-
-  std::optional<StopOrder> stop;
-  std::uint32_t stop_grace = 0;            // seconds
-  std::optional<base::Duration> at_limit;  // it was stopped at this time limit
-  std::string failed_start;
-  base::Instant asked_at;  // when its start began
-  StartWait start_wait;
-  base::Instant started_at;
-  base::Instant active_at;  // when it was seen to run, or had input or output
-  std::optional<Ended> ended;
-  bool is_cleaned = false;
-  bool is_forgotten = false;
-  bool is_orphan = false;      // in the cluster, and the core does not know it
+  base::Instant active_at;     // when it was seen to run, or had input or output
   std::string namespace_seen;  // of what is in the cluster
-  std::string step;
-  base::Instant timer;
 
+  bool is_nothing() const { return !has_order && ranks.empty(); }
   bool is_gang() const { return ranks.size() > 1; }
 };
 
 PodAttempts::PodAttempts(KubernetesSettings settings, BootId boot_id)
-    : settings_(std::move(settings)),
-      patience_(settings_.start_patience),
-      boot_id_(std::move(boot_id)) {}
+    : settings_(std::move(settings)), attempts_(settings_.start_patience, std::move(boot_id)) {}
 PodAttempts::~PodAttempts() = default;
 
 // ---- orders
@@ -105,49 +86,22 @@ void PodAttempts::take_order(Attempt& attempt, const StartOrder& order) {
 
 void PodAttempts::start(const StartOrder& order, std::string environment, base::Instant now) {
   Attempt& attempt = attempts_.entry(order.attempt);
-  attempts_.touch(attempt.id);
-  const bool was_known = attempt.has_order;
+  const bool has_started = attempt.has_order && attempt.started_at.is_set();
   take_order(attempt, order);
-  attempt.is_orphan = false;
-  if (attempt.ended || attempt.may_create) return tell_again(attempt);
-  if (was_known && attempt.started_at.is_set()) return tell_again(attempt);
-  attempt.may_create = true;
-  attempt.asked_at = now;
-  attempt.environment = std::move(environment);
+  if (has_started) return attempts_.repeat(attempt);
+  if (attempts_.begin_start(attempt, now)) attempt.environment = std::move(environment);
 }
 
 void PodAttempts::stop(const StopOrder& order) {
-  Attempt& attempt = attempts_.entry(order.attempt);
-  attempts_.touch(attempt.id);
-  if (attempt.ended) return;
-  begin_stop(attempt, order);
-}
-
-// A later order shortens the grace and never lengthens it; the first reason stays.
-void PodAttempts::begin_stop(Attempt& attempt, const StopOrder& order) {
-  const std::uint32_t grace = order.without_grace ? 1 : grace_in_seconds(order.grace);
-  if (!attempt.stop) {
-    attempt.stop = order;
-    attempt.stop_grace = grace;
-  } else if (grace < attempt.stop_grace) {
-    attempt.stop_grace = grace;
-  }
+  attempts_.stop(attempts_.entry(order.attempt), order);
 }
 
 void PodAttempts::set_limit(const LimitOrder& order) {
-  Attempt* attempt = attempts_.find(order.attempt);
-  if (attempt == nullptr || attempt->ended) return;
-  attempt->order.time_limit = order.time_limit;
-  attempts_.touch(attempt->id);
+  attempts_.set_limit(order);
 }
 
 void PodAttempts::forget(const ForgetOrder& order) {
-  Attempt* attempt = attempts_.find(order.attempt);
-  if (attempt == nullptr) return;
-  const bool is_nothing = !attempt->has_order && attempt->ranks.empty();
-  if (!attempt->is_cleaned && !is_nothing) return;
-  attempt->is_forgotten = true;
-  attempts_.touch(attempt->id);
+  attempts_.forget(order);
 }
 
 void PodAttempts::note_activity(model::AttemptId id, base::Instant now) {
@@ -156,41 +110,12 @@ void PodAttempts::note_activity(model::AttemptId id, base::Instant now) {
 }
 
 void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
-  for (const KnownAttempt& each : known) {
-    Attempt& attempt = attempts_.entry(each.order.attempt);
-    const bool was_told_of = attempt.has_order;
-    take_order(attempt, each.order);
-    attempt.is_orphan = false;
-    attempts_.touch(attempt.id);
-    if (was_told_of) {
-      tell_again(attempt);
-      continue;
-    }
-    if (each.state == AttemptState::kRunning || each.state == AttemptState::kCleaning) {
-      // All that it has was made long ago: what is missing is lost. One that was told to stop may
-      // have been told before anything was made.
-      for (Rank& rank : attempt.ranks) rank.is_pod_made = true;
-    }
-    attempt.asked_at = now;
-  }
-  is_adopted_ = true;
-  sweep();
-}
-
-// What the core does not know, of this cluster's name: it was forgotten or given up, and a crash
-// came before it was removed.
-void PodAttempts::sweep() {
-  if (!is_listed_ || !is_adopted_) return;
-  for (auto& [id, attempt] : attempts_) {
-    if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
-    attempts_.touch(id);
-  }
-}
-
-void PodAttempts::sweep_one(Attempt& attempt) {
-  if (!is_listed_ || !is_adopted_ || attempt.ranks.empty()) return;
-  attempt.is_orphan = true;
-  if (!attempt.stop) begin_stop(attempt, {attempt.id, true, {}, EndReason::kKilledBy});
+  attempts_.adopt(known, now, take_order, [](Attempt& attempt, AttemptState state) {
+    if (state != AttemptState::kRunning && state != AttemptState::kCleaning) return;
+    // All that it has was made long ago: what is missing is lost. One that was told to stop may
+    // have been told before anything was made.
+    for (Rank& rank : attempt.ranks) rank.is_pod_made = true;
+  });
 }
 
 // ---- what is seen
@@ -215,8 +140,7 @@ void PodAttempts::listed() {
     rank.is_there = false;
     attempts_.touch(id);
   }
-  is_listed_ = true;
-  sweep();
+  attempts_.listed();
 }
 
 void PodAttempts::see(const PodView& pod) {
@@ -232,7 +156,7 @@ void PodAttempts::see(const PodView& pod) {
   } else if (rank.is_there && is_dead(pod)) {
     return;  // the last word about a pod that was replaced by hand
   }
-  if (!rank.is_bound && !pod.node.empty()) patience_.note_bound();
+  if (!rank.is_bound && !pod.node.empty()) attempts_.note_bound();
   rank.pod = pod;
   rank.is_there = true;
   rank.was_gone = false;
@@ -243,7 +167,7 @@ void PodAttempts::see(const PodView& pod) {
   attempt.is_service_made = attempt.is_service_made || rank.is_gate_lifted;
   rank.is_bound = rank.is_bound || !pod.node.empty();
   rank.is_released = !pod.finalizer_at;
-  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.sweep_one(attempt);
   attempts_.touch(attempt.id);
 }
 
@@ -287,23 +211,17 @@ void PodAttempts::see_claim(const ClaimSeen& claim) {
   Rank& rank = attempt.ranks[claim.rank];
   rank.is_claim_there = claim.is_there;
   rank.is_claim_made = rank.is_claim_made || claim.is_there;
-  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.sweep_one(attempt);
   attempts_.touch(claim.attempt);
 }
 
 // ---- time
 
 void PodAttempts::advance(base::Instant now) {
-  patience_.advance(now);
-  attempts_.ring(now);
-  if (!is_listed_) return;
-  for (const AttemptId id : attempts_.take_touched()) {
-    if (Attempt* attempt = attempts_.find(id)) step(*attempt, now);
-  }
+  attempts_.advance(now, [&](Attempt& attempt) { step(attempt, now); });
 }
 
 base::Instant PodAttempts::next_due() const {
-  if (!is_listed_) return {};
   return attempts_.next_due();
 }
 
@@ -316,13 +234,6 @@ void PodAttempts::step(Attempt& attempt, base::Instant now) {
   if (attempt.ended && !attempt.is_cleaned) judge_clean(attempt);
   make_calls(attempt, now);
   judge_gone(attempt);
-}
-
-void PodAttempts::give_up(Attempt& attempt, Ended ended) {
-  ended.attempt = attempt.id;
-  attempt.ended = std::move(ended);
-  attempts_.set_step(attempt, {});
-  if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
 }
 
 void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
@@ -346,38 +257,29 @@ void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
     if (is_over && attempt.failed_start.empty()) attempt.failed_start = rank.pod->waiting;
     if (!is_over) attempts_.wake_at(attempt, rank.image_since + kImagePatience);
   }
-  if (all) {
-    attempt.started_at = latest;
-    attempts_.set_step(attempt, {});
-    if (!attempt.is_orphan) observations_.push_back(Started{attempt.id, 0, latest});
-    return;
-  }
+  if (all) return attempts_.started(attempt, latest);
   if (!step.empty()) attempts_.set_step(attempt, std::move(step));
 }
 
 void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
   if (attempt.stop || !attempt.failed_start.empty() || !attempt.has_order) return;
-  if (!attempt.started_at.is_set()) return judge_start_time(attempt, now);
+  if (!attempt.started_at.is_set()) {
+    return attempts_.judge_start_time(attempt, places_of(attempt), now);
+  }
   judge_idleness(attempt, now);
-  if (attempt.stop || attempt.order.time_limit == base::Duration()) return;
-  const base::Instant end = attempt.started_at + attempt.order.time_limit;
-  if (now < end) return attempts_.wake_at(attempt, end);
-  attempt.at_limit = attempt.order.time_limit;
-  begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+  attempts_.judge_time_limit(attempt, now);
 }
 
-void PodAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
-  const bool all_bound =
+StartPlaces PodAttempts::places_of(const Attempt& attempt) const {
+  StartPlaces places;
+  places.all_bound =
       std::ranges::all_of(attempt.ranks, [](const Rank& rank) { return rank.is_bound; });
-  if (all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
-  const bool is_in_queue =
+  places.is_in_queue =
       settings_.devices != DeviceMode::kOwned &&
       std::ranges::all_of(attempt.ranks, [](const Rank& rank) {
         return rank.is_bound || (rank.pod && !rank.pod->gang_gate_at && rank.pod->waiting.empty());
       });
-  const base::Instant latest = patience_.end_of(attempt.start_wait, attempt.asked_at, is_in_queue);
-  if (now < latest) return attempts_.wake_at(attempt, latest);
-  attempt.failed_start = patience_.complaint(attempt.step);
+  return places;
 }
 
 void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {
@@ -386,7 +288,7 @@ void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {
   if (!attempt.active_at.is_set()) attempt.active_at = now;
   const base::Instant end = attempt.active_at + patience;
   if (now < end) return attempts_.wake_at(attempt, end);
-  begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kIdleTimeout});
+  attempt.begin_stop({attempt.id, false, attempt.order.stop_grace, EndReason::kIdleTimeout});
 }
 
 RankEnd PodAttempts::end_of_rank(const Rank& rank) {
@@ -402,7 +304,7 @@ bool PodAttempts::is_failing(const Attempt& attempt) {
 // Nothing of it runs, nothing is being made, and nothing will be.
 bool PodAttempts::has_ended(const Attempt& attempt) {
   const bool is_to_end =
-      attempt.stop || !attempt.failed_start.empty() || is_failing(attempt) || !attempt.may_create;
+      attempt.stop || !attempt.failed_start.empty() || is_failing(attempt) || !attempt.may_begin;
   return std::ranges::all_of(attempt.ranks, [&](const Rank& rank) {
     if (rank.under_way != 0) return false;
     if (!rank.is_pod_made) return is_to_end;
@@ -412,21 +314,14 @@ bool PodAttempts::has_ended(const Attempt& attempt) {
 
 // Another boot, or another node of the same name: what was decided for the former is void.
 bool PodAttempts::is_for_another_boot(const Attempt& attempt) const {
-  if (attempt.order.nodes.empty()) return false;
   const bool is_untouched = std::ranges::none_of(
       attempt.ranks, [](const Rank& rank) { return rank.is_there || rank.awaits_sight; });
-  return is_untouched && boot_id_(attempt.order.nodes.front().node_name) != attempt.order.boot_id;
+  return is_untouched && attempts_.is_for_another_boot(attempt);
 }
 
 void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
   if (!attempt.has_order && !attempt.is_orphan) return;
-  if (attempt.has_order && is_for_another_boot(attempt)) {
-    Ended lost;
-    lost.at = now;
-    lost.exit.lost = model::Lost::kNodeLost;
-    lost.reason = EndReason::kNodeLost;
-    return give_up(attempt, std::move(lost));
-  }
+  if (is_for_another_boot(attempt)) return attempts_.end_without_node(attempt, now);
   if (is_failing(attempt) && attempt.stop_grace == 0) {
     attempt.stop_grace = grace_in_seconds(attempt.order.stop_grace);
   }
@@ -434,7 +329,7 @@ void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
   // Adopted as asked for, with nothing in the cluster: its start is repeated.
   const bool is_nothing =
       std::ranges::none_of(attempt.ranks, [](const Rank& rank) { return rank.is_pod_made; });
-  if (is_nothing && attempt.has_order && !attempt.may_create && !attempt.stop) return;
+  if (is_nothing && attempt.has_order && !attempt.may_begin && !attempt.stop) return;
   std::vector<RankEnd> ends;
   ends.reserve(attempt.ranks.size());
   for (const Rank& rank : attempt.ranks) ends.push_back(end_of_rank(rank));
@@ -445,10 +340,7 @@ void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
     cause.time_limit.reset();
     for (RankEnd& end : ends) end.pod->is_being_deleted = false;
   }
-  Ended ended = execution::end_of(attempt.id, ends, cause);
-  if (!ended.at.is_set()) ended.at = now;
-  ended.at = std::max(ended.at, attempt.started_at);
-  give_up(attempt, std::move(ended));
+  attempts_.end_with(attempt, execution::end_of(attempt.id, ends, cause), now);
 }
 
 // Its devices are free when its pods are over and its claims are gone.
@@ -458,9 +350,7 @@ void PodAttempts::judge_clean(Attempt& attempt) {
     if (rank.is_there && rank.pod && !is_dead(*rank.pod)) return;
     if (rank.is_claim_there) return;
   }
-  attempt.is_cleaned = true;
-  if (!attempt.is_orphan) observations_.push_back(Cleaned{attempt.id, {}});
-  if (attempt.is_orphan) attempt.is_forgotten = true;
+  attempts_.clean(attempt);
 }
 
 // Nothing of it is left in the cluster, and the core has forgotten it.
@@ -470,14 +360,6 @@ void PodAttempts::judge_gone(Attempt& attempt) {
     if (rank.is_there || rank.under_way != 0 || rank.is_claim_there) return;
   }
   attempts_.erase(attempt);
-}
-
-void PodAttempts::tell_again(Attempt& attempt) {
-  if (attempt.started_at.is_set()) {
-    observations_.push_back(Started{attempt.id, 0, attempt.started_at});
-  }
-  if (attempt.ended) observations_.push_back(*attempt.ended);
-  if (attempt.is_cleaned) observations_.push_back(Cleaned{attempt.id, {}});
 }
 
 // ---- calls
@@ -500,7 +382,7 @@ std::optional<Call> PodAttempts::next_creation(const Attempt& attempt, std::uint
   const auto call = [&](CallKind kind) { return call_of(attempt, index, kind); };
   const bool has_claim =
       settings_.devices != DeviceMode::kCounts && !attempt.shape[index].gpus.empty();
-  if (attempt.may_create && !rank.is_pod_made) {
+  if (attempt.may_begin && !rank.is_pod_made) {
     if (has_claim && !rank.is_claim_made) return call(CallKind::kMakeClaim);
     return call(CallKind::kMakePod);
   }
@@ -605,7 +487,7 @@ void PodAttempts::make_calls(Attempt& attempt, base::Instant now) {
       attempts_.wake_at(attempt, rank.not_before);
       continue;
     }
-    call->id = ++last_call_;
+    call->id = attempts_.next_call_id();
     rank.under_way = call->id;
     under_way_[call->id] = {attempt.id, index};
     kinds_[call->id] = call->kind;
@@ -725,7 +607,7 @@ std::vector<Call> PodAttempts::take_calls() {
 }
 
 std::vector<Observation> PodAttempts::take_observations() {
-  return std::exchange(observations_, {});
+  return attempts_.take_observations();
 }
 
 const StartOrder* PodAttempts::order_of(AttemptId id) const {

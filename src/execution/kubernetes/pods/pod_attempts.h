@@ -13,10 +13,9 @@
 
 #include "execution/engine.h"
 #include "execution/kubernetes/pods/attempt_end.h"
-#include "execution/kubernetes/pods/attempt_table.h"
+#include "execution/kubernetes/pods/attempt_life.h"
 #include "execution/kubernetes/pods/manifests.h"
 #include "execution/kubernetes/pods/pod_view.h"
-#include "execution/kubernetes/pods/start_patience.h"
 #include "execution/kubernetes/settings.h"
 
 // The life of attempts as pods. Orders, pods and answers come in; calls and observations go out.
@@ -73,8 +72,7 @@ struct ClaimSeen {
 
 class PodAttempts {
  public:
-  // Says of a node what StartOrder::boot_id must be; empty: there is no such node.
-  using BootId = std::function<std::string(std::string_view node)>;
+  using BootId = NodeBootId;
 
   PodAttempts(KubernetesSettings settings, BootId boot_id);
   ~PodAttempts();
@@ -129,16 +127,13 @@ class PodAttempts {
   void step(Attempt& attempt, base::Instant now);
   void judge_start(Attempt& attempt, base::Instant now);
   void judge_limits(Attempt& attempt, base::Instant now);
-  void judge_start_time(Attempt& attempt, base::Instant now);
+  StartPlaces places_of(const Attempt& attempt) const;
   void judge_idleness(Attempt& attempt, base::Instant now);
   void judge_end(Attempt& attempt, base::Instant now);
   void judge_clean(Attempt& attempt);
   void judge_gone(Attempt& attempt);
   void make_calls(Attempt& attempt, base::Instant now);
-  void tell_again(Attempt& attempt);
   static void take_order(Attempt& attempt, const StartOrder& order);
-  static void begin_stop(Attempt& attempt, const StopOrder& order);
-  void give_up(Attempt& attempt, Ended ended);
   static RankEnd end_of_rank(const Rank& rank);
   static bool is_failing(const Attempt& attempt);
   static bool wants_output(const Attempt& attempt, const Rank& rank);
@@ -154,22 +149,14 @@ class PodAttempts {
               base::Instant now);
   void refuse(Attempt& attempt, Rank& rank, CallKind kind, const CallAnswer& answer,
               base::Instant now);
-  void sweep();
-  void sweep_one(Attempt& attempt);
 
   KubernetesSettings settings_;
-  StartPatience patience_;
-  BootId boot_id_;
-  bool is_listed_ = false;
-  bool is_adopted_ = false;
-  std::uint64_t last_call_ = 0;
-  AttemptTable<Attempt> attempts_;
+  AttemptLives<Attempt> attempts_;
   std::map<std::uint64_t, std::pair<model::AttemptId, std::uint32_t>> under_way_;
   std::map<std::uint64_t, CallKind> kinds_;
   std::set<std::pair<model::AttemptId, std::uint32_t>> not_in_list_;  // of a list that is read
   std::set<std::pair<model::AttemptId, std::uint32_t>> claims_not_in_list_;
   std::vector<Call> calls_;
-  std::vector<Observation> observations_;
 };
 
 }  // namespace gpu_platform::execution

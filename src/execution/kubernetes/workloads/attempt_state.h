@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "execution/kubernetes/pods/call_times.h"
 #include "execution/kubernetes/workloads/attempts.h"
 #include "execution/kubernetes/workloads/end.h"
 
@@ -39,13 +38,9 @@ struct WorkloadAttempts::Seat {
   bool is_free() const { return !is_alive() && !offer && awaited.empty() && under_way == 0; }
 };
 
-struct WorkloadAttempts::Attempt {
-  model::AttemptId id;
-  StartOrder order;
+struct WorkloadAttempts::Attempt : AttemptLife {
   std::string key;
-  std::string namespace_name;  // of the workload; empty: its order is not known
-  bool has_order = false;
-  bool may_admit = false;
+  std::string namespace_name;           // of the workload; empty: its order is not known
   std::map<std::uint32_t, Seat> seats;  // by rank; from holders() on: pods that hold nothing
   std::vector<Seat> surplus;            // pods of a rank that another pod has
   std::set<std::string> gone;           // uids: what is gone does not come back
@@ -54,20 +49,6 @@ struct WorkloadAttempts::Attempt {
   base::Instant changed_at;
   base::Instant owner_asked_at;       // since it changed; unset: it was not
   std::optional<OwnerEnd> owner_end;  // likewise
-
-  std::optional<StopOrder> stop;
-  std::uint32_t stop_grace = 0;
-  std::optional<base::Duration> at_limit;
-  std::string taken_back;
-  base::Instant asked_at;
-  StartWait start_wait;
-  base::Instant started_at;
-  std::optional<Ended> ended;
-  bool is_cleaned = false;
-  bool is_forgotten = false;
-  bool is_orphan = false;
-  std::string step;
-  base::Instant timer;
 
   // A user may write our labels on pods of another namespace; they are not the attempt's.
   bool is_foreign(const std::string& name) const { return has_order && name != namespace_name; }
@@ -112,7 +93,7 @@ struct WorkloadAttempts::Attempt {
     });
   }
   bool must_go() const {
-    return stop.has_value() || !taken_back.empty() || ended.has_value() || is_disrupted();
+    return stop.has_value() || !failed_start.empty() || ended.has_value() || is_disrupted();
   }
   // The GPUs of a seat: its part of its node's.
   std::vector<LaunchGpu> gpus_of(std::uint32_t rank) const {
@@ -130,14 +111,6 @@ struct WorkloadAttempts::Attempt {
     const auto is_quiet = [](const Seat& seat) { return seat.is_free(); };
     return std::ranges::all_of(seats, [&](const auto& seat) { return is_quiet(seat.second); }) &&
            std::ranges::all_of(surplus, is_quiet);
-  }
-  void begin_stop(const StopOrder& what) {
-    const std::uint32_t grace = what.without_grace ? 1 : grace_in_seconds(what.grace);
-    if (!stop) {
-      stop = what;
-      stop_grace = grace;
-    }
-    stop_grace = std::min(stop_grace, grace);
   }
 };
 

@@ -31,9 +31,8 @@ bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
 
 WorkloadAttempts::WorkloadAttempts(KubernetesSettings settings, BootId boot_id, Waiting waiting)
     : settings_(std::move(settings)),
-      patience_(settings_.start_patience),
-      boot_id_(std::move(boot_id)),
-      waiting_(std::move(waiting)) {}
+      waiting_(std::move(waiting)),
+      attempts_(settings_.start_patience, std::move(boot_id)) {}
 WorkloadAttempts::~WorkloadAttempts() = default;
 
 const WorkloadAttempts::Attempt* WorkloadAttempts::latest_of(const std::string& key) const {
@@ -56,74 +55,36 @@ void WorkloadAttempts::take_order(Attempt& attempt, const StartOrder& order) {
 
 void WorkloadAttempts::start(const StartOrder& order, base::Instant now) {
   Attempt& attempt = attempts_.entry(order.attempt);
-  attempts_.touch(attempt.id);
   take_order(attempt, order);
-  attempt.is_orphan = false;
-  if (attempt.ended || attempt.may_admit) return tell_again(attempt);
-  attempt.may_admit = true;
-  attempt.asked_at = now;
+  attempts_.begin_start(attempt, now);
 }
 
 void WorkloadAttempts::stop(const StopOrder& order) {
-  Attempt* attempt = attempts_.find(order.attempt);
-  if (attempt == nullptr) return;
-  attempts_.touch(attempt->id);
-  if (!attempt->ended) attempt->begin_stop(order);
+  if (Attempt* attempt = attempts_.find(order.attempt)) attempts_.stop(*attempt, order);
 }
 
 void WorkloadAttempts::set_limit(const LimitOrder& order) {
-  Attempt* attempt = attempts_.find(order.attempt);
-  if (attempt == nullptr || attempt->ended) return;
-  attempt->order.time_limit = order.time_limit;
-  attempts_.touch(attempt->id);
+  attempts_.set_limit(order);
 }
 
 void WorkloadAttempts::forget(const ForgetOrder& order) {
-  Attempt* attempt = attempts_.find(order.attempt);
-  if (attempt == nullptr || !attempt->is_cleaned) return;
-  attempt->is_forgotten = true;
-  attempts_.touch(attempt->id);
+  attempts_.forget(order);
 }
 
 void WorkloadAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
-  for (const KnownAttempt& each : known) {
-    Attempt& attempt = attempts_.entry(each.order.attempt);
-    const bool was_told_of = attempt.has_order;
-    take_order(attempt, each.order);
-    attempt.is_orphan = false;
-    attempts_.touch(attempt.id);
-    if (was_told_of) {
-      tell_again(attempt);
-      continue;
-    }
-    attempt.asked_at = now;
-    if (each.state == AttemptState::kRequested) continue;  // its start is repeated
-    attempt.may_admit = true;
+  const auto take = [this](Attempt& attempt, const StartOrder& order) {
+    take_order(attempt, order);
+  };
+  attempts_.adopt(known, now, take, [](Attempt& attempt, AttemptState state) {
+    if (state == AttemptState::kRequested) return;  // its start is repeated
+    attempt.may_begin = true;
     attempt.was_admitted = true;
-  }
-  is_adopted_ = true;
-  sweep();
+  });
 }
 
 bool WorkloadAttempts::knows(AttemptId id) const {
   const Attempt* attempt = attempts_.find(id);
   return attempt != nullptr && attempt->has_order;
-}
-
-// What the core does not know: it has another journal than before, or a crash came before a
-// removal.
-void WorkloadAttempts::sweep() {
-  if (!is_listed_ || !is_adopted_) return;
-  for (auto& [id, attempt] : attempts_) {
-    if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
-    attempts_.touch(id);
-  }
-}
-
-void WorkloadAttempts::sweep_one(Attempt& attempt) {
-  if (!is_listed_ || !is_adopted_) return;
-  attempt.is_orphan = true;
-  if (!attempt.stop) attempt.begin_stop({attempt.id, true, {}, EndReason::kKilledBy});
 }
 
 // ---- what is seen
@@ -154,12 +115,11 @@ void WorkloadAttempts::listed() {
     attempt->is_changed = true;
     attempts_.touch(id);
   }
-  is_listed_ = true;
-  sweep();
+  attempts_.listed();
 }
 
 void WorkloadAttempts::see(const PodView& pod) {
-  const bool may_be_needed = !is_dead(pod) || !is_adopted_ || !is_listed_;
+  const bool may_be_needed = !is_dead(pod) || !attempts_.is_settled();
   if (attempts_.find(pod.attempt) == nullptr && !may_be_needed)
     return;  // what was left of a forgotten one
   Attempt& attempt = attempts_.entry(pod.attempt);
@@ -195,13 +155,13 @@ void WorkloadAttempts::see(const PodView& pod) {
     seat.tries = 0;
     attempt.is_changed = true;
   }
-  if (is_same && seat.pod->node.empty() && !pod.node.empty()) patience_.note_bound();
+  if (is_same && seat.pod->node.empty() && !pod.node.empty()) attempts_.note_bound();
   const bool had_ended = is_same && seat.pod->is_over() && !seat.pod->is_being_deleted;
   seat.pod = pod;
   // It had ended by itself before it was deleted.
   if (had_ended) seat.pod->is_being_deleted = false;
   seat.is_there = true;
-  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.sweep_one(attempt);
 }
 
 void WorkloadAttempts::see_gone(const PodView& pod) {
@@ -247,7 +207,7 @@ void WorkloadAttempts::see_claim(const AdoptedClaim& claim, bool is_there) {
   seat.is_claim_made = is_there;
   seat.claim = is_there ? claim.name : std::string();
   if (is_there) seat.claim_namespace = claim.namespace_name;
-  if (!attempt.has_order) sweep_one(attempt);
+  attempts_.sweep_one(attempt);
   attempts_.touch(attempt.id);
 }
 
@@ -266,16 +226,10 @@ void WorkloadAttempts::owner_ended(const std::string& key, OwnerEnd how) {
 // ---- time
 
 void WorkloadAttempts::advance(base::Instant now) {
-  patience_.advance(now);
-  attempts_.ring(now);
-  if (!is_listed_) return;
-  for (const AttemptId id : attempts_.take_touched()) {
-    if (Attempt* attempt = attempts_.find(id)) step(*attempt, now);
-  }
+  attempts_.advance(now, [&](Attempt& attempt) { step(attempt, now); });
 }
 
 base::Instant WorkloadAttempts::next_due() const {
-  if (!is_listed_) return {};
   return attempts_.next_due();
 }
 
@@ -332,7 +286,7 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
     }
     seat.offer.reset();
   }
-  if (!attempt.may_admit || attempt.must_go() || !attempt.has_order) return;
+  if (!attempt.may_begin || attempt.must_go() || !attempt.has_order) return;
   const auto is_holder = [&](const WorkloadPod& pod) { return attempt.holds(pod); };
   const auto holders = std::ranges::count_if(waiting, is_holder);
   if (!attempt.was_admitted && offered.empty() && std::cmp_less(holders, attempt.holders())) {
@@ -376,9 +330,7 @@ void WorkloadAttempts::judge_start(Attempt& attempt) {
     if (!runs && seat.pod && step.empty()) step = seat.pod->waiting;
   }
   if (all) {
-    attempt.started_at = latest;
-    attempts_.set_step(attempt, {});
-    observations_.push_back(Started{attempt.id, 0, latest});
+    attempts_.started(attempt, latest);
   } else if (!step.empty()) {
     attempts_.set_step(attempt, std::move(step));
   }
@@ -386,27 +338,23 @@ void WorkloadAttempts::judge_start(Attempt& attempt) {
 
 void WorkloadAttempts::judge_limits(Attempt& attempt, base::Instant now) {
   if (attempt.must_go() || !attempt.has_order) return;
-  if (!attempt.started_at.is_set()) return judge_start_time(attempt, now);
-  if (attempt.order.time_limit == base::Duration()) return;
-  const base::Instant end = attempt.started_at + attempt.order.time_limit;
-  if (now < end) return attempts_.wake_at(attempt, end);
-  attempt.at_limit = attempt.order.time_limit;
-  attempt.begin_stop({attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+  if (!attempt.started_at.is_set()) {
+    return attempts_.judge_start_time(attempt, places_of(attempt), now);
+  }
+  attempts_.judge_time_limit(attempt, now);
 }
 
-void WorkloadAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
+StartPlaces WorkloadAttempts::places_of(const Attempt& attempt) {
   const auto holds_for_all = [&](auto holds) {
     return std::ranges::all_of(attempt.seats, [&](const auto& entry) {
       return entry.first >= attempt.holders() || (entry.second.pod && holds(*entry.second.pod));
     });
   };
-  const bool all_bound = holds_for_all([](const PodView& pod) { return !pod.node.empty(); });
-  if (all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
-  const bool is_in_queue =
+  StartPlaces places;
+  places.all_bound = holds_for_all([](const PodView& pod) { return !pod.node.empty(); });
+  places.is_in_queue =
       holds_for_all([](const PodView& pod) { return !pod.node.empty() || pod.waiting.empty(); });
-  const base::Instant latest = patience_.end_of(attempt.start_wait, attempt.asked_at, is_in_queue);
-  if (now < latest) return attempts_.wake_at(attempt, latest);
-  attempt.taken_back = patience_.complaint(attempt.step);
+  return places;
 }
 
 void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
@@ -418,15 +366,8 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
       attempt.seats, [](const auto& seat) { return seat.second.pod.has_value(); });
   if (!attempt.must_go()) {
     const bool is_untouched = !had_pods && !attempt.was_admitted;
-    const bool is_other_boot =
-        attempt.has_order && !attempt.order.nodes.empty() &&
-        boot_id_(attempt.order.nodes.front().node_name) != attempt.order.boot_id;
-    if (is_untouched && is_other_boot) {
-      Ended lost;
-      lost.at = now;
-      lost.exit.lost = model::Lost::kNodeLost;
-      lost.reason = EndReason::kNodeLost;
-      return give_up(attempt, std::move(lost));
+    if (is_untouched && attempts_.is_for_another_boot(attempt)) {
+      return attempts_.end_without_node(attempt, now);
     }
     if (is_untouched) return;  // its pods have not come yet
     const base::Instant settled = attempt.changed_at + settings_.workload_settles;
@@ -448,28 +389,14 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
   }
   const auto owner = workload.has_no_owner() ? OwnerEnd::kDeleted : attempt.owner_end;
   Ended ended = end_of_workload(attempt.id, ends,
-                                {attempt.stop, attempt.at_limit, attempt.taken_back}, owner);
-  if (!ended.at.is_set()) ended.at = now;
-  ended.at = std::max(ended.at, attempt.started_at);
-  give_up(attempt, std::move(ended));
-}
-
-void WorkloadAttempts::give_up(Attempt& attempt, Ended ended) {
-  ended.attempt = attempt.id;
-  attempt.ended = std::move(ended);
-  attempts_.set_step(attempt, {});
-  if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
+                                {attempt.stop, attempt.at_limit, attempt.failed_start}, owner);
+  attempts_.end_with(attempt, std::move(ended), now);
 }
 
 // Its devices are free when its pods are over and the claims on them are gone.
 void WorkloadAttempts::judge_clean(Attempt& attempt) {
   if (!attempt.is_empty() || attempt.has_claims()) return;
-  attempt.is_cleaned = true;
-  if (attempt.is_orphan) {
-    attempt.is_forgotten = true;
-  } else {
-    observations_.push_back(Cleaned{attempt.id, {}});
-  }
+  attempts_.clean(attempt);
 }
 
 void WorkloadAttempts::judge_gone(Attempt& attempt) {
@@ -479,18 +406,10 @@ void WorkloadAttempts::judge_gone(Attempt& attempt) {
   attempts_.erase(attempt);
 }
 
-void WorkloadAttempts::tell_again(Attempt& attempt) {
-  if (attempt.started_at.is_set()) {
-    observations_.push_back(Started{attempt.id, 0, attempt.started_at});
-  }
-  if (attempt.ended) observations_.push_back(*attempt.ended);
-  if (attempt.is_cleaned) observations_.push_back(Cleaned{attempt.id, {}});
-}
-
 // ---- calls
 
 void WorkloadAttempts::make_call(Attempt& attempt, Seat& seat, WorkloadCall call) {
-  call.id = ++last_call_;
+  call.id = attempts_.next_call_id();
   call.attempt = attempt.id;
   call.rank = seat.rank;
   seat.under_way = call.id;
@@ -634,7 +553,7 @@ std::vector<WorkloadCall> WorkloadAttempts::take_calls() {
   return std::exchange(calls_, {});
 }
 std::vector<Observation> WorkloadAttempts::take_observations() {
-  return std::exchange(observations_, {});
+  return attempts_.take_observations();
 }
 std::vector<std::string> WorkloadAttempts::take_owner_questions() {
   return std::exchange(owner_questions_, {});

@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "execution/engine.h"
-#include "execution/kubernetes/pods/attempt_table.h"
+#include "execution/kubernetes/pods/attempt_life.h"
 #include "execution/kubernetes/pods/pod_attempts.h"
 #include "execution/kubernetes/pods/pod_view.h"
-#include "execution/kubernetes/pods/start_patience.h"
 #include "execution/kubernetes/settings.h"
 #include "execution/kubernetes/workloads/owner.h"
 #include "execution/kubernetes/workloads/pod.h"
@@ -68,7 +67,7 @@ struct WorkloadCall {
 
 class WorkloadAttempts {
  public:
-  using BootId = PodAttempts::BootId;
+  using BootId = NodeBootId;
   // Says which pods of a workload wait behind our gate and no other.
   using Waiting = std::function<std::vector<WorkloadPod>(const std::string& key)>;
 
@@ -133,20 +132,16 @@ class WorkloadAttempts {
 
   const Attempt* latest_of(const std::string& key) const;
   void take_order(Attempt& attempt, const StartOrder& order);
-  void tell_again(Attempt& attempt);
-  void sweep();
-  void sweep_one(Attempt& attempt);
 
   void step(Attempt& attempt, base::Instant now);
   void seat_pods(Attempt& attempt, base::Instant now);
   void offer(Attempt& attempt, const WorkloadPod& pod, bool is_holder);
   void judge_start(Attempt& attempt);
   void judge_limits(Attempt& attempt, base::Instant now);
-  void judge_start_time(Attempt& attempt, base::Instant now);
+  static StartPlaces places_of(const Attempt& attempt);
   void judge_end(Attempt& attempt, base::Instant now);
   void judge_clean(Attempt& attempt);
   void judge_gone(Attempt& attempt);
-  void give_up(Attempt& attempt, Ended ended);
   void make_calls(Attempt& attempt, base::Instant now);
   void make_call(Attempt& attempt, Seat& seat, WorkloadCall call);
   std::optional<WorkloadCall> next_call(Attempt& attempt, Seat& seat, bool is_surplus,
@@ -156,19 +151,13 @@ class WorkloadAttempts {
               base::Instant now);
 
   KubernetesSettings settings_;
-  StartPatience patience_;
-  BootId boot_id_;
   Waiting waiting_;
-  bool is_listed_ = false;
-  bool is_adopted_ = false;
-  std::uint64_t last_call_ = 0;
-  AttemptTable<Attempt> attempts_;
+  AttemptLives<Attempt> attempts_;
   std::map<std::string, model::AttemptId> by_key_;  // of the latest attempt of each workload
   std::map<std::uint64_t, WorkloadCall> under_way_;
   std::set<std::pair<model::AttemptId, std::string>> not_in_list_;  // uids, of a list that is read
   std::set<std::pair<model::AttemptId, std::uint32_t>> claims_not_in_list_;
   std::vector<WorkloadCall> calls_;
-  std::vector<Observation> observations_;
   std::vector<std::string> owner_questions_;
 };
 
