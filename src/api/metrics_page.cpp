@@ -1,6 +1,7 @@
 #include "api/metrics_page.h"
 
 #include <array>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <prometheus/text_serializer.h>
 
 #include "base/letters.h"
+#include "model/gpu_metrics.h"
 #include "model/states.h"
 
 namespace gpu_platform::api {
@@ -55,80 +57,64 @@ std::string label_of(State state) {
   return base::to_lower(model::to_string(state));
 }
 
-// A reading of dcgm-exporter's, in its unit.
-struct GpuMetric {
-  std::string_view name;
-  std::string_view help;
-  std::optional<double> (*value)(const model::GpuReading& reading, const model::GpuInfo& gpu);
+double scaled(double value, model::GpuUnit unit) {
+  switch (unit) {
+    case model::GpuUnit::kBytes:
+      return value / kMib;
+    case model::GpuUnit::kBytesPerSecond:
+    case model::GpuUnit::kMilliwatts:
+      return value / 1000;
+    default:
+      return value;
+  }
+}
+
+template <class Value>
+double number(Value value) {
+  if constexpr (requires { value.value(); }) {
+    return static_cast<double>(value.value());
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+// A family of the page with a value for each GPU.
+struct GpuFamily {
+  model::ExportedAs exported;
+  std::function<std::optional<double>(const model::GpuReading&, const model::GpuInfo&)> value;
 };
 
-template <class T>
-std::optional<double> number(const std::optional<T>& value) {
-  if (!value) return std::nullopt;
-  return static_cast<double>(*value);
-}
-
-std::optional<double> mebibytes(const std::optional<base::Bytes>& value) {
-  if (!value) return std::nullopt;
-  return static_cast<double>(value->value()) / kMib;
-}
-
-std::optional<double> free_mebibytes(const model::GpuReading& reading, const model::GpuInfo& gpu) {
+std::optional<double> free_memory(const model::GpuReading& reading, const model::GpuInfo& gpu) {
   if (!reading.memory_used) return std::nullopt;
   const auto taken = *reading.memory_used + reading.memory_reserved.value_or(base::Bytes());
-  return static_cast<double>((gpu.memory - taken).value()) / kMib;
+  return scaled(number(gpu.memory - taken), model::GpuUnit::kBytes);
 }
 
-// The help says the unit: dcgm-exporter's differ from Prometheus' habits.
-constexpr GpuMetric kGpuMetrics[] = {
-    {"DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).",
-     [](const auto& r, const auto&) { return number(r.utilization_percent); }},
-    {"DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).",
-     [](const auto& r, const auto&) { return number(r.memory_utilization_percent); }},
-    {"DCGM_FI_DEV_FB_USED", "GPU memory used (in MiB).",
-     [](const auto& r, const auto&) { return mebibytes(r.memory_used); }},
-    {"DCGM_FI_DEV_FB_RESERVED", "GPU memory reserved by the driver (in MiB).",
-     [](const auto& r, const auto&) { return mebibytes(r.memory_reserved); }},
-    {"DCGM_FI_DEV_FB_FREE", "GPU memory free (in MiB).", free_mebibytes},
-    {"DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).",
-     [](const auto& r, const auto&) { return number(r.temperature_c); }},
-    {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).",
-     [](const auto& r, const auto&) -> std::optional<double> {
-       if (!r.power) return std::nullopt;
-       return static_cast<double>(r.power->value()) / 1000;
-     }},
-    {"DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).",
-     [](const auto& r, const auto&) { return number(r.clock_sm_mhz); }},
-    {"DCGM_FI_DEV_MEM_CLOCK", "Memory clock frequency (in MHz).",
-     [](const auto& r, const auto&) { return number(r.clock_memory_mhz); }},
-    // promtool objects to dcgm-exporter's name, which ends in COUNTER.
-    {"gpu_platform_gpu_pcie_replays", "PCIe retries since the driver was loaded.",
-     [](const auto& r, const auto&) { return number(r.pcie_replays); }},
-    {"DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "PCIe traffic sent (in KB/s).",
-     [](const auto& r, const auto&) -> std::optional<double> {
-       if (!r.pcie_sent_bytes_per_second) return std::nullopt;
-       return static_cast<double>(*r.pcie_sent_bytes_per_second) / 1000;
-     }},
-    {"DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "PCIe traffic received (in KB/s).",
-     [](const auto& r, const auto&) -> std::optional<double> {
-       if (!r.pcie_received_bytes_per_second) return std::nullopt;
-       return static_cast<double>(*r.pcie_received_bytes_per_second) / 1000;
-     }},
-    {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "Corrected ECC errors since the driver was loaded.",
-     [](const auto& r, const auto&) { return number(r.ecc_corrected); }},
-    {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Uncorrected ECC errors since the driver was loaded.",
-     [](const auto& r, const auto&) { return number(r.ecc_uncorrected); }},
-    {"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Rows remapped after corrected errors.",
-     [](const auto& r, const auto&) { return number(r.remapped_rows_corrected); }},
-    {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows remapped after uncorrected errors.",
-     [](const auto& r, const auto&) { return number(r.remapped_rows_uncorrected); }},
-    {"DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether a row could not be remapped (0 or 1).",
-     [](const auto& r, const auto&) { return number(r.remap_failed); }},
-    {"DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none.",
-     [](const auto& r, const auto&) -> std::optional<double> {
-       return r.xids.empty() ? 0 : static_cast<double>(r.xids.front().xid);
-     }},
-};
+std::optional<double> last_xid(const model::GpuReading& reading, const model::GpuInfo&) {
+  return reading.xids.empty() ? 0 : static_cast<double>(reading.xids.front().xid);
+}
+
+// What the table exports, and two that are no metrics of the driver's.
+std::vector<GpuFamily> gpu_families() {
+  std::vector<GpuFamily> families;
+  model::for_each_gpu_metric([&](const auto& row) {
+    if (!row.exported.name.empty()) {
+      families.push_back(
+          {row.exported,
+           [&row](const model::GpuReading& gpu, const model::GpuInfo&) -> std::optional<double> {
+             const auto value = row.of(gpu);
+             if (!value) return std::nullopt;
+             return scaled(number(*value), row.unit);
+           }});
+    }
+    if (row.name == "memory_reserved_bytes") {
+      families.push_back({{"DCGM_FI_DEV_FB_FREE", "GPU memory free (in MiB)."}, free_memory});
+    }
+  });
+  families.push_back(
+      {{"DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none."}, last_xid});
+  return families;
+}
 
 Labels labels_of(const model::Node& node, std::uint32_t index) {
   const model::GpuInfo& gpu = node.gpus[index].info;
@@ -255,16 +241,16 @@ void MetricsPage::add(const std::vector<CallMeter::Row>& calls) {
 }
 
 void MetricsPage::add(const controller::Snapshot& snapshot, const GpuReadingSource& readings) {
-  for (const GpuMetric& metric : kGpuMetrics) {
-    MetricFamily out{.name = std::string(metric.name),
-                     .help = std::string(metric.help),
+  for (const GpuFamily& gpus : gpu_families()) {
+    MetricFamily out{.name = std::string(gpus.exported.name),
+                     .help = std::string(gpus.exported.help),
                      .type = MetricType::Gauge,
                      .metric = {}};
     snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
       for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
         const auto reading = readings.latest(node.gpus[i].info.uuid);
         if (reading == nullptr || !reading->problem.empty()) continue;
-        if (const auto value = metric.value(*reading, node.gpus[i].info)) {
+        if (const auto value = gpus.value(*reading, node.gpus[i].info)) {
           gauge(out, labels_of(node, i), *value);
         }
       }

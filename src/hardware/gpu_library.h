@@ -28,7 +28,7 @@ class GpuLibrary {
   virtual GpuReading read(std::uint32_t index) = 0;
 
   // Takes tens of milliseconds for each GPU. Empty where the GPU does not answer.
-  virtual GpuSlowReading read_slow(std::uint32_t index) = 0;
+  virtual model::GpuSlowMetrics read_slow(std::uint32_t index) = 0;
 };
 
 // An open subscription to what a driver tells of its own accord. Used by one thread.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/gpu_metrics.h"
 
 // The data that machines report about themselves, without judgement. Every datum that a driver may
 // withhold is optional; zero never means unknown.
@@ -122,88 +123,12 @@ enum class GpuCondition : std::uint8_t {
   kNotAnswering,  // any other refusal
 };
 
-// Why clocks are lower than they could be, as bits. A set of 0 says that nothing holds them down.
-inline constexpr std::uint64_t kThrottleIdle = 0x1;
-inline constexpr std::uint64_t kThrottleClockSetting = 0x2;
-inline constexpr std::uint64_t kThrottlePowerCap = 0x4;
-inline constexpr std::uint64_t kThrottleHardware = 0x8;
-inline constexpr std::uint64_t kThrottleSyncBoost = 0x10;
-inline constexpr std::uint64_t kThrottleHeatSoftware = 0x20;
-inline constexpr std::uint64_t kThrottleHeatHardware = 0x40;
-inline constexpr std::uint64_t kThrottlePowerBrake = 0x80;
-inline constexpr std::uint64_t kThrottleDisplayClock = 0x100;
-
-// The action that the driver asks for about a GPU. A number that we do not know asks for a person.
-enum class RecoveryAction : std::uint8_t {
-  kNone,
-  kGpuReset,
-  kNodeReboot,
-  kDrainPeerToPeer,
-  kDrainAndReset,
-  kRecoverImexDomain,
-  kBusReset,
-  kSystemReboot,
-  kUnknown,
-};
-
-struct EccCounts {
-  std::optional<std::uint64_t> corrected;
-  std::optional<std::uint64_t> uncorrected;
-
-  friend bool operator==(const EccCounts&, const EccCounts&) = default;
-};
-
-// Data that cost time to get, or change seldom: read more rarely than the rest.
-struct GpuSlowReading {
-  std::optional<std::uint32_t> pcie_generation;
-  std::optional<std::uint32_t> pcie_width;
-  std::optional<std::uint64_t> pcie_replays;
-  std::optional<std::uint64_t> pcie_sent_bytes_per_second;  // by the GPU, over 20 ms
-  std::optional<std::uint64_t> pcie_received_bytes_per_second;
-  EccCounts ecc_lifetime;
-  // Rows of memory replaced by spares (Ampere and later).
-  std::optional<std::uint32_t> remapped_rows_corrected;
-  std::optional<std::uint32_t> remapped_rows_uncorrected;
-  std::optional<bool> remap_pending;  // takes a reset
-  std::optional<bool> remap_failed;   // no spares left
-  // Pages no longer used (before Ampere).
-  std::optional<std::uint32_t> retired_pages_corrected;
-  std::optional<std::uint32_t> retired_pages_uncorrected;
-  std::optional<bool> retirement_pending;
-  std::optional<std::uint32_t> nvlinks_active;
-  // The count of all links together, since the driver was loaded.
-  std::optional<std::uint64_t> nvlink_crc_errors;
-  std::optional<std::uint64_t> nvlink_replays;
-  std::optional<std::uint64_t> nvlink_recoveries;
-  std::optional<base::Bytes> nvlink_sent;
-  std::optional<base::Bytes> nvlink_received;
-
-  friend bool operator==(const GpuSlowReading&, const GpuSlowReading&) = default;
-};
-
 // The readings of a GPU at one moment.
-struct GpuReading {
+struct GpuReading : model::GpuMetrics {
   std::uint32_t index = 0;
   GpuCondition condition = GpuCondition::kAnswering;
   std::string problem;                               // the driver's words where it is not answering
-  std::optional<std::uint32_t> utilization_percent;  // time in which a kernel ran
-  std::optional<std::uint32_t> memory_utilization_percent;
-  std::optional<base::Bytes>
-      memory_used;  // by processes, without the driver's own part where it says so
-  std::optional<base::Bytes> memory_reserved;  // the driver's own part
-  std::optional<base::Bytes> memory_total;
-  std::optional<std::int32_t> temperature_c;
-  std::optional<std::int32_t> memory_temperature_c;
-  std::optional<base::Milliwatts> power;
-  std::optional<std::uint64_t> energy_mj;  // millijoules since the driver was loaded
-  std::optional<std::uint32_t> clock_sm_mhz;
-  std::optional<std::uint32_t> clock_memory_mhz;
-  std::optional<std::uint64_t> throttle_reasons;  // kThrottle... bits, newer ones of the driver too
-  std::optional<std::uint64_t> ecc_corrected;     // since the driver was loaded
-  std::optional<std::uint64_t> ecc_uncorrected;
-  std::optional<RecoveryAction> recovery_action;
   std::optional<std::vector<GpuProcess>> processes;  // ascending pid
-  std::optional<GpuSlowReading> slow;                // the latest there is
 
   friend bool operator==(const GpuReading&, const GpuReading&) = default;
 };

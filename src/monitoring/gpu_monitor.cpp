@@ -15,55 +15,6 @@ namespace {
 constexpr std::size_t kXidsKept = 16;
 constexpr std::size_t kNamedProcesses = 4;
 
-std::string_view words(hardware::RecoveryAction action) {
-  using hardware::RecoveryAction;
-  switch (action) {
-    case RecoveryAction::kNone:
-      return "NONE";
-    case RecoveryAction::kGpuReset:
-      return "GPU_RESET";
-    case RecoveryAction::kNodeReboot:
-      return "NODE_REBOOT";
-    case RecoveryAction::kDrainPeerToPeer:
-      return "DRAIN_P2P";
-    case RecoveryAction::kDrainAndReset:
-      return "DRAIN_AND_RESET";
-    case RecoveryAction::kRecoverImexDomain:
-      return "RECOVER_IMEX_DOMAIN";
-    case RecoveryAction::kBusReset:
-      return "BUS_RESET";
-    case RecoveryAction::kSystemReboot:
-      return "SYSTEM_REBOOT";
-    case RecoveryAction::kUnknown:
-      break;
-  }
-  return "UNKNOWN";
-}
-
-// Idle clocks are no throttling; bits that we do not know are shown by their number.
-std::vector<std::string> throttle_words(std::uint64_t bits) {
-  struct Reason {
-    std::uint64_t bit;
-    std::string_view name;
-  };
-  constexpr Reason kReasons[] = {{hardware::kThrottleClockSetting, "CLOCK_SETTING"},
-                                 {hardware::kThrottlePowerCap, "POWER_CAP"},
-                                 {hardware::kThrottleHardware, "HARDWARE"},
-                                 {hardware::kThrottleSyncBoost, "SYNC_BOOST"},
-                                 {hardware::kThrottleHeatSoftware, "HEAT_SOFTWARE"},
-                                 {hardware::kThrottleHeatHardware, "HEAT_HARDWARE"},
-                                 {hardware::kThrottlePowerBrake, "POWER_BRAKE"},
-                                 {hardware::kThrottleDisplayClock, "DISPLAY_CLOCK"}};
-  std::vector<std::string> names;
-  bits &= ~hardware::kThrottleIdle;
-  for (const Reason& reason : kReasons) {
-    if ((bits & reason.bit) != 0) names.emplace_back(reason.name);
-    bits &= ~reason.bit;
-  }
-  if (bits != 0) names.push_back(fmt::format("{:#x}", bits));
-  return names;
-}
-
 std::string problem_of(const hardware::GpuReading& reading) {
   if (reading.condition == hardware::GpuCondition::kAnswering) return {};
   return reading.problem.empty() ? "the GPU does not answer" : reading.problem;
@@ -71,32 +22,9 @@ std::string problem_of(const hardware::GpuReading& reading) {
 
 model::GpuReading to_model(const hardware::GpuReading& in) {
   model::GpuReading out;
+  static_cast<model::GpuMetrics&>(out) = in;
   out.at = os::wall_now();
   out.problem = problem_of(in);
-  out.utilization_percent = in.utilization_percent;
-  out.memory_utilization_percent = in.memory_utilization_percent;
-  out.memory_used = in.memory_used;
-  out.memory_reserved = in.memory_reserved;
-  out.temperature_c = in.temperature_c;
-  out.power = in.power;
-  out.clock_sm_mhz = in.clock_sm_mhz;
-  out.clock_memory_mhz = in.clock_memory_mhz;
-  out.ecc_corrected = in.ecc_corrected;
-  out.ecc_uncorrected = in.ecc_uncorrected;
-  if (in.recovery_action) out.recovery_action = std::string(words(*in.recovery_action));
-  if (in.throttle_reasons) out.throttle_reasons = throttle_words(*in.throttle_reasons);
-  if (in.slow) {
-    out.remapped_rows_corrected = in.slow->remapped_rows_corrected;
-    out.remapped_rows_uncorrected = in.slow->remapped_rows_uncorrected;
-    out.remap_pending = in.slow->remap_pending;
-    out.remap_failed = in.slow->remap_failed;
-    out.pcie_sent_bytes_per_second = in.slow->pcie_sent_bytes_per_second;
-    out.pcie_received_bytes_per_second = in.slow->pcie_received_bytes_per_second;
-    out.pcie_generation = in.slow->pcie_generation;
-    out.pcie_width = in.slow->pcie_width;
-    out.pcie_replays = in.slow->pcie_replays;
-    out.nvlinks_active = in.slow->nvlinks_active;
-  }
   return out;
 }
 

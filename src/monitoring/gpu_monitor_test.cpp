@@ -43,7 +43,9 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     node::ProbeReadings readings;
     hardware::GpuReading gpu;
     gpu.utilization_percent = 40;
-    gpu.throttle_reasons = hardware::kThrottlePowerCap | hardware::kThrottleIdle;
+    gpu.throttle_reasons = model::kThrottlePowerCap | model::kThrottleIdle;
+    gpu.energy_mj = 17;
+    gpu.slow.emplace().retired_pages_corrected = 3;
     gpu.processes.emplace();
     for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, base::kMiB});
     readings.gpus.push_back(gpu);
@@ -63,7 +65,9 @@ TEST_F(GpuMonitorTest, KeepsTheLatestReading) {
   const auto reading = monitor_.latest("a");
   ASSERT_NE(reading, nullptr);
   EXPECT_EQ(reading->utilization_percent, 40U);
-  EXPECT_EQ(reading->throttle_reasons, std::vector<std::string>{"POWER_CAP"});
+  EXPECT_EQ(reading->throttle_reasons, model::kThrottlePowerCap | model::kThrottleIdle);
+  EXPECT_EQ(reading->energy_mj, 17U) << "every metric is kept";
+  EXPECT_EQ(reading->slow->retired_pages_corrected, 3U);
   EXPECT_EQ(monitor_.nodes_older_than(std::chrono::hours(1)), std::vector<std::string>{});
 }
 

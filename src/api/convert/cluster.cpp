@@ -4,6 +4,7 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/gpu_health.h"
+#include "api/convert/gpu_metrics.h"
 
 namespace gpu_platform::api {
 
@@ -21,12 +22,7 @@ base::GpuShare held_share(const model::Gpu& gpu) {
 }
 
 void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
-  if (reading.memory_used) {
-    out.set_memory_used_bytes(static_cast<std::uint64_t>(reading.memory_used->value()));
-  }
-  if (reading.utilization_percent) out.set_utilization_percent(*reading.utilization_percent);
-  if (reading.temperature_c) out.set_temperature_c(*reading.temperature_c);
-  if (reading.power) out.set_power_watts(static_cast<double>(reading.power->value()) / 1000);
+  put_metrics(reading, out);
   for (const model::GpuProcess& process : reading.processes) {
     if (process.is_unmanaged) to_proto(process, *out.add_unmanaged_processes());
   }

@@ -1,3 +1,5 @@
+#include <set>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -51,7 +53,7 @@ TEST(GpuReadings, OfZeroAreNotNull) {
   reading.utilization_percent = 0;
   reading.memory_used = base::Bytes();
   reading.ecc_uncorrected = 0;
-  reading.remap_failed = false;
+  reading.slow.emplace().remap_failed = false;
   v1::GpuHealth out;
   const model::Node node = node_with(1);
   to_proto(node.gpus[0], node, 0, &reading, out);
@@ -75,18 +77,19 @@ TEST(GpuReadings, AreAllShown) {
   reading.clock_memory_mhz = 2619;
   reading.ecc_corrected = 7;
   reading.ecc_uncorrected = 8;
-  reading.remapped_rows_corrected = 1;
-  reading.remapped_rows_uncorrected = 2;
-  reading.remap_pending = true;
-  reading.remap_failed = true;
-  reading.pcie_sent_bytes_per_second = 11;
-  reading.pcie_received_bytes_per_second = 12;
-  reading.pcie_generation = 5;
-  reading.pcie_width = 16;
-  reading.pcie_replays = 9;
-  reading.nvlinks_active = 18;
-  reading.recovery_action = "GPU_RESET";
-  reading.throttle_reasons = {"POWER_CAP"};
+  model::GpuSlowMetrics& slow = reading.slow.emplace();
+  slow.remapped_rows_corrected = 1;
+  slow.remapped_rows_uncorrected = 2;
+  slow.remap_pending = true;
+  slow.remap_failed = true;
+  slow.pcie_sent_bytes_per_second = 11;
+  slow.pcie_received_bytes_per_second = 12;
+  slow.pcie_generation = 5;
+  slow.pcie_width = 16;
+  slow.pcie_replays = 9;
+  slow.nvlinks_active = 18;
+  reading.recovery_action = model::RecoveryAction::kGpuReset;
+  reading.throttle_reasons = model::kThrottlePowerCap;
   reading.processes = {{4711, "ada", "python", base::kGiB, model::JobId(42), false}};
   reading.xids = {{79, base::Instant(1'750'000'001'000'000'000)}};
   v1::GpuHealth out;
@@ -106,6 +109,20 @@ TEST(GpuReadings, AreAllShown) {
                                             {"memory_bytes", 1 << 30},
                                             {"job", "42"}}));
   EXPECT_EQ(document["xids"][0]["xid"], 79);
+}
+
+TEST(GpuReadings, AreFieldsOfTheApiByTheTableOfMetrics) {
+  // The rest of the message is no metric of the table.
+  std::set<std::string> known{"gpu",       "read_at", "problem", "power_limit_watts",
+                              "processes", "xids"};
+  model::for_each_gpu_metric([&](const auto& row) {
+    if (row.message == model::GpuMessage::kGpuHealth) known.emplace(row.name);
+  });
+  std::set<std::string> fields;
+  for (int i = 0; i < v1::GpuHealth::descriptor()->field_count(); ++i) {
+    fields.insert(v1::GpuHealth::descriptor()->field(i)->name());
+  }
+  EXPECT_EQ(known, fields);
 }
 
 TEST(GpuReadings, TellUnmanagedProcessesFromTheProcessesOfJobs) {

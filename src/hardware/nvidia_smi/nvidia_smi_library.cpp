@@ -97,13 +97,13 @@ class NvidiaSmi final : public GpuLibrary {
     return reading;
   }
 
-  GpuSlowReading read_slow(std::uint32_t index) override {
+  model::GpuSlowMetrics read_slow(std::uint32_t index) override {
     if (!slow_served_.insert(index).second) {
       refresh_report();
       slow_served_ = {index};
     }
     return report_ && index < report_->readings.size() ? report_->readings[index]
-                                                       : GpuSlowReading{};
+                                                       : model::GpuSlowMetrics{};
   }
 
  private:

@@ -48,7 +48,7 @@ TEST_F(FakeTool, GivesGpusTheirReadingsAndProcesses) {
 
   const auto gpus = (*library)->list_gpus();
   const GpuReading reading = (*library)->read(0);
-  const GpuSlowReading slow = (*library)->read_slow(0);
+  const model::GpuSlowMetrics slow = (*library)->read_slow(0);
 
   ASSERT_TRUE(gpus);
   ASSERT_EQ(gpus->size(), 2u);
@@ -122,7 +122,7 @@ TEST_F(FakeTool, EmulatedProgramIsReadAsNvidiasIs) {
   ASSERT_TRUE(library) << library.error().message;
   const auto gpus = (*library)->list_gpus();
   const GpuReading reading = (*library)->read(4);
-  const GpuSlowReading slow = (*library)->read_slow(4);
+  const model::GpuSlowMetrics slow = (*library)->read_slow(4);
   const auto driver = (*library)->describe_driver().driver_version;
   unsetenv("GPU_EMULATOR_STATE");
   unsetenv("LD_LIBRARY_PATH");

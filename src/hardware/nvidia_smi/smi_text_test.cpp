@@ -55,7 +55,7 @@ TEST(SmiText, ReadsGpusAndTheirProcesses) {
   EXPECT_EQ(gpus[0].memory_temperature_c, 72);
   EXPECT_EQ(gpus[0].power, base::Milliwatts(612'370));
   EXPECT_EQ(gpus[0].clock_sm_mhz, 1980u);
-  EXPECT_EQ(gpus[0].throttle_reasons, kThrottlePowerCap);
+  EXPECT_EQ(gpus[0].throttle_reasons, model::kThrottlePowerCap);
   EXPECT_EQ(gpus[0].ecc_corrected, 12u);
   EXPECT_EQ(gpus[0].processes,
             (std::vector<GpuProcess>{{977, std::nullopt}, {41233, base::kMiB * 20470}}));
@@ -112,7 +112,7 @@ TEST(SmiXml, TellsWhatTablesDoNot) {
   EXPECT_EQ(report->gpus[0].minor, 3u);
   EXPECT_EQ(report->gpus[1].minor, std::nullopt);
   EXPECT_EQ(report->gpus[1].power_limit, base::Milliwatts(70'000)) << "as older drivers name it";
-  const GpuSlowReading& first = report->readings[0];
+  const model::GpuSlowMetrics& first = report->readings[0];
   EXPECT_EQ(first.pcie_generation, 4u);
   EXPECT_EQ(first.pcie_width, 8u);
   EXPECT_EQ(first.pcie_replays, 7u);

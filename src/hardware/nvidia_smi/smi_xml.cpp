@@ -63,8 +63,8 @@ GpuDescription description_of(const pugi::xml_node& gpu, std::uint32_t index) {
   return out;
 }
 
-GpuSlowReading reading_of(const pugi::xml_node& gpu) {
-  GpuSlowReading out;
+model::GpuSlowMetrics reading_of(const pugi::xml_node& gpu) {
+  model::GpuSlowMetrics out;
   out.pcie_generation = smi_number(at(gpu, {"pci/pci_gpu_link_info/pcie_gen/current_link_gen"}));
   out.pcie_width = smi_number(at(gpu, {"pci/pci_gpu_link_info/link_widths/current_link_width"}));
   out.pcie_replays = smi_count(at(gpu, {"pci/replay_counter"}));

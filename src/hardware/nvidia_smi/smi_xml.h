@@ -11,8 +11,8 @@ namespace gpu_platform::hardware {
 // The data of `nvidia-smi -q -x` that its tables lack.
 struct SmiReport {
   DriverDescription driver;
-  std::vector<GpuDescription> gpus;      // in the driver's order, by index
-  std::vector<GpuSlowReading> readings;  // the same order
+  std::vector<GpuDescription> gpus;             // in the driver's order, by index
+  std::vector<model::GpuSlowMetrics> readings;  // the same order
 };
 
 // An error where the text is not such a report; a value that is missing or unreadable is not known.

@@ -70,10 +70,10 @@ std::optional<base::Bytes> kib_of(const NvmlFieldValue& field) {
   return base::Bytes(static_cast<std::int64_t>(*kib * 1024));
 }
 
-RecoveryAction recovery_action_of(std::uint64_t value) {
-  return value < static_cast<std::uint64_t>(RecoveryAction::kUnknown)
-             ? static_cast<RecoveryAction>(value)
-             : RecoveryAction::kUnknown;
+model::RecoveryAction recovery_action_of(std::uint64_t value) {
+  return value < static_cast<std::uint64_t>(model::RecoveryAction::kUnknown)
+             ? static_cast<model::RecoveryAction>(value)
+             : model::RecoveryAction::kUnknown;
 }
 
 std::optional<base::Bytes> sum(std::optional<base::Bytes> a, std::optional<base::Bytes> b) {
@@ -313,13 +313,13 @@ void NvmlGpu::read_fields(GpuReading& out) {
   if (const auto action = count_of(fields[1])) out.recovery_action = recovery_action_of(*action);
 }
 
-GpuSlowReading NvmlGpu::read_slow() {
-  GpuSlowReading out;
+model::GpuSlowMetrics NvmlGpu::read_slow() {
+  model::GpuSlowMetrics out;
   out.pcie_generation = number(f_.pcie_generation);
   out.pcie_width = number(f_.pcie_width);
   if (const auto replays = number(f_.pcie_replays)) out.pcie_replays = *replays;
-  out.ecc_lifetime = {ecc(kNvmlEccCorrected, kNvmlEccAggregate),
-                      ecc(kNvmlEccUncorrected, kNvmlEccAggregate)};
+  out.ecc_lifetime_corrected = ecc(kNvmlEccCorrected, kNvmlEccAggregate);
+  out.ecc_lifetime_uncorrected = ecc(kNvmlEccUncorrected, kNvmlEccAggregate);
   read_memory_repairs(out);
   read_nvlinks(out);
   out.pcie_sent_bytes_per_second = pcie_bytes_per_second(kNvmlPcieSent);
@@ -334,7 +334,7 @@ std::optional<std::uint64_t> NvmlGpu::pcie_bytes_per_second(unsigned direction) 
   return std::uint64_t{*kilobytes} * 1000;
 }
 
-void NvmlGpu::read_memory_repairs(GpuSlowReading& out) {
+void NvmlGpu::read_memory_repairs(model::GpuSlowMetrics& out) {
   unsigned corrected = 0;
   unsigned uncorrected = 0;
   unsigned is_pending = 0;
@@ -360,7 +360,7 @@ std::optional<std::uint32_t> NvmlGpu::retired_pages(unsigned cause) {
   return count;
 }
 
-void NvmlGpu::read_nvlinks(GpuSlowReading& out) {
+void NvmlGpu::read_nvlinks(model::GpuSlowMetrics& out) {
   for (unsigned link = 0; link < kNvmlMaxLinks && f_.nvlink_state != nullptr; ++link) {
     if (refusal_ != kNvmlSuccess) return;
     unsigned is_active = 0;

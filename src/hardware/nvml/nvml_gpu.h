@@ -22,7 +22,7 @@ class NvmlGpu {
 
   void describe(GpuDescription& out);
   void read(GpuReading& out);
-  GpuSlowReading read_slow();
+  model::GpuSlowMetrics read_slow();
 
   // The ends of its NVLinks that are up, and its own place.
   NvLinkPorts ports();
@@ -52,8 +52,8 @@ class NvmlGpu {
   std::optional<std::uint64_t> ecc(unsigned error, unsigned counter);
   std::optional<std::uint64_t> pcie_bytes_per_second(unsigned direction);
   void read_fields(GpuReading& out);
-  void read_nvlinks(GpuSlowReading& out);
-  void read_memory_repairs(GpuSlowReading& out);
+  void read_nvlinks(model::GpuSlowMetrics& out);
+  void read_memory_repairs(model::GpuSlowMetrics& out);
   std::optional<std::uint32_t> retired_pages(unsigned cause);
   std::optional<std::vector<GpuProcess>> processes();
   // Adds one of the driver's lists; false where it gives none.

@@ -63,12 +63,12 @@ class NvmlLibrary final : public GpuLibrary {
     return reading;
   }
 
-  GpuSlowReading read_slow(std::uint32_t index) override {
+  model::GpuSlowMetrics read_slow(std::uint32_t index) override {
     const auto device = device_of(index);
     if (!device) return {};
     NvmlGpu gpu(f(), *device);
-    GpuSlowReading reading = gpu.read_slow();
-    return gpu.refusal() == kNvmlSuccess ? reading : GpuSlowReading{};
+    model::GpuSlowMetrics reading = gpu.read_slow();
+    return gpu.refusal() == kNvmlSuccess ? reading : model::GpuSlowMetrics{};
   }
 
  private:

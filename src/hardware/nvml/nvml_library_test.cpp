@@ -184,11 +184,12 @@ TEST(NvmlLibrary, NeverCountsWhatADriverMarksAsUnavailable) {
   ASSERT_TRUE(library);
 
   const GpuReading reading = library->read(1);
-  const GpuSlowReading slow = library->read_slow(1);
+  const model::GpuSlowMetrics slow = library->read_slow(1);
 
   EXPECT_EQ(reading.power, std::nullopt);
   EXPECT_EQ(reading.ecc_uncorrected, std::nullopt);
-  EXPECT_EQ(slow.ecc_lifetime, EccCounts{});
+  EXPECT_EQ(slow.ecc_lifetime_corrected, std::nullopt);
+  EXPECT_EQ(slow.ecc_lifetime_uncorrected, std::nullopt);
   EXPECT_EQ(slow.nvlink_crc_errors, 38u) << "the other kind alone";
   EXPECT_EQ(slow.nvlink_replays, std::nullopt) << "its field has an error of its own";
   EXPECT_EQ(slow.nvlink_recoveries, std::nullopt) << "negative";
@@ -198,12 +199,13 @@ TEST(NvmlLibrary, ReadsWhatTakesLongApart) {
   const auto library = opened(FAKE_NVML_NEW);
   ASSERT_TRUE(library);
 
-  const GpuSlowReading slow = library->read_slow(0);
+  const model::GpuSlowMetrics slow = library->read_slow(0);
 
   EXPECT_EQ(library->read(0).slow, std::nullopt);
   EXPECT_EQ(slow.pcie_sent_bytes_per_second, 1'000'000u);
   EXPECT_EQ(slow.pcie_received_bytes_per_second, 1'001'000u);
-  EXPECT_EQ(slow.ecc_lifetime, (EccCounts{103, 113}));
+  EXPECT_EQ(slow.ecc_lifetime_corrected, 103u);
+  EXPECT_EQ(slow.ecc_lifetime_uncorrected, 113u);
   EXPECT_EQ(slow.remapped_rows_corrected, 1u);
   EXPECT_EQ(slow.remapped_rows_uncorrected, 2u);
   EXPECT_EQ(slow.remap_pending, true);
@@ -215,11 +217,12 @@ TEST(NvmlLibrary, ReadsWhatTakesLongApart) {
 }
 
 TEST(NvmlLibrary, TellsWhatTheDriverWantsDoneAboutAGpu) {
-  const std::pair<const char*, RecoveryAction> cases[] = {{"0", RecoveryAction::kNone},
-                                                          {"4", RecoveryAction::kDrainAndReset},
-                                                          {"7", RecoveryAction::kSystemReboot},
-                                                          {"8", RecoveryAction::kUnknown},
-                                                          {"1000", RecoveryAction::kUnknown}};
+  const std::pair<const char*, model::RecoveryAction> cases[] = {
+      {"0", model::RecoveryAction::kNone},
+      {"4", model::RecoveryAction::kDrainAndReset},
+      {"7", model::RecoveryAction::kSystemReboot},
+      {"8", model::RecoveryAction::kUnknown},
+      {"1000", model::RecoveryAction::kUnknown}};
   const auto library = opened(FAKE_NVML_NEW);
   ASSERT_TRUE(library);
   for (const auto& [number, action] : cases) {

@@ -110,7 +110,7 @@ void SlowReader::set_gpu_count(std::size_t count) {
   if (latest_.size() != count) latest_.assign(count, std::nullopt);
 }
 
-std::optional<hardware::GpuSlowReading> SlowReader::latest(std::size_t index) const {
+std::optional<model::GpuSlowMetrics> SlowReader::latest(std::size_t index) const {
   const std::lock_guard lock(mutex_);
   return index < latest_.size() ? latest_[index] : std::nullopt;
 }
@@ -128,7 +128,7 @@ base::Duration SlowReader::turn() {
   }
   for (std::size_t i = 0; i < count; ++i) {
     enter();
-    hardware::GpuSlowReading reading = library_->read_slow(static_cast<std::uint32_t>(i));
+    model::GpuSlowMetrics reading = library_->read_slow(static_cast<std::uint32_t>(i));
     const std::lock_guard lock(mutex_);
     if (i < latest_.size()) latest_[i] = std::move(reading);
   }

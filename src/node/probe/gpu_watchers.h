@@ -71,7 +71,7 @@ class SlowReader final : public DriverThread {
   void set_gpu_count(std::size_t count);
 
   // Returns the latest readings of a GPU. Any thread may call it.
-  std::optional<hardware::GpuSlowReading> latest(std::size_t index) const;
+  std::optional<model::GpuSlowMetrics> latest(std::size_t index) const;
 
  private:
   base::Duration turn() override;
@@ -81,7 +81,7 @@ class SlowReader final : public DriverThread {
   const base::Duration interval_;
   std::unique_ptr<hardware::GpuLibrary> library_;
   mutable std::mutex mutex_;  // over what follows
-  std::vector<std::optional<hardware::GpuSlowReading>> latest_;
+  std::vector<std::optional<model::GpuSlowMetrics>> latest_;
 };
 
 }  // namespace gpu_platform::node

@@ -74,7 +74,7 @@ void put(Encoder& out, const hardware::GpuProcess& value) {
   put(out, value.uses);
 }
 
-void put(Encoder& out, const hardware::GpuSlowReading& value);
+void put(Encoder& out, const model::GpuSlowMetrics& value);
 
 void put(Encoder& out, const std::vector<hardware::GpuProcess>& values) {
   out.u64(values.size());
@@ -130,8 +130,8 @@ void take_enum(Decoder& in, Enum& value, Enum last) {
   value = static_cast<Enum>(number);
 }
 
-void take(Decoder& in, hardware::RecoveryAction& value) {
-  take_enum(in, value, hardware::RecoveryAction::kUnknown);
+void take(Decoder& in, model::RecoveryAction& value) {
+  take_enum(in, value, model::RecoveryAction::kUnknown);
 }
 void take(Decoder& in, hardware::LinkKind& value) {
   take_enum(in, value, hardware::LinkKind::kSystem);
@@ -155,7 +155,7 @@ void take(Decoder& in, hardware::GpuProcess& value) {
   take(in, value.uses);
 }
 
-void take(Decoder& in, hardware::GpuSlowReading& value);
+void take(Decoder& in, model::GpuSlowMetrics& value);
 
 template <class T>
 void take_list(Decoder& in, std::vector<T>& values) {
@@ -207,24 +207,19 @@ void fields_of_link(Link& link, Visit visit) {
   visit(link.a, link.b, link.kind, link.nvlinks, link.nvlink_version);
 }
 
-template <class Reading, class Visit>
-void fields_of_slow_reading(Reading& gpu, Visit visit) {
-  visit(gpu.pcie_generation, gpu.pcie_width, gpu.pcie_replays, gpu.pcie_sent_bytes_per_second,
-        gpu.pcie_received_bytes_per_second, gpu.ecc_lifetime.corrected,
-        gpu.ecc_lifetime.uncorrected, gpu.remapped_rows_corrected, gpu.remapped_rows_uncorrected,
-        gpu.remap_pending, gpu.remap_failed, gpu.retired_pages_corrected,
-        gpu.retired_pages_uncorrected, gpu.retirement_pending, gpu.nvlinks_active,
-        gpu.nvlink_crc_errors, gpu.nvlink_replays, gpu.nvlink_recoveries, gpu.nvlink_sent,
-        gpu.nvlink_received);
+// The metrics that are members of the struct itself.
+template <class Metrics, class Visit>
+void fields_of_metrics(Metrics& metrics, Visit visit) {
+  model::for_each_metric_of(metrics, [&](const auto&, auto& member) { visit(member); });
 }
 
 template <class Reading, class Visit>
 void fields_of_reading(Reading& gpu, Visit visit) {
-  visit(gpu.index, gpu.condition, gpu.problem, gpu.utilization_percent,
-        gpu.memory_utilization_percent, gpu.memory_used, gpu.memory_reserved, gpu.memory_total,
-        gpu.temperature_c, gpu.memory_temperature_c, gpu.power, gpu.energy_mj, gpu.clock_sm_mhz,
-        gpu.clock_memory_mhz, gpu.throttle_reasons, gpu.ecc_corrected, gpu.ecc_uncorrected,
-        gpu.recovery_action, gpu.processes, gpu.slow);
+  using Metrics =
+      std::conditional_t<std::is_const_v<Reading>, const model::GpuMetrics, model::GpuMetrics>;
+  visit(gpu.index, gpu.condition, gpu.problem);
+  fields_of_metrics<Metrics>(gpu, visit);
+  visit(gpu.processes, gpu.slow);
 }
 
 template <class Event, class Visit>
@@ -242,11 +237,11 @@ struct Reader {
   void operator()(auto&... fields) const { (take(in, fields), ...); }
 };
 
-void put(Encoder& out, const hardware::GpuSlowReading& value) {
-  fields_of_slow_reading(value, Writer{out});
+void put(Encoder& out, const model::GpuSlowMetrics& value) {
+  fields_of_metrics(value, Writer{out});
 }
-void take(Decoder& in, hardware::GpuSlowReading& value) {
-  fields_of_slow_reading(value, Reader{in});
+void take(Decoder& in, model::GpuSlowMetrics& value) {
+  fields_of_metrics(value, Reader{in});
 }
 
 // Returns the maximum for one GPU, so that the message keeps its bound whatever the number of GPUs.

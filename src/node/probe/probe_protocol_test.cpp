@@ -50,14 +50,15 @@ Inventory full_inventory() {
   return inventory;
 }
 
-hardware::GpuSlowReading full_slow_reading() {
-  hardware::GpuSlowReading slow;
+model::GpuSlowMetrics full_slow_reading() {
+  model::GpuSlowMetrics slow;
   slow.pcie_generation = 4;
   slow.pcie_width = 8;
   slow.pcie_replays = 3;
   slow.pcie_sent_bytes_per_second = 1ull << 40;
   slow.pcie_received_bytes_per_second = 5;
-  slow.ecc_lifetime = {6, 7};
+  slow.ecc_lifetime_corrected = 6;
+  slow.ecc_lifetime_uncorrected = 7;
   slow.remapped_rows_corrected = 8;
   slow.remapped_rows_uncorrected = 9;
   slow.remap_pending = true;
@@ -88,10 +89,10 @@ ProbeReadings full_readings() {
   gpu.memory_reserved = base::kMiB;
   gpu.memory_temperature_c = 77;
   gpu.energy_mj = 1ull << 50;
-  gpu.throttle_reasons = hardware::kThrottlePowerCap | 1ull << 40;
+  gpu.throttle_reasons = model::kThrottlePowerCap | 1ull << 40;
   gpu.ecc_corrected = 4;
   gpu.ecc_uncorrected = ~std::uint64_t{0};
-  gpu.recovery_action = hardware::RecoveryAction::kDrainAndReset;
+  gpu.recovery_action = model::RecoveryAction::kDrainAndReset;
   gpu.slow = full_slow_reading();
   gpu.processes = std::vector<hardware::GpuProcess>{{42, base::kMiB, hardware::kMpsProcess},
                                                     {43, std::nullopt}};

@@ -232,7 +232,7 @@ TEST_F(Probes, SeeFaultsThatAreInjected) {
   emulator("inject throttle hw-thermal --gpu n1:0");
   emulator("inject recovery drain-and-reset --gpu n1:0");
   const auto seen = reports_.wait_for<ProbeReadings>("n1", seen_, [](const ProbeReadings& now) {
-    return now.gpus.at(0).recovery_action == hardware::RecoveryAction::kDrainAndReset;
+    return now.gpus.at(0).recovery_action == model::RecoveryAction::kDrainAndReset;
   });
 
   ASSERT_TRUE(seen);
@@ -240,7 +240,7 @@ TEST_F(Probes, SeeFaultsThatAreInjected) {
   EXPECT_EQ(gpu.ecc_corrected, 5u);
   EXPECT_EQ(gpu.ecc_uncorrected, 2u);
   EXPECT_EQ(gpu.temperature_c, 86);
-  EXPECT_TRUE(gpu.throttle_reasons.value_or(0) & hardware::kThrottleHeatHardware);
+  EXPECT_TRUE(gpu.throttle_reasons.value_or(0) & model::kThrottleHeatHardware);
 }
 
 TEST_F(Probes, TellOfAnXidThatIsInjected) {

@@ -36,7 +36,7 @@ json value_of(const hardware::CpuSet& value) {
 json value_of(const hardware::ComputeCapability& value) {
   return fmt::format("{}.{}", value.major, value.minor);
 }
-json value_of(hardware::RecoveryAction value) {
+json value_of(model::RecoveryAction value) {
   return static_cast<int>(value);
 }
 template <class Number>
@@ -72,24 +72,17 @@ json json_of(const GpuDescription& gpu) {
           {"problem", gpu.problem}};
 }
 
+template <class Metrics>
+void add_metrics(const Metrics& metrics, json& out) {
+  model::for_each_metric_of(metrics, [&](const auto& row, const auto& value) {
+    out[std::string(row.name)] = value_of(value);
+  });
+}
+
 json json_of(const GpuReading& gpu) {
-  json out{{"problem", gpu.problem},
-           {"utilization_percent", value_of(gpu.utilization_percent)},
-           {"memory_utilization_percent", value_of(gpu.memory_utilization_percent)},
-           {"memory_used_bytes", value_of(gpu.memory_used)},
-           {"memory_reserved_bytes", value_of(gpu.memory_reserved)},
-           {"memory_total_bytes", value_of(gpu.memory_total)},
-           {"temperature_c", value_of(gpu.temperature_c)},
-           {"memory_temperature_c", value_of(gpu.memory_temperature_c)},
-           {"power_watts", value_of(gpu.power)},
-           {"energy_mj", value_of(gpu.energy_mj)},
-           {"clock_sm_mhz", value_of(gpu.clock_sm_mhz)},
-           {"clock_memory_mhz", value_of(gpu.clock_memory_mhz)},
-           {"throttle_reasons", value_of(gpu.throttle_reasons)},
-           {"ecc_corrected", value_of(gpu.ecc_corrected)},
-           {"ecc_uncorrected", value_of(gpu.ecc_uncorrected)},
-           {"recovery_action", value_of(gpu.recovery_action)},
-           {"processes", nullptr}};
+  json out{{"problem", gpu.problem}};
+  add_metrics<model::GpuMetrics>(gpu, out);
+  out["processes"] = nullptr;
   if (!gpu.processes) return out;
   out["processes"] = json::array();
   for (const hardware::GpuProcess& process : *gpu.processes) {
@@ -99,27 +92,10 @@ json json_of(const GpuReading& gpu) {
   return out;
 }
 
-json json_of(const hardware::GpuSlowReading& gpu) {
-  return {{"pcie_generation", value_of(gpu.pcie_generation)},
-          {"pcie_width", value_of(gpu.pcie_width)},
-          {"pcie_replays", value_of(gpu.pcie_replays)},
-          {"pcie_sent_bytes_per_second", value_of(gpu.pcie_sent_bytes_per_second)},
-          {"pcie_received_bytes_per_second", value_of(gpu.pcie_received_bytes_per_second)},
-          {"ecc_lifetime_corrected", value_of(gpu.ecc_lifetime.corrected)},
-          {"ecc_lifetime_uncorrected", value_of(gpu.ecc_lifetime.uncorrected)},
-          {"remapped_rows_corrected", value_of(gpu.remapped_rows_corrected)},
-          {"remapped_rows_uncorrected", value_of(gpu.remapped_rows_uncorrected)},
-          {"remap_pending", value_of(gpu.remap_pending)},
-          {"remap_failed", value_of(gpu.remap_failed)},
-          {"retired_pages_corrected", value_of(gpu.retired_pages_corrected)},
-          {"retired_pages_uncorrected", value_of(gpu.retired_pages_uncorrected)},
-          {"retirement_pending", value_of(gpu.retirement_pending)},
-          {"nvlinks_active", value_of(gpu.nvlinks_active)},
-          {"nvlink_crc_errors", value_of(gpu.nvlink_crc_errors)},
-          {"nvlink_replays", value_of(gpu.nvlink_replays)},
-          {"nvlink_recoveries", value_of(gpu.nvlink_recoveries)},
-          {"nvlink_sent_bytes", value_of(gpu.nvlink_sent)},
-          {"nvlink_received_bytes", value_of(gpu.nvlink_received)}};
+json json_of(const model::GpuSlowMetrics& gpu) {
+  json out = json::object();
+  add_metrics(gpu, out);
+  return out;
 }
 
 const char* name_of(hardware::LinkKind kind) {
