@@ -29,6 +29,38 @@ TEST(Link, MessagesReadBackAsTheSame) {
   }
 }
 
+std::string hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
+    text.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+  }
+  return text;
+}
+
+// A change of one of them counts kLinkVersion up and records them anew.
+TEST(Link, BytesOfAMessageAreThoseOfItsVersion) {
+  ASSERT_EQ(kLinkVersion, 2U);
+  const std::pair<std::string, const char*> recorded[] = {
+      {encode(ToListener(Settings{
+           kLinkVersion, 3, 100, 10, 1 << 20, true, {"gpu.example"}, {"https://a.example"}})),
+       "010203640a80804001010b6770752e6578616d706c65011168747470733a2f2f612e6578616d706c"
+       "65"},
+      {encode(ToListener(Listen{Door::kGrpc, true, "[::]:8443"})), "020101095b3a3a5d3a38343433"},
+      {encode(ToListener(CertificateTexts{"chain", "key"})), "0305636861696e036b6579"},
+      {encode(ToListener(Begin{})), "04"},
+      {encode(FromListener(
+           Begun{kLinkVersion, {{"user", true, ""}, {"files", false, "no landlock"}}})),
+       "050202047573657201000566696c6573000b6e6f206c616e646c6f636b"},
+      {encode(FromListener(kOpen)), "06000967705f736563726574093139322e302e322e37"},
+      {encode(FromListener(
+           Open{{Credential::Kind::kCertificate, std::string("\0\x30\x82", 3), "::1"}})),
+       "060103003082033a3a31"},
+      {encode(FromListener(Note{true, "a line"})), "07010661206c696e65"}};
+  for (const auto& [bytes, expected] : recorded) EXPECT_EQ(hex(bytes), expected);
+}
+
 TEST(Link, EveryPartOfAMessageIsRefused) {
   const std::string bytes = encode(FromListener(kOpen));
   for (std::size_t size = 0; size < bytes.size(); ++size) {

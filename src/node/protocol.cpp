@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "base/message_fields.h"
 #include "model/job.h"
 #include "model/job_signal.h"
 
@@ -13,366 +14,252 @@ namespace {
 
 using base::Decoder;
 using base::Encoder;
+using base::FieldReader;
+using base::FieldsOf;
+using base::FieldWriter;
 
 constexpr std::uint64_t kGraceBits = 48;
 constexpr std::uint8_t kMaxSignal = 64;
 
-void put(Encoder& out, model::AttemptId attempt) {
-  out.u64(attempt.job.value);
-  out.u64(attempt.attempt);
+// Fields of each message, for writing and for reading; the number of a message is its place in
+// Message, counted from 1.
+
+void fields(auto& f, FieldsOf<model::AttemptId> auto& m) {
+  f.number(m.job.value);
+  f.number(m.attempt);
+  f.check(m.job.valid() && m.attempt != 0);
 }
 
-std::uint32_t get_u32(Decoder& in) {
-  const std::uint64_t value = in.u64();
-  if (value > UINT32_MAX) return static_cast<std::uint32_t>(in.reject());
-  return static_cast<std::uint32_t>(value);
+void fields(auto& f, FieldsOf<Hello> auto& m) {
+  f.number(m.version);
 }
 
-std::uint16_t get_u16(Decoder& in) {
-  const std::uint64_t value = in.u64();
-  if (value > UINT16_MAX) return static_cast<std::uint16_t>(in.reject());
-  return static_cast<std::uint16_t>(value);
+void fields(auto& f, FieldsOf<Launch> auto& m) {
+  fields(f, m.attempt);
+  f.flag(m.in_memory_file);
+  f.text(m.request);
+  f.check(m.request.size() <= kMaxInlineRequest && m.in_memory_file == m.request.empty());
 }
 
-std::uint8_t get_u8(Decoder& in) {
-  const std::uint64_t value = in.u64();
-  if (value > UINT8_MAX) return static_cast<std::uint8_t>(in.reject());
-  return static_cast<std::uint8_t>(value);
+void fields(auto& f, FieldsOf<Stop> auto& m) {
+  fields(f, m.attempt);
+  f.flag(m.without_grace);
+  f.number(m.grace_ms);
+  f.number(m.code);
 }
 
-model::AttemptId get_attempt(Decoder& in) {
-  model::AttemptId attempt;
-  attempt.job = model::JobId(in.u64());
-  attempt.attempt = get_u32(in);
-  if (!attempt.job.valid() || attempt.attempt == 0) in.reject();
-  return attempt;
+void fields(auto& f, FieldsOf<SetLimit> auto& m) {
+  fields(f, m.attempt);
+  f.number(m.limit_ms);
+  f.check(m.limit_ms != 0);
 }
 
-std::string get_text(Decoder& in) {
-  const std::string_view text = in.text();
-  if (text.size() > kMaxText) {
-    in.reject();
-    return {};
-  }
-  return std::string(text);
+void fields(auto& f, FieldsOf<SendSignal> auto& m) {
+  fields(f, m.attempt);
+  f.number(m.signal);
+  f.check(model::is_job_signal(m.signal));
 }
 
-std::string_view cut(std::string_view text) {
-  return text.substr(0, kMaxText);
+void fields(auto& f, FieldsOf<KillTree> auto& m) {
+  fields(f, m.attempt);
 }
 
-// Fields of each message, once for writing and once for reading; the number of a message is its
-// place in Message, counted from 1.
-void put(Encoder& out, const Hello& m) {
-  out.u64(m.version);
-}
-void put(Encoder& out, const Launch& m) {
-  put(out, m.attempt);
-  out.boolean(m.in_memory_file);
-  out.text(m.request);
-}
-void put(Encoder& out, const Stop& m) {
-  put(out, m.attempt);
-  out.boolean(m.without_grace);
-  out.u64(m.grace_ms);
-  out.u64(m.code);
-}
-void put(Encoder& out, const SetLimit& m) {
-  put(out, m.attempt);
-  out.u64(m.limit_ms);
-}
-void put(Encoder& out, const SendSignal& m) {
-  put(out, m.attempt);
-  out.u64(m.signal);
-}
-void put(Encoder& out, const KillTree& m) {
-  put(out, m.attempt);
-}
-void put(Encoder& out, const Forget& m) {
-  out.u64(m.attempts.size());
-  for (const auto& attempt : m.attempts) put(out, attempt);
-}
-void put(Encoder& out, const Welcome& m) {
-  out.u64(m.version);
-  out.u64(m.pid);
-  out.boolean(m.isolation == Isolation::kCgroup);
-  out.boolean(m.can_switch_user);
-  out.text(m.folder);
-  out.text(cut(m.detail));
-  out.u64(m.guards.size());
-  for (const GuardState& state : m.guards) {
-    out.u64(static_cast<std::uint64_t>(state.guard));
-    out.boolean(state.held);
-    out.text(cut(state.why));
-  }
-}
-void put(Encoder& out, const Refused& m) {
-  out.text(cut(m.why));
-}
-void put(Encoder& out, const Launched& m) {
-  put(out, m.attempt);
-  out.u64(m.supervisor_pid);
-}
-void put(Encoder& out, const Exists& m) {
-  put(out, m.attempt);
-}
-void put(Encoder& out, const LaunchFailed& m) {
-  put(out, m.attempt);
-  out.text(cut(m.why));
-}
-void put(Encoder& out, const StopSent& m) {
-  put(out, m.attempt);
-  out.boolean(m.delivered);
-}
-void put(Encoder& out, const TreeState& m) {
-  put(out, m.attempt);
-  out.boolean(m.empty);
-}
-void put(Encoder& out, const ForgetRefused& m) {
-  put(out, m.attempt);
+void fields(auto& f, FieldsOf<Forget> auto& m) {
+  f.list(m.attempts, [&](auto& attempt) { fields(f, attempt); }, kMaxForgets);
+  f.check(!m.attempts.empty());
 }
 
-void put(Encoder& out, const RemoveOutput& m) {
-  out.u64(m.jobs.size());
-  for (const model::JobId job : m.jobs) out.u64(job.value);
+void fields(auto& f, FieldsOf<RemoveOutput> auto& m) {
+  const auto job_id = [&](auto& job) {
+    f.number(job.value);
+    f.check(job.valid());
+  };
+  f.list(m.jobs, job_id, kMaxOutputRemovals);
+  f.check(!m.jobs.empty());
 }
 
-void put(Encoder& out, const OpenChannel& m) {
-  put(out, m.attempt);
-  out.boolean(m.attach);
-}
-void put(Encoder& out, const OpenFile& m) {
-  out.u64(m.uid);
-  out.text(m.path);
+void fields(auto& f, FieldsOf<OpenChannel> auto& m) {
+  fields(f, m.attempt);
+  f.flag(m.attach);
 }
 
-OpenFile get_open_file(Decoder& in) {
-  OpenFile m;
-  m.uid = get_u32(in);
-  m.path = in.text();
-  const bool is_path = m.path.starts_with('/') && m.path.size() <= kMaxPath &&
-                       m.path.find('\0') == std::string::npos;
-  if (!is_path) in.reject();
-  return m;
+void fields(auto& f, FieldsOf<OpenFile> auto& m) {
+  f.number(m.uid);
+  f.text(m.path);
+  f.check(m.path.starts_with('/') && m.path.size() <= kMaxPath &&
+          m.path.find('\0') == std::string::npos);
 }
 
-Message get_launch(Decoder& in) {
-  Launch m;
-  m.attempt = get_attempt(in);
-  m.in_memory_file = in.boolean();
-  m.request = in.text();
-  if (m.request.size() > kMaxInlineRequest || m.in_memory_file != m.request.empty()) in.reject();
-  return m;
+void fields(auto& f, FieldsOf<GuardState> auto& m) {
+  f.choice(m.guard, kGuards);
+  f.flag(m.held);
+  f.cut_text(m.why, kMaxText);
 }
 
-Message get_stop(Decoder& in) {
-  Stop m;
-  m.attempt = get_attempt(in);
-  m.without_grace = in.boolean();
-  m.grace_ms = in.u64();
-  m.code = get_u8(in);
-  return m;
+void fields(auto& f, FieldsOf<Welcome> auto& m) {
+  f.number(m.version);
+  f.number(m.pid);
+  f.either(m.isolation, Isolation::kCgroup, Isolation::kAdvisory);
+  f.flag(m.can_switch_user);
+  f.text(m.folder);
+  f.check(m.folder.size() <= kMaxText);
+  f.cut_text(m.detail, kMaxText);
+  f.list(m.guards, [&](auto& guard) { fields(f, guard); }, kGuards);
 }
 
-Message get_set_limit(Decoder& in) {
-  SetLimit m;
-  m.attempt = get_attempt(in);
-  m.limit_ms = in.u64();
-  if (m.limit_ms == 0) in.reject();
-  return m;
+void fields(auto& f, FieldsOf<Refused> auto& m) {
+  f.cut_text(m.why, kMaxText);
 }
 
-Message get_send_signal(Decoder& in) {
-  SendSignal m;
-  m.attempt = get_attempt(in);
-  m.signal = get_u8(in);
-  if (!model::is_job_signal(m.signal)) in.reject();
-  return m;
+void fields(auto& f, FieldsOf<Launched> auto& m) {
+  fields(f, m.attempt);
+  f.number(m.supervisor_pid);
 }
 
-Message get_forget(Decoder& in) {
-  Forget m;
-  const std::size_t count = in.count();
-  if (count == 0 || count > kMaxForgets) in.reject();
-  for (std::size_t i = 0; i < count && in.ok(); ++i) m.attempts.push_back(get_attempt(in));
-  return m;
+void fields(auto& f, FieldsOf<Exists> auto& m) {
+  fields(f, m.attempt);
 }
 
-Message get_remove_output(Decoder& in) {
-  RemoveOutput m;
-  const std::size_t count = in.count();
-  if (count == 0 || count > kMaxOutputRemovals) in.reject();
-  for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    m.jobs.emplace_back(in.u64());
-    if (!m.jobs.back().valid()) in.reject();
-  }
-  return m;
+void fields(auto& f, FieldsOf<LaunchFailed> auto& m) {
+  fields(f, m.attempt);
+  f.cut_text(m.why, kMaxText);
 }
 
-GuardState get_guard(Decoder& in) {
-  GuardState state;
-  const std::uint8_t guard = get_u8(in);
-  if (guard >= kGuards) in.reject();
-  state.guard = static_cast<Guard>(guard);
-  state.held = in.boolean();
-  state.why = get_text(in);
-  return state;
+void fields(auto& f, FieldsOf<StopSent> auto& m) {
+  fields(f, m.attempt);
+  f.flag(m.delivered);
 }
 
-Message get_welcome(Decoder& in) {
-  Welcome m;
-  m.version = get_u32(in);
-  m.pid = get_u32(in);
-  m.isolation = in.boolean() ? Isolation::kCgroup : Isolation::kAdvisory;
-  m.can_switch_user = in.boolean();
-  m.folder = get_text(in);
-  m.detail = get_text(in);
-  const std::size_t count = in.count();
-  if (count > kGuards) in.reject();
-  for (std::size_t i = 0; i < count && in.ok(); ++i) m.guards.push_back(get_guard(in));
-  return m;
+void fields(auto& f, FieldsOf<TreeState> auto& m) {
+  fields(f, m.attempt);
+  f.flag(m.empty);
 }
 
-std::optional<Message> get_message(Decoder& in) {
-  switch (in.u64()) {
-    case 1:
-      return Hello{get_u32(in)};
-    case 2:
-      return get_launch(in);
-    case 3:
-      return get_stop(in);
-    case 4:
-      return KillTree{get_attempt(in)};
-    case 5:
-      return get_forget(in);
-    case 6:
-      return get_welcome(in);
-    case 7:
-      return Refused{get_text(in)};
-    case 8: {
-      const model::AttemptId attempt = get_attempt(in);
-      return Launched{attempt, get_u32(in)};
-    }
-    case 9:
-      return Exists{get_attempt(in)};
-    case 10: {
-      const model::AttemptId attempt = get_attempt(in);
-      return LaunchFailed{attempt, get_text(in)};
-    }
-    case 11: {
-      const model::AttemptId attempt = get_attempt(in);
-      return StopSent{attempt, in.boolean()};
-    }
-    case 12: {
-      const model::AttemptId attempt = get_attempt(in);
-      return TreeState{attempt, in.boolean()};
-    }
-    case 13:
-      return ForgetRefused{get_attempt(in)};
-    case 14:
-      return get_set_limit(in);
-    case 15: {
-      const model::AttemptId attempt = get_attempt(in);
-      return OpenChannel{attempt, in.boolean()};
-    }
-    case 16:
-      return get_open_file(in);
-    case 17:
-      return get_send_signal(in);
-    case 18:
-      return get_remove_output(in);
-    default:
-      return std::nullopt;
+void fields(auto& f, FieldsOf<ForgetRefused> auto& m) {
+  fields(f, m.attempt);
+}
+
+template <std::size_t I = 0>
+std::optional<Message> message_of(std::uint64_t number, FieldReader& f) {
+  if constexpr (I == std::variant_size_v<Message>) {
+    return std::nullopt;
+  } else {
+    if (number != I + 1) return message_of<I + 1>(number, f);
+    std::variant_alternative_t<I, Message> m;
+    fields(f, m);
+    return m;
   }
 }
 
-void put_terminal(Encoder& out, const std::optional<model::TerminalSize>& terminal) {
-  out.boolean(terminal.has_value());
-  if (!terminal) return;
-  out.u64(terminal->columns);
-  out.u64(terminal->rows);
-}
-
-std::optional<model::TerminalSize> get_terminal(Decoder& in) {
-  if (!in.boolean()) return std::nullopt;
-  model::TerminalSize size;
-  size.columns = get_u16(in);
-  size.rows = get_u16(in);
-  if (size.columns == 0 || size.rows == 0) in.reject();
-  return size;
-}
+// ---- what to run, and what a channel is for
 
 // A text that ends with its only NUL.
-std::string_view get_c_text(Decoder& in) {
-  const std::string_view text = in.text();
-  if (text.empty() || text.find('\0') != text.size() - 1) in.reject();
-  return text;
+void c_text(auto& f, auto& text) {
+  f.text(text);
+  f.check(!text.empty() && text.find('\0') == text.size() - 1);
 }
 
-void put_list(Encoder& out, const std::vector<std::string_view>& list) {
-  out.u64(list.size());
-  for (const std::string_view text : list) out.text(text);
-}
-
-std::vector<std::string_view> get_list(Decoder& in) {
-  std::vector<std::string_view> list;
-  const std::size_t count = in.count();
-  for (std::size_t i = 0; i < count && in.ok(); ++i) list.push_back(get_c_text(in));
-  return list;
-}
-
-std::vector<DeviceNumber> get_devices(Decoder& in) {
-  std::vector<DeviceNumber> devices;
-  const std::size_t count = in.count();
-  if (count > kMaxDevices) in.reject();
-  for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    const std::uint32_t major = get_u32(in);
-    devices.push_back({major, get_u32(in)});
-  }
-  return devices;
+void c_texts(auto& f, auto& list) {
+  f.list(list, [&](auto& text) { c_text(f, text); });
 }
 
 // Accepts only digits, commas and dashes; the code that binds gives them a meaning.
-std::string_view get_number_list(Decoder& in) {
-  const std::string_view text = in.text();
-  const bool well_formed = text.find_first_not_of("0123456789,-") == std::string_view::npos;
-  if (text.size() > kMaxNumberList || !well_formed) in.reject();
-  return text;
+void number_list(auto& f, auto& text) {
+  f.text(text);
+  f.check(text.size() <= kMaxNumberList &&
+          text.find_first_not_of("0123456789,-") == std::string_view::npos);
 }
 
-void put_container(Encoder& out, const ContainerRequest& container) {
-  out.text(container.image);
-  put_list(out, container.mounts);
-  put_list(out, container.tmpfs);
-  out.u64(container.shm_bytes);
-  out.u64(container.network);
-  out.u64(container.pull);
-  out.text(container.entrypoint);
-  out.text(container.workdir);
-  out.text(container.platform);
-  put_list(out, container.annotations);
-  put_list(out, container.gpus);
-  put_list(out, container.board_files);
+void fields(auto& f, FieldsOf<model::TerminalSize> auto& m) {
+  f.number(m.columns);
+  f.number(m.rows);
+  f.check(m.columns != 0 && m.rows != 0);
 }
 
-ContainerRequest get_container(Decoder& in) {
-  ContainerRequest container;
-  container.image = get_c_text(in);
-  container.mounts = get_list(in);
-  container.tmpfs = get_list(in);
-  container.shm_bytes = in.u64();
-  container.network = get_u8(in);
-  container.pull = get_u8(in);
-  container.entrypoint = get_c_text(in);
-  container.workdir = get_c_text(in);
-  container.platform = get_c_text(in);
-  container.annotations = get_list(in);
-  container.gpus = get_list(in);
-  container.board_files = get_list(in);
-  if (container.network >= model::kContainerNetworks || container.pull >= model::kImagePulls) {
-    in.reject();
-  }
-  return container;
+void fields(auto& f, FieldsOf<DeviceNumber> auto& m) {
+  f.number(m.major);
+  f.number(m.minor);
+}
+
+void fields(auto& f, FieldsOf<ContainerRequest> auto& m) {
+  c_text(f, m.image);
+  c_texts(f, m.mounts);
+  c_texts(f, m.tmpfs);
+  f.number(m.shm_bytes);
+  f.number(m.network);
+  f.number(m.pull);
+  c_text(f, m.entrypoint);
+  c_text(f, m.workdir);
+  c_text(f, m.platform);
+  c_texts(f, m.annotations);
+  c_texts(f, m.gpus);
+  c_texts(f, m.board_files);
+  f.check(m.network < model::kContainerNetworks && m.pull < model::kImagePulls);
+}
+
+void fields(auto& f, FieldsOf<LaunchRequest> auto& m) {
+  f.text(m.boot_id);
+  f.number(m.user.uid);
+  f.number(m.umask);
+  c_texts(f, m.command);
+  c_texts(f, m.environment);
+  c_text(f, m.workdir);
+  c_text(f, m.output);
+  f.number(m.time_limit_ms);
+  f.number(m.grace_ms);
+  f.number(m.output_file_bytes);
+  f.number(m.output_files);
+  f.list(m.devices, [&](auto& device) { fields(f, device); }, kMaxDevices);
+  f.number(m.memory_bytes);
+  f.number(m.max_processes);
+  f.number(m.cpus);
+  number_list(f, m.near_cpus);
+  number_list(f, m.near_nodes);
+  f.flag(m.private_folders);
+  f.number(m.output_limit_bytes);
+  c_text(f, m.error);
+  f.flag(m.truncate_output);
+  f.number(m.limit_signal);
+  f.number(m.limit_signal_before_ms);
+  f.flag(m.limit_signal_first_only);
+  c_text(f, m.prolog);
+  c_text(f, m.epilog);
+  f.flag(m.takes_input);
+  f.optional(m.terminal, [&](auto& size) { fields(f, size); });
+  f.number(m.idle_timeout_ms);
+  f.flag(m.hide_processes);
+  f.number(m.start_timeout_ms);
+  fields(f, m.container);
+  f.check(!m.command.empty() && m.command.front().size() >= 2 && m.umask <= 0777);
+  f.check(m.limit_signal <= kMaxSignal && m.start_timeout_ms != 0);
+  f.check(m.takes_input || (!m.terminal && m.idle_timeout_ms == 0));
+}
+
+void fields(auto& f, FieldsOf<ChannelStart> auto& m) {
+  f.optional(m.terminal, [&](auto& size) { fields(f, size); });
+  f.number(m.port);
+  f.flag(m.without_output);
+  f.check(!m.terminal || m.port == 0);
+}
+
+std::string versioned(const auto& value) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.u64(kProtocolVersion);
+  FieldWriter writer(out);
+  fields(writer, value);
+  return bytes;
+}
+
+template <class Value>
+std::optional<Value> read_versioned(std::string_view bytes) {
+  Decoder in(bytes);
+  if (in.u64() != kProtocolVersion) return std::nullopt;
+  Value value;
+  FieldReader reader(in);
+  fields(reader, value);
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  return value;
 }
 
 std::string number(std::uint64_t value) {
@@ -424,132 +311,43 @@ std::string encode(const Message& message) {
   std::string bytes;
   Encoder out(bytes);
   out.u64(message.index() + 1);
-  std::visit([&](const auto& m) { put(out, m); }, message);
+  FieldWriter writer(out);
+  std::visit([&](const auto& m) { fields(writer, m); }, message);
   return bytes;
 }
 
 std::optional<Message> decode(std::string_view bytes) {
   if (bytes.size() > kMaxMessage) return std::nullopt;
   Decoder in(bytes);
-  std::optional<Message> message = get_message(in);
+  const std::uint64_t number = in.u64();
+  FieldReader reader(in);
+  std::optional<Message> message = message_of(number, reader);
   if (!in.ok() || !in.at_end()) return std::nullopt;
   return message;
 }
 
-std::string encode_request(const LaunchRequest& r) {
-  std::string bytes;
-  Encoder out(bytes);
-  out.u64(kProtocolVersion);
-  out.text(r.boot_id);
-  out.u64(r.user.uid);
-  out.u64(r.umask);
-  put_list(out, r.command);
-  put_list(out, r.environment);
-  out.text(r.workdir);
-  out.text(r.output);
-  out.u64(r.time_limit_ms);
-  out.u64(r.grace_ms);
-  out.u64(r.output_file_bytes);
-  out.u64(r.output_files);
-  out.u64(r.devices.size());
-  for (const DeviceNumber device : r.devices) {
-    out.u64(device.major);
-    out.u64(device.minor);
-  }
-  out.u64(r.memory_bytes);
-  out.u64(r.max_processes);
-  out.u64(r.cpus);
-  out.text(r.near_cpus);
-  out.text(r.near_nodes);
-  out.boolean(r.private_folders);
-  out.u64(r.output_limit_bytes);
-  out.text(r.error);
-  out.boolean(r.truncate_output);
-  out.u64(r.limit_signal);
-  out.u64(r.limit_signal_before_ms);
-  out.boolean(r.limit_signal_first_only);
-  out.text(r.prolog);
-  out.text(r.epilog);
-  out.boolean(r.takes_input);
-  put_terminal(out, r.terminal);
-  out.u64(r.idle_timeout_ms);
-  out.boolean(r.hide_processes);
-  out.u64(r.start_timeout_ms);
-  put_container(out, r.container);
-  return bytes;
+std::string encode_request(const LaunchRequest& request) {
+  return versioned(request);
 }
 
 std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   if (bytes.size() > kMaxRequest) return std::nullopt;
-  Decoder in(bytes);
-  LaunchRequest r;
-  if (in.u64() != kProtocolVersion) return std::nullopt;
-  r.boot_id = in.text();
-  r.user.uid = get_u32(in);
-  r.umask = get_u32(in);
-  r.command = get_list(in);
-  r.environment = get_list(in);
-  r.workdir = get_c_text(in);
-  r.output = get_c_text(in);
-  r.time_limit_ms = in.u64();
-  r.grace_ms = in.u64();
-  r.output_file_bytes = in.u64();
-  r.output_files = get_u32(in);
-  r.devices = get_devices(in);
-  r.memory_bytes = in.u64();
-  r.max_processes = in.u64();
-  r.cpus = get_u32(in);
-  r.near_cpus = get_number_list(in);
-  r.near_nodes = get_number_list(in);
-  r.private_folders = in.boolean();
-  r.output_limit_bytes = in.u64();
-  r.error = get_c_text(in);
-  r.truncate_output = in.boolean();
-  r.limit_signal = get_u8(in);
-  r.limit_signal_before_ms = in.u64();
-  r.limit_signal_first_only = in.boolean();
-  r.prolog = get_c_text(in);
-  r.epilog = get_c_text(in);
-  r.takes_input = in.boolean();
-  r.terminal = get_terminal(in);
-  r.idle_timeout_ms = in.u64();
-  r.hide_processes = in.boolean();
-  r.start_timeout_ms = in.u64();
-  r.container = get_container(in);
-  if (!in.ok() || !in.at_end()) return std::nullopt;
-  if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
-  if (r.limit_signal > kMaxSignal || r.start_timeout_ms == 0) return std::nullopt;
-  if (!r.takes_input && (r.terminal || r.idle_timeout_ms != 0)) return std::nullopt;
-  return r;
+  return read_versioned<LaunchRequest>(bytes);
 }
 
 std::string encode_channel_start(const ChannelStart& start) {
-  std::string bytes;
-  Encoder out(bytes);
-  out.u64(kProtocolVersion);
-  put_terminal(out, start.terminal);
-  out.u64(start.port);
-  out.boolean(start.without_output);
-  return bytes;
+  return versioned(start);
 }
 
 std::optional<ChannelStart> decode_channel_start(std::string_view bytes) {
-  Decoder in(bytes);
-  if (in.u64() != kProtocolVersion) return std::nullopt;
-  ChannelStart start;
-  start.terminal = get_terminal(in);
-  start.port = get_u16(in);
-  start.without_output = in.boolean();
-  if (!in.ok() || !in.at_end()) return std::nullopt;
-  if (start.terminal && start.port != 0) return std::nullopt;
-  return start;
+  return read_versioned<ChannelStart>(bytes);
 }
 
 std::string encode_opened_file(const OpenedFile& opened) {
   std::string bytes;
   Encoder out(bytes);
   out.i64(opened.error);
-  out.text(cut(opened.why));
+  out.text(std::string_view(opened.why).substr(0, kMaxText));
   return bytes;
 }
 
@@ -559,7 +357,7 @@ std::optional<OpenedFile> decode_opened_file(std::string_view bytes) {
   const std::int64_t error = in.i64();
   if (error < 0 || error > INT32_MAX) in.reject();
   opened.error = static_cast<std::int32_t>(error);
-  opened.why = get_text(in);
+  FieldReader(in).cut_text(opened.why, kMaxText);
   if (!in.ok() || !in.at_end()) return std::nullopt;
   return opened;
 }

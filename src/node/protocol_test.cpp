@@ -83,6 +83,53 @@ TEST(Protocol, EveryMessageComesBackAsItWas) {
   }
 }
 
+std::string hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
+    text.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+  }
+  return text;
+}
+
+// A node part that is older than its daemon reads these bytes. A change of one of them counts
+// kProtocolVersion up and records them anew.
+TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
+  ASSERT_EQ(kProtocolVersion, 15U);
+  constexpr const char* kRecorded[] = {
+      "010f",
+      "020101000772657175657374",
+      "0201020100",
+      "03ffffffffffffffffff01ffffffff0f01ffffffffffffffffff01ff01",
+      "040701",
+      "050201010203",
+      ("060f2a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
+       "2f6367726f757002010100060003776879"),
+      "07026e6f",
+      "080101e724",
+      "090101",
+      "0a010103776879",
+      "0b010101",
+      "0c010101",
+      "0d0101",
+      "0e010105",
+      "1101010a",
+      "0f030200",
+      "0f030201",
+      "10e8070d2f686f6d652f616e6e2f6f7574",
+      "120201ffffffffffffffffff01"};
+  const std::vector<Message> messages = every_message();
+  ASSERT_EQ(messages.size(), std::size(kRecorded));
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    EXPECT_EQ(hex(encode(messages[i])), kRecorded[i]) << i;
+  }
+  EXPECT_EQ(hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})), "0f018401320001");
+  EXPECT_EQ(hex(encode_channel_start({std::nullopt, 8888, false})), "0f00b84500");
+  EXPECT_EQ(hex(encode_opened_file({13, {}})), "1a00");
+  EXPECT_EQ(hex(encode_opened_file({0, "why"})), "0003776879");
+}
+
 TEST(Protocol, CutOrLengthenedMessageIsRefused) {
   for (const Message& message : every_message()) {
     const std::string bytes = encode(message);
@@ -188,6 +235,44 @@ TEST(Request, ComesBackAsItWas) {
   const auto decoded = decode_request(bytes);
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(*decoded, request);
+}
+
+LaunchRequest a_request_with_an_image() {
+  const auto c_text = []<std::size_t kSize>(const char(&text)[kSize]) {
+    return std::string_view(text, kSize);
+  };
+  LaunchRequest request = a_request();
+  request.terminal.reset();
+  request.hide_processes = true;
+  request.start_timeout_ms = 300;
+  request.container.image = c_text("debian:12");
+  request.container.mounts = {c_text("/a:/b")};
+  request.container.tmpfs = {c_text("/t:1M")};
+  request.container.shm_bytes = 64;
+  request.container.network = 1;
+  request.container.pull = 2;
+  request.container.entrypoint = c_text("/e");
+  request.container.workdir = c_text("/w");
+  request.container.platform = c_text("linux/amd64");
+  request.container.annotations = {c_text("k=v")};
+  request.container.gpus = {c_text("GPU-1")};
+  request.container.board_files = {c_text("/x:/y")};
+  return request;
+}
+
+TEST(Request, BytesAreThoseOfItsVersion) {
+  EXPECT_EQ(hex(encode_request(a_request())),
+            "0f04626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
+            "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
+            "61667465720001018401320c00b0ea0101000000000000010001000100000000");
+  const std::string bytes = encode_request(a_request_with_an_image());
+  EXPECT_EQ(hex(bytes),
+            "0f04626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
+            "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
+            "61667465720001000c01ac020a64656269616e3a31320001062f613a2f620001062f743a314d0040"
+            "0102032f6500032f77000c6c696e75782f616d6436340001046b3d760001064750552d310001062f"
+            "783a2f7900");
+  EXPECT_EQ(decode_request(bytes), a_request_with_an_image());
 }
 
 TEST(Request, TextsForExecMustEndWithTheirOnlyNul) {
