@@ -1,7 +1,6 @@
 #include "model/run_time_team.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,20 +11,9 @@ namespace gpu_platform::model {
 
 namespace {
 
-constexpr std::array<QuotaKeyRow, kQuotaKeys> kQuotaRows = {{
-    {QuotaKey::kMaxGpus, "max_gpus", &Quota::max_gpus, true},
-    {QuotaKey::kMaxRunningJobs, "max_running_jobs", &Quota::max_running_jobs, true},
-    {QuotaKey::kMaxQueuedJobs, "max_queued_jobs", &Quota::max_queued_jobs, true},
-    {QuotaKey::kGpuHours, "gpu_hours", &Quota::gpu_hours, true},
-    {QuotaKey::kGuaranteedGpus, "guaranteed_gpus", &Quota::guaranteed_gpus, false},
-    {QuotaKey::kBorrowLimit, "borrow_limit", &Quota::borrow_limit, false},
-    {QuotaKey::kLendLimit, "lend_limit", &Quota::lend_limit, false},
-    {QuotaKey::kOverQuotaWeight, "over_quota_weight", &Quota::over_quota_weight, false},
-}};
-
-std::optional<std::uint32_t> set_value(const RunTimeTeam& team, const QuotaKeyRow& row) {
-  const std::optional<std::uint32_t> value = team.quota.*row.value;
-  const std::optional<std::uint32_t> lowered = team.lowered.*row.value;
+std::optional<std::uint32_t> set_value(const RunTimeTeam& team, const QuotaField& row) {
+  const std::optional<std::uint32_t> value = team.quota.*row.member;
+  const std::optional<std::uint32_t> lowered = team.lowered.*row.member;
   if (!value || !lowered) return value ? value : lowered;
   return std::min(*value, *lowered);
 }
@@ -60,18 +48,10 @@ std::string text_of(const std::vector<Member>& members) {
 
 }  // namespace
 
-std::span<const QuotaKeyRow> quota_keys() {
-  return kQuotaRows;
-}
-
-std::string_view to_string(QuotaKey key) {
-  return kQuotaRows.at(static_cast<std::size_t>(key)).name;
-}
-
 Quota overlaid(const Quota& configured, const RunTimeTeam& team) {
   Quota quota = configured;
-  for (const QuotaKeyRow& row : kQuotaRows) {
-    if (!(quota.*row.value)) quota.*row.value = set_value(team, row);
+  for (const QuotaField& row : kQuotaFields) {
+    if (!(quota.*row.member)) quota.*row.member = set_value(team, row);
   }
   return quota;
 }
@@ -122,9 +102,9 @@ std::vector<HiddenValue> hidden_values(const TeamSources& sources, const RunTime
     hide("coordinators", fmt::format("{}", fmt::join(team.coordinators, ", ")));
   }
   const bool is_contradicted = problem_of(overlaid(configured->quota, team)).has_value();
-  for (const QuotaKeyRow& row : kQuotaRows) {
+  for (const QuotaField& row : kQuotaFields) {
     const auto value = set_value(team, row);
-    if (!value || (!is_contradicted && !(configured->quota.*row.value))) continue;
+    if (!value || (!is_contradicted && !(configured->quota.*row.member))) continue;
     hide(row.name, fmt::format("{}", *value));
   }
   return hidden;
@@ -158,7 +138,7 @@ std::optional<QuotaProblem> problem_of(const Quota& quota) {
   if (!quota.guaranteed_gpus) {
     for (const QuotaKey key :
          {QuotaKey::kBorrowLimit, QuotaKey::kLendLimit, QuotaKey::kOverQuotaWeight}) {
-      if (!(quota.*kQuotaRows.at(static_cast<std::size_t>(key)).value)) continue;
+      if (!(quota.*field_of(key).member)) continue;
       return QuotaProblem{
           key, fmt::format("{} counts from guaranteed_gpus, which is missing: 0 stands for none",
                            to_string(key))};

@@ -5,12 +5,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "model/quota_fields.h"
 #include "model/team.h"
 
 // Teams that people manage while the daemon runs, beside those of the configuration. A team that
@@ -19,28 +19,6 @@
 // for the other keys, and for the teams that the configuration does not name.
 
 namespace gpu_platform::model {
-
-// The keys of a quota that may be set at run time, as the configuration has them.
-enum class QuotaKey : std::uint8_t {
-  kMaxGpus,
-  kMaxRunningJobs,
-  kMaxQueuedJobs,
-  kGpuHours,
-  kGuaranteedGpus,
-  kBorrowLimit,
-  kLendLimit,
-  kOverQuotaWeight,
-};
-inline constexpr std::size_t kQuotaKeys = 8;
-struct QuotaKeyRow {
-  QuotaKey key;
-  std::string_view name;  // "max_gpus"
-  std::optional<std::uint32_t> Quota::* value;
-  bool is_limit;  // less is stricter: a coordinator may lower it
-};
-// Returns the rows, in the order of the enumeration.
-std::span<const QuotaKeyRow> quota_keys();
-std::string_view to_string(QuotaKey key);
 
 // An addition by a coordinator that the user has not accepted.
 struct Invitation {

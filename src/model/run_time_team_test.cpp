@@ -128,8 +128,8 @@ TEST(RunTimeTeam, TheProblemOfLimitsNamesTheKey) {
 
 TEST(RunTimeTeam, KeysHaveTheNamesOfTheConfigurationInTheirOrder) {
   for (std::size_t i = 0; i < kQuotaKeys; ++i) {
-    EXPECT_EQ(quota_keys()[i].key, static_cast<QuotaKey>(i));
-    EXPECT_EQ(to_string(static_cast<QuotaKey>(i)), quota_keys()[i].name);
+    EXPECT_EQ(kQuotaFields[i].key, static_cast<QuotaKey>(i));
+    EXPECT_EQ(to_string(static_cast<QuotaKey>(i)), kQuotaFields[i].name);
   }
 }
 

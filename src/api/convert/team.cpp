@@ -16,7 +16,7 @@ namespace {
 namespace pb = google::protobuf;
 
 // The messages have the keys of a quota as fields of the same names.
-const pb::FieldDescriptor& field_of(const pb::Message& message, const model::QuotaKeyRow& row) {
+const pb::FieldDescriptor& field_of(const pb::Message& message, const model::QuotaField& row) {
   const auto* field = message.GetDescriptor()->FindFieldByName(std::string(row.name));
   CHECK(field != nullptr);
   return *field;
@@ -24,7 +24,7 @@ const pb::FieldDescriptor& field_of(const pb::Message& message, const model::Quo
 
 base::Result<model::QuotaKey> key_named(const std::string& name) {
   std::vector<std::string_view> names;
-  for (const model::QuotaKeyRow& row : model::quota_keys()) {
+  for (const model::QuotaField& row : model::kQuotaFields) {
     if (row.name == name) return row.key;
     names.push_back(row.name);
   }
@@ -40,14 +40,14 @@ void add_origin(std::string_view key, bool is_configured, v1::Team& out) {
 
 void put_limits(const model::Team& team, const model::Team* configured,
                 const model::RunTimeTeam* set, v1::Team& out) {
-  for (const model::QuotaKeyRow& row : model::quota_keys()) {
-    const auto value = team.quota.*row.value;
+  for (const model::QuotaField& row : model::kQuotaFields) {
+    const auto value = team.quota.*row.member;
     if (!value) continue;
     out.GetReflection()->SetUInt32(&out, &field_of(out, row), *value);
-    const bool is_configured = configured != nullptr && (configured->quota.*row.value).has_value();
+    const bool is_configured = configured != nullptr && (configured->quota.*row.member).has_value();
     add_origin(row.name, is_configured, out);
     if (is_configured || set == nullptr) continue;
-    const auto given = set->quota.*row.value;
+    const auto given = set->quota.*row.member;
     if (given && *given != *value) out.mutable_origins()->rbegin()->set_lowered_from(*given);
   }
 }
@@ -70,7 +70,7 @@ base::Result<model::SetTeam> to_model(const v1::SetTeamRequest& request) {
   command.add_coordinators = {request.add_coordinators().begin(), request.add_coordinators().end()};
   command.remove_coordinators = {request.remove_coordinators().begin(),
                                  request.remove_coordinators().end()};
-  for (const model::QuotaKeyRow& row : model::quota_keys()) {
+  for (const model::QuotaField& row : model::kQuotaFields) {
     const pb::FieldDescriptor& field = field_of(request, row);
     if (!request.GetReflection()->HasField(request, &field)) continue;
     command.quota[row.key] = request.GetReflection()->GetUInt32(request, &field);

@@ -1,9 +1,10 @@
 #include "config/yaml/organisation.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,34 +14,36 @@
 #include "config/schema.h"
 #include "config/yaml/document.h"
 #include "model/gpu_catalogue.h"
+#include "model/quota_fields.h"
 
 namespace gpu_platform::config {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kLimits = {
-    "max_gpus",     "max_running_jobs", "max_queued_jobs",   "gpu_hours", "guaranteed_gpus",
-    "borrow_limit", "lend_limit",       "over_quota_weight", "gpu_types"};
-constexpr std::array<std::string_view, 5> kTypeLimits = {"max_gpus", "gpu_hours", "guaranteed_gpus",
-                                                         "borrow_limit", "lend_limit"};
-constexpr std::array<std::string_view, 18> kTeamKeys = {"name",
-                                                        "parent",
-                                                        "shares",
-                                                        "users",
-                                                        "coordinators",
-                                                        "max_gpus",
-                                                        "max_running_jobs",
-                                                        "max_queued_jobs",
-                                                        "gpu_hours",
-                                                        "guaranteed_gpus",
-                                                        "borrow_limit",
-                                                        "lend_limit",
-                                                        "over_quota_weight",
-                                                        "gpu_types",
-                                                        "reclaim_min_runtime",
-                                                        "max_reclaims_per_job",
-                                                        "preempt_min_runtime",
-                                                        "default_time_limit"};
+using Keys = std::vector<std::string_view>;
+
+Keys limit_keys() {
+  Keys keys;
+  for (const model::QuotaField& row : model::kQuotaFields) keys.push_back(row.name);
+  keys.emplace_back("gpu_types");
+  return keys;
+}
+
+Keys type_limit_keys() {
+  Keys keys;
+  model::for_each_type_quota_field([&](const auto& row) { keys.push_back(row.name); });
+  return keys;
+}
+
+Keys team_keys() {
+  Keys keys{"name", "parent", "shares", "users", "coordinators"};
+  std::ranges::copy(limit_keys(), std::back_inserter(keys));
+  for (const std::string_view key : {"reclaim_min_runtime", "max_reclaims_per_job",
+                                     "preempt_min_runtime", "default_time_limit"}) {
+    keys.push_back(key);
+  }
+  return keys;
+}
 
 // "0.25" as 250.
 std::optional<std::uint32_t> thousandths_of(std::string_view text) {
@@ -169,7 +172,7 @@ void OrganisationReader::read_team(const YAML::Node& map) {
   model::Team team;
   team_coordinators_.clear();
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
-    if (!read_of_team(name.Scalar(), value, team)) report_unknown(name, kTeamKeys);
+    if (!read_of_team(name.Scalar(), value, team)) report_unknown(name, team_keys());
   });
   if (team.name.empty()) {
     if (!map["name"]) report(map, "a team without a name: begin it with '- name: …'");
@@ -247,27 +250,13 @@ void OrganisationReader::read_member(const YAML::Node& name, std::uint32_t share
 
 bool OrganisationReader::read_limit(std::string_view key, const YAML::Node& value,
                                     model::Quota& quota) {
-  if (key == "max_gpus") {
-    quota.max_gpus = count(value, key, 0);
-  } else if (key == "max_running_jobs") {
-    quota.max_running_jobs = count(value, key, 0);
-  } else if (key == "max_queued_jobs") {
-    quota.max_queued_jobs = count(value, key, 0);
-  } else if (key == "gpu_hours") {
-    quota.gpu_hours = count(value, key, 0);
-  } else if (key == "guaranteed_gpus") {
-    quota.guaranteed_gpus = count(value, key, 0);
-  } else if (key == "borrow_limit") {
-    quota.borrow_limit = count(value, key, 0);
-  } else if (key == "lend_limit") {
-    quota.lend_limit = count(value, key, 0);
-  } else if (key == "over_quota_weight") {
-    quota.over_quota_weight = count(value, key, 0);
-  } else if (key == "gpu_types") {
+  if (key == "gpu_types") {
     read_type_limits(value, quota);
-  } else {
-    return false;
+    return true;
   }
+  const auto row = std::ranges::find(model::kQuotaFields, key, &model::QuotaField::name);
+  if (row == model::kQuotaFields.end()) return false;
+  quota.*row->member = count(value, key, 0);
   return true;
 }
 
@@ -281,7 +270,8 @@ void OrganisationReader::read_type_limits(const YAML::Node& map, model::Quota& q
       return;
     }
     for_each_entry(limits, [&](const YAML::Node& limit, const YAML::Node& value) {
-      if (!read_type_limit(limit.Scalar(), value, of_type)) report_unknown(limit, kTypeLimits);
+      if (!read_type_limit(limit.Scalar(), value, of_type))
+        report_unknown(limit, type_limit_keys());
     });
     check_type_guarantee(name, of_type);
     quota.gpu_types.push_back(std::move(of_type));
@@ -291,19 +281,9 @@ void OrganisationReader::read_type_limits(const YAML::Node& map, model::Quota& q
 
 bool OrganisationReader::read_type_limit(std::string_view key, const YAML::Node& value,
                                          model::TypeQuota& quota) {
-  if (key == "max_gpus") {
-    quota.max_gpus = count(value, key, 0);
-  } else if (key == "gpu_hours") {
-    quota.gpu_hours = count(value, key, 0);
-  } else if (key == "guaranteed_gpus") {
-    quota.guaranteed_gpus = count(value, key, 0);
-  } else if (key == "borrow_limit") {
-    quota.borrow_limit = count(value, key, 0);
-  } else if (key == "lend_limit") {
-    quota.lend_limit = count(value, key, 0);
-  } else {
-    return false;
-  }
+  const auto row = std::ranges::find(model::kQuotaFields, key, &model::QuotaField::name);
+  if (row == model::kQuotaFields.end() || row->of_type == nullptr) return false;
+  quota.*row->of_type = count(value, key, 0);
   return true;
 }
 
@@ -340,7 +320,7 @@ void OrganisationReader::check_type_guarantee(const YAML::Node& map,
 model::Quota OrganisationReader::read_quota(const YAML::Node& map) {
   model::Quota quota;
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
-    if (!read_limit(name.Scalar(), value, quota)) report_unknown(name, kLimits);
+    if (!read_limit(name.Scalar(), value, quota)) report_unknown(name, limit_keys());
   });
   check_guarantee(map, quota);
   return quota;

@@ -64,7 +64,7 @@ base::Status check_caller(const State& state, const model::Caller& caller, const
   const bool names_default = std::ranges::any_of(
       command.add_members, [](const auto& member) { return member.is_default.has_value(); });
   if (names_default) return refuse("say whose default team it is", "add_members");
-  for (const model::QuotaKeyRow& row : model::quota_keys()) {
+  for (const model::QuotaField& row : model::kQuotaFields) {
     if (row.is_limit || !command.quota.contains(row.key)) continue;
     return refuse("change what is guaranteed", std::string(row.name));
   }
@@ -127,7 +127,7 @@ class TeamChange {
     TRY(change_coordinators());
     TRY(change_members());
     for (const auto& [key, value] : command_.quota) {
-      TRY(change_limit(model::quota_keys()[static_cast<std::size_t>(key)], value));
+      TRY(change_limit(model::field_of(key), value));
     }
     TRY(check_limits());
     return std::move(team_);
@@ -278,15 +278,15 @@ class TeamChange {
     return configured_ != nullptr && !configured_->members.empty();
   }
 
-  base::Status change_limit(const model::QuotaKeyRow& row, std::optional<std::uint32_t> value) {
-    const bool is_taken = configured_ != nullptr && configured_->quota.*row.value;
+  base::Status change_limit(const model::QuotaField& row, std::optional<std::uint32_t> value) {
+    const bool is_taken = configured_ != nullptr && configured_->quota.*row.member;
     if (is_taken && value) return is_configured(row.name, std::string(row.name));
     if (model::may_touch_site(caller_)) {
-      team_.quota.*row.value = value;
-      team_.lowered.*row.value = std::nullopt;
+      team_.quota.*row.member = value;
+      team_.lowered.*row.member = std::nullopt;
       return {};
     }
-    const std::optional<std::uint32_t> most = team_.quota.*row.value;
+    const std::optional<std::uint32_t> most = team_.quota.*row.member;
     if (value && most && *value > *most) {
       return base::fail(
           ErrorCode::kPermissionDenied,
@@ -295,7 +295,7 @@ class TeamChange {
                       row.name, *value, *most),
           std::string(row.name));
     }
-    team_.lowered.*row.value = value;
+    team_.lowered.*row.member = value;
     return {};
   }
 

@@ -133,7 +133,7 @@ model::SetTeam without_limits(std::string_view name) {
   model::SetTeam change;
   change.name = name;
   change.presence = model::SetTeam::Presence::kPresent;
-  for (const model::QuotaKeyRow& row : model::quota_keys()) change.quota[row.key] = std::nullopt;
+  for (const model::QuotaField& row : model::kQuotaFields) change.quota[row.key] = std::nullopt;
   return change;
 }
 
@@ -169,7 +169,7 @@ void World::manage_teams() {
     change.parent = std::string(kTeamNames[random.below(std::size(kTeamNames))]);
   }
   if (random.chance(1, 2)) change.add_members = {{random.chance(1, 2) ? "ann" : "bob", 1}};
-  for (const model::QuotaKeyRow& row : model::quota_keys()) {
+  for (const model::QuotaField& row : model::kQuotaFields) {
     if (!random.chance(1, 4)) continue;
     const auto value = static_cast<std::uint32_t>(random.below(9));
     change.quota[row.key] = random.chance(1, 4) ? std::nullopt : std::optional(value);

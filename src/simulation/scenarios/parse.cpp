@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/suggest.h"
+#include "model/quota_fields.h"
 #include "simulation/scenarios/job_options.h"
 #include "simulation/scenarios/scenario.h"
 #include "simulation/scenarios/values.h"
@@ -28,6 +30,21 @@ std::vector<std::string_view> submit_options() {
   names.insert(names.end(),
                {"runs", "exit", "launch_exit", "launch_failures", "ignores_term", "cleaning",
                 "starts_after", "prolog_failures", "prolog_fails_on", "epilog_fails"});
+  return names;
+}
+
+// Returns the options for limits between others: "max_gpus", and of a type "max_gpus_of".
+std::vector<std::string_view> options_with_quota(std::vector<std::string_view> names,
+                                                 const std::vector<std::string_view>& after = {}) {
+  static const std::vector<std::string> kOfTypes = [] {
+    std::vector<std::string> of_types;
+    model::for_each_type_quota_field(
+        [&](const auto& row) { of_types.push_back(fmt::format("{}_of", row.name)); });
+    return of_types;
+  }();
+  for (const model::QuotaField& row : model::kQuotaFields) names.push_back(row.name);
+  names.insert(names.end(), kOfTypes.begin(), kOfTypes.end());
+  names.insert(names.end(), after.begin(), after.end());
   return names;
 }
 
@@ -83,37 +100,12 @@ const std::vector<Rule>& rules() {
         "rack", "zone", "engine", "others_cpus", "others_memory", "capacity"}},
       {"engines", 1, 1, "engines process|containers|kubernetes,…", {}},
       {"policy", 0, 0, "policy KEY=VALUE", options_of_policy()},
-      {"team",
-       1,
-       1,
-       "team NAME",
-       {"parent",
-        "shares",
-        "users",
-        "max_gpus",
-        "max_running_jobs",
-        "max_queued_jobs",
-        "gpu_hours",
-        "guaranteed_gpus",
-        "borrow_limit",
-        "lend_limit",
-        "over_quota_weight",
-        "max_gpus_of",
-        "gpu_hours_of",
-        "guaranteed_gpus_of",
-        "borrow_limit_of",
-        "lend_limit_of",
-        "reclaim_min_runtime",
-        "max_reclaims_per_job",
-        "preempt_min_runtime",
-        "default_time_limit"}},
-      {"quota",
-       0,
-       0,
-       "quota user=NAME|project=NAME (neither: each user)",
-       {"user", "project", "max_gpus", "max_running_jobs", "max_queued_jobs", "gpu_hours",
-        "guaranteed_gpus", "borrow_limit", "lend_limit", "over_quota_weight", "max_gpus_of",
-        "gpu_hours_of", "guaranteed_gpus_of", "borrow_limit_of", "lend_limit_of"}},
+      {"team", 1, 1, "team NAME",
+       options_with_quota({"parent", "shares", "users"},
+                          {"reclaim_min_runtime", "max_reclaims_per_job", "preempt_min_runtime",
+                           "default_time_limit"})},
+      {"quota", 0, 0, "quota user=NAME|project=NAME (neither: each user)",
+       options_with_quota({"user", "project"})},
       {"submit", 1, 1, "submit JOB", submit_options()},
       {"reserve",
        1,

@@ -5,6 +5,7 @@
 
 #include "config/schema.h"
 #include "model/gpu_catalogue.h"
+#include "model/quota_fields.h"
 #include "simulation/scenarios/values.h"
 
 // Teams, quotas and the order of the queue, from statements.
@@ -45,27 +46,14 @@ base::Status set_by_type(const Statement& statement, std::string_view name,
   return {};
 }
 
-base::Status set_type_limits(const Statement& statement, model::Quota& quota) {
-  TRY(set_by_type(statement, "max_gpus_of", &model::TypeQuota::max_gpus, quota));
-  TRY(set_by_type(statement, "guaranteed_gpus_of", &model::TypeQuota::guaranteed_gpus, quota));
-  TRY(set_by_type(statement, "borrow_limit_of", &model::TypeQuota::borrow_limit, quota));
-  TRY(set_by_type(statement, "lend_limit_of", &model::TypeQuota::lend_limit, quota));
-  TRY(set_by_type(statement, "gpu_hours_of", &model::TypeQuota::gpu_hours, quota));
-  std::ranges::sort(quota.gpu_types, {}, &model::TypeQuota::type);
-  return {};
-}
-
 base::Result<model::Quota> quota_of(const Statement& statement) {
   model::Quota quota;
-  TRY(set_limit(statement, "max_gpus", quota.max_gpus));
-  TRY(set_limit(statement, "max_running_jobs", quota.max_running_jobs));
-  TRY(set_limit(statement, "max_queued_jobs", quota.max_queued_jobs));
-  TRY(set_limit(statement, "gpu_hours", quota.gpu_hours));
-  TRY(set_limit(statement, "guaranteed_gpus", quota.guaranteed_gpus));
-  TRY(set_limit(statement, "borrow_limit", quota.borrow_limit));
-  TRY(set_limit(statement, "lend_limit", quota.lend_limit));
-  TRY(set_limit(statement, "over_quota_weight", quota.over_quota_weight));
-  TRY(set_type_limits(statement, quota));
+  for (const model::QuotaField& row : model::kQuotaFields) {
+    TRY(set_limit(statement, row.name, quota.*row.member));
+    if (row.of_type == nullptr) continue;
+    TRY(set_by_type(statement, fmt::format("{}_of", row.name), row.of_type, quota));
+  }
+  std::ranges::sort(quota.gpu_types, {}, &model::TypeQuota::type);
   return quota;
 }
 
