@@ -64,7 +64,6 @@ class Core {
   // Timers that are due, then one scheduling cycle.
   void advance(base::Instant now);
   Batch take_batch();
-  bool has_open_batch() const { return !batch_.empty(); }
 
   // Returns when advance() has something to do although nothing happened; nothing if it never will.
   std::optional<base::Instant> next_wakeup() const;
@@ -139,8 +138,6 @@ class Core {
   std::shared_ptr<const scheduling::PreemptionHolds> shared_holds_;
   std::shared_ptr<const scheduling::Reservations> shared_reservations_;
   std::optional<base::Instant> look_again_at_;  // of the last cycle
-  base::Instant prediction_paid_until_;         // what was predicted is worked off by then
-  std::optional<base::Instant> predict_at_;     // when those of which nothing is known are
   base::Instant advanced_to_;                   // timers up to here have had their turn
 };
 

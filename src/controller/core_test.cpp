@@ -292,7 +292,7 @@ TEST_F(CoreTest, ARefusedCommandLeavesTheStateAsItWas) {
   disguised.caller = {"eve", 666};
   EXPECT_FALSE(core_.command(disguised, kNoon, store::Headroom::kAmple));
   core_.advance(kNoon);
-  EXPECT_FALSE(core_.has_open_batch());
+  EXPECT_TRUE(core_.take_batch().empty());
   EXPECT_EQ(state_hash(core_.state()), before);
 }
 
@@ -323,13 +323,13 @@ TEST_F(CoreTest, TheEnvironmentGoesWithTheJob) {
 TEST_F(CoreTest, TheSamePolicyAgainIsNoEvent) {
   core_.take_batch();
   core_.apply_policy(model::Policy(), "reload", kNoon);
-  EXPECT_FALSE(core_.has_open_batch());
+  EXPECT_TRUE(core_.take_batch().empty());
 }
 
 TEST_F(CoreTest, ANodeThatSaysTheSameAgainIsNoEvent) {
   core_.take_batch();
   see(execution::NodeObserved{testing::node_info("n1", 2)});
-  EXPECT_FALSE(core_.has_open_batch());
+  EXPECT_TRUE(core_.take_batch().empty());
 }
 
 TEST_F(CoreTest, ANodeThatSaysItHasLessThanIsInUseShrinksToThat) {

@@ -82,8 +82,6 @@ class View {
   bool sees_usage_of(std::string_view user, std::string_view team) const;
   // Returns false if it sees its own jobs alone.
   bool sees_jobs_of_others() const;
-  // Returns true if it sees the jobs of all.
-  bool sees_all_jobs() const { return is_open(Sight::kJobs); }
 
  private:
   bool is_open(Sight sight) const;  // to this caller, whosever it is

@@ -147,7 +147,6 @@ TEST(View, OfATeamHasTheJobsChargedToIt) {
   EXPECT_FALSE(bob.sees(Sight::kJobs, job_of(2, "video")));
   EXPECT_FALSE(bob.sees(Sight::kJobs, job_of(2)));
   EXPECT_TRUE(bob.sees_jobs_of_others());
-  EXPECT_FALSE(bob.sees_all_jobs());
   EXPECT_TRUE(bob.sees_usage_of("ann", "vision"));
   EXPECT_FALSE(bob.sees_usage_of("sam", "sound"));
   EXPECT_TRUE(bob.sees_usage_of("bob", "sound"));
@@ -158,7 +157,7 @@ TEST(View, OfAllHasEverything) {
   for (Audience& audience : from.visibility) audience = Audience::kAll;
   const View zoe = view(from, {"zoe", 5});
   EXPECT_TRUE(zoe.sees(Sight::kOutput, job_of(2)));
-  EXPECT_TRUE(zoe.sees_all_jobs());
+  EXPECT_TRUE(zoe.sees(Sight::kJobs, job_of(2)));
   EXPECT_TRUE(zoe.sees_command_of(2));
 }
 
@@ -218,7 +217,7 @@ TEST(Coordinators, OfARoleReachUsersOfTheSameRole) {
 
 TEST(View, OfAnOperatorHasAllJobsAndCommandsAndNoOutput) {
   const View otto = view(settings(), {"otto", 3});
-  EXPECT_TRUE(otto.sees_all_jobs());
+  EXPECT_TRUE(otto.sees(Sight::kJobs, job_of(7)));
   EXPECT_TRUE(otto.sees(Sight::kCommands, job_of(7)));
   EXPECT_FALSE(otto.sees(Sight::kOutput, job_of(7)));
   EXPECT_TRUE(view(settings(), {"eve", 4}).sees(Sight::kOutput, job_of(7)));
@@ -227,7 +226,7 @@ TEST(View, OfAnOperatorHasAllJobsAndCommandsAndNoOutput) {
 TEST(View, HasTheRoleOfTheRulesWhateverTheCallerSays) {
   Caller bob{"bob", 3};
   bob.role = Role::kAdmin;
-  EXPECT_FALSE(view(settings(), bob).sees_all_jobs());
+  EXPECT_FALSE(view(settings(), bob).sees(Sight::kJobs, job_of(7)));
 }
 
 }  // namespace

@@ -51,12 +51,6 @@ std::string_view to_string(AuditAction action) {
   return kActionNames.at(static_cast<std::size_t>(action));
 }
 
-std::optional<AuditAction> parse_audit_action(std::string_view text) {
-  const auto found = std::ranges::find(kActionNames, text);
-  if (found == kActionNames.end()) return std::nullopt;
-  return static_cast<AuditAction>(found - kActionNames.begin());
-}
-
 std::string one_line(std::string_view text, std::size_t max_bytes) {
   std::string out(text.substr(0, max_bytes));
   if (text.size() > max_bytes) {

@@ -82,7 +82,6 @@ enum class AuditAction : std::uint8_t {
 };
 inline constexpr std::size_t kAuditActions = 27;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
-std::optional<AuditAction> parse_audit_action(std::string_view text);
 
 // The owner of the jobs, or the user of a token.
 struct JobOwner {

@@ -1,5 +1,7 @@
 #include "model/audit.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "model/event.h"
@@ -63,11 +65,12 @@ TEST(Audit, ARefusalIsShortAndOnOneLine) {
 }
 
 TEST(Audit, EveryActionHasAWordOfItsOwn) {
+  std::set<std::string_view> words;
   for (std::size_t i = 0; i < kAuditActions; ++i) {
-    const auto action = static_cast<AuditAction>(i);
-    EXPECT_EQ(parse_audit_action(to_string(action)), action);
+    words.insert(to_string(static_cast<AuditAction>(i)));
   }
-  EXPECT_FALSE(parse_audit_action("submi"));
+  EXPECT_EQ(words.size(), kAuditActions);
+  EXPECT_FALSE(words.contains(""));
 }
 
 }  // namespace

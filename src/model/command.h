@@ -44,7 +44,6 @@ enum class JobAction : std::uint8_t {
   kRequeue,         // a running job is stopped as by cancel, and waits again
   kRequeueAndHold,  // likewise, and is held then
 };
-inline constexpr std::size_t kJobActions = 6;
 // Returns the name of the action in the audit trail.
 constexpr AuditAction audit_action(JobAction action) {
   return static_cast<AuditAction>(static_cast<int>(action) + 1);

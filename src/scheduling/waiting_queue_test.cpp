@@ -139,14 +139,17 @@ TEST(WaitingQueue, WeighsAgePriorityFairShareAndSize) {
   EXPECT_EQ(order_by({.age = 1, .priority = 0, .fair_share = 100, .size = 0}), (Order{3, 1, 2}));
 }
 
+std::int64_t weighted_points(const WaitingJob& waiting, const OrderBasis& basis) {
+  return rank_of(waiting.id, *waiting.spec, waiting.submitted_at, basis).points;
+}
+
 TEST(WaitingQueue, InTheWeightedOrderNoJobOvertakesByTimeAlone) {
   model::Policy policy;
   policy.order = model::QueueOrder::kWeighted;
   const OrderBasis basis = OrderBasis::of(policy);
   const WaitingJob early = waiting(1, gpus(1), 5, 1'700'000'000);
   const WaitingJob late = waiting(2, gpus(1), 5, 1'700'086'400);
-  EXPECT_EQ(weighted_points(*early.spec, early.submitted_at, basis) -
-                weighted_points(*late.spec, late.submitted_at, basis),
+  EXPECT_EQ(weighted_points(early, basis) - weighted_points(late, basis),
             std::int64_t{policy.weights.age} << 20);
 }
 
@@ -171,8 +174,7 @@ TEST(WaitingQueue, TheFactorsOfAJobMakeItsWeightedSum) {
   };
   const WaitingJob a = waiting(1, gpus(4), 5, 1'700'000'000);
   const WaitingJob b = waiting(2, gpus(1), 1, 1'700'100'000);
-  const std::int64_t sums = weighted_points(*a.spec, a.submitted_at, basis) -
-                            weighted_points(*b.spec, b.submitted_at, basis);
+  const std::int64_t sums = weighted_points(a, basis) - weighted_points(b, basis);
   EXPECT_NEAR(points_of(a) - points_of(b), static_cast<double>(sums) / (1 << 20), 0.001);
   EXPECT_NEAR(order_factors(job_of(a), basis, now).size, 0.25, 1e-9);
 }

@@ -38,8 +38,8 @@ struct AttentionHeads {
 };
 
 struct Experts {
-  std::uint32_t count = 0;  // 0: the model has none
-  std::uint32_t per_token = 0;
+  std::uint32_t count = 0;      // 0: the model has none
+  std::uint32_t per_token = 0;  // a test compares what follows from it with `active`
   std::uint32_t width = 0;
   std::uint32_t shared_width = 0;  // of those that every token passes
   std::uint32_t dense_layers = 0;  // layers without experts
@@ -82,9 +82,6 @@ std::span<const KnownModel> known_models();
 std::uint64_t embedding_parameters(const KnownModel& model);
 // Returns the parameters of the experts that the router chooses among.
 std::uint64_t expert_parameters(const KnownModel& model);
-// Returns all parameters that follow from the shape, without norms and biases. A test compares them
-// with `parameters`.
-std::uint64_t derived_parameters(const KnownModel& model);
 
 struct FoundModel {
   const KnownModel* model = nullptr;  // never null

@@ -45,6 +45,35 @@ TEST(ModelTable, EveryRowIsComplete) {
   }
 }
 
+std::uint64_t attention_parameters(const KnownModel& model) {
+  const std::uint64_t hidden = model.stack.hidden;
+  const auto& [heads, key_value_heads, head_size] = model.attention;
+  if (model.latent.rank == 0) {
+    return hidden * head_size * 2 * (std::uint64_t{heads} + key_value_heads);
+  }
+  const auto& [rank, rope, query_rank] = model.latent;
+  const std::uint64_t queries = std::uint64_t{heads} * (head_size + rope);
+  const std::uint64_t values = std::uint64_t{heads} * head_size;
+  const std::uint64_t of_queries =
+      query_rank == 0 ? hidden * queries : query_rank * (hidden + queries);
+  return of_queries + hidden * (rank + rope) + rank * 2 * values + values * hidden;
+}
+
+// All parameters that follow from the shape, without norms and biases.
+std::uint64_t derived_parameters(const KnownModel& model) {
+  const LayerStack& stack = model.stack;
+  const std::uint64_t hidden = stack.hidden;
+  const std::uint64_t matrices = stack.form == FeedForward::kGated ? 3 : 2;
+  const bool has_experts = model.experts.count > 0;
+  const std::uint64_t dense_layers = has_experts ? model.experts.dense_layers : stack.layers;
+  const std::uint64_t of_each_expert_layer =
+      hidden * (3 * std::uint64_t{model.experts.shared_width} + model.experts.count);
+  return embedding_parameters(model) + stack.layers * attention_parameters(model) +
+         dense_layers * matrices * hidden * stack.feed_forward +
+         (stack.layers - dense_layers) * of_each_expert_layer + expert_parameters(model) +
+         model.vision;
+}
+
 // The published number is counted over the weights, the other one follows from the shape: a wrong
 // number of layers, heads, key-value heads or experts makes more than half a percent.
 TEST(ModelTable, PublishedParametersAreThoseOfTheShape) {

@@ -271,12 +271,6 @@ base::Result<WebToken> read_claims(const Json& claims, const WebTokenRules& rule
 
 }  // namespace
 
-std::vector<std::string_view> web_token_algorithms() {
-  std::vector<std::string_view> names;
-  for (const Algorithm& algorithm : kAlgorithms) names.push_back(algorithm.name);
-  return names;
-}
-
 base::Result<WebKeys> WebKeys::from_json(const std::string& text) {
   const Json document = Json::parse(text, nullptr, false);
   const auto list = document.is_object() ? document.find("keys") : document.end();

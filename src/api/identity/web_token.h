@@ -11,13 +11,11 @@
 
 // Bearer tokens that an OpenID Connect issuer has signed: JSON Web Tokens (RFC 7519) in the compact
 // form of a signature (RFC 7515), checked against the issuer's keys (RFC 7517) with the algorithms
-// of RFC 7518 and RFC 8037 that the site allows. What a token says of its own keys is not read.
+// of RFC 7518 and RFC 8037 that the site allows: RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384
+// ES512 EdDSA. "none" and those with shared secrets are not known. What a token says of its own
+// keys is not read.
 
 namespace gpu_platform::api {
-
-// The signing algorithms that are known: RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512
-// EdDSA. "none" and those with shared secrets are not among them.
-std::vector<std::string_view> web_token_algorithms();
 
 // The public keys of an issuer. Safe from any thread.
 class WebKeys {

@@ -69,7 +69,6 @@ TEST_F(WebTokens, HoldWithEachAlgorithmThatTheSiteAllows) {
       EXPECT_FALSE(check_web_token(key.sign(claims_, algorithm), keys, rules_, at(kNow)));
     }
   }
-  EXPECT_EQ(web_token_algorithms().size(), 10U);
 }
 
 TEST_F(WebTokens, AreChosenByTheirKeysId) {

@@ -8,8 +8,6 @@
 
 namespace gpu_platform::hardware {
 
-inline constexpr const char* kDefaultNvmlPath = "libnvidia-ml.so.1";
-
 // Opens NVML by dlopen (a bare name is looked for as the dynamic linker does) and initialises it.
 // Each function is taken in the newest version that the library has. The problem says what to do
 // about it; a library that answers and knows no GPU is opened, list_gpus() then gives kNoGpu.

@@ -76,12 +76,6 @@ bool Limits::is_above_share(const WaitingJob& job, const Pool& pool, const PoolA
   return surplus_excess(parts_with(&job, pool), pool.balance, ask.holder).has_value();
 }
 
-bool Limits::is_over_quota(const WaitingJob& job) {
-  return is_over_limits(job) ||
-         (narrowed(job, Purpose::kTurn) == nullptr && narrowed(job, Purpose::kLoan) == nullptr &&
-          narrowed(job, Purpose::kLast) == nullptr);
-}
-
 bool Limits::is_over_limits(const WaitingJob& job) const {
   return keeps_limits_ &&
          excess_if_started(*organisation_, *job.spec, cycle_.books->quotas, &added_);

@@ -33,9 +33,6 @@ class Limits {
 
   void run();
 
-  // The same for all jobs of a class and for the rest of the cycle: no start of the cycle gives
-  // anything back.
-  bool is_over_quota(const WaitingJob& job);
   // Checks only the limits that do not depend on the type of its GPUs.
   bool is_over_limits(const WaitingJob& job) const;
   // Checks all limits, if it gets the allocation.

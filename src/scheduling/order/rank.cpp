@@ -49,6 +49,8 @@ bool OrderBasis::is_of(const model::Policy& policy) const {
 
 namespace {
 
+// Returns the weighted sum, in 2^-20 of a point; docs/scheduling.md has the formula. The time since
+// 1970, which all jobs have waited, is left out, so a job's sum does not change with time.
 std::int64_t points_of_turn(const model::JobSpec& spec, const model::Turn& turn,
                             const OrderBasis& basis) {
   const model::OrderWeights& weights = basis.weights;
@@ -66,12 +68,6 @@ std::int64_t points_of_turn(const model::JobSpec& spec, const model::Turn& turn,
 }
 
 }  // namespace
-
-std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted_at,
-                             const OrderBasis& basis) {
-  return points_of_turn(spec, {.since = submitted_at, .gpus = model::total_gpus(spec.request)},
-                        basis);
-}
 
 Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
              const OrderBasis& basis, base::Instant overdue_since,

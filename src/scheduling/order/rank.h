@@ -64,9 +64,4 @@ Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitt
              const std::optional<model::Turn>& turn = {});
 Rank rank_of(const model::Job& job, const OrderBasis& basis);
 
-// Returns the weighted sum, in 2^-20 of a point; docs/scheduling.md has the formula. The time since
-// 1970, which all jobs have waited, is left out, so a job's sum does not change with time.
-std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted_at,
-                             const OrderBasis& basis);
-
 }  // namespace gpu_platform::scheduling

@@ -62,7 +62,6 @@ class Link final : public execution::Engine, public execution::ObservationSink {
 
   // The controller dies after so many more orders: later ones are not given.
   void die_after(std::size_t orders) { orders_left_ = orders; }
-  bool has_died() const { return orders_left_ == std::size_t{0}; }
   // The controller is gone: news on their way to it are lost, orders on their way may arrive.
   void crash();
 
