@@ -163,15 +163,15 @@ base::Status check_annotations(const JobSpec& spec) {
 }
 
 // One reason why a job cannot run on an engine.
-struct Hindrance {
+struct UnsupportedCase {
   std::string_view field;
   bool is_there = false;
   std::string_view why;
 };
 
-Objection first_of(std::span<const Hindrance> hindrances) {
-  const auto found = std::ranges::find_if(hindrances, &Hindrance::is_there);
-  if (found == hindrances.end()) return {};
+Unsupported first_of(std::span<const UnsupportedCase> cases) {
+  const auto found = std::ranges::find_if(cases, &UnsupportedCase::is_there);
+  if (found == cases.end()) return {};
   return {std::string(found->field), fmt::format("{}: {}", found->field, found->why)};
 }
 
@@ -326,20 +326,20 @@ base::Status check_container(const JobSpec& spec) {
   return check_annotations(spec);
 }
 
-Objection objection_to_host_container(const JobSpec& spec) {
-  const Hindrance hindrances[] = {
+Unsupported unsupported_by_host_container(const JobSpec& spec) {
+  const UnsupportedCase cases[] = {
       {"image", is_gang(spec.request) || spec.per_gpu,
        "in a container of this host a job has one process on one node; leave out nodes, "
        "allow_cross_node and per_gpu"},
       {"limit_signal", spec.limit_signal && spec.limit_signal->first_process_only,
        "in a container of this host the signal goes to all processes; leave out 'B:'"},
   };
-  return first_of(hindrances);
+  return first_of(cases);
 }
 
-Objection objection_to_kubernetes(const JobSpec& spec) {
+Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
   if (!spec.workload.empty()) return {};  // its pods are there
-  const Hindrance hindrances[] = {
+  const UnsupportedCase cases[] = {
       {"image", spec.image.empty(), "a pod runs an image, and the job names none"},
       {"user", spec.uid == 0, "a pod does not run as root: submit the job as another user"},
       {"mounts", !spec.mounts.empty(), "a pod has no folders of the host"},
@@ -359,24 +359,24 @@ Objection objection_to_kubernetes(const JobSpec& spec) {
       {"first_node_only", spec.first_node_only && is_gang(spec.request),
        "the pods of a gang are one for each node or GPU"},
   };
-  return first_of(hindrances);
+  return first_of(cases);
 }
 
 namespace {
 
-Objection objection_to_process(const JobSpec& spec) {
-  return spec.image.empty() ? Objection() : objection_to_host_container(spec);
+Unsupported unsupported_by_process(const JobSpec& spec) {
+  return spec.image.empty() ? Unsupported() : unsupported_by_host_container(spec);
 }
 
 // By kind: one row an engine.
-using ObjectionOf = Objection (*)(const JobSpec&);
-constexpr ObjectionOf kObjections[] = {objection_to_process, objection_to_kubernetes};
-static_assert(std::size(kObjections) == kEngineKinds);
+using UnsupportedBy = Unsupported (*)(const JobSpec&);
+constexpr UnsupportedBy kUnsupportedBy[] = {unsupported_by_process, unsupported_by_kubernetes};
+static_assert(std::size(kUnsupportedBy) == kEngineKinds);
 
 }  // namespace
 
-Objection objection_to(EngineKind engine, const JobSpec& spec) {
-  return kObjections[static_cast<std::size_t>(engine)](spec);
+Unsupported unsupported_by(EngineKind engine, const JobSpec& spec) {
+  return kUnsupportedBy[static_cast<std::size_t>(engine)](spec);
 }
 
 }  // namespace gpu_platform::model

@@ -49,20 +49,20 @@ std::string objection_to_platform(std::string_view platform);
 // "gpu-platform." are the platform's own.
 std::string objection_to_annotation(std::string_view key, std::string_view value);
 
-// What keeps a job from an engine: a field of the API, and why, as a sentence that begins with the
-// field. No field: nothing does.
-struct Objection {
+// What of a job an engine does not support: a field of the API, and why, as a sentence that begins
+// with the field. No field: it supports all.
+struct Unsupported {
   std::string field;
   std::string why;
 
-  friend bool operator==(const Objection&, const Objection&) = default;
+  friend bool operator==(const Unsupported&, const Unsupported&) = default;
 };
 // Returns what keeps a job from an engine of this kind, whatever the site has.
-Objection objection_to(EngineKind engine, const JobSpec& spec);
+Unsupported unsupported_by(EngineKind engine, const JobSpec& spec);
 // Returns what of a job with an image a container of this host cannot have yet.
-Objection objection_to_host_container(const JobSpec& spec);
+Unsupported unsupported_by_host_container(const JobSpec& spec);
 // Returns what of a job a pod cannot have.
-Objection objection_to_kubernetes(const JobSpec& spec);
+Unsupported unsupported_by_kubernetes(const JobSpec& spec);
 
 // Checks the container of a specification; without an image there must be no other part of one.
 // Errors are kInvalidArgument and name the API's field.

@@ -150,17 +150,17 @@ TEST(Container, WhatAContainerCannotHaveIsRefused) {
 
 TEST(Container, OnThisHostItHasOneProcessOnOneNode) {
   JobSpec spec = in_container();
-  EXPECT_EQ(objection_to_host_container(spec), Objection());
+  EXPECT_EQ(unsupported_by_host_container(spec), Unsupported());
   spec.request.nodes = 2;
-  EXPECT_EQ(objection_to_host_container(spec).field, "image");
+  EXPECT_EQ(unsupported_by_host_container(spec).field, "image");
   EXPECT_TRUE(check_container(spec)) << "another engine may have it";
   spec = in_container();
   spec.request.gpus = 2;
   spec.per_gpu = true;
-  EXPECT_EQ(objection_to_host_container(spec).field, "image");
+  EXPECT_EQ(unsupported_by_host_container(spec).field, "image");
   spec = in_container();
   spec.limit_signal = LimitSignal{10, base::seconds(60), true};
-  EXPECT_EQ(objection_to_host_container(spec).field, "limit_signal");
+  EXPECT_EQ(unsupported_by_host_container(spec).field, "limit_signal");
 }
 
 TEST(Container, APodCannotHaveEverything) {
@@ -168,9 +168,9 @@ TEST(Container, APodCannotHaveEverything) {
     JobSpec spec = in_container();
     spec.uid = 1000;
     change(spec);
-    const Objection objection = objection_to_kubernetes(spec);
-    EXPECT_TRUE(objection.field.empty() || objection.why.starts_with(objection.field + ": "));
-    return objection.field;
+    const Unsupported found = unsupported_by_kubernetes(spec);
+    EXPECT_TRUE(found.field.empty() || found.why.starts_with(found.field + ": "));
+    return found.field;
   };
   EXPECT_EQ(field_of([](JobSpec&) {}), "");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.request.nodes = 4; }), "") << "gangs are pods too";
@@ -197,10 +197,10 @@ TEST(Container, APodCannotHaveEverything) {
 TEST(Container, EachEngineObjectsForItself) {
   JobSpec spec;
   spec.uid = 1000;
-  EXPECT_EQ(objection_to(EngineKind::kProcess, spec), Objection());
-  EXPECT_EQ(objection_to(EngineKind::kKubernetes, spec).field, "image");
+  EXPECT_EQ(unsupported_by(EngineKind::kProcess, spec), Unsupported());
+  EXPECT_EQ(unsupported_by(EngineKind::kKubernetes, spec).field, "image");
   spec.image = "docker.io/library/debian:12";
-  EXPECT_EQ(objection_to(EngineKind::kKubernetes, spec), Objection());
+  EXPECT_EQ(unsupported_by(EngineKind::kKubernetes, spec), Unsupported());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Slot {
 constexpr std::string_view kSpecPrefix = "spec.";
 
 // The rule that a value breaks. The caller that knows the path adds it.
-using Complaint = std::optional<std::string>;
+using FieldError = std::optional<std::string>;
 
 const pb::Reflection& reflection_of(const Slot& slot) {
   return *slot.message->GetReflection();
@@ -112,7 +112,7 @@ std::string number_rule(const FieldPlan& field) {
   return fmt::format("must be a number{}", unit_of(field));
 }
 
-Complaint put_bool(const Slot& slot, bool value) {
+FieldError put_bool(const Slot& slot, bool value) {
   if (slot.field->kind != JsonKind::kBool) return must_be(*slot.field);
   if (slot.field->is_repeated) {
     reflection_of(slot).AddBool(slot.message, slot.field->field, value);
@@ -122,7 +122,7 @@ Complaint put_bool(const Slot& slot, bool value) {
   return std::nullopt;
 }
 
-Complaint put_double(const Slot& slot, double value) {
+FieldError put_double(const Slot& slot, double value) {
   if (!std::isfinite(value)) return number_rule(*slot.field);
   if (slot.field->is_repeated) {
     reflection_of(slot).AddDouble(slot.message, slot.field->field, value);
@@ -134,7 +134,7 @@ Complaint put_double(const Slot& slot, double value) {
 
 // Integer is int64 or uint64, as the text of the number had a sign or not.
 template <class Integer>
-Complaint put_integer(const Slot& slot, Integer value) {
+FieldError put_integer(const Slot& slot, Integer value) {
   const pb::Reflection& reflection = reflection_of(slot);
   const pb::FieldDescriptor* field = slot.field->field;
   const bool add = slot.field->is_repeated;
@@ -167,7 +167,7 @@ Complaint put_integer(const Slot& slot, Integer value) {
   }
 }
 
-Complaint put_enum(const Slot& slot, std::string_view name) {
+FieldError put_enum(const Slot& slot, std::string_view name) {
   const std::optional<int> number = enum_number(*slot.field, name);
   if (!number) {
     return slot.field->is_secret || name.size() > 64
@@ -190,7 +190,7 @@ void put_plain(const Slot& slot, std::string value) {
   }
 }
 
-Complaint put_timestamp(const Slot& slot, std::string_view text) {
+FieldError put_timestamp(const Slot& slot, std::string_view text) {
   const std::optional<base::Instant> at = base::parse_rfc3339(text);
   if (!at) return must_be(*slot.field);
   const pb::Reflection& reflection = reflection_of(slot);
@@ -204,7 +204,7 @@ Complaint put_timestamp(const Slot& slot, std::string_view text) {
 }
 
 // `text` may be moved from.
-Complaint put_string(const Slot& slot, std::string& text) {
+FieldError put_string(const Slot& slot, std::string& text) {
   switch (slot.field->kind) {
     case JsonKind::kString:
       put_plain(slot, std::move(text));
@@ -249,7 +249,7 @@ class MessageFiller {
     return put([&](const Slot& slot) { return put_integer(slot, value); });
   }
   bool number_float(double value, const std::string&) {
-    return put([&](const Slot& slot) -> Complaint {
+    return put([&](const Slot& slot) -> FieldError {
       if (slot.field->kind == JsonKind::kDouble) return put_double(slot, value);
       return is_number(slot.field->kind) ? number_rule(*slot.field) : must_be(*slot.field);
     });
@@ -385,8 +385,8 @@ class MessageFiller {
       entry->GetReflection()->SetString(entry, plan.fields[0].field, frame.map_key);
       slot = {entry, &plan.fields[1]};
     }
-    const Complaint complaint = put_value(slot);
-    if (complaint) return reject(*complaint);
+    const FieldError field_error = put_value(slot);
+    if (field_error) return reject(*field_error);
     if (frame.kind == Frame::kList) ++frame.index;
     if (frame.kind == Frame::kObject) frame.field = nullptr;
     return true;
@@ -609,7 +609,7 @@ base::Status read_text(std::string_view field, std::string_view text, pb::Messag
   };
   if (!is_valid_utf8(text)) return wrong("contains bytes that are not UTF-8");
   const Slot slot{&message, plan};
-  const auto parsed = [&](auto value) -> Complaint {
+  const auto parsed = [&](auto value) -> FieldError {
     const char* end = text.data() + text.size();
     const auto [stop, code] = std::from_chars(text.data(), end, value);
     if (code != std::errc() || stop != end || text.empty()) return number_rule(*plan);
@@ -619,29 +619,29 @@ base::Status read_text(std::string_view field, std::string_view text, pb::Messag
       return put_integer(slot, value);
     }
   };
-  Complaint complaint;
+  FieldError field_error;
   switch (plan->kind) {
     case JsonKind::kBool:
       if (text != "true" && text != "false") return wrong(must_be(*plan));
-      complaint = put_bool(slot, text == "true");
+      field_error = put_bool(slot, text == "true");
       break;
     case JsonKind::kInt32:
     case JsonKind::kInt64:
-      complaint = parsed(std::int64_t{0});
+      field_error = parsed(std::int64_t{0});
       break;
     case JsonKind::kUint32:
     case JsonKind::kUint64:
-      complaint = parsed(std::uint64_t{0});
+      field_error = parsed(std::uint64_t{0});
       break;
     case JsonKind::kDouble:
-      complaint = parsed(0.0);
+      field_error = parsed(0.0);
       break;
     default: {
       std::string value(text);
-      complaint = put_string(slot, value);
+      field_error = put_string(slot, value);
     }
   }
-  return complaint ? wrong(*complaint) : base::Status();
+  return field_error ? wrong(*field_error) : base::Status();
 }
 
 base::Status check_limits(const pb::Message& message) {

@@ -11,11 +11,11 @@
 namespace gpu_platform::controller {
 
 using model::EngineKind;
-using model::Objection;
+using model::Unsupported;
 
 namespace {
 
-Objection objection_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec) {
+Unsupported unsupported_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec) {
   const model::EngineTraits& traits = model::traits_of(kind);
   if (!spec.workload.empty() && !traits.admits_workloads) {
     return {"workload", "workload: its pods are in a cluster"};
@@ -24,7 +24,7 @@ Objection objection_at(const model::Policy& policy, EngineKind kind, const model
   if (needs_containers && !policy.has_containers) {
     return {"image", "image: this daemon has no container engine (execution.containers)"};
   }
-  return model::objection_to(kind, spec);
+  return model::unsupported_by(kind, spec);
 }
 
 }  // namespace
@@ -32,14 +32,14 @@ Objection objection_at(const model::Policy& policy, EngineKind kind, const model
 base::Result<model::EngineSet> engines_for(const model::Policy& policy,
                                            const model::JobSpec& spec) {
   model::EngineSet engines;
-  std::vector<std::pair<EngineKind, Objection>> refused;
+  std::vector<std::pair<EngineKind, Unsupported>> refused;
   for (const EngineKind kind : model::kAllEngineKinds) {
     if (!policy.has_engine(kind)) continue;
-    Objection objection = objection_at(policy, kind, spec);
-    if (objection.field.empty()) {
+    Unsupported unsupported = unsupported_at(policy, kind, spec);
+    if (unsupported.field.empty()) {
       engines.add(kind);
     } else {
-      refused.emplace_back(kind, std::move(objection));
+      refused.emplace_back(kind, std::move(unsupported));
     }
   }
   if (!engines.empty()) return engines;
@@ -51,8 +51,8 @@ base::Result<model::EngineSet> engines_for(const model::Policy& policy,
     return base::fail(base::ErrorCode::kFailedPrecondition, refused.front().second.why, field);
   }
   std::vector<std::string> reasons;
-  for (const auto& [kind, objection] : refused) {
-    reasons.push_back(fmt::format("{}, {}", model::traits_of(kind).place, objection.why));
+  for (const auto& [kind, unsupported] : refused) {
+    reasons.push_back(fmt::format("{}, {}", model::traits_of(kind).place, unsupported.why));
   }
   return base::fail(
       base::ErrorCode::kFailedPrecondition,
@@ -61,9 +61,9 @@ base::Result<model::EngineSet> engines_for(const model::Policy& policy,
 
 base::Status check_engines(const model::JobSpec& spec) {
   for (const EngineKind kind : model::kinds_in(spec.request.engines)) {
-    const Objection objection = model::objection_to(kind, spec);
-    if (objection.field.empty()) continue;
-    return base::fail(base::ErrorCode::kFailedPrecondition, objection.why, objection.field);
+    const Unsupported unsupported = model::unsupported_by(kind, spec);
+    if (unsupported.field.empty()) continue;
+    return base::fail(base::ErrorCode::kFailedPrecondition, unsupported.why, unsupported.field);
   }
   return {};
 }
