@@ -55,6 +55,8 @@ class Client : public std::enable_shared_from_this<Client> {
 
   virtual ~Client() = default;
   virtual void begin() = 0;
+  // Makes all progress that is possible now.
+  virtual void go() = 0;
   // Closes what has taken too long; called now and then.
   virtual void tick(Clock::time_point now) = 0;
   // Ends as soon as nothing is under way.

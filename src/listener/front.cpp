@@ -213,12 +213,9 @@ class Front::Impl {
       const std::lock_guard lock(gone_mutex_);
       gone_.notify_all();
     };
-    if (is_grpc) {
-      return std::make_shared<GrpcConnection>(with, std::move(socket), std::move(address), key, tls,
-                                              closed);
-    }
-    return std::make_shared<Connection>(with, std::move(socket), std::move(address), key, tls,
-                                        closed);
+    AcceptedClient accepted{std::move(socket), std::move(address), key, tls, closed};
+    if (is_grpc) return std::make_shared<GrpcConnection>(with, std::move(accepted));
+    return std::make_shared<Connection>(with, std::move(accepted));
   }
 
   void warn_of(const std::string& address) {

@@ -13,11 +13,8 @@ namespace gpu_platform::listener {
 namespace {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
-using Outcome = Transport::Outcome;
 
 constexpr std::size_t kPieceOfOutput = 32 * 1024;
-constexpr std::size_t kMaxDrainedBytes = 1 << 20;
 constexpr int kRoundsAtOnce = 16;
 constexpr std::size_t kMaxAnswersOfPings = 100;  // that wait for the client
 constexpr std::uint32_t kMaxHeadBytes = 16 * 1024;
@@ -117,24 +114,15 @@ struct GrpcConnection::Callbacks {
   }
 };
 
-GrpcConnection::GrpcConnection(ClientContext context, ClientSocket socket, std::string address,
-                               ConnectionTable::Key key, const Tls* tls,
-                               std::function<void(Client*)> closed)
+GrpcConnection::GrpcConnection(ClientContext context, AcceptedClient accepted)
     : with_(context),
-      client_(std::move(socket)),
-      transport_(client_.native_handle(), tls),
-      address_(std::move(address)),
-      key_(std::move(key)),
-      closed_(std::move(closed)),
-      links_(with_, address_, key_, transport_.proof()),
+      stream_(*this, context, std::move(accepted)),
+      links_(with_, stream_.address(), stream_.key(), stream_.proof()),
       meter_(Clock::now()),
-      quiet_since_(Clock::now()),
-      deadline_(Clock::time_point::max()) {}
+      quiet_since_(Clock::now()) {}
 
 void GrpcConnection::begin() {
-  error_code ignored;
-  client_.non_blocking(true, ignored);
-  deadline_ = Clock::now() + with_.times.handshake;
+  stream_.begin();
   go();
 }
 
@@ -176,7 +164,7 @@ void GrpcConnection::go() {
     has_more = write() || has_more;
     if (state_ == State::kTalking && is_over()) finish();
   }
-  while (state_ == State::kDraining && drain()) continue;
+  if (state_ == State::kDraining) stream_.drain();
 }
 
 void GrpcConnection::go_soon() {
@@ -188,36 +176,23 @@ void GrpcConnection::go_soon() {
 }
 
 bool GrpcConnection::greet() {
-  const Outcome outcome = transport_.handshake();
-  if (outcome != Outcome::kDone) return wait(outcome);
+  if (!stream_.handshake()) return false;
   if (!begin_session()) {
     close();
     return false;
   }
   state_ = State::kTalking;
-  deadline_ = Clock::time_point::max();
+  stream_.clear_deadline();
   quiet_since_ = Clock::now();
   return true;
 }
 
-// Waits for what the transport wants, or closes. There is no more to do now.
-bool GrpcConnection::wait(Outcome outcome) {
-  if (outcome == Outcome::kWantsRead) {
-    wait_for_client(false);
-  } else if (outcome == Outcome::kWantsWrite) {
-    wait_for_client(true);
-  } else {
-    close();
-  }
-  return false;
-}
-
 bool GrpcConnection::read() {
   if (is_ending_) return false;
-  const auto [outcome, bytes] = transport_.read(with_.scratch);
-  if (outcome != Outcome::kDone) return wait(outcome);
+  const auto bytes = stream_.read();
+  if (!bytes) return false;
   const ssize_t taken = nghttp2_session_mem_recv(
-      session_.get(), reinterpret_cast<const std::uint8_t*>(with_.scratch.data()), bytes);
+      session_.get(), reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size());
   // Other faults of the client are answered by the library, with a frame that says which.
   if (taken < 0) end_soon();
   return !is_ending_;
@@ -238,59 +213,41 @@ void GrpcConnection::serve(std::int32_t id, Stream& stream) {
   if (std::exchange(stream.is_waiting, false)) nghttp2_session_resume_data(session_.get(), id);
 }
 
-// Fills out_ with frames. False: there are none.
+// Fills the output with frames. False: there are none.
 bool GrpcConnection::gather() {
-  while (out_.size() < kPieceOfOutput) {
+  std::string& out = stream_.output();
+  while (out.size() < kPieceOfOutput) {
     const std::uint8_t* bytes = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_.get(), &bytes);
     if (size < 0) end_soon();
     if (size <= 0) break;
-    out_ += text_of(bytes, static_cast<std::size_t>(size));
+    out += text_of(bytes, static_cast<std::size_t>(size));
   }
-  return !out_.empty();
+  return !out.empty();
 }
 
 // Returns whether something was written and all of it.
 bool GrpcConnection::write() {
   bool has_written = false;
   while (gather()) {
-    while (written_ < out_.size()) {
-      const auto [outcome, bytes] = transport_.write(std::string_view(out_).substr(written_));
-      if (outcome != Outcome::kDone) {
-        if (deadline_ == Clock::time_point::max()) deadline_ = Clock::now() + with_.times.write;
-        return wait(outcome);
-      }
-      written_ += bytes;
-      if (!is_ending_) deadline_ = Clock::time_point::max();
-    }
-    std::string().swap(out_);
-    written_ = 0;
+    if (!stream_.flush(is_ending_)) return false;
+    std::string().swap(stream_.output());  // a connection may be quiet for long
     has_written = true;
   }
   return has_written;
 }
 
 bool GrpcConnection::is_over() const {
-  if (!out_.empty()) return false;
+  if (stream_.has_output()) return false;
   if (is_ending_) return true;
   return nghttp2_session_want_read(session_.get()) == 0 &&
          nghttp2_session_want_write(session_.get()) == 0;
 }
 
-// Closing with unread bytes would take the last frame away from the client.
 void GrpcConnection::finish() {
   streams_.clear();
   state_ = State::kDraining;
-  transport_.finish();
-  deadline_ = Clock::now() + with_.times.drain;
-}
-
-bool GrpcConnection::drain() {
-  const auto [outcome, bytes] = transport_.read(with_.scratch);
-  if (outcome != Outcome::kDone) return wait(outcome);
-  drained_ += bytes;
-  if (drained_ > kMaxDrainedBytes) close();
-  return state_ == State::kDraining;
+  stream_.finish();
 }
 
 void GrpcConnection::pay(double points) {
@@ -302,14 +259,14 @@ void GrpcConnection::pay(double points) {
 // Nothing more is read. What waits for the client is still sent if it takes it soon.
 void GrpcConnection::end_soon() {
   if (std::exchange(is_ending_, true)) return;
-  deadline_ = std::min(deadline_, Clock::now() + with_.times.drain);
+  stream_.shorten_deadline(with_.times.drain);
 }
 
 // ---- calls
 
 void GrpcConnection::begin_call(std::int32_t id) {
   GrpcCall::Environment environment{
-      with_, links_, key_, !transport_.proof().empty(), transport_.is_over_tls(), {}};
+      with_, links_, stream_.key(), !stream_.proof().empty(), stream_.is_over_tls(), {}};
   environment.wake = [weak = weak_from_this(), id] {
     const auto connection = std::static_pointer_cast<GrpcConnection>(weak.lock());
     if (connection == nullptr || connection->state_ != State::kTalking) return;
@@ -405,21 +362,8 @@ void GrpcConnection::submit_end(std::int32_t id, const GrpcStatus& status) {
   nghttp2_submit_trailer(session_.get(), id, fields.data(), fields.size());
 }
 
-// ---- waiting
-
-void GrpcConnection::wait_for_client(bool to_write) {
-  bool& waits = to_write ? waits_to_write_ : waits_to_read_;
-  if (std::exchange(waits, true)) return;
-  client_.async_wait(to_write ? asio::socket_base::wait_write : asio::socket_base::wait_read,
-                     [connection = self(), &waits](const error_code& error) {
-                       waits = false;
-                       if (error) return connection->close();
-                       connection->go();
-                     });
-}
-
 void GrpcConnection::tick(Clock::time_point now) {
-  if (now >= deadline_) return close();
+  if (stream_.is_overdue(now)) return close();
   links_.tick(now);
   if (state_ != State::kTalking) return;
   const auto alive = shared_from_this();
@@ -457,12 +401,8 @@ void GrpcConnection::close() {
   if (state_ == State::kClosed) return;
   const auto alive = shared_from_this();
   state_ = State::kClosed;
-  deadline_ = Clock::time_point::max();
   streams_.clear();
-  error_code ignored;
-  client_.close(ignored);
-  with_.connection_table.leave(key_);
-  closed_(this);
+  stream_.close();
 }
 
 }  // namespace gpu_platform::listener

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,11 +8,10 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "listener/client.h"
+#include "listener/client_stream.h"
 #include "listener/grpc/daemon_links.h"
 #include "listener/grpc/flood_meter.h"
 #include "listener/grpc/grpc_call.h"
-#include "listener/transport.h"
 
 namespace gpu_platform::listener {
 
@@ -26,11 +24,10 @@ class GrpcConnection final : public Client {
  public:
   static constexpr std::uint32_t kMaxCalls = 100;
 
-  // As Connection's (rest/connection.h).
-  GrpcConnection(ClientContext context, ClientSocket socket, std::string address,
-                 ConnectionTable::Key key, const Tls* tls, std::function<void(Client*)> closed);
+  GrpcConnection(ClientContext context, AcceptedClient accepted);
 
   void begin() override;
+  void go() override;
   void tick(Clock::time_point now) override;
   void begin_stop() override;
   void close() override;
@@ -57,7 +54,6 @@ class GrpcConnection final : public Client {
   std::shared_ptr<GrpcConnection> self() {
     return std::static_pointer_cast<GrpcConnection>(shared_from_this());
   }
-  void go();
   void go_soon();
   bool greet();
   bool begin_session();
@@ -66,11 +62,8 @@ class GrpcConnection final : public Client {
   bool gather();
   void advance_calls();
   void serve(std::int32_t id, Stream& stream);
-  bool drain();
   bool is_over() const;
   void finish();
-  bool wait(Transport::Outcome outcome);
-  void wait_for_client(bool to_write);
   void pay(double points);
   void end_soon();
 
@@ -83,11 +76,7 @@ class GrpcConnection final : public Client {
   ssize_t read_answer(std::int32_t id, std::span<char> into, std::uint32_t& flags);
 
   ClientContext with_;
-  ClientSocket client_;
-  Transport transport_;
-  const std::string address_;
-  const ConnectionTable::Key key_;
-  std::function<void(Client*)> closed_;
+  ClientStream stream_;
   State state_ = State::kGreeting;
 
   std::unique_ptr<nghttp2_session, FreeSession> session_;
@@ -98,13 +87,7 @@ class GrpcConnection final : public Client {
   bool is_known_ = false;   // a call of the client was answered
   bool is_ending_ = false;  // nothing more is read
   bool is_posted_ = false;
-  std::string out_;
-  std::size_t written_ = 0;  // of it
-  std::size_t drained_ = 0;
-  bool waits_to_read_ = false;
-  bool waits_to_write_ = false;
   Clock::time_point quiet_since_;  // without a call
-  Clock::time_point deadline_;     // of greeting, writing and draining
 };
 
 }  // namespace gpu_platform::listener

@@ -18,12 +18,10 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using Outcome = Transport::Outcome;
 
 constexpr std::size_t kMaxPending = 16 * 1024;  // of the client, while it is being answered
 constexpr std::size_t kMaxKept = 16 * 1024;     // memory of a buffer that is empty
-constexpr std::size_t kMaxDrained = 1 << 20;
-constexpr std::size_t kSmallBody = 16 * 1024;  // does not count
+constexpr std::size_t kSmallBody = 16 * 1024;   // does not count
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 void forget(std::string& text) {
@@ -33,20 +31,11 @@ void forget(std::string& text) {
 
 }  // namespace
 
-Connection::Connection(ClientContext context, ClientSocket socket, std::string address,
-                       ConnectionTable::Key key, const Tls* tls,
-                       std::function<void(Client*)> closed)
-    : with_(context),
-      client_(std::move(socket)),
-      transport_(client_.native_handle(), tls),
-      address_(std::move(address)),
-      key_(std::move(key)),
-      closed_(std::move(closed)) {}
+Connection::Connection(ClientContext context, AcceptedClient accepted)
+    : with_(context), stream_(*this, context, std::move(accepted)) {}
 
 void Connection::begin() {
-  error_code ignored;
-  client_.non_blocking(true, ignored);
-  set_deadline(with_.times.handshake);
+  stream_.begin();
   go();
 }
 
@@ -68,8 +57,7 @@ void Connection::go() {
         has_more = splice();
         break;
       case State::kDraining:
-        has_more = drain();
-        break;
+        return stream_.drain();
       case State::kClosed:
         return;
     }
@@ -77,23 +65,10 @@ void Connection::go() {
 }
 
 bool Connection::greet() {
-  const Outcome outcome = transport_.handshake();
-  if (outcome != Outcome::kDone) return wait(outcome);
+  if (!stream_.handshake()) return false;
   state_ = State::kReading;
-  set_deadline(with_.times.first_request);
+  stream_.set_deadline(with_.times.first_request);
   return true;
-}
-
-// Waits for what the transport wants, or closes. There is no more to do now.
-bool Connection::wait(Outcome outcome) {
-  if (outcome == Outcome::kWantsRead) {
-    wait_for_client(false);
-  } else if (outcome == Outcome::kWantsWrite) {
-    wait_for_client(true);
-  } else {
-    close();
-  }
-  return false;
 }
 
 // ---- the request
@@ -107,16 +82,15 @@ bool Connection::read_request() {
     const std::string bytes = std::exchange(in_, {});
     return take(bytes);
   }
-  const auto [outcome, bytes] = transport_.read(with_.scratch);
-  if (outcome != Outcome::kDone) return wait(outcome);
-  return take({with_.scratch.data(), bytes});
+  const auto bytes = stream_.read();
+  return bytes && take(*bytes);
 }
 
 bool Connection::take(std::string_view bytes) {
   if (reader_ == nullptr) {
     reader_ = std::make_unique<RequestReader>(with_.limits);
     is_head_judged_ = false;
-    set_deadline(with_.times.request);
+    stream_.set_deadline(with_.times.request);
   }
   in_ = bytes.substr(reader_->put(bytes));
   if (reader_->has_head() && !is_head_judged_ && !judge_head()) return true;
@@ -134,19 +108,19 @@ bool Connection::take(std::string_view bytes) {
 bool Connection::judge_head() {
   is_head_judged_ = true;
   Request& request = reader_->request();
-  request.is_over_tls = transport_.is_over_tls();
+  request.is_over_tls = stream_.is_over_tls();
   if (const auto refusal = enter_session(request, with_.policy)) {
     refuse(*refusal);
     return false;
   }
   if (const auto refusal =
-          judge(request, reader_->host(), with_.policy, !transport_.proof().empty())) {
+          judge(request, reader_->host(), with_.policy, !stream_.proof().empty())) {
     refuse(*refusal);
     return false;
   }
   if (request.expects_continue && !reader_->is_done()) {
     // These few bytes fit into the empty buffer of a client that waits for them.
-    (void)transport_.write(kContinue);
+    stream_.write_if_possible(kContinue);
   }
   return true;
 }
@@ -154,7 +128,7 @@ bool Connection::judge_head() {
 bool Connection::hold_body() {
   const std::size_t bytes = reader_->body_bytes();
   if (bytes <= kSmallBody || bytes <= held_bytes_) return true;
-  if (!with_.connection_table.take_bytes(key_, bytes - held_bytes_)) return false;
+  if (!with_.connection_table.take_bytes(stream_.key(), bytes - held_bytes_)) return false;
   held_bytes_ = bytes;
   return true;
 }
@@ -170,7 +144,7 @@ bool Connection::begin_exchange() {
   const bool begins_session = begin_session(request);
   if (!open_daemon(request)) return true;
   state_ = State::kAnswering;
-  clear_deadline();
+  stream_.clear_deadline();
   to_daemon_ = head_for_daemon(request);
   to_daemon_ += request.body;
   std::string().swap(request.body);
@@ -192,8 +166,8 @@ bool Connection::open_daemon(const Request& request) {
   // A token counts before a certificate: it may be for less than all that the user may do.
   const Credential credential =
       request.bearer.empty()
-          ? Credential{Credential::Kind::kCertificate, transport_.proof(), address_}
-          : Credential{Credential::Kind::kBearer, request.bearer, address_};
+          ? Credential{Credential::Kind::kCertificate, stream_.proof(), stream_.address()}
+          : Credential{Credential::Kind::kBearer, request.bearer, stream_.address()};
   const auto opened = with_.upstream.open(credential);
   if (!opened) {
     refuse({api::http_status(opened.error().code), opened.error()});
@@ -219,7 +193,7 @@ void Connection::close_daemon() {
   error_code ignored;
   daemon_->close(ignored);
   daemon_.reset();
-  waits_.daemon_read = waits_.daemon_write = false;
+  waits_to_read_ = waits_to_write_ = false;
   bearer_.clear();
 }
 
@@ -247,15 +221,15 @@ bool Connection::begin_own(OwnAnswer answer, bool is_last) {
   is_last_ = is_last;
   state_ = State::kAnswering;
   answer_.reset();
-  auto into = std::back_inserter(out_);
+  auto into = std::back_inserter(stream_.output());
   fmt::format_to(into, "HTTP/1.1 {} {}\r\n", answer.status, api::status_title(answer.status));
   for (const auto& [name, value] : answer.fields) fmt::format_to(into, "{}: {}\r\n", name, value);
   if (!answer.content_type.empty()) {
     fmt::format_to(into, "Content-Type: {}\r\nContent-Length: {}\r\n", answer.content_type,
                    answer.body.size());
   }
-  out_ += is_last ? "Connection: close\r\n\r\n" : "\r\n";
-  if (!wants_head_alone()) out_ += answer.body;
+  stream_.output() += is_last ? "Connection: close\r\n\r\n" : "\r\n";
+  if (!wants_head_alone()) stream_.output() += answer.body;
   return true;
 }
 
@@ -271,11 +245,11 @@ bool Connection::refuse(const Refusal& refusal) {
 }
 
 bool Connection::answer() {
-  if (!flush()) return false;
+  if (!stream_.flush()) return false;
   if (answer_ == nullptr) return end_exchange();
   if (answer_->is_switching()) {
     state_ = State::kSpliced;
-    clear_deadline();
+    stream_.clear_deadline();
     return true;
   }
   if (answer_->is_done()) return end_exchange();
@@ -288,7 +262,8 @@ bool Connection::receive() {
   const ssize_t got =
       ::recv(daemon_->native_handle(), with_.scratch.data(), with_.scratch.size(), MSG_DONTWAIT);
   if (got > 0) {
-    if (answer_->put({with_.scratch.data(), static_cast<std::size_t>(got)}, out_)) return true;
+    if (answer_->put({with_.scratch.data(), static_cast<std::size_t>(got)}, stream_.output()))
+      return true;
     close();
     return false;
   }
@@ -310,27 +285,11 @@ bool Connection::receive() {
 // Notices a client that goes; its next requests wait. Never more to do.
 bool Connection::watch_client() {
   while (in_.size() < kMaxPending) {
-    const auto [outcome, bytes] = transport_.read(with_.scratch);
-    if (outcome != Outcome::kDone) return wait(outcome);
-    in_.append(with_.scratch.data(), bytes);
+    const auto bytes = stream_.read();
+    if (!bytes) return false;
+    in_.append(*bytes);
   }
   return false;
-}
-
-// Writes what waits for the client. False: it is still not all written.
-bool Connection::flush() {
-  while (written_ < out_.size()) {
-    const auto [outcome, bytes] = transport_.write(std::string_view(out_).substr(written_));
-    if (outcome != Outcome::kDone) {
-      if (deadline_ == Clock::time_point::max()) set_deadline(with_.times.write);
-      return wait(outcome);
-    }
-    written_ += bytes;
-    clear_deadline();
-  }
-  forget(out_);
-  written_ = 0;
-  return true;
 }
 
 bool Connection::end_exchange() {
@@ -343,27 +302,17 @@ bool Connection::end_exchange() {
   answer_.reset();
   reader_.reset();
   forget(to_daemon_);
-  if (held_bytes_ > 0) with_.connection_table.give_bytes(key_, std::exchange(held_bytes_, 0));
+  if (held_bytes_ > 0)
+    with_.connection_table.give_bytes(stream_.key(), std::exchange(held_bytes_, 0));
   if (!is_last_) {
     state_ = State::kReading;
-    set_deadline(is_known_ ? with_.times.idle : with_.times.first_request);
+    stream_.set_deadline(is_known_ ? with_.times.idle : with_.times.first_request);
     return true;
   }
   close_daemon();
   state_ = State::kDraining;
-  transport_.finish();
-  set_deadline(with_.times.drain);
+  stream_.finish();
   return true;
-}
-
-bool Connection::drain() {
-  while (drained_ < kMaxDrained) {
-    const auto [outcome, bytes] = transport_.read(with_.scratch);
-    if (outcome != Outcome::kDone) return wait(outcome);
-    drained_ += bytes;
-  }
-  close();
-  return false;
 }
 
 // Bytes in both directions; each waits for its own reader.
@@ -372,12 +321,10 @@ bool Connection::splice() {
   if (!to_daemon_.empty()) send_request();
   if (to_daemon_.empty()) {
     if (in_.empty()) {
-      const auto [outcome, bytes] = transport_.read(with_.scratch);
-      if (outcome == Outcome::kDone) {
-        in_.assign(with_.scratch.data(), bytes);
-      } else {
-        wait(outcome);
-        if (state_ == State::kClosed) return false;
+      if (const auto bytes = stream_.read()) {
+        in_.assign(*bytes);
+      } else if (state_ == State::kClosed) {
+        return false;
       }
     }
     if (!in_.empty()) {
@@ -386,11 +333,11 @@ bool Connection::splice() {
       has_more = true;
     }
   }
-  if (!flush()) return has_more && state_ != State::kClosed;
+  if (!stream_.flush()) return has_more && state_ != State::kClosed;
   const ssize_t got =
       ::recv(daemon_->native_handle(), with_.scratch.data(), with_.scratch.size(), MSG_DONTWAIT);
   if (got > 0) {
-    out_.assign(with_.scratch.data(), static_cast<std::size_t>(got));
+    stream_.output().assign(with_.scratch.data(), static_cast<std::size_t>(got));
     return true;
   }
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -403,19 +350,8 @@ bool Connection::splice() {
 
 // ---- waiting
 
-void Connection::wait_for_client(bool to_write) {
-  bool& waits = to_write ? waits_.client_write : waits_.client_read;
-  if (std::exchange(waits, true)) return;
-  client_.async_wait(to_write ? asio::socket_base::wait_write : asio::socket_base::wait_read,
-                     [self = self(), &waits](const error_code& error) {
-                       waits = false;
-                       if (error) return self->close();
-                       self->go();
-                     });
-}
-
 void Connection::wait_for_daemon(bool to_write) {
-  bool& waits = to_write ? waits_.daemon_write : waits_.daemon_read;
+  bool& waits = to_write ? waits_to_write_ : waits_to_read_;
   if (std::exchange(waits, true)) return;
   daemon_->async_wait(to_write ? asio::socket_base::wait_write : asio::socket_base::wait_read,
                       [self = self(), &waits, number = daemon_number_](const error_code& error) {
@@ -431,11 +367,11 @@ void Connection::tick(Clock::time_point now) {
       now - daemon_idle_since_ > with_.times.upstream_idle) {
     close_daemon();
   }
-  if (now < deadline_) return;
+  if (!stream_.is_overdue(now)) return;
   const bool has_begun = state_ == State::kReading && reader_ != nullptr;
   if (!has_begun) return close();
   refuse({408, {base::ErrorCode::kInvalidArgument, "the request took too long to come", {}}});
-  clear_deadline();
+  stream_.clear_deadline();
   go();
 }
 
@@ -449,13 +385,10 @@ void Connection::close() {
   if (state_ == State::kClosed) return;
   const auto alive = shared_from_this();
   state_ = State::kClosed;
-  clear_deadline();
   close_daemon();
-  error_code ignored;
-  client_.close(ignored);
-  if (held_bytes_ > 0) with_.connection_table.give_bytes(key_, std::exchange(held_bytes_, 0));
-  with_.connection_table.leave(key_);
-  closed_(this);
+  if (held_bytes_ > 0)
+    with_.connection_table.give_bytes(stream_.key(), std::exchange(held_bytes_, 0));
+  stream_.close();
 }
 
 }  // namespace gpu_platform::listener

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "listener/client.h"
+#include "listener/client_stream.h"
 #include "listener/rest/answer_reader.h"
-#include "listener/transport.h"
 
 namespace gpu_platform::listener {
 
@@ -19,12 +16,10 @@ namespace gpu_platform::listener {
 // Thread: its io context's one thread.
 class Connection final : public Client {
  public:
-  // `key`: of the connection table, which the connection has entered. `tls` null: plain. `closed`
-  // is called once, by close().
-  Connection(ClientContext context, ClientSocket socket, std::string address,
-             ConnectionTable::Key key, const Tls* tls, std::function<void(Client*)> closed);
+  Connection(ClientContext context, AcceptedClient accepted);
 
   void begin() override;
+  void go() override;
   void tick(Clock::time_point now) override;
   void begin_stop() override;
   void close() override;
@@ -42,8 +37,7 @@ class Connection final : public Client {
   std::shared_ptr<Connection> self() {
     return std::static_pointer_cast<Connection>(shared_from_this());
   }
-  // Makes all progress that is possible now. Each step returns whether there may be more.
-  void go();
+  // Steps of go(). Each returns whether there may be more to do.
   bool greet();
   bool read_request();
   bool take(std::string_view bytes);
@@ -57,27 +51,16 @@ class Connection final : public Client {
   bool receive();
   bool end_exchange();
   bool splice();
-  bool drain();
 
   bool open_daemon(const Request& request);
   bool is_daemon_gone();
   void close_daemon();
   void send_request();
-  bool flush();
   bool watch_client();
-  bool wait(Transport::Outcome outcome);
-
-  void wait_for_client(bool to_write);
   void wait_for_daemon(bool to_write);
-  void set_deadline(std::chrono::milliseconds after) { deadline_ = Clock::now() + after; }
-  void clear_deadline() { deadline_ = Clock::time_point::max(); }
 
   ClientContext with_;
-  ClientSocket client_;
-  Transport transport_;
-  const std::string address_;
-  const ConnectionTable::Key key_;
-  std::function<void(Client*)> closed_;
+  ClientStream stream_;
   State state_ = State::kGreeting;
 
   std::string in_;  // read and not yet taken
@@ -95,19 +78,10 @@ class Connection final : public Client {
 
   std::unique_ptr<AnswerReader> answer_;  // null: the answer is our own
   bool is_last_ = false;
-  std::string out_;
-  std::size_t written_ = 0;  // of it
-  std::size_t drained_ = 0;
 
-  struct Waits {
-    bool client_read = false;
-    bool client_write = false;
-    bool daemon_read = false;
-    bool daemon_write = false;
-  };
-  Waits waits_;
+  bool waits_to_read_ = false;  // from the daemon
+  bool waits_to_write_ = false;
   std::uint64_t daemon_number_ = 0;  // waits for a former one say nothing
-  Clock::time_point deadline_ = Clock::time_point::max();
 };
 
 }  // namespace gpu_platform::listener
