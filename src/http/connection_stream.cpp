@@ -6,7 +6,7 @@ namespace gpu_platform::http {
 
 namespace {
 
-constexpr Waiting kPatience{base::seconds(60), -1};
+constexpr Waiting kTimeout{base::seconds(60), -1};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ void ConnectionStream::begin_write(boost::asio::const_buffer bytes, Moved done) 
 
 std::size_t ConnectionStream::read(std::span<char> room, boost::system::error_code& error) {
   if (room.empty()) return 0;
-  const auto got = connection_.read(room, kPatience);
+  const auto got = connection_.read(room, kTimeout);
   error = !got        ? boost::asio::error::make_error_code(boost::asio::error::connection_reset)
           : *got == 0 ? boost::asio::error::make_error_code(boost::asio::error::eof)
                       : boost::system::error_code();
@@ -69,7 +69,7 @@ std::size_t ConnectionStream::read(std::span<char> room, boost::system::error_co
 }
 
 std::size_t ConnectionStream::write(std::string_view bytes, boost::system::error_code& error) {
-  const auto sent = connection_.write(bytes, kPatience);
+  const auto sent = connection_.write(bytes, kTimeout);
   error = sent ? boost::system::error_code()
                : boost::asio::error::make_error_code(boost::asio::error::connection_reset);
   return sent.value_or(0);

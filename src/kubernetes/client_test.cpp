@@ -40,7 +40,7 @@ std::unique_ptr<Client> client_of(ClusterAccess access, ClientOptions options = 
 // Polls until the condition holds. False: it did not in time.
 template <class Condition>
 bool poll_until(Client& client, Condition&& condition) {
-  const std::int64_t until = os::monotonic_ns() + kPatience.value();
+  const std::int64_t until = os::monotonic_ns() + kTimeout.value();
   while (!condition()) {
     if (os::monotonic_ns() >= until) return false;
     client.poll(base::milliseconds(50));
@@ -252,9 +252,9 @@ TEST(Client, WakeEndsPollFromAnotherThread) {
   const auto client = client_of(access_to(server));
   std::thread other([&] { client->wake(); });
   const std::int64_t begin = os::monotonic_ns();
-  client->poll(kPatience);
+  client->poll(kTimeout);
   other.join();
-  EXPECT_LT(os::monotonic_ns() - begin, kPatience.value());
+  EXPECT_LT(os::monotonic_ns() - begin, kTimeout.value());
 }
 
 // ---- 429 ----
@@ -709,7 +709,7 @@ TEST(ClientExecPlugin, ItsCertificateIsShown) {
 }
 
 // The failure of a plugin that is this script.
-std::string failure_of(const std::string& script, base::Duration time = kPatience) {
+std::string failure_of(const std::string& script, base::Duration time = kTimeout) {
   const Folder folder;
   ScriptedServer server([](const SeenRequest&, Wire& wire) { wire.answer(200, ""); });
   const auto client =

@@ -24,7 +24,7 @@ std::unique_ptr<Client> client_to(const ScriptedServer& server, ClientOptions op
 }
 
 bool polls_until(Client& client, const std::function<bool()>& holds) {
-  const std::int64_t until = os::monotonic_ns() + kPatience.value();
+  const std::int64_t until = os::monotonic_ns() + kTimeout.value();
   while (!holds() && os::monotonic_ns() < until) client.poll(base::milliseconds(50));
   return holds();
 }

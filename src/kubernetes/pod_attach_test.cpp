@@ -233,7 +233,7 @@ TEST(PodAttach, AClientThatReadsNothingIsDetachedAndTheJobGoesOn) {
     printed.set_value();
     repeat(pod);
   });
-  PodStreams streams(plain_endpoint(server), {.person_patience = base::seconds(1)});
+  PodStreams streams(plain_endpoint(server), {.client_timeout = base::seconds(1)});
   Channel idle(streams, own_process());
   printed.get_future().wait();
   Channel next(streams, own_process());

@@ -94,7 +94,7 @@ void PodChannel::on_timer() {
 
 // A client is detached in time, too.
 base::Duration PodChannel::tick() const {
-  return stream_.is_attach() ? std::min(limits_.ping_every, limits_.person_patience)
+  return stream_.is_attach() ? std::min(limits_.ping_every, limits_.client_timeout)
                              : limits_.ping_every;
 }
 
@@ -102,7 +102,7 @@ base::Duration PodChannel::tick() const {
 // pass input on answers nothing either: what it holds may be what we wrote last.
 void PodChannel::keep_alive() {
   const bool is_late =
-      is_sending_ && os::monotonic_ns() - sends_since_ns_ > limits_.person_patience.value();
+      is_sending_ && os::monotonic_ns() - sends_since_ns_ > limits_.client_timeout.value();
   if (stream_.is_attach() && is_late) {
     part("the job's output was not read for too long");
     pump();

@@ -53,8 +53,8 @@ class Channel {
   // Takes one frame in. False: there are no more.
   bool hear() {
     pollfd handle{end_.get(), POLLIN, 0};
-    const auto patience_ms = static_cast<int>(base::whole_milliseconds(kPatience));
-    const bool is_there = ::poll(&handle, 1, patience_ms) == 1;
+    const auto timeout_ms = static_cast<int>(base::whole_milliseconds(kTimeout));
+    const bool is_there = ::poll(&handle, 1, timeout_ms) == 1;
     EXPECT_TRUE(is_there) << "nothing comes";
     if (!is_there) return false;
     std::string bytes(model::kMaxFrame + 1, '\0');

@@ -25,7 +25,7 @@
 // - A container's own process has one client at a time; a new one takes the place of the old one.
 //   Its connection to the server stays when a client hangs up, with the latest 64 KiB of output for
 //   the next one: Kubernetes may close the process's input with the connection. A client that takes
-//   no output for `person_patience` is detached. The end of input is a key at a terminal.
+//   no output for `client_timeout` is detached. The end of input is a key at a terminal.
 // - A channel that loses its server ends without an EndFrame: it was cut.
 //
 // Memory: a channel holds at most model::kInputWindow of input and one message of output; output is
@@ -39,8 +39,8 @@ struct PodStreamLimits {
   // The server is asked for a sign of life so often; a channel that heard nothing three times is
   // cut.
   base::Duration ping_every = base::seconds(30);
-  base::Duration end_time = base::seconds(3);          // for output after a command's end was told
-  base::Duration person_patience = base::seconds(10);  // with a client that takes no output
+  base::Duration end_time = base::seconds(3);         // for output after a command's end was told
+  base::Duration client_timeout = base::seconds(10);  // with a client that takes no output
 };
 
 // What a channel to a container's own process asks of its user. Called on the thread of the

@@ -85,7 +85,7 @@ class PodOfACluster : public ::testing::Test {
     return *answer;
   }
   bool wait_for_pod() {
-    const std::int64_t until = os::monotonic_ns() + kPatience.value();
+    const std::int64_t until = os::monotonic_ns() + kTimeout.value();
     while (os::monotonic_ns() < until) {
       const Answer answer = ask({.path = fmt::format("{}/channels", kPods)});
       const Json now = Json::parse(answer.body, nullptr, false);

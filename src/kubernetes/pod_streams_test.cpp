@@ -346,8 +346,8 @@ TEST(PodStreams, AServerThatAnswersPingsMayBeSilent) {
   });
   PodStreams streams(endpoint_at(server.address()), {.ping_every = base::milliseconds(400)});
   Channel channel(streams, command());
-  const auto patience = std::chrono::nanoseconds(kPatience.value());
-  EXPECT_EQ(enough.get_future().wait_for(patience), std::future_status::ready);
+  const auto timeout = std::chrono::nanoseconds(kTimeout.value());
+  EXPECT_EQ(enough.get_future().wait_for(timeout), std::future_status::ready);
   channel.send(model::InputFrame{"go on"});
   EXPECT_EQ(channel.listen().end, ChannelEnd::kExited);
 }

@@ -117,7 +117,7 @@ class Follower {
   // Until the condition holds. False: it did not in time.
   template <class Condition>
   bool follow_until(Condition&& condition) {
-    const std::int64_t until = os::monotonic_ns() + kPatience.value();
+    const std::int64_t until = os::monotonic_ns() + kTimeout.value();
     while (!condition()) {
       const std::int64_t now = os::monotonic_ns();
       if (now >= until) return false;

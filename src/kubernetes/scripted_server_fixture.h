@@ -20,7 +20,7 @@
 namespace gpu_platform::kubernetes {
 
 // How long a test waits for what must come.
-inline constexpr base::Duration kPatience = base::seconds(20);
+inline constexpr base::Duration kTimeout = base::seconds(20);
 
 // A certificate and its key, made for one test.
 struct TestCertificate {

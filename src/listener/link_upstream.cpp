@@ -14,7 +14,7 @@ namespace gpu_platform::listener {
 
 namespace {
 
-constexpr std::int64_t kPatienceMs = 100;
+constexpr std::int64_t kTimeoutMs = 100;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ base::Result<int> LinkUpstream::open(const Credential& credential) {
 // The link holds a few hundred messages. When more clients come at once, the daemon takes some in
 // the time that is waited here; one that takes none keeps a thread no longer than that.
 bool LinkUpstream::send(const std::string& message, int descriptor) const {
-  const std::int64_t limit = os::monotonic_ms() + kPatienceMs;
+  const std::int64_t limit = os::monotonic_ms() + kTimeoutMs;
   while (!os::send_packet(link_, message, descriptor)) {
     if (errno != EAGAIN) return false;
     const std::int64_t left = limit - os::monotonic_ms();

@@ -119,7 +119,7 @@ bool holds_jobs(const std::string& base) {
 
 // A supervisor without its job ends within moments; one that does not is left behind.
 void wait_until_empty(const std::string& cgroup) {
-  constexpr int kPatienceMs = 300;
+  constexpr int kTimeoutMs = 300;
   const int events = open((cgroup + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC);
   char text[256];
   pollfd changed{events, POLLPRI, 0};
@@ -128,7 +128,7 @@ void wait_until_empty(const std::string& cgroup) {
     const ssize_t got = pread(events, text, sizeof text, 0);
     if (got <= 0 || os::number_after({text, static_cast<std::size_t>(got)}, "populated") == 0)
       break;
-    if (poll(&changed, 1, kPatienceMs) <= 0) break;
+    if (poll(&changed, 1, kTimeoutMs) <= 0) break;
   }
   if (events >= 0) close(events);
 }
@@ -185,12 +185,12 @@ void wait_for_processes(int cgroup_fd, std::int64_t until_ms) {
 
 }  // namespace
 
-void remove_engine_groups(const std::string& cgroup, int patience_ms) {
-  const std::int64_t until_ms = os::boot_ms() + patience_ms;
+void remove_engine_groups(const std::string& cgroup, int timeout_ms) {
+  const std::int64_t until_ms = os::boot_ms() + timeout_ms;
   for (const std::string& group : engine_groups(cgroup)) {
     const int fd = open_cgroup(AT_FDCWD, group.c_str());
     if (fd < 0) continue;
-    if (patience_ms > 0) wait_for_processes(fd, until_ms);
+    if (timeout_ms > 0) wait_for_processes(fd, until_ms);
     remove_cgroups_below(fd);
     close(fd);
     rmdir(group.c_str());

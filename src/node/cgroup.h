@@ -20,7 +20,7 @@ std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo);
 // In those: removes the groups that a container engine has made below the name of an attempt's
 // cgroup, an absolute path in the v2 tree, and those of that name, unless processes are in them.
 // The engine's own end a moment after the container: they are waited for so long.
-void remove_engine_groups(const std::string& cgroup, int patience_ms = 0);
+void remove_engine_groups(const std::string& cgroup, int timeout_ms = 0);
 // There: returns the names directly below that of `base`, each once.
 std::vector<std::string> engine_groups_below(const std::string& base);
 // There: returns the most memory that all processes of the attempt's containers had at a time, in

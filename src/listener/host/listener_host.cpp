@@ -97,8 +97,8 @@ base::Result<Child> spawn(const ListenerHostOptions& options) {
   Child child;
   child.link = os::Descriptor(pair[0]);
   // One that takes nothing is not waited for.
-  const timeval patience{kTakeMs / 1000, 0};
-  ::setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const timeval timeout{kTakeMs / 1000, 0};
+  ::setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   const os::Descriptor theirs(pair[1]);
   std::vector<std::string> words = {options.program};
   if (options.user) {

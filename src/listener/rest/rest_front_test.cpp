@@ -230,7 +230,7 @@ TEST_F(ListenerFront, ASlowRequestIsAnsweredAndEnded) {
 TEST_F(ListenerFront, AClientDoesNotTakeSilenceForAClosedConnection) {
   start();
   // layers allow expires: it is to pass; what is to succeed does not wait for it
-  EXPECT_FALSE(TlsClient(port_, {.patience = std::chrono::milliseconds(50)}).is_closed());
+  EXPECT_FALSE(TlsClient(port_, {.timeout = std::chrono::milliseconds(50)}).is_closed());
 }
 
 TEST_F(ListenerFront, ClientsThatSayNothingAreClosed) {

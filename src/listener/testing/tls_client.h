@@ -32,7 +32,7 @@ struct TlsClientOptions {
   int receive_buffer = 0;        // bytes; 0: the system's
   std::string certificate = {};  // PEM, with its key: shown to a server that asks
   std::string key = {};
-  std::chrono::milliseconds patience{20'000};
+  std::chrono::milliseconds timeout{20'000};
 };
 
 class TlsClient {
@@ -46,8 +46,8 @@ class TlsClient {
 
   explicit TlsClient(std::uint16_t port, const Options& options = {}) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const auto patience = options.patience.count();
-    const timeval limit{patience / 1000, patience % 1000 * 1000};
+    const auto timeout = options.timeout.count();
+    const timeval limit{timeout / 1000, timeout % 1000 * 1000};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (options.receive_buffer > 0) {

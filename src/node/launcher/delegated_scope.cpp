@@ -18,9 +18,9 @@ namespace gpu_platform::node {
 namespace {
 
 // The daemon that has started us waits twice as long for our first word.
-constexpr int kSystemdPatienceMs = 5000;
+constexpr int kSystemdTimeoutMs = 5000;
 // Only jobs wait for the launcher of a service, and a host that is booting may be slow.
-constexpr int kServicePatienceMs = 60'000;
+constexpr int kServiceTimeoutMs = 60'000;
 // systemd forgets a scope some moments after its last process; until then the name is taken.
 constexpr int kPauseMs = 100;
 constexpr std::string_view kReady = "ready\n";
@@ -92,7 +92,7 @@ void DelegatedScope::open(const std::string& name) {
   if (top.empty()) {
     why_ = "the first process is not systemd, or we are not root";
   } else {
-    patience_ms_ = kServicePatienceMs;
+    timeout_ms_ = kServiceTimeoutMs;
     find_or_ask(name + ".scope", top);
   }
 }
@@ -100,13 +100,13 @@ void DelegatedScope::open(const std::string& name) {
 void DelegatedScope::open_for_controllers(const std::string& name) {
   const std::string top = find_top();
   if (top.empty() || !has_controllers(top)) return;
-  patience_ms_ = kSystemdPatienceMs;
+  timeout_ms_ = kSystemdTimeoutMs;
   find_or_ask(name + ".scope", top);
 }
 
 void DelegatedScope::find_or_ask(const std::string& name, const std::string& top) {
   const std::string expected = top + "/system.slice/" + name;
-  deadline_ms_ = os::monotonic_ms() + patience_ms_;
+  deadline_ms_ = os::monotonic_ms() + timeout_ms_;
   do {
     if (is_populated(expected) || ask(name, expected)) {
       path_ = expected;
@@ -155,7 +155,7 @@ std::string DelegatedScope::wait_for_holder(int said) {
     pollfd waiting{said, POLLIN, 0};
     if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
       kill(holder_, SIGKILL);
-      return "systemd did not answer within " + std::to_string(patience_ms_ / 1000) + " s";
+      return "systemd did not answer within " + std::to_string(timeout_ms_ / 1000) + " s";
     }
     const ssize_t got = read(said, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;

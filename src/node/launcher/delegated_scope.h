@@ -44,7 +44,7 @@ class DelegatedScope {
   std::string why_;
   int holder_ = -1;  // pid of the process in a new scope; -1: none
   int line_ = -1;    // when it is closed, the holder ends
-  int patience_ms_ = 0;
+  int timeout_ms_ = 0;
   std::int64_t deadline_ms_ = 0;
 };
 

@@ -18,7 +18,7 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr unsigned kPatienceSeconds = 60;
+constexpr unsigned kTimeoutSeconds = 60;
 
 void tell(int socket, const OpenedFile& opened, int file = -1) {
   os::send_packet(socket, encode_opened_file(opened), file);
@@ -30,7 +30,7 @@ void tell(int socket, const OpenedFile& opened, int file = -1) {
   constexpr int kKept = 3;
   if (socket != kKept && dup2(socket, kKept) < 0) _exit(1);
   syscall(SYS_close_range, kKept + 1, ~0U, 0);
-  alarm(kPatienceSeconds);
+  alarm(kTimeoutSeconds);
   const SwitchFailure failure = geteuid() == 0 ? UserSwitch(user).become() : SwitchFailure();
   if (failure.what != nullptr || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     tell(kKept, {failure.what != nullptr ? failure.error : errno,

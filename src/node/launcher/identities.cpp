@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kKeptMs = 60'000;
 constexpr std::int64_t kRefusalKeptMs = 5'000;
-constexpr std::int64_t kPatienceMs = 10'000;
+constexpr std::int64_t kTimeoutMs = 10'000;
 constexpr std::size_t kMaxKept = 4096;
 constexpr std::size_t kMaxSaid = 1 << 20;
 constexpr const char* kPrograms[] = {"/usr/bin/getent", "/bin/getent"};
@@ -101,7 +101,7 @@ bool Identities::ask(Entry& entry, const char* database, const std::string& key)
   entry.pipe = pid < 0 ? -1 : ends[0];
   asked_ += pid < 0 ? 0 : 1;
   entry.said.clear();
-  entry.until_ms = now_ms_ + kPatienceMs;
+  entry.until_ms = now_ms_ + kTimeoutMs;
   errno = error;
   return pid > 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
@@ -113,7 +113,7 @@ void Identities::watch(std::vector<pollfd>& handles) const {
   }
 }
 
-int Identities::patience_ms(std::int64_t now_ms) const {
+int Identities::timeout_ms(std::int64_t now_ms) const {
   std::int64_t next = -1;
   if (asked_ == 0) return -1;
   for (const auto& [uid, entry] : entries_) {

@@ -36,7 +36,7 @@ class Identities {
 
   // The descriptors to wait for, and the longest time to wait (-1: for ever).
   void watch(std::vector<pollfd>& handles) const;
-  int patience_ms(std::int64_t now_ms) const;
+  int timeout_ms(std::int64_t now_ms) const;
   // Returns true if a lookup has an answer now.
   bool work(std::int64_t now_ms);
 

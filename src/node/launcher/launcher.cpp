@@ -48,7 +48,7 @@ constexpr std::size_t kMaxWaiting = 4096;
 constexpr const char* kNotices = "notices";
 constexpr int kNoticesSize = 1 << 20;
 constexpr std::int64_t kCleanEveryMs = 3'600'000;
-constexpr int kLastPatienceMs = 300;  // of a launcher that ends
+constexpr int kLastTimeoutMs = 300;  // of a launcher that ends
 
 // Nothing where there is no driver of NVIDIA's.
 std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
@@ -81,7 +81,7 @@ class Launcher {
       // A supervisor that is left may be about to make its job's groups in these places.
       if (leave_cgroup_base(base_)) {
         leave_confinement(confinement_);
-        if (!container_client_.empty()) remove_engine_groups(base_.path, kLastPatienceMs);
+        if (!container_client_.empty()) remove_engine_groups(base_.path, kLastTimeoutMs);
       }
       return 0;
     }
@@ -325,7 +325,7 @@ class Launcher {
     std::vector<pollfd> handles{{socket_, POLLIN, 0}};
     identities_.watch(handles);
     if (handles.size() > 1) {
-      poll(handles.data(), handles.size(), identities_.patience_ms(os::boot_ms()));
+      poll(handles.data(), handles.size(), identities_.timeout_ms(os::boot_ms()));
       if (identities_.work(os::boot_ms())) go_on_with_waiting();
       if (handles[0].revents == 0) return true;
     }
@@ -592,7 +592,7 @@ class Launcher {
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.hooks = &o_.hooks;
     options.containers = {container_client_, o_.containers, rootless_cluster(),
-                          o_.container_patience_ms};
+                          o_.container_timeout_ms};
     options.title = o_.title;
     return options;
   }

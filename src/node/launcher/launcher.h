@@ -23,7 +23,7 @@ struct LauncherOptions {
   SiteHooks hooks;               // the site's own programs around each attempt
   bool filter_syscalls = true;   // of jobs
   std::string containers;        // the rules for jobs with an image; empty: there are none
-  std::uint64_t container_patience_ms = kContainerPatienceMs;  // see ContainerClient
+  std::uint64_t container_timeout_ms = kContainerTimeoutMs;  // see ContainerClient
   int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none
   std::span<char> title;  // memory of our arguments, which supervisors rename for ps
 };

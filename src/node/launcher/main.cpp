@@ -117,7 +117,7 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
     options.containers = value;
     return value.starts_with('/');
   }
-  if (name == "--containers-patience") return parse_time(value, options.container_patience_ms);
+  if (name == "--containers-patience") return parse_time(value, options.container_timeout_ms);
   if (name == "--mode-setting") {
     options.mode_setting = value == "allow";
     return value == "allow" || value == "refuse";

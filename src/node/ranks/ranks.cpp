@@ -110,8 +110,8 @@ class Ranks {
     // After SIGKILL there is nothing to be done but to wait.
     const std::int64_t left = kill_at_ - os::boot_ns();
     const std::int64_t pause = left > 0 ? left : kSecond;
-    const timespec patience{pause / kSecond, pause % kSecond};
-    sigtimedwait(&child, nullptr, &patience);
+    const timespec timeout{pause / kSecond, pause % kSecond};
+    sigtimedwait(&child, nullptr, &timeout);
   }
 
   const std::uint64_t grace_ms_;

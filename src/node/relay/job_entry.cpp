@@ -213,11 +213,11 @@ std::string fork_failure(int error) {
 // has come so far, else why it was given up and killed.
 std::string wait_for_word(const EntryOptions& options, int report, int pid) {
   const auto start = std::chrono::steady_clock::now();
-  const auto patience = std::chrono::milliseconds(options.request->start_timeout_ms);
+  const auto start_limit = std::chrono::milliseconds(options.request->start_timeout_ms);
   std::string why;
   while (why.empty()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        start + patience - std::chrono::steady_clock::now());
+        start + start_limit - std::chrono::steady_clock::now());
     pollfd fds[] = {
         {report, POLLIN, 0}, {options.channel, POLLRDHUP, 0}, {options.job_fd, POLLIN, 0}};
     const auto timeout = std::clamp<std::int64_t>(left.count(), 0, INT_MAX);

@@ -34,7 +34,7 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr int kStartPatienceMs = 10'000;  // for the daemon to say what the channel is for
+constexpr int kStartTimeoutMs = 10'000;  // for the daemon to say what the channel is for
 constexpr std::int64_t kHangUpGraceMs = 5'000;
 constexpr int kKilledTogetherMs = 100;
 constexpr int kTurns = 16;  // of output, before signals and input are looked at again
@@ -117,7 +117,7 @@ class Relay {
 
   std::string read_start() {
     pollfd channel{channel_, POLLIN, 0};
-    if (poll(&channel, 1, kStartPatienceMs) != 1) return "nothing was asked for";
+    if (poll(&channel, 1, kStartTimeoutMs) != 1) return "nothing was asked for";
     const os::Packet packet = os::receive_packet(channel_, buffer_, sizeof buffer_);
     if (packet.kind != os::Packet::Kind::kMessage) return "nothing was asked for";
     const auto start = decode_channel_start(packet.bytes);

@@ -18,7 +18,7 @@ namespace gpu_platform::node {
 namespace {
 
 constexpr std::size_t kMaxReport = 1024;  // bytes
-constexpr int kEnginePatienceMs = 5000;
+constexpr int kEngineTimeoutMs = 5000;
 
 // Above the numbers that the client gets them as.
 int moved_up(int fd) {
@@ -98,8 +98,7 @@ void ContainerJob::stop(int client_pid) const {
 void ContainerJob::kill(int client_pid) {
   if (!is_given() || client_pid <= 0) return;
   const std::int64_t now = os::boot_ms();
-  if (killed_by_ms_ == 0)
-    killed_by_ms_ = now + static_cast<std::int64_t>(o_.containers.patience_ms);
+  if (killed_by_ms_ == 0) killed_by_ms_ = now + static_cast<std::int64_t>(o_.containers.timeout_ms);
   was_cut_off_ = now >= killed_by_ms_;
   ::kill(client_pid, was_cut_off_ ? SIGKILL : SIGUSR1);
 }
@@ -109,7 +108,7 @@ void ContainerJob::signal(int client_pid, int signal) const {
 }
 
 void ContainerJob::remove_groups() const {
-  if (is_in_cgroup()) remove_engine_groups(cgroup(), kEnginePatienceMs);
+  if (is_in_cgroup()) remove_engine_groups(cgroup(), kEngineTimeoutMs);
 }
 
 std::optional<std::uint64_t> ContainerJob::peak_memory_bytes() const {

@@ -39,7 +39,7 @@ class ContainerJob {
   // for the end of one that runs. -1: there is no client.
   void stop(int client_pid) const;
   // Tells it that the container was killed (SIGUSR1): it gives the engine a little time to say so.
-  // Called again and again until it ends: one that has not ended within the patience of
+  // Called again and again until it ends: one that has not ended within the timeout of
   // ContainerClient is killed itself, and what it leaves is cleaned up as after any such death.
   void kill(int client_pid);
   // Has it pass the signal on to the container's processes; for a rootless one.

@@ -126,7 +126,7 @@ std::int64_t Session::wake_at() const {
   const bool is_behind = person_ >= 0 && wants_output_ && shown_ < text_.size();
   std::int64_t next = 0;
   for (const std::int64_t at :
-       {is_behind ? progress_at_ + kPatience : 0, idle_.announcement(), idle_.deadline()}) {
+       {is_behind ? progress_at_ + kTimeout : 0, idle_.announcement(), idle_.deadline()}) {
     if (at != 0 && (next == 0 || at < next)) next = at;
   }
   return next;
@@ -392,8 +392,8 @@ void Session::show(std::int64_t now) {
     if (!has_ended_) return;
     send(end_);
     hang_up();
-  } else if (now - progress_at_ >= kPatience) {
-    part("the job's output was not read for " + in_words(kPatience));
+  } else if (now - progress_at_ >= kTimeout) {
+    part("the job's output was not read for " + in_words(kTimeout));
   }
 }
 

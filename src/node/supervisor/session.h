@@ -27,7 +27,7 @@ namespace gpu_platform::node {
 class Session {
  public:
   static constexpr std::size_t kRing = 64 * 1024;
-  static constexpr std::int64_t kPatience = 10'000'000'000;  // with a client that takes nothing
+  static constexpr std::int64_t kTimeout = 10'000'000'000;  // with a client that takes nothing
   static constexpr std::size_t kHandles = 4;
 
   struct Options {

@@ -14,7 +14,7 @@
 namespace gpu_platform::node {
 
 // More than the client takes by itself (10 s), and than any time that it gives an engine to stop.
-inline constexpr std::uint64_t kContainerPatienceMs = 90'000;
+inline constexpr std::uint64_t kContainerTimeoutMs = 90'000;
 
 // What speaks to the container engine for a job with an image.
 struct ContainerClient {
@@ -23,7 +23,7 @@ struct ContainerClient {
   // Of a launcher without root's rights, whose containers are in no cgroup of ours: the name by
   // which they are told from those of other launchers. Else empty.
   std::string cluster;
-  std::uint64_t patience_ms = kContainerPatienceMs;  // with one that was told of the kill
+  std::uint64_t timeout_ms = kContainerTimeoutMs;  // with one that was told of the kill
 };
 
 struct SupervisorOptions {
