@@ -15,10 +15,10 @@
 #include "bin/program_paths.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
-#include "cli/exit_code.h"
-#include "cli/profiles.h"
-#include "cli/session.h"
 #include "cli/table.h"
+#include "client/exit_code.h"
+#include "client/profiles.h"
+#include "client/session.h"
 #include "doctor/findings.h"
 #include "execution/process/process_engine.h"
 #include "http/connection.h"
@@ -67,7 +67,7 @@ class NoObserver final : public execution::ObservationSink {
 
 // Returns the guards of a launcher of this user. If none starts, prints an error and returns
 // nothing.
-std::vector<node::GuardState> try_launcher(const ProgramPaths& paths, cli::Console& console) {
+std::vector<node::GuardState> try_launcher(const ProgramPaths& paths, client::Console& console) {
   const TemporaryFolder folder;
   const NoEnvironments environments;
   NoObserver observer;
@@ -171,9 +171,9 @@ doctor::KernelFacts look_at_kernel() {
 }
 
 // Asks the daemon that the command line would ask.
-void look_for_daemon(const cli::ProcessEnvironment& process_environment,
+void look_for_daemon(const client::ProcessEnvironment& process_environment,
                      doctor::ServiceFacts& service) {
-  const auto servers = cli::servers_to_try({}, process_environment);
+  const auto servers = client::servers_to_try({}, process_environment);
   if (!servers) {
     service.server = fmt::format("the server that is set ({})", servers.error().message);
     service.is_of_this_host = false;
@@ -190,7 +190,7 @@ void look_for_daemon(const cli::ProcessEnvironment& process_environment,
   }
 }
 
-doctor::ServiceFacts look_at_service(const cli::ProcessEnvironment& process_environment) {
+doctor::ServiceFacts look_at_service(const client::ProcessEnvironment& process_environment) {
   doctor::ServiceFacts service;
   std::error_code error;
   look_for_daemon(process_environment, service);
@@ -202,7 +202,7 @@ doctor::ServiceFacts look_at_service(const cli::ProcessEnvironment& process_envi
   return service;
 }
 
-std::vector<Finding> examine(const std::string& data_dir, cli::Console& console) {
+std::vector<Finding> examine(const std::string& data_dir, client::Console& console) {
   const ProgramPaths paths = find_program_paths();
   std::vector<Finding> findings = doctor::judge_isolation(try_launcher(paths, console));
   for (Finding& finding : doctor::judge_gpus(try_driver(paths))) findings.push_back(finding);
@@ -212,7 +212,7 @@ std::vector<Finding> examine(const std::string& data_dir, cli::Console& console)
   return findings;
 }
 
-void print_json(cli::Console& console, const cli::Output& output,
+void print_json(client::Console& console, const cli::Output& output,
                 const std::vector<Finding>& findings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
@@ -227,7 +227,7 @@ void print_json(cli::Console& console, const cli::Output& output,
                       out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_table(cli::Console& console, const std::vector<Finding>& findings) {
+void print_table(client::Console& console, const std::vector<Finding>& findings) {
   cli::Table table({{.title = "CHECK"}, {.title = "VERDICT"}, {.title = "FOUND", .cut_to = 24}});
   for (const Finding& finding : findings) {
     table.add({finding.check, to_string(finding.verdict), finding.text});
@@ -245,8 +245,8 @@ void print_table(cli::Console& console, const std::vector<Finding>& findings) {
 }  // namespace
 
 int doctor_main(int argc, char** argv) {
-  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
-  cli::Console console(process_environment);
+  const client::ProcessEnvironment process_environment = client::environment_of_process();
+  client::Console console(process_environment);
   std::optional<std::string> data_dir;
   cli::Output output;
   cli::Arguments arguments(
@@ -267,7 +267,7 @@ int doctor_main(int argc, char** argv) {
   } else {
     print_table(console, findings);
   }
-  return doctor::overall(findings) == doctor::Verdict::kBad ? cli::kFailure : cli::kOk;
+  return doctor::overall(findings) == doctor::Verdict::kBad ? client::kFailure : client::kOk;
 }
 
 }  // namespace gpu_platform::bin

@@ -15,9 +15,9 @@
 #include "bin/site_policy.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
-#include "cli/exit_code.h"
-#include "cli/places.h"
-#include "cli/session.h"
+#include "client/exit_code.h"
+#include "client/places.h"
+#include "client/session.h"
 #include "config/yaml/reader.h"
 #include "logging/harmless_sink.h"
 #include "logging/json_lines.h"
@@ -31,12 +31,12 @@ namespace {
 int exit_code_for(const base::Error& error) {
   switch (error.code) {
     case base::ErrorCode::kInvalidArgument:
-      return cli::kUsage;
+      return client::kUsage;
     case base::ErrorCode::kAlreadyExists:
     case base::ErrorCode::kFailedPrecondition:
-      return cli::kRefused;
+      return client::kRefused;
     default:
-      return cli::kFailure;
+      return client::kFailure;
   }
 }
 
@@ -79,7 +79,7 @@ std::string absolute_path(const std::string& path) {
 
 // The configuration of a file, or its problems as lines on stderr.
 std::optional<config::Configuration> read_configuration(const std::string& path,
-                                                        cli::Console& console) {
+                                                        client::Console& console) {
   if (path.empty()) return config::Configuration();
   auto checked = config::read_configuration(path);
   if (checked) {
@@ -95,7 +95,7 @@ std::optional<config::Configuration> read_configuration(const std::string& path,
 }
 
 void reload(Daemon& daemon, const std::string& path, const ActingProcess& sender,
-            cli::Console& console) {
+            client::Console& console) {
   const auto refuse = [&](std::string why) {
     daemon.refuse_reload({base::ErrorCode::kFailedPrecondition, std::move(why), {}}, sender);
   };
@@ -131,7 +131,7 @@ bool wait_for_signal(int signal_fd, base::Duration time) {
 // Waits until the cluster of the site has no other controller. Returns the name by which this one
 // has its lease; empty: the process was told to end before.
 base::Result<std::string> stand_by(const config::Configuration& configuration, int signal_fd,
-                                   cli::Console& console) {
+                                   client::Console& console) {
   return stand_by_for_kubernetes(
       configuration, [&](base::Duration time) { return wait_for_signal(signal_fd, time); },
       is_told_to_end,
@@ -143,7 +143,7 @@ base::Result<std::string> stand_by(const config::Configuration& configuration, i
 }
 
 int serve_until_told(Daemon& daemon, int signal_fd, const std::string& config_path,
-                     cli::Console& console) {
+                     client::Console& console) {
   while (true) {
     signalfd_siginfo info{};
     const ssize_t n = read(signal_fd, &info, sizeof info);
@@ -154,7 +154,7 @@ int serve_until_told(Daemon& daemon, int signal_fd, const std::string& config_pa
     }
     spdlog::info("stopping, running jobs go on");
     daemon.stop();
-    return cli::kOk;
+    return client::kOk;
   }
 }
 
@@ -169,16 +169,16 @@ std::optional<spdlog::level::level_enum> parse_level(const std::string& name) {
 }  // namespace
 
 std::string default_data_dir() {
-  return cli::default_data_dir(cli::environment_of_process());
+  return client::default_data_dir(client::environment_of_process());
 }
 
 std::string default_socket() {
-  return cli::socket_to_serve(cli::environment_of_process());
+  return client::socket_to_serve(client::environment_of_process());
 }
 
 int serve_main(int argc, char** argv) {
-  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
-  cli::Console console(process_environment);
+  const client::ProcessEnvironment process_environment = client::environment_of_process();
+  client::Console console(process_environment);
   std::optional<std::string> data_dir;
   std::optional<std::string> socket;
   std::optional<std::string> emulate;
@@ -229,7 +229,7 @@ int serve_main(int argc, char** argv) {
         console, "--emulate: the value is empty; write [Nx]BOARD, or leave --emulate out", "serve");
   }
   auto configuration = read_configuration(config_path.value_or(""), console);
-  if (!configuration) return cli::kUsage;
+  if (!configuration) return client::kUsage;
   if (is_standby && !has_kubernetes(*configuration)) {
     return cli::usage_error(console,
                             "--standby: the configuration names no Kubernetes cluster "
@@ -247,7 +247,7 @@ int serve_main(int argc, char** argv) {
   options.must_end = is_told_to_end;
   options.accept_loss = accept_loss;
   for (const std::string& path : {options.data_dir, options.socket}) {
-    if (const auto made = cli::make_fallback_folder(process_environment, path); !made) {
+    if (const auto made = client::make_fallback_folder(process_environment, path); !made) {
       console.error(made.error().message);
       return exit_code_for(made.error());
     }
@@ -258,11 +258,11 @@ int serve_main(int argc, char** argv) {
       console.error(holder.error().message);
       return exit_code_for(holder.error());
     }
-    if (holder->empty()) return cli::kOk;
+    if (holder->empty()) return client::kOk;
     options.lease_holder = *std::move(holder);
     spdlog::info("taking over as {}", options.lease_holder);
     configuration = read_configuration(config_path.value_or(""), console);
-    if (!configuration) return cli::kUsage;
+    if (!configuration) return client::kUsage;
   }
   const auto daemon = Daemon::start(options, *configuration);
   if (!daemon) {
@@ -270,7 +270,7 @@ int serve_main(int argc, char** argv) {
       release_kubernetes_lease(*configuration, options.data_dir, options.lease_holder);
     if (is_told_to_end()) {
       spdlog::info("stopping before the start was complete: {}", daemon.error().message);
-      return cli::kOk;
+      return client::kOk;
     }
     console.error(daemon.error().message);
     return exit_code_for(daemon.error());

@@ -9,8 +9,8 @@
 #include "base/parse.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
-#include "cli/exit_code.h"
-#include "cli/session.h"
+#include "client/exit_code.h"
+#include "client/session.h"
 #include "simulation/reports/report_faults.h"
 
 namespace gpu_platform::bin {
@@ -65,7 +65,7 @@ base::Status take_plant(const std::optional<std::string>& text, simulation::Plan
   return {};
 }
 
-int simulate_faults(std::span<const std::string> words, cli::Console& console) {
+int simulate_faults(std::span<const std::string> words, client::Console& console) {
   std::optional<std::string> seeds, first_seed, plant;
   bool is_json = false, shows_progress = false;
   cli::Arguments arguments(kFaults);
@@ -84,27 +84,27 @@ int simulate_faults(std::span<const std::string> words, cli::Console& console) {
         console, fmt::format("{}: {}", taken.error().field, taken.error().message), kFaults.name);
   }
   const auto as = is_json ? simulation::FaultReportAs::kJson : simulation::FaultReportAs::kText;
-  return simulation::report_faults(std::move(options), as, shows_progress) ? cli::kOk
-                                                                           : cli::kFailure;
+  return simulation::report_faults(std::move(options), as, shows_progress) ? client::kOk
+                                                                           : client::kFailure;
 }
 
 }  // namespace
 
 int simulate_main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
-  cli::Console console(process_environment);
+  const client::ProcessEnvironment process_environment = client::environment_of_process();
+  client::Console console(process_environment);
   if (what == "faults") {
     const std::vector<std::string> words(argv + 2, argv + argc);
     return simulate_faults(words, console);
   }
   if (what == "--help" || what == "-h") {
     console.out(kHelp);
-    return cli::kOk;
+    return client::kOk;
   }
   console.error(what.empty() ? "simulate: name what to simulate: faults"
                              : "simulate \"" + std::string(what) + "\": only faults is known");
-  return cli::kUsage;
+  return client::kUsage;
 }
 
 }  // namespace gpu_platform::bin

@@ -4,28 +4,28 @@
 #include "bin/store_state.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
-#include "cli/exit_code.h"
-#include "cli/session.h"
+#include "client/exit_code.h"
+#include "client/session.h"
 #include "store/sqlite/repair.h"
 
 namespace gpu_platform::bin {
 
 namespace {
 
-int report_failure(cli::Console& console, const base::Error& error) {
+int report_failure(client::Console& console, const base::Error& error) {
   console.error(error.message);
   switch (error.code) {
     case base::ErrorCode::kNotFound:
-      return cli::kNotFound;
+      return client::kNotFound;
     case base::ErrorCode::kAlreadyExists:
     case base::ErrorCode::kFailedPrecondition:
-      return cli::kRefused;
+      return client::kRefused;
     default:
-      return cli::kFailure;
+      return client::kFailure;
   }
 }
 
-void print_report(cli::Console& console, const store::StoreReport& report) {
+void print_report(client::Console& console, const store::StoreReport& report) {
   console.out(
       fmt::format("{}: schema {}, events {} to {}, {} ended jobs, {} snapshots, {} environments, "
                   "{} audit entries\n",
@@ -36,7 +36,7 @@ void print_report(cli::Console& console, const store::StoreReport& report) {
   for (const std::string& missing : report.missing) console.out("missing: " + missing + "\n");
 }
 
-int check(cli::Console& console, const std::string& data_dir) {
+int check(client::Console& console, const std::string& data_dir) {
   const auto report = store::check_store(data_dir, needed_environments);
   if (!report) return report_failure(console, report.error());
   print_report(console, *report);
@@ -47,19 +47,19 @@ int check(cli::Console& console, const std::string& data_dir) {
   }
   if (!report->missing.empty()) {
     console.out("a job is held when it is to start without its environment\n");
-    return cli::kFailure;
+    return client::kFailure;
   }
   if (report->is_sound()) {
     console.out("sound\n");
-    return cli::kOk;
+    return client::kOk;
   }
   console.out(
       "`gpu-platform store recover --data-dir " + data_dir +
       "` builds a new database from everything that can be read and keeps the damaged one\n");
-  return cli::kFailure;
+  return client::kFailure;
 }
 
-int recover(cli::Console& console, const std::string& data_dir) {
+int recover(client::Console& console, const std::string& data_dir) {
   const auto report =
       store::recover_store(data_dir, {last_job_with_output(data_dir), needed_environments});
   if (!report) return report_failure(console, report.error());
@@ -69,16 +69,16 @@ int recover(cli::Console& console, const std::string& data_dir) {
   if (report->next_job.valid()) {
     console.out(fmt::format("the next job gets id {}\n", report->next_job.value));
   }
-  if (!report->lost.empty()) return cli::kFailure;
+  if (!report->lost.empty()) return client::kFailure;
   console.out("nothing that was acknowledged is lost\n");
-  return cli::kOk;
+  return client::kOk;
 }
 
 }  // namespace
 
 int store_main(int argc, char** argv) {
-  const cli::ProcessEnvironment process_environment = cli::environment_of_process();
-  cli::Console console(process_environment);
+  const client::ProcessEnvironment process_environment = client::environment_of_process();
+  client::Console console(process_environment);
   std::optional<std::string> data_dir;
   std::vector<std::string> action;
   cli::Arguments arguments({"store", "[options] check|recover",

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/letters.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 
 // One call of the REST interface, for scripts.
 
@@ -78,16 +78,16 @@ base::Result<http::HttpRequest> request_of(const std::vector<std::string>& words
 int print_answer(Console& console, http::Exchange exchange) {
   const http::Waiting for_ever{std::nullopt, -1};
   const auto head = exchange.head(for_ever);
-  if (!head) return report(console, failure_of(head.error()), true);
+  if (!head) return report(console, client::failure_of(head.error()), true);
   if (head->status < 200 || head->status > 299) {
     const auto body = exchange.rest(for_ever);
-    if (!body) return report(console, failure_of(body.error()), true);
-    return report(console, failure_of_answer(exchange.server(), *head, *body), true);
+    if (!body) return report(console, client::failure_of(body.error()), true);
+    return report(console, client::failure_of_answer(exchange.server(), *head, *body), true);
   }
   char last = '\n';
   while (true) {
     const auto piece = exchange.more(for_ever);
-    if (!piece) return report(console, failure_of(piece.error()), true);
+    if (!piece) return report(console, client::failure_of(piece.error()), true);
     if (piece->empty()) break;
     console.out(*piece);
     if (console.out_failed()) return kFailure;

@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 #include "base/suggest.h"
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 

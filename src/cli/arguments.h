@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/client_names.h"
 #include "cli/output.h"
-#include "cli/session.h"
 
 namespace gpu_platform::cli {
 

@@ -1,4 +1,5 @@
 #include "cli/attach.h"
+#include "cli/job_end.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "base/percent.h"
-#include "cli/channel.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
+#include "cli/client_names.h"
+#include "client/channel.h"
+#include "client/follow.h"
 
 namespace gpu_platform::cli {
 
@@ -20,35 +21,31 @@ namespace {
 constexpr base::Duration kOneLook = base::milliseconds(20);
 constexpr int kMaxLooks = 50;
 
-bool is_waiting_state(std::string_view state) {
-  constexpr std::array kWaiting = {"HELD", "PENDING", "QUEUED"};
-  return std::ranges::find(kWaiting, state) != kWaiting.end();
+bool is_waiting(v1::JobState state) {
+  return state == v1::JOB_STATE_HELD || state == v1::JOB_STATE_PENDING ||
+         state == v1::JOB_STATE_QUEUED;
 }
 
 std::string path_of_job(const std::string& job) {
   return "/v1/jobs/" + base::percent_encoded(job);
 }
 
-Called<Json> look_at(Client& client, const std::string& job) {
-  const auto body = client.get(path_of_job(job));
-  if (!body) return std::unexpected(body.error());
-  auto object = parse_object(*body);
-  if (!object) return std::unexpected(bad_answer("a job is not a JSON object"));
-  return *std::move(object);
+Called<v1::Job> look_at(Client& client, const std::string& job) {
+  return client.ask<v1::Job>(path_of_job(job), "a job");
 }
 
 // Waits for a job's next attempt, or its end.
 class StartWatch {
  public:
-  StartWatch(Console& console, Client& client, std::string job, Interrupts& interrupts)
+  StartWatch(Console& console, Client& client, std::string job, client::Interrupts& interrupts)
       : console_(console),
         client_(client),
         job_(std::move(job)),
         interrupts_(interrupts),
-        patience_(console, kMaxPatience) {}
+        patience_(console, client::kMaxPatience) {}
 
   // The job as soon as it has ended, or runs an attempt after this one.
-  Called<Json> wait(std::int64_t after) {
+  Called<v1::Job> wait(std::int64_t after) {
     while (true) {
       auto job = follow(after);
       if (job) return job;
@@ -61,7 +58,7 @@ class StartWatch {
 
  private:
   // One stream of changes.
-  Called<Json> follow(std::int64_t after) {
+  Called<v1::Job> follow(std::int64_t after) {
     auto stream = client_.stream(path_of_job(job_) + "/events");
     if (!stream) return std::unexpected(stream.error());
     patience_.reset();
@@ -69,7 +66,7 @@ class StartWatch {
     while (true) {
       const auto event = stream->next(interrupts_.fd());
       if (!event && event.error().kind == Failure::Kind::kInterrupted) {
-        if (!interrupts_.handle()) return std::unexpected(interrupted());
+        if (!interrupts_.handle()) return std::unexpected(client::interrupted());
         continue;
       }
       if (!event) return std::unexpected(event.error());
@@ -77,13 +74,14 @@ class StartWatch {
         return std::unexpected(
             Failure{Failure::Kind::kBroken, "the stream of changes ended early", {}, {}});
       }
-      const auto change = parse_object((*event)->data);
-      if (!change) return std::unexpected(bad_answer("a job is not a JSON object"));
-      const Json& job = object_at(*change, "job");
-      const std::string state = text_at(job, "state");
-      const bool is_next = integer_at(job, "attempt").value_or(0) > after;
-      if (is_ended_state(state) || (state == "RUNNING" && is_next)) return job;
-      if (is_waiting_state(state)) tell_why();
+      auto change = client::read_answer<v1::JobChange>((*event)->data, "a job");
+      if (!change) return std::unexpected(std::move(change).error());
+      const v1::Job& job = change->job();
+      const bool is_next = job.attempt() > after;
+      if (client::is_ended(job.state()) || (job.state() == v1::JOB_STATE_RUNNING && is_next)) {
+        return std::move(*change->mutable_job());
+      }
+      if (is_waiting(job.state())) tell_why();
     }
   }
 
@@ -91,13 +89,12 @@ class StartWatch {
   void tell_why() {
     for (int look = 0; look < kMaxLooks; ++look) {
       const auto job = look_at(client_, job_);
-      if (!job || !is_waiting_state(text_at(*job, "state"))) return;
-      const Json& reason = object_at(*job, "wait_reason");
-      const std::string code = text_at(reason, "code");
-      if (code != "NOT_EVALUATED") {
-        if (code != told_)
-          console_.note(fmt::format("job {} waits: {}", job_, text_at(reason, "text")));
-        told_ = code;
+      if (!job || !is_waiting(job->state())) return;
+      const v1::WaitReason& reason = job->wait_reason();
+      if (reason.code() != "NOT_EVALUATED") {
+        if (reason.code() != told_)
+          console_.note(fmt::format("job {} waits: {}", job_, reason.text()));
+        told_ = reason.code();
         return;
       }
       console_.process_environment().pause(kOneLook, interrupts_.fd());
@@ -107,7 +104,7 @@ class StartWatch {
   Console& console_;
   Client& client_;
   const std::string job_;
-  Interrupts& interrupts_;
+  client::Interrupts& interrupts_;
   Patience patience_;
   bool was_there_ = false;
   std::string told_;
@@ -121,11 +118,12 @@ std::string attach_target(const AttachOptions& options) {
 }
 
 // The launcher, too, may be away for a moment.
-Called<std::shared_ptr<Channel>> open_patiently(Console& console, boost::asio::io_context& io,
-                                                Client& client, const std::string& target) {
-  Patience patience(console, kMaxPatience);
+Called<std::shared_ptr<client::Channel>> open_patiently(Console& console,
+                                                        boost::asio::io_context& io, Client& client,
+                                                        const std::string& target) {
+  Patience patience(console, client::kMaxPatience);
   while (true) {
-    auto channel = Channel::open(io, client, target);
+    auto channel = client::Channel::open(io, client, target);
     if (channel || !channel.error().is_passing()) return channel;
     if (!patience.wait(channel.error(), -1)) return channel;
   }
@@ -138,11 +136,11 @@ class Attach {
 
   int run() {
     while (true) {
-      Interrupts interrupts = watch_interrupts();
+      client::Interrupts interrupts = watch_interrupts();
       const auto job = StartWatch(console_, client_, o_.job, interrupts).wait(attempt_);
-      if (!job) return as_run(report(console_, job.error(), false));
-      const std::int64_t latest = integer_at(*job, "attempt").value_or(0);
-      const bool has_ended = is_ended_state(text_at(*job, "state"));
+      if (!job) return client::as_run(report(console_, job.error(), false));
+      const std::int64_t latest = job->attempt();
+      const bool has_ended = client::is_ended(job->state());
       show_missed(has_ended ? latest : latest - 1);
       if (has_ended) return finish();
       attempt_ = latest;
@@ -151,8 +149,8 @@ class Attach {
   }
 
  private:
-  Interrupts watch_interrupts() {
-    return o_.is_ours ? Interrupts(console_, client_, o_.job) : Interrupts();
+  client::Interrupts watch_interrupts() {
+    return o_.is_ours ? client::Interrupts(console_, client_, o_.job) : client::Interrupts();
   }
 
   // The exit code where there is nothing more to attach to; nothing: the attempt is over.
@@ -163,25 +161,25 @@ class Attach {
     boost::asio::io_context io;
     auto channel = open_patiently(console_, io, client_, attach_target(o_));
     if (!channel) return refused(channel.error());
-    const Stayed stayed =
+    const client::Stayed stayed =
         stay_with(console_, io, *std::move(channel),
                   {.has_terminal = o_.terminal.has_value(), .can_detach = o_.terminal.has_value()});
-    was_seen_ = stayed.why != Stayed::Why::kNotOpened;
+    was_seen_ = stayed.why != client::Stayed::Why::kNotOpened;
     switch (stayed.why) {
-      case Stayed::Why::kEnded:
-      case Stayed::Why::kNotOpened:
+      case client::Stayed::Why::kEnded:
+      case client::Stayed::Why::kNotOpened:
         return std::nullopt;
-      case Stayed::Why::kDetached:
+      case client::Stayed::Why::kDetached:
         console_.note(fmt::format("{}; {}", stayed.words, way_back()));
         return kNoExitCode;
-      case Stayed::Why::kLeft:
+      case client::Stayed::Why::kLeft:
         console_.note(way_back());
         return stayed.code;
-      case Stayed::Why::kLost:
+      case client::Stayed::Why::kLost:
         if (is_over()) return std::nullopt;
         console_.note("the connection to the daemon is lost; " + way_back());
         return kNoExitCode;
-      case Stayed::Why::kSignalled:
+      case client::Stayed::Why::kSignalled:
         break;
     }
     return signalled(stayed.code);
@@ -191,14 +189,14 @@ class Attach {
   std::optional<int> refused(const Failure& failure) {
     was_seen_ = false;
     if (failure.code == base::ErrorCode::kFailedPrecondition) return std::nullopt;
-    return as_run(report(console_, failure, false));
+    return client::as_run(report(console_, failure, false));
   }
 
   // Lost with the attempt, in the moment of its end.
   bool is_over() {
     const auto job = look_at(client_, o_.job);
-    const bool is_there = job && text_at(*job, "state") == "RUNNING" &&
-                          integer_at(*job, "attempt").value_or(0) == attempt_;
+    const bool is_there =
+        job && job->state() == v1::JOB_STATE_RUNNING && job->attempt() == attempt_;
     if (job && !is_there) was_seen_ = false;
     return job && !is_there;
   }
@@ -210,7 +208,7 @@ class Attach {
     }
     console_.note(fmt::format("cancelling job {}", o_.job));
     if (const auto cancelled = client_.post(path_of_job(o_.job) + "/cancel"); !cancelled) {
-      return as_run(report(console_, cancelled.error(), false));
+      return client::as_run(report(console_, cancelled.error(), false));
     }
     return finish();
   }
@@ -224,14 +222,14 @@ class Attach {
   // submitted here it shows only new output.
   void show_missed(std::int64_t last) {
     if (!o_.is_ours && attempt_ == 0) return;
-    Interrupts none;
+    client::Interrupts none;
     for (std::int64_t attempt = attempt_ + (was_seen_ ? 1 : 0); attempt <= last; ++attempt) {
       follow_output(console_, client_, o_.job, {attempt, 0, true, true}, none);
     }
   }
 
   int finish() {
-    Interrupts interrupts = watch_interrupts();
+    client::Interrupts interrupts = watch_interrupts();
     return tell_end(console_, wait_for_end(console_, client_, o_.job, std::nullopt, interrupts));
   }
 
@@ -263,16 +261,16 @@ class InputFeeder {
  private:
   // Says nothing about a job that has ended: the code that follows it does.
   void feed(Client client, const std::string& job) {
-    InputLog log;
+    client::InputLog log;
     while (true) {
       // One for each channel: what is left over in it must not run any more.
       boost::asio::io_context io;
       auto channel =
           open_patiently(console_, io, client, path_of_job(job) + "/attach?without_output=true");
       if (!channel || !watch(&io)) return;
-      const Stayed stayed =
+      const client::Stayed stayed =
           stay_with(console_, io, *std::move(channel), {.watches_signals = false, .log = &log});
-      if (!watch(nullptr) || stayed.why != Stayed::Why::kLost) return tell(stayed);
+      if (!watch(nullptr) || stayed.why != client::Stayed::Why::kLost) return tell(stayed);
     }
   }
 
@@ -283,8 +281,8 @@ class InputFeeder {
     return !is_stopping_;
   }
 
-  void tell(const Stayed& stayed) {
-    if (stayed.why != Stayed::Why::kDetached) return;
+  void tell(const client::Stayed& stayed) {
+    if (stayed.why != client::Stayed::Why::kDetached) return;
     console_.note(stayed.words + ": its input comes from there");
   }
 
@@ -302,21 +300,21 @@ int attach_to(Console& console, Client& client, const AttachOptions& options) {
 }
 
 std::optional<Failure> follow_with_input(Console& console, Client& client, const std::string& job,
-                                         Interrupts& interrupts) {
+                                         client::Interrupts& interrupts) {
   const auto started = StartWatch(console, client, job, interrupts).wait(0);
   if (!started) return started.error();
   InputFeeder feeder(console);
-  if (!is_ended_state(text_at(*started, "state"))) feeder.begin(client, job);
+  if (!client::is_ended(started->state())) feeder.begin(client, job);
   auto failure =
-      follow_output(console, client, job, {OutputPlace::kNone, 0, false, true}, interrupts);
+      follow_output(console, client, job, {client::OutputPlace::kNone, 0, false, true}, interrupts);
   feeder.stop();
   return failure;
 }
 
 int run_with_input(Console& console, Client& client, const std::string& job) {
-  Interrupts interrupts(console, client, job);
+  client::Interrupts interrupts(console, client, job);
   const auto failure = follow_with_input(console, client, job, interrupts);
-  if (failure) return as_run(report(console, *failure, false));
+  if (failure) return client::as_run(report(console, *failure, false));
   return tell_end(console, wait_for_end(console, client, job, std::nullopt, interrupts));
 }
 

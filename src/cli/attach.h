@@ -3,10 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/client.h"
-#include "cli/exec_session.h"
-#include "cli/follow.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
+#include "client/exec_session.h"
+#include "client/follow.h"
 
 // Attaches to a job: its terminal or its input becomes the caller's.
 
@@ -29,7 +28,7 @@ int attach_to(Console& console, Client& client, const AttachOptions& options);
 // Sends standard input to the job and follows its output until the job has ended. Both survive a
 // restart of the daemon. Nothing on success.
 std::optional<Failure> follow_with_input(Console& console, Client& client, const std::string& job,
-                                         Interrupts& interrupts);
+                                         client::Interrupts& interrupts);
 
 // The same as `run` does it, with the job's exit code.
 int run_with_input(Console& console, Client& client, const std::string& job);

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
-#include "cli/exit_code.h"
-#include "cli/profiles.h"
+#include "client/profiles.h"
 
 namespace gpu_platform::cli {
 
@@ -508,7 +508,7 @@ std::span<const Command> all_commands() {
   return kCommands;
 }
 
-void add_server_options(Arguments& arguments, ServerChoice& choice) {
+void add_server_options(Arguments& arguments, client::ServerChoice& choice) {
   arguments
       .option("--server", choice.server, "SERVER",
               "https://HOST:PORT, unix:PATH, a profile, or local for this machine's daemon "
@@ -520,8 +520,8 @@ void add_server_options(Arguments& arguments, ServerChoice& choice) {
       .option("--key", choice.key, "FILE", "the key of your certificate");
 }
 
-std::expected<Client, int> client_for(const ServerChoice& choice, Console& console) {
-  auto servers = servers_to_try(choice, console.process_environment());
+std::expected<Client, int> client_for(const client::ServerChoice& choice, Console& console) {
+  auto servers = client::servers_to_try(choice, console.process_environment());
   if (servers) return Client(std::move(*servers));
   const base::Error& error = servers.error();
   if (error.code == base::ErrorCode::kInvalidArgument) {
@@ -533,7 +533,7 @@ std::expected<Client, int> client_for(const ServerChoice& choice, Console& conso
 }
 
 std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation) {
-  ServerChoice choice;
+  client::ServerChoice choice;
   add_server_options(arguments, choice);
   if (const auto done = arguments.parse(invocation.words, invocation.console)) {
     return std::unexpected(*done);
@@ -574,7 +574,7 @@ int run_in(const ProcessEnvironment& process_environment, const std::vector<std:
 }
 
 int run(int argc, char** argv, std::span<const OtherCommand> others) {
-  const ProcessEnvironment process_environment = environment_of_process();
+  const ProcessEnvironment process_environment = client::environment_of_process();
   return run_in(process_environment,
                 std::vector<std::string>(argv + std::min(argc, 1), argv + argc), others);
 }

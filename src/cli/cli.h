@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/session.h"
+#include "cli/client_names.h"
 
 // The command line: a client of the daemon's REST interface. It decides nothing about jobs; it
 // checks what can be checked without the daemon, asks, and shows the answer.

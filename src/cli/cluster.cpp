@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
@@ -196,7 +196,7 @@ int run_nodes(const CommandText& text, Invocation& invocation) {
     const auto body = client->get_slow("/v1/status", base::Duration(), interrupt_fd);
     if (!body) return std::unexpected(body.error());
     const auto status = parse_object(*body);
-    if (!status) return std::unexpected(bad_answer("it is not a JSON object"));
+    if (!status) return std::unexpected(client::bad_answer("it is not a JSON object"));
     const Json nodes = in_node_order(list_at(*status, "nodes"), "/name");
     if (output.is_document()) {
       print_document(console, output, json_text(Json{{"nodes", nodes}}));

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "cli/client.h"
-#include "cli/profiles.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
+#include "client/profiles.h"
 
 // The commands. Each reads its words, does its work and returns the exit code.
 
@@ -95,9 +94,9 @@ int run_config_reference(const CommandText& text, Invocation& invocation);
 std::span<const Command> all_commands();
 
 // --server and what belongs to it.
-void add_server_options(Arguments& arguments, ServerChoice& choice);
+void add_server_options(Arguments& arguments, client::ServerChoice& choice);
 // The client of that choice, or the exit code after a mistake, which has been reported.
-std::expected<Client, int> client_for(const ServerChoice& choice, Console& console);
+std::expected<Client, int> client_for(const client::ServerChoice& choice, Console& console);
 
 // Reads the words and --server; then the client, or the exit code when there is nothing more to do.
 std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation);

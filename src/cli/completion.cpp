@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
 #include "cli/json_view.h"
 #include "cli/known_options.h"
 #include "cli/text.h"
@@ -34,10 +34,10 @@ class KnownNames {
   KnownNames(std::span<const std::string> words, const Invocation& invocation) {
     const auto own = given(words, "--server");
     const ProcessEnvironment& around = invocation.console.process_environment();
-    if (auto servers = servers_to_try({.server = own ? own : invocation.server}, around)) {
+    if (auto servers = client::servers_to_try({.server = own ? own : invocation.server}, around)) {
       servers_ = std::move(*servers);
     }
-    if (auto profiles = read_profiles(around)) profiles_ = std::move(*profiles);
+    if (auto profiles = client::read_profiles(around)) profiles_ = std::move(*profiles);
   }
 
   Candidates jobs() const {
@@ -47,10 +47,10 @@ class KnownNames {
   }
   Candidates profiles() const {
     Candidates found;
-    for (const Profile& profile : profiles_.all) {
+    for (const client::Profile& profile : profiles_.all) {
       found.push_back({profile.name, profile.server.text()});
     }
-    found.push_back({std::string(kLocalProfile), "this machine's own daemon"});
+    found.push_back({std::string(client::kLocalProfile), "this machine's own daemon"});
     return found;
   }
   Candidates nodes() const {
@@ -91,7 +91,7 @@ class KnownNames {
   }
 
   std::vector<http::Server> servers_;
-  Profiles profiles_;
+  client::Profiles profiles_;
 };
 
 // "wide|json|name" are three words; "CLASS|0-9" is a description.

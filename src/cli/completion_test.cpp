@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/cli_fixture_test.h"
-#include "cli/profiles.h"
+#include "client/profiles.h"
 
 namespace gpu_platform::cli {
 namespace {
@@ -97,7 +97,7 @@ TEST_F(Completion, OffersProfilesAndTheFormsOfOutput) {
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   around_.uid = ::getuid();
   around_.environment.push_back("XDG_CONFIG_HOME=" + folder);
-  ASSERT_TRUE(change_profiles(around_, [](Profiles& profiles) -> base::Status {
+  ASSERT_TRUE(client::change_profiles(around_, [](client::Profiles& profiles) -> base::Status {
     profiles.put({"lab", *http::parse_server("https://gpus.example.org")});
     return {};
   }));

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_view.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -127,7 +127,7 @@ std::expected<config::InForce, int> values_of_file(const std::string& file, Cons
 }
 
 // The values that the daemon goes by.
-std::expected<config::InForce, int> values_of_daemon(const ServerChoice& choice,
+std::expected<config::InForce, int> values_of_daemon(const client::ServerChoice& choice,
                                                      const Output& output, Console& console) {
   auto client = client_for(choice, console);
   if (!client) return std::unexpected(client.error());
@@ -169,7 +169,7 @@ int run_config_show(const CommandText& text, Invocation& invocation) {
   std::vector<std::string> files;
   Output output;
   bool only_set = false;
-  ServerChoice choice;
+  client::ServerChoice choice;
   Arguments arguments(text);
   arguments.words("FILE", files, 0, 1, "a configuration file; without it, the daemon is asked")
       .flag("--set", only_set, "only the values that a file sets")

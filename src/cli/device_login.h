@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 

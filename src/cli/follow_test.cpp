@@ -1,4 +1,4 @@
-#include "cli/follow.h"
+#include "client/follow.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 namespace {
@@ -34,7 +34,9 @@ TEST(ExitCodeOfJob, IsTheProgramsOrSaysThatThereIsNone) {
       {"TIMED_OUT", R"("exit_code":null,"signal":null)", 250},
   };
   for (const auto& [state, how, expected] : cases) {
-    EXPECT_EQ(exit_code_of_job(*parse_object(ended_job(state, how))), expected) << state << how;
+    EXPECT_EQ(client::exit_code_of_job(*client::message_of<v1::Job>(ended_job(state, how))),
+              expected)
+        << state << how;
   }
 }
 

@@ -5,14 +5,15 @@
 #include "base/parse.h"
 #include "base/percent.h"
 #include "cli/attach.h"
-#include "cli/channel.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exec_session.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
+#include "cli/job_end.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/port_forward.h"
+#include "client/channel.h"
+#include "client/exec_session.h"
+#include "client/follow.h"
 
 // Commands that enter a running job, or attach to it.
 
@@ -63,8 +64,9 @@ int run_jobs_exec(const CommandText& text, Invocation& invocation) {
     }
   }
   boost::asio::io_context io;
-  auto channel = Channel::open(io, *client, exec_target(ids.front(), command, terminal));
-  if (!channel) return as_run(report(console, channel.error(), false));
+  auto channel =
+      client::Channel::open(io, *client, client::exec_target(ids.front(), command, terminal));
+  if (!channel) return client::as_run(report(console, channel.error(), false));
   return stay_with_command(console, io, *std::move(channel), terminal.has_value());
 }
 
@@ -76,14 +78,13 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
                   "a job started with 'run --pty' or 'run --stdin' that has not ended");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = client->get("/v1/jobs/" + base::percent_encoded(ids.front()));
-  if (!body) return as_run(report(console, body.error(), false));
-  const Json job = parse_object(*body).value_or(Json());
-  if (is_ended_state(text_at(job, "state"))) {
-    console.error(describe_end(job));
+  const auto job = client->ask<v1::Job>("/v1/jobs/" + base::percent_encoded(ids.front()), "a job");
+  if (!job) return client::as_run(report(console, job.error(), false));
+  if (client::is_ended(job->state())) {
+    console.error(describe_end(*job));
     return kRunRefused;
   }
-  if (!flag_at(spec_of(job), "takes_input")) {
+  if (!job->spec().takes_input()) {
     console.error(
         fmt::format("job {0} was submitted without terminal and input, so there is nothing to "
                     "attach to: 'jobs logs -f {0}' follows what it prints",
@@ -91,8 +92,7 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
     return kRunRefused;
   }
   AttachOptions options{ids.front(), std::nullopt, false};
-  if (flag_at(spec_of(job), "terminal"))
-    options.terminal = terminal_size(console.process_environment());
+  if (job->spec().terminal()) options.terminal = terminal_size(console.process_environment());
   return attach_to(console, *client, options);
 }
 
@@ -111,10 +111,10 @@ int run_jobs_port_forward(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   forward->job = words[0];
-  const auto job = client->get("/v1/jobs/" + base::percent_encoded(words[0]));
+  const auto job = client->ask<v1::Job>("/v1/jobs/" + base::percent_encoded(words[0]), "a job");
   if (!job) return report(console, job.error(), false);
-  const std::string state = text_at(parse_object(*job).value_or(Json()), "state");
-  if (state != "RUNNING") {
+  if (job->state() != v1::JOB_STATE_RUNNING) {
+    const std::string state = name_at(*job, v1::Job::kStateFieldNumber);
     console.error(fmt::format("job {} is {}: only a running job can be entered", words[0], state));
     return kRefused;
   }

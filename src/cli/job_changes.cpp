@@ -8,14 +8,15 @@
 
 #include "base/letters.h"
 #include "base/percent.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/job_end.h"
 #include "cli/job_options.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
+#include "client/follow.h"
 
 // The commands that change jobs which are there: named by id, or, all at once, by filters.
 
@@ -80,8 +81,10 @@ void tell_one(Console& console, const std::string& id, const Json& answer, const
     return;
   }
   if (!flag_at(answer, "changed")) {
-    console.note(is_ended_state(state) ? fmt::format("{}; it had ended before", describe_end(job))
-                                       : fmt::format("job {} {}", id, action.already));
+    console.note(is_ended_state(state)
+                     ? fmt::format("{}; it had ended before",
+                                   describe_end(*client::message_of<v1::Job>(json_text(job))))
+                     : fmt::format("job {} {}", id, action.already));
   } else if (state == "STOPPING" && action.call == kRequeue.call) {
     console.note(fmt::format(
         "job {} is queued again; its attempt was told to stop and has its grace time", id));

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/arguments.h"
-#include "cli/client.h"
+#include "cli/client_names.h"
 #include "cli/json_view.h"
 #include "gpu_platform/v1/options.pb.h"
 

@@ -1,12 +1,12 @@
 #include "cli/job_text.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "api/convert/field_plan.h"
 #include "base/letters.h"
-#include "cli/follow.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/options.pb.h"
@@ -325,6 +325,16 @@ std::string shown_id(const Json& job) {
                        : fmt::format("{}_{}", array, text_at(job, "array_index"));
 }
 
+std::string shown_id(const v1::Job& job) {
+  return job.array_id().empty() ? job.id()
+                                : fmt::format("{}_{}", job.array_id(), job.array_index());
+}
+
+bool is_ended_state(std::string_view state) {
+  constexpr std::array kEnded = {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"};
+  return std::ranges::find(kEnded, state) != kEnded.end();
+}
+
 std::string waited(const Json& job, base::Instant now) {
   const auto submitted = time_at(job, "submitted_at");
   if (!submitted) return {};
@@ -370,6 +380,25 @@ std::string efficiency_of(const Json& job) {
     const double limit = number_at(spec_of(job), "time_limit_seconds").value_or(0);
     parts.push_back(
         fmt::format("{} of {}", time, age(base::seconds(static_cast<std::int64_t>(limit)))));
+  }
+  return joined(parts, ", ");
+}
+
+std::string efficiency_of(const v1::Job& job) {
+  const v1::Efficiency& efficiency = job.efficiency();
+  const auto part = [](double value) { return fmt::format("{:.0f} %", value * 100); };
+  std::vector<std::string> parts;
+  if (efficiency.has_cpu()) {
+    parts.push_back(fmt::format("{} of {}", part(efficiency.cpu()), counted(job.cpus(), "CPU")));
+  }
+  if (efficiency.has_memory()) {
+    parts.push_back(fmt::format("{} of {}", part(efficiency.memory()),
+                                readable_size(static_cast<std::int64_t>(job.memory_bytes()))));
+  }
+  if (efficiency.has_time()) {
+    const double limit = job.spec().time_limit_seconds();
+    parts.push_back(fmt::format("{} of {}", part(efficiency.time()),
+                                age(base::seconds(static_cast<std::int64_t>(limit)))));
   }
   return joined(parts, ", ");
 }

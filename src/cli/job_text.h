@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/json_view.h"
 #include "cli/table.h"
+#include "gpu_platform/v1/jobs.pb.h"
 
 // A job as text for people.
 
@@ -31,6 +32,7 @@ std::string result_of(const Json& object);
 
 // "12 % of 4 CPUs, 45 % of 16 GiB, 20 % of 1h"; empty where nothing is known.
 std::string efficiency_of(const Json& job);
+std::string efficiency_of(const v1::Job& job);
 
 // All of a job, as "key: value" lines: `jobs describe`.
 std::string job_page(const Json& job, base::Instant now);
@@ -43,5 +45,8 @@ std::string place_of(const Json& object);
 std::string waited(const Json& job, base::Instant now);
 // "42", and "40_3" of a member of an array.
 std::string shown_id(const Json& job);
+std::string shown_id(const v1::Job& job);
+
+bool is_ended_state(std::string_view state);
 
 }  // namespace gpu_platform::cli

@@ -5,18 +5,19 @@
 #include "base/letters.h"
 #include "base/parse.h"
 #include "base/percent.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/job_end.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
-#include "cli/members.h"
 #include "cli/pages.h"
 #include "cli/plan_text.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "client/follow.h"
+#include "client/members.h"
 
 namespace gpu_platform::cli {
 
@@ -158,14 +159,14 @@ int run_jobs_logs(const CommandText& text, Invocation& invocation) {
       .option("--attempt", attempt, "N", "output of this attempt (default: the latest)");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  OutputPlace place;
+  client::OutputPlace place;
   if (attempt.has_value()) {
     const auto number = base::parse_count(*attempt, 1, UINT32_MAX);
     if (!number) return usage_error(console, "--attempt: " + number.error().message, text.name);
     place.attempt = static_cast<std::int64_t>(*number);
     place.is_only_attempt = true;
   }
-  Interrupts none;
+  client::Interrupts none;
   const auto failure = follow ? follow_output(console, *client, ids.front(), place, none)
                               : copy_output(console, *client, ids.front(), place);
   if (failure) return report(console, *failure, false);
@@ -192,7 +193,7 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   }
   const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
-  Interrupts none;
+  client::Interrupts none;
   int result = kOk;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::string id = ids[i];
@@ -204,15 +205,15 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
       console.note(fmt::format("job {} has not ended yet", id));
       return kTimedOut;
     }
-    const Json& job = (*ended)->job;
+    const v1::Job& job = (*ended)->job;
     if (output.is_document()) {
-      print_next_document(console, output, json_text(job));
+      print_next_document(console, output, (*ended)->document);
     } else {
       console.note(describe_end(job));
     }
-    if (text_at(job, "state") != "COMPLETED") result = kFailure;
+    if (job.state() != v1::JOB_STATE_COMPLETED) result = kFailure;
     // The first of an array stood for all of them.
-    const std::vector<std::string> members = members_in(job, id);
+    const std::vector<std::string> members = client::members_in(job, id);
     ids.insert(ids.begin() + static_cast<std::ptrdiff_t>(i) + 1, members.begin() + 1,
                members.end());
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 

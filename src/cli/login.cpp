@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/device_login.h"
-#include "cli/exit_code.h"
 #include "cli/json_view.h"
-#include "cli/profiles.h"
 #include "cli/secret_input.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "client/profiles.h"
 
 // login, logout and profile …: which daemon is spoken to, and as whom.
 
@@ -45,7 +45,7 @@ struct LoginOptions {
   std::optional<std::string> client_id;
   std::optional<std::string> issuer_ca;
   std::optional<std::string> name;
-  ServerChoice choice;
+  client::ServerChoice choice;
 };
 
 // The server with its certificates, without a token; the variable of the token does not count here.
@@ -54,7 +54,7 @@ base::Result<http::Server> server_of(LoginOptions& o, const ProcessEnvironment& 
   ProcessEnvironment without = around;
   std::erase_if(without.environment,
                 [](const std::string& entry) { return entry.starts_with("GPU_PLATFORM_TOKEN="); });
-  TRY_ASSIGN(std::vector<http::Server> servers, servers_to_try(o.choice, without));
+  TRY_ASSIGN(std::vector<http::Server> servers, client::servers_to_try(o.choice, without));
   if (!servers.front().is_network()) {
     return base::invalid("SERVER",
                          "write https://HOST:PORT; this machine's own daemon needs no login, it "
@@ -72,7 +72,7 @@ Called<std::string> identity_at(Client& client) {
     const auto who = parse_object(*answer);
     const std::string user = who ? text_at(*who, "user") : std::string();
     const std::string role = who ? base::to_lower(text_at(*who, "role")) : std::string();
-    if (user.empty()) return std::unexpected(bad_answer("it does not say who you are"));
+    if (user.empty()) return std::unexpected(client::bad_answer("it does not say who you are"));
     return role.empty() ? user : fmt::format("{} ({})", user, role);
   }
   const bool is_old = answer.error().code == base::ErrorCode::kNotFound;
@@ -85,24 +85,25 @@ Called<std::string> identity_at(Client& client) {
 }
 
 // The profile that has this server already, or the host as a new one's name.
-std::string name_for(const Profiles& profiles, const http::Server& server) {
-  if (const Profile* known = profiles.find_server(server)) return known->name;
+std::string name_for(const client::Profiles& profiles, const http::Server& server) {
+  if (const client::Profile* known = profiles.find_server(server)) return known->name;
   std::string name = server.host;
   std::ranges::replace_if(name, [](char c) { return c == ':' || c == '%'; }, '-');
-  if (!check_profile_name(name)) name = "server-" + name;
+  if (!client::check_profile_name(name)) name = "server-" + name;
   return profiles.find(name) == nullptr ? name : name + "-" + server.port;
 }
 
 base::Result<std::string> keep(const ProcessEnvironment& around, const http::Server& server,
                                const std::optional<std::string>& wanted) {
   std::string name;
-  const auto changed = change_profiles(around, [&](Profiles& profiles) -> base::Status {
-    name = wanted ? *wanted : name_for(profiles, server);
-    TRY(check_profile_name(name));
-    profiles.put({name, server});
-    profiles.current = name;
-    return {};
-  });
+  const auto changed =
+      client::change_profiles(around, [&](client::Profiles& profiles) -> base::Status {
+        name = wanted ? *wanted : name_for(profiles, server);
+        TRY(client::check_profile_name(name));
+        profiles.put({name, server});
+        profiles.current = name;
+        return {};
+      });
   TRY(changed);
   return name;
 }
@@ -154,7 +155,7 @@ int run_login(const CommandText& text, Invocation& invocation) {
     return usage_error(console, wrong, text.name);
   }
   if (o.name) {
-    if (const auto good = check_profile_name(*o.name); !good) {
+    if (const auto good = client::check_profile_name(*o.name); !good) {
       return report_error(console, good.error(), text);
     }
   }
@@ -187,13 +188,13 @@ int run_logout(const CommandText& text, Invocation& invocation) {
                   "a profile or its https://HOST:PORT (default: the current profile)");
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   std::string name;
-  const auto changed =
-      change_profiles(console.process_environment(), [&](Profiles& profiles) -> base::Status {
+  const auto changed = client::change_profiles(
+      console.process_environment(), [&](client::Profiles& profiles) -> base::Status {
         name = words.empty() ? profiles.current : words.front();
-        Profile* profile = profiles.find(name);
+        client::Profile* profile = profiles.find(name);
         if (profile == nullptr && http::is_address(name)) {
           const auto server = http::parse_server(name);
-          const Profile* found = server ? profiles.find_server(*server) : nullptr;
+          const client::Profile* found = server ? profiles.find_server(*server) : nullptr;
           profile = found == nullptr ? nullptr : profiles.find(found->name);
         }
         if (profile == nullptr && name.empty()) {
@@ -216,13 +217,13 @@ int run_logout(const CommandText& text, Invocation& invocation) {
 
 namespace {
 
-std::string login_of(const Profile& profile) {
+std::string login_of(const client::Profile& profile) {
   if (!profile.server.token.empty()) return "token";
   return profile.server.tls.certificate.empty() ? "none" : "certificate";
 }
 
 // Without the token: what is shown may be copied anywhere.
-Json shown(const Profile& profile, const Profiles& profiles) {
+Json shown(const client::Profile& profile, const client::Profiles& profiles) {
   const http::TlsFiles& tls = profile.server.tls;
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   Json entry;
@@ -244,10 +245,10 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.output(output, {"profiles", "name"});
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
-  const auto profiles = read_profiles(console.process_environment());
+  const auto profiles = client::read_profiles(console.process_environment());
   if (!profiles) return report_error(console, profiles.error(), text);
   Json list = Json::array();
-  for (const Profile& profile : profiles->all) list.push_back(shown(profile, *profiles));
+  for (const client::Profile& profile : profiles->all) list.push_back(shown(profile, *profiles));
   if (output.is_document()) {
     return print_document(console, output, json_text(Json{{"profiles", list}}));
   }
@@ -256,7 +257,7 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
     table.add({text_at(entry, "name"), flag_at(entry, "current") ? "yes" : "no",
                text_at(entry, "server"), text_at(entry, "login")});
   }
-  table.add({std::string(kLocalProfile), profiles->current.empty() ? "yes" : "no",
+  table.add({std::string(client::kLocalProfile), profiles->current.empty() ? "yes" : "no",
              "this machine's own daemon", "none needed"});
   console.out(table.render(output.width(console)));
   return console.out_failed() ? kFailure : kOk;
@@ -269,9 +270,9 @@ int run_profile_use(const CommandText& text, Invocation& invocation) {
   arguments.words("PROFILE", names, 1, 1, "a profile, or local for this machine's own daemon");
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   const std::string& name = names.front();
-  const auto changed =
-      change_profiles(console.process_environment(), [&](Profiles& profiles) -> base::Status {
-        const bool is_local = name == kLocalProfile;
+  const auto changed = client::change_profiles(
+      console.process_environment(), [&](client::Profiles& profiles) -> base::Status {
+        const bool is_local = name == client::kLocalProfile;
         if (!is_local && profiles.find(name) == nullptr) return std::unexpected(no_profile(name));
         profiles.current = is_local ? std::string() : name;
         return {};
@@ -292,10 +293,10 @@ int run_profile_show(const CommandText& text, Invocation& invocation) {
   arguments.words("PROFILE", names, 0, 1, "the profile (default: the current one)")
       .output(output, {"", "name"});
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
-  const auto profiles = read_profiles(console.process_environment());
+  const auto profiles = client::read_profiles(console.process_environment());
   if (!profiles) return report_error(console, profiles.error(), text);
   const std::string name = names.empty() ? profiles->current : names.front();
-  const Profile* profile = profiles->find(name);
+  const client::Profile* profile = profiles->find(name);
   if (profile == nullptr && name.empty()) {
     console.note("no profile is in use: commands go to this machine's own daemon");
     return kOk;
@@ -317,10 +318,11 @@ int run_profile_remove(const CommandText& text, Invocation& invocation) {
   arguments.words("PROFILE", names, 1, 1, "the profile");
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   const std::string& name = names.front();
-  const auto changed =
-      change_profiles(console.process_environment(), [&](Profiles& profiles) -> base::Status {
+  const auto changed = client::change_profiles(
+      console.process_environment(), [&](client::Profiles& profiles) -> base::Status {
         if (profiles.find(name) == nullptr) return std::unexpected(no_profile(name));
-        std::erase_if(profiles.all, [&](const Profile& profile) { return profile.name == name; });
+        std::erase_if(profiles.all,
+                      [&](const client::Profile& profile) { return profile.name == name; });
         if (profiles.current == name) profiles.current.clear();
         return {};
       });

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "cli/cli_fixture_test.h"
-#include "cli/exit_code.h"
-#include "cli/fake_tls_server_test.h"
+#include "cli/client_names.h"
 #include "cli/json_view.h"
-#include "cli/profiles.h"
+#include "client/fake_tls_server_test.h"
+#include "client/profiles.h"
 #include "os/testing/eventually.h"
 
 namespace gpu_platform::cli {
@@ -22,9 +22,9 @@ constexpr std::string_view kToken = "gpt_s3cret";
 class Login : public Cli {
  protected:
   Login()
-      : authority_(make_certificate({.is_authority = true})),
-        server_(std::make_unique<FakeTlsServer>(
-            FakeTlsServer::Options{.shown = make_certificate({}, &authority_)},
+      : authority_(client::make_certificate({.is_authority = true})),
+        server_(std::make_unique<client::FakeTlsServer>(
+            client::FakeTlsServer::Options{.shown = client::make_certificate({}, &authority_)},
             [this](const std::string& request) { return answer(request); })) {
     std::string name = (std::filesystem::temp_directory_path() / "gp-login-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
@@ -55,11 +55,11 @@ class Login : public Cli {
     words.insert(words.end(), more.begin(), more.end());
     return call(words);
   }
-  Profiles profiles() const { return *read_profiles(around_); }
+  client::Profiles profiles() const { return *client::read_profiles(around_); }
 
   bool knows_whoami_ = true;
-  TestCertificate authority_;
-  std::unique_ptr<FakeTlsServer> server_;
+  client::TestCertificate authority_;
+  std::unique_ptr<client::FakeTlsServer> server_;
   std::string home_;
 };
 

@@ -12,8 +12,8 @@
 #include "api/convert/problem.h"
 #include "base/parse.h"
 #include "base/result.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "sizing/known_gpus.h"
@@ -301,7 +301,7 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
     arguments.option(std::string(option.names), values[i], std::string(option.value),
                      std::string(option.help));
   }
-  ServerChoice choice;
+  client::ServerChoice choice;
   add_server_options(arguments, choice);
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   if (!choice.server) choice.server = invocation.server;

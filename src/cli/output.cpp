@@ -1,6 +1,6 @@
 #include "cli/output.h"
 
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "cli/yaml.h"

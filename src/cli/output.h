@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
 
 // How a command shows what it found: -o table|wide|json|yaml|name, as kubectl has it; --json is
 // short for -o json. And how often: --watch.

@@ -1,8 +1,8 @@
 #include "cli/output.h"
 
 #include "cli/cli_fixture_test.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_view.h"
 #include "cli/known_options.h"
 

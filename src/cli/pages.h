@@ -5,10 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "cli/client.h"
+#include "cli/client_names.h"
 #include "cli/json_view.h"
 #include "cli/output.h"
-#include "cli/session.h"
 
 // Lists that the daemon gives in pages.
 

@@ -11,8 +11,8 @@
 #include <boost/asio/write.hpp>
 
 #include "base/percent.h"
-#include "cli/channel.h"
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
+#include "client/channel.h"
 
 namespace gpu_platform::cli {
 
@@ -30,7 +30,7 @@ class Carried : public std::enable_shared_from_this<Carried> {
  public:
   using Refused = std::function<void(const std::string& why)>;
 
-  Carried(tcp::socket socket, std::shared_ptr<Channel> channel, Refused refused)
+  Carried(tcp::socket socket, std::shared_ptr<client::Channel> channel, Refused refused)
       : socket_(std::move(socket)), channel_(std::move(channel)), refused_(std::move(refused)) {}
 
   void begin() {
@@ -99,9 +99,9 @@ class Carried : public std::enable_shared_from_this<Carried> {
   }
 
   tcp::socket socket_;
-  std::shared_ptr<Channel> channel_;
+  std::shared_ptr<client::Channel> channel_;
   Refused refused_;
-  InputWindow window_;
+  client::InputWindow window_;
   std::array<char, model::kMaxFrameBytes> bytes_;
   std::string unwritten_;
   std::string writing_;
@@ -152,7 +152,7 @@ class Forwarder {
   }
 
   void carry(tcp::socket socket) {
-    auto channel = Channel::open(
+    auto channel = client::Channel::open(
         io_, client_,
         fmt::format("/v1/jobs/{}/ports/{}", base::percent_encoded(forward_.job), forward_.remote));
     if (channel) {

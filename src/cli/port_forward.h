@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/client.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 

@@ -8,7 +8,7 @@
 #include <poll.h>
 
 #include "base/parse.h"
-#include "cli/exit_code.h"
+#include "cli/client_names.h"
 #include "cli/screen.h"
 #include "cli/text.h"
 

@@ -3,10 +3,9 @@
 #include <functional>
 #include <string>
 
-#include "cli/client.h"
+#include "cli/client_names.h"
 #include "cli/json_view.h"
 #include "cli/output.h"
-#include "cli/session.h"
 
 // Commands that show something, once or, with --watch, again and again.
 

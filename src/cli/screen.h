@@ -8,7 +8,7 @@
 #include <termios.h>
 
 #include "base/result.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "cli/session.h"
+#include "cli/client_names.h"
 
 namespace gpu_platform::cli {
 

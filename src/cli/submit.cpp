@@ -6,16 +6,17 @@
 #include "base/parse.h"
 #include "base/result.h"
 #include "cli/attach.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/job_end.h"
 #include "cli/job_options.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
-#include "cli/members.h"
 #include "cli/plan_text.h"
-#include "cli/submission.h"
+#include "client/follow.h"
+#include "client/members.h"
+#include "client/submission.h"
 
 namespace gpu_platform::cli {
 
@@ -136,7 +137,7 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
   spec["umask"] = process_environment.umask;
   TRY(put_environment(console, spec, o.job));
   if (!spec.contains("request_id")) {
-    if (const std::string key = random_request_id(); !key.empty()) spec["request_id"] = key;
+    if (const std::string key = client::random_request_id(); !key.empty()) spec["request_id"] = key;
   }
   return spec;
 }
@@ -228,17 +229,17 @@ Called<std::string> wait_for_start(Console& console, Client& client, const Json&
                                    base::Duration at_most) {
   const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
-  Patience patience(console, kMaxPatience);
+  Patience patience(console, client::kMaxPatience);
   while (true) {
     const base::Duration left = std::max(at_most - (steady() - began), base::Duration());
-    const base::Duration wait = std::min(left, kOneWait);
+    const base::Duration wait = std::min(left, client::kOneWait);
     auto answer = client.post_slow("/v1/check", json_text(question(job, wait)), wait, -1);
     if (answer) {
       patience.reset();
       const auto result = parse_object(*answer);
       const bool is_settled =
           !result || flag_at(*result, "starts_now") || flag_at(*result, "never");
-      if (is_settled || left <= kOneWait) return answer;
+      if (is_settled || left <= client::kOneWait) return answer;
     } else if (!answer.error().is_passing() || !patience.wait(answer.error(), -1)) {
       return answer;
     }
@@ -247,15 +248,15 @@ Called<std::string> wait_for_start(Console& console, Client& client, const Json&
 
 // 0 when all of its members ended COMPLETED.
 int wait_for_array(Console& console, Client& client, const std::string& id, const Output& output) {
-  const auto members = members_of(client, id);
-  if (!members) return as_run(report(console, members.error(), output.wants_documents()));
+  const auto members = client::members_of(client, id);
+  if (!members) return client::as_run(report(console, members.error(), output.wants_documents()));
   int result = kOk;
-  Interrupts none;
+  client::Interrupts none;
   for (const std::string& member : *members) {
     const auto ended = wait_for_end(console, client, member, std::nullopt, none);
-    if (!ended) return as_run(report(console, ended.error(), output.wants_documents()));
+    if (!ended) return client::as_run(report(console, ended.error(), output.wants_documents()));
     if (output.is_document()) print_next_document(console, output, (*ended)->document);
-    if (text_at((*ended)->job, "state") != "COMPLETED") result = kFailure;
+    if ((*ended)->job.state() != v1::JOB_STATE_COMPLETED) result = kFailure;
   }
   return result;
 }
@@ -285,7 +286,7 @@ int run_submit(const CommandText& text, Invocation& invocation) {
   arguments.flag("--wait", s.wait, "wait for the end and exit as 'run' does")
       .output(s.output, {"", "id"}, kFormatOption);
   auto submitted = submit_from(text, invocation, arguments, s);
-  if (!submitted) return s.wait ? as_run(submitted.error()) : submitted.error();
+  if (!submitted) return s.wait ? client::as_run(submitted.error()) : submitted.error();
   if (!s.output.is_document()) {
     console.out(submitted->id + "\n");
   } else if (!s.wait) {
@@ -296,7 +297,7 @@ int run_submit(const CommandText& text, Invocation& invocation) {
   if (s.options.job.has("--array")) {
     return wait_for_array(console, submitted->client, submitted->id, s.output);
   }
-  Interrupts none;
+  client::Interrupts none;
   auto ended = wait_for_end(console, submitted->client, submitted->id, std::nullopt, none);
   if (ended && s.output.is_document()) print_document(console, s.output, (*ended)->document);
   return tell_end(console, ended);
@@ -311,7 +312,7 @@ int run_run(const CommandText& text, Invocation& invocation) {
       .flag("-i,--stdin", s.options.takes_input,
             "standard input goes to the job (else it has none)");
   auto submitted = submit_from(text, invocation, arguments, s);
-  if (!submitted) return as_run(submitted.error());
+  if (!submitted) return client::as_run(submitted.error());
   if (s.options.job.has("--array")) {
     console.note(fmt::format("array {}", submitted->id));
     return wait_for_array(console, submitted->client, submitted->id, {});
@@ -321,11 +322,11 @@ int run_run(const CommandText& text, Invocation& invocation) {
     return attach_to(console, submitted->client, {submitted->id, s.options.terminal, true});
   }
   if (s.options.takes_input) return run_with_input(console, submitted->client, submitted->id);
-  Interrupts interrupts(console, submitted->client, submitted->id);
+  client::Interrupts interrupts(console, submitted->client, submitted->id);
   const auto failure = follow_output(console, submitted->client, submitted->id,
-                                     {OutputPlace::kNone, 0, false, true}, interrupts);
+                                     {client::OutputPlace::kNone, 0, false, true}, interrupts);
   if (failure && !tell_of_unshown_output(console, *failure)) {
-    return as_run(report(console, *failure, false));
+    return client::as_run(report(console, *failure, false));
   }
   return tell_end(
       console, wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));

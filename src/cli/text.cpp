@@ -55,20 +55,6 @@ bool is_plain_word(std::string_view word) {
 
 }  // namespace
 
-std::string harmless(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    const std::string_view before = text;
-    const char32_t c = take_character(text);
-    if (base::is_harmful(c)) {
-      shown.push_back('?');
-    } else {
-      shown.append(before.substr(0, before.size() - text.size()));
-    }
-  }
-  return shown;
-}
-
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) width += width_of(take_character(text));

@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "base/units.h"
+#include "client/harmless.h"
 
 // How values look to a person. Nothing here is for programs: they have --json.
 
 namespace gpu_platform::cli {
 
-// `text` with everything that could disturb a terminal or mislead its reader (control characters,
-// escape sequences, marks that turn the direction of writing, bytes that are not UTF-8) shown as
-// '?'.
-std::string harmless(std::string_view text);
+using client::harmless;
 
 // Columns that UTF-8 text takes on a terminal.
 std::size_t display_width(std::string_view text);

@@ -5,8 +5,8 @@
 
 #include "base/parse.h"
 #include "base/percent.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
 #include "cli/screen.h"

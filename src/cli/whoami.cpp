@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
+#include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "http/http.h"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/profiles.h"
 #include "cli/text.h"
+#include "client/profiles.h"
 #include "shims/times.h"
 #include "shims/values.h"
 
@@ -34,7 +34,7 @@ int Call::fail(const base::Error& error) {
                                   : fmt::format("{}: {}", error.field, error.message));
 }
 
-int Call::fail(const cli::Failure& failure) {
+int Call::fail(const client::Failure& failure) {
   const bool names_field =
       failure.field.empty() || failure.message.find(failure.field) != std::string::npos;
   return fail(names_field ? failure.message
@@ -78,9 +78,9 @@ bool Call::answered(const Settings& settings, std::string_view synopsis) {
   return true;
 }
 
-std::optional<cli::Client> Call::client() {
-  auto servers = cli::servers_to_try({}, around());
-  if (servers) return cli::Client(std::move(*servers));
+std::optional<client::Client> Call::client() {
+  auto servers = client::servers_to_try({}, around());
+  if (servers) return client::Client(std::move(*servers));
   fail(servers.error());
   return std::nullopt;
 }

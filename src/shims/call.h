@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/client.h"
-#include "cli/session.h"
+#include "client/client.h"
+#include "client/session.h"
 #include "shims/options.h"
 
 // One call of a command, and what the commands have in common: messages in Slurm's form, exit code
@@ -37,13 +37,13 @@ struct Given {
 
 class Call {
  public:
-  Call(std::string name, std::vector<std::string> words, cli::Console& console)
+  Call(std::string name, std::vector<std::string> words, client::Console& console)
       : name_(std::move(name)), words_(std::move(words)), console_(console) {}
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& words() const { return words_; }
-  cli::Console& console() { return console_; }
-  const cli::ProcessEnvironment& around() const { return console_.process_environment(); }
+  client::Console& console() { return console_; }
+  const client::ProcessEnvironment& around() const { return console_.process_environment(); }
 
   // "sbatch: warning: …" on stderr.
   void warn(std::string_view text);
@@ -51,7 +51,7 @@ class Call {
   // "sbatch: error: …" on stderr; returns 1, as Slurm's commands do.
   int fail(std::string_view text);
   int fail(const base::Error& error);
-  int fail(const cli::Failure& failure);
+  int fail(const client::Failure& failure);
 
   // The options of the environment and the command line, with warnings told. Instead of them the
   // exit code where that is all: after a mistake, --help or --version.
@@ -62,12 +62,12 @@ class Call {
   bool answered(const Settings& settings, std::string_view synopsis);
 
   // The daemon's client; nothing after a message where its place makes no sense.
-  std::optional<cli::Client> client();
+  std::optional<client::Client> client();
 
  private:
   std::string name_;
   std::vector<std::string> words_;
-  cli::Console& console_;
+  client::Console& console_;
 };
 
 // Shows something once, or with --iterate SECONDS again and again, with the time before it, until

@@ -185,7 +185,7 @@ base::Status put_site_partition(const Site& site, Change& change) {
   return {};
 }
 
-base::Status put_site_names(cli::Client& client, Change& change) {
+base::Status put_site_names(client::Client& client, Change& change) {
   if (change.qos.empty() && change.partition.empty()) return {};
   const auto site = site_of(client);
   if (!site) return base::fail(base::ErrorCode::kUnavailable, site.error().message);
@@ -287,8 +287,8 @@ base::Result<Asked> asked_of(const Command& command, std::span<const std::string
 
 // A job with GPUs is in a partition by their types, another one by the names of the nodes. Types
 // that it has asked for itself stay where the partition has all nodes.
-std::optional<cli::Failure> put_place(cli::Client& client, const Json& job,
-                                      const Partition& partition, Json& body) {
+std::optional<client::Failure> put_place(client::Client& client, const Json& job,
+                                         const Partition& partition, Json& body) {
   const bool has_gpus = cli::integer_at(cli::object_at(job, "spec"), "gpus").value_or(0) > 0;
   if (partition.gpu_types.empty()) {
     if (!has_gpus) body["clear"].push_back("nodelist");
@@ -307,7 +307,7 @@ std::optional<cli::Failure> put_place(cli::Client& client, const Json& job,
 }
 
 // What depends on the job itself: more or less than the limit that it has, and its place.
-cli::Called<Json> body_for(cli::Client& client, const std::string& id, const Change& change) {
+client::Called<Json> body_for(client::Client& client, const std::string& id, const Change& change) {
   Json body = change.body;
   if (change.limit_direction == 0 && !change.moved_to) return body;
   const auto job = get_job(client, id);
@@ -323,8 +323,8 @@ cli::Called<Json> body_for(cli::Client& client, const std::string& id, const Cha
   return body;
 }
 
-std::optional<cli::Failure> change_one(cli::Client& client, const Command& command,
-                                       const std::string& id, const Change& change) {
+std::optional<client::Failure> change_one(client::Client& client, const Command& command,
+                                          const std::string& id, const Change& change) {
   const std::string path = fmt::format("/v1/jobs/{}/", base::percent_encoded(id));
   if (command.name != kUpdate || !change.body.empty()) {
     const auto body = body_for(client, id, change);
@@ -364,7 +364,7 @@ int change_jobs(Call& call, std::span<const std::string> words) {
     const bool is_missing = failure->code == base::ErrorCode::kNotFound;
     call.fail(
         fmt::format("job {}: {}", id, is_missing ? "Invalid job id specified" : failure->message));
-    if (failure->kind == cli::Failure::Kind::kNoDaemon) break;
+    if (failure->kind == client::Failure::Kind::kNoDaemon) break;
   }
   return code;
 }

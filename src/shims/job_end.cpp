@@ -11,11 +11,11 @@ JobEnd::JobEnd(Call& call, const std::string& id) {
   if (::pipe2(ends_, O_CLOEXEC) != 0) return;
   thread_ = std::thread([this, &call, id] {
     // The daemon has just taken the job: if it is away now, it restarts.
-    cli::Patience patience(call.console(), cli::kMaxPatience);
+    client::Patience patience(call.console(), client::kMaxPatience);
     auto client = call.client();
     while (client) {
-      cli::Interrupts none;
-      ended_ = cli::wait_for_end(call.console(), *client, id, std::nullopt, none);
+      client::Interrupts none;
+      ended_ = client::wait_for_end(call.console(), *client, id, std::nullopt, none);
       if (ended_ || !ended_.error().is_passing() || !patience.wait(ended_.error(), -1)) break;
     }
     [[maybe_unused]] const ssize_t written = ::write(ends_[1], "e", 1);
@@ -28,7 +28,7 @@ JobEnd::~JobEnd() {
     if (fd >= 0) ::close(fd);
 }
 
-const cli::Called<std::optional<cli::EndedJob>>& JobEnd::wait() {
+const client::Called<std::optional<client::EndedJob>>& JobEnd::wait() {
   if (thread_.joinable()) thread_.join();
   return ended_;
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <thread>
 
-#include "cli/follow.h"
+#include "client/follow.h"
 #include "shims/call.h"
 
 namespace gpu_platform::shims {
@@ -21,11 +21,11 @@ class JobEnd {
   // Readable when the job has ended, or when the daemon is not found any more.
   int fd() const { return ends_[0]; }
   // Waits for the end and returns it.
-  const cli::Called<std::optional<cli::EndedJob>>& wait();
+  const client::Called<std::optional<client::EndedJob>>& wait();
 
  private:
   int ends_[2] = {-1, -1};
-  cli::Called<std::optional<cli::EndedJob>> ended_ = std::unexpected(cli::Failure{});
+  client::Called<std::optional<client::EndedJob>> ended_ = std::unexpected(client::Failure{});
   std::thread thread_;
 };
 

@@ -13,10 +13,10 @@
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
 #include "base/percent.h"
-#include "cli/follow.h"
 #include "cli/job_text.h"
-#include "cli/members.h"
 #include "cli/text.h"
+#include "client/follow.h"
+#include "client/members.h"
 #include "http/http.h"
 #include "shims/host_list.h"
 #include "shims/step_variables.h"
@@ -430,7 +430,7 @@ std::string slurm_memory(std::int64_t bytes) {
                   : fmt::format("{:.2f}{}", count, kUnits[unit]);
 }
 
-cli::Called<std::vector<Json>> list_jobs(cli::Client& client, const std::string& query) {
+client::Called<std::vector<Json>> list_jobs(client::Client& client, const std::string& query) {
   std::vector<Json> jobs;
   std::string token;
   do {
@@ -441,8 +441,8 @@ cli::Called<std::vector<Json>> list_jobs(cli::Client& client, const std::string&
     if (!body) return std::unexpected(body.error());
     const auto document = cli::parse_object(*body);
     if (!document)
-      return std::unexpected(
-          cli::Failure{cli::Failure::Kind::kBadAnswer, "a list is not a JSON object", {}, {}});
+      return std::unexpected(client::Failure{
+          client::Failure::Kind::kBadAnswer, "a list is not a JSON object", {}, {}});
     for (const Json& job : cli::list_at(*document, "jobs")) jobs.push_back(job);
     token = text_at(*document, "next_page");
   } while (!token.empty());
@@ -450,8 +450,8 @@ cli::Called<std::vector<Json>> list_jobs(cli::Client& client, const std::string&
   return jobs;
 }
 
-cli::Called<std::vector<Json>> get_jobs(cli::Client& client, const std::string& id) {
-  const auto members = cli::members_of(client, id);
+client::Called<std::vector<Json>> get_jobs(client::Client& client, const std::string& id) {
+  const auto members = client::members_of(client, id);
   if (!members) return std::unexpected(members.error());
   std::vector<Json> jobs;
   for (const std::string& member : *members) {
@@ -462,13 +462,13 @@ cli::Called<std::vector<Json>> get_jobs(cli::Client& client, const std::string& 
   return jobs;
 }
 
-cli::Called<Json> get_job(cli::Client& client, const std::string& id) {
+client::Called<Json> get_job(client::Client& client, const std::string& id) {
   const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
   if (!body) return std::unexpected(body.error());
   auto job = cli::parse_object(*body);
   if (!job)
     return std::unexpected(
-        cli::Failure{cli::Failure::Kind::kBadAnswer, "a job is not a JSON object", {}, {}});
+        client::Failure{client::Failure::Kind::kBadAnswer, "a job is not a JSON object", {}, {}});
   return std::move(*job);
 }
 

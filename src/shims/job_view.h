@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/client.h"
 #include "cli/json_view.h"
+#include "client/client.h"
 
 // A job of the platform as Slurm's commands tell of it.
 
@@ -128,10 +128,10 @@ std::string recorded_exit_of(const cli::Json& job);
 std::string slurm_memory(std::int64_t bytes);
 
 // All jobs of a query ("user=ada&state=RUNNING"), ascending id.
-cli::Called<std::vector<cli::Json>> list_jobs(cli::Client& client, const std::string& query);
+client::Called<std::vector<cli::Json>> list_jobs(client::Client& client, const std::string& query);
 // The job of that id; of an array its members.
-cli::Called<std::vector<cli::Json>> get_jobs(cli::Client& client, const std::string& id);
-cli::Called<cli::Json> get_job(cli::Client& client, const std::string& id);
+client::Called<std::vector<cli::Json>> get_jobs(client::Client& client, const std::string& id);
+client::Called<cli::Json> get_job(client::Client& client, const std::string& id);
 
 // Name of the user of this process.
 std::string own_user();

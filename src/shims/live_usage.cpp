@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/parse.h"
-#include "cli/channel.h"
-#include "cli/exec_session.h"
+#include "client/channel.h"
+#include "client/exec_session.h"
 #include "shims/step_variables.h"
 #include "shims/submission.h"
 
@@ -80,8 +80,8 @@ std::optional<JobProcess> process_at(const std::filesystem::path& path, std::str
   return process;
 }
 
-cli::Failure unusable_answer(const std::string& message) {
-  return {cli::Failure::Kind::kBadAnswer, message, {}, {}};
+client::Failure unusable_answer(const std::string& message) {
+  return {client::Failure::Kind::kBadAnswer, message, {}, {}};
 }
 
 }  // namespace
@@ -138,26 +138,26 @@ std::vector<JobProcess> processes_of(const Json& document) {
   return processes;
 }
 
-cli::Called<std::vector<JobProcess>> live_processes(Call& call, cli::Client& client,
-                                                    const std::string& job) {
+client::Called<std::vector<JobProcess>> live_processes(Call& call, client::Client& client,
+                                                       const std::string& job) {
   const auto self = own_path();
   if (!self) return std::unexpected(unusable_answer(self.error().message));
   const int answer = ::memfd_create("sstat", MFD_CLOEXEC);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (answer < 0 || nothing < 0) return std::unexpected(unusable_answer("no file for the answer"));
-  cli::ProcessEnvironment around = call.around();
+  client::ProcessEnvironment around = call.around();
   around.in_fd = nothing;
   around.out_fd = answer;
-  cli::Console quiet(around);
+  client::Console quiet(around);
   boost::asio::io_context io;
-  auto channel = cli::Channel::open(
-      io, client, cli::exec_target(job, std::vector<std::string>{*self, "live-usage"}, {}));
+  auto channel = client::Channel::open(
+      io, client, client::exec_target(job, std::vector<std::string>{*self, "live-usage"}, {}));
   if (!channel) {
     ::close(answer);
     ::close(nothing);
     return std::unexpected(channel.error());
   }
-  const int code = cli::stay_with_command(quiet, io, *std::move(channel), false);
+  const int code = client::stay_with_command(quiet, io, *std::move(channel), false);
   const std::string text = text_of_file(fmt::format("/proc/self/fd/{}", answer));
   ::close(answer);
   ::close(nothing);

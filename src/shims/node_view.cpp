@@ -145,17 +145,17 @@ std::int64_t total_gpus(const NodeView& node) {
   return total;
 }
 
-cli::Called<Json> document_at(cli::Client& client, const std::string& path) {
+client::Called<Json> document_at(client::Client& client, const std::string& path) {
   const auto body = client.get(path);
   if (!body) return std::unexpected(body.error());
   auto document = cli::parse_object(*body);
-  if (!document) return std::unexpected(cli::bad_answer("the answer is not a JSON object"));
+  if (!document) return std::unexpected(client::bad_answer("the answer is not a JSON object"));
   return std::move(*document);
 }
 
 }  // namespace
 
-cli::Called<std::vector<NodeView>> list_nodes(cli::Client& client) {
+client::Called<std::vector<NodeView>> list_nodes(client::Client& client) {
   const auto status = document_at(client, "/v1/status");
   if (!status) return std::unexpected(status.error());
   // What these would add is left out where the daemon does not say.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/client.h"
 #include "cli/json_view.h"
+#include "client/client.h"
 #include "shims/site.h"
 
 // A node of the platform as Slurm's commands tell of it.
@@ -42,7 +42,7 @@ struct NodeView {
 };
 
 // All nodes in the order of people.
-cli::Called<std::vector<NodeView>> list_nodes(cli::Client& client);
+client::Called<std::vector<NodeView>> list_nodes(client::Client& client);
 
 // The same from the daemon's documents.
 std::vector<NodeView> node_views(const cli::Json& status, const cli::Json& reservations,

@@ -15,8 +15,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/exit_code.h"
+#include "cli/job_end.h"
 #include "cli/json_view.h"
+#include "client/exit_code.h"
 #include "shims/job_end.h"
 #include "shims/values.h"
 
@@ -94,8 +95,8 @@ int stream_or_nothing(int fd) {
 
 class OwnJob {
  public:
-  OwnJob(Call& call, cli::Client& client, const RendezvousPlace& place, int signals, std::string id,
-         const OwnJobRules& rules)
+  OwnJob(Call& call, client::Client& client, const RendezvousPlace& place, int signals,
+         std::string id, const OwnJobRules& rules)
       : call_(call),
         client_(client),
         place_(place),
@@ -125,7 +126,7 @@ class OwnJob {
   int finish() {
     const auto& ended = end_.wait();
     const bool was_cancelled =
-        ended && !was_met_ && cli::text_at((*ended)->job, "state") == "CANCELLED";
+        ended && !was_met_ && (*ended)->job.state() == v1::JOB_STATE_CANCELLED;
     if (!was_cancelled) return srun_code(call_, ended, is_told_);
     tell("Job has been cancelled");
     return call_.fail("Unable to allocate resources: Job/step already completing or completed");
@@ -171,7 +172,7 @@ class OwnJob {
   void meet() {
     auto met = place_.accept();
     if (!met) return;  // a process of another user
-    const cli::ProcessEnvironment& around = call_.around();
+    const client::ProcessEnvironment& around = call_.around();
     const int input = keys_ ? keys_->end() : stream_or_nothing(around.in_fd);
     const auto lent = met->lend_streams(
         {input, stream_or_nothing(around.out_fd), stream_or_nothing(around.err_fd)});
@@ -229,7 +230,7 @@ class OwnJob {
   }
 
   Call& call_;
-  cli::Client& client_;
+  client::Client& client_;
   const RendezvousPlace& place_;
   const int signals_;
   const std::string id_;
@@ -253,7 +254,7 @@ base::Result<std::optional<base::Duration>> patience_of(const Settings& settings
   return std::optional(base::seconds(*read));
 }
 
-bool waits_for_room(cli::Client& client, const std::string& id) {
+bool waits_for_room(client::Client& client, const std::string& id) {
   const auto body = client.get("/v1/jobs/" + id);
   const auto job = body ? cli::parse_object(*body) : std::nullopt;
   if (!job) return false;
@@ -263,8 +264,8 @@ bool waits_for_room(cli::Client& client, const std::string& id) {
          cli::text_at(cli::object_at(*job, "wait_reason"), "code") != "NOT_EVALUATED";
 }
 
-bool starts_in_time(cli::Client& client, const std::string& id, base::Duration patience, Call& call,
-                    cli::Interrupts& interrupts) {
+bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
+                    Call& call, client::Interrupts& interrupts) {
   const auto& around = call.around();
   const base::Instant began = around.steady();
   while (true) {
@@ -317,19 +318,20 @@ int watch_srun_signals() {
   return watch({SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM});
 }
 
-int stay_with_own_job(Call& call, cli::Client& client, const RendezvousPlace& place, int signals,
+int stay_with_own_job(Call& call, client::Client& client, const RendezvousPlace& place, int signals,
                       const std::string& id, const OwnJobRules& rules) {
   return OwnJob(call, client, place, signals, id, rules).run();
 }
 
-int srun_code(Call& call, const cli::Called<std::optional<cli::EndedJob>>& ended, bool is_told) {
+int srun_code(Call& call, const client::Called<std::optional<client::EndedJob>>& ended,
+              bool is_told) {
   if (!ended) return call.fail(ended.error());
-  const cli::Json& job = (*ended)->job;
-  const bool says_all = is_told || cli::integer_at(job, "exit_code").has_value();
-  if (!says_all || !cli::text_at(job, "reason").empty())
+  const v1::Job& job = (*ended)->job;
+  const bool says_all = is_told || job.has_exit_code();
+  if (!says_all || !client::name_at(job, v1::Job::kReasonFieldNumber).empty())
     call.console().err(fmt::format("srun: error: {}\n", cli::describe_end(job)));
-  const int code = cli::exit_code_of_job(job);
-  return code == cli::kNoExitCode ? 1 : code;
+  const int code = client::exit_code_of_job(job);
+  return code == client::kNoExitCode ? 1 : code;
 }
 
 }  // namespace gpu_platform::shims

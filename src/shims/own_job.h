@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "base/units.h"
-#include "cli/client.h"
-#include "cli/follow.h"
+#include "client/client.h"
+#include "client/follow.h"
 #include "shims/call.h"
 #include "shims/options.h"
 #include "shims/rendezvous.h"
@@ -27,15 +27,15 @@ struct OwnJobRules {
 base::Result<std::optional<base::Duration>> patience_of(const Settings& settings);
 
 // Whether the scheduler has looked at the job and lets it wait.
-bool waits_for_room(cli::Client& client, const std::string& id);
+bool waits_for_room(client::Client& client, const std::string& id);
 
 // Waits for the start of a job that may wait for so long. Returns false after it was cancelled
 // because it did not start.
-bool starts_in_time(cli::Client& client, const std::string& id, base::Duration patience, Call& call,
-                    cli::Interrupts& interrupts);
+bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
+                    Call& call, client::Interrupts& interrupts);
 
 // Passes signals on to a job on another machine, from a thread of its own: SIGUSR1 and SIGUSR2 go
-// to the job's processes, SIGHUP and SIGQUIT cancel it. cli::Interrupts has SIGINT and SIGTERM.
+// to the job's processes, SIGHUP and SIGQUIT cancel it. client::Interrupts has SIGINT and SIGTERM.
 // Made before other threads are.
 class SignalsFromAfar {
  public:
@@ -57,11 +57,12 @@ class SignalsFromAfar {
 int watch_srun_signals();
 
 // Stays with the job until it has ended and returns srun's exit code. `signals` is that descriptor.
-int stay_with_own_job(Call& call, cli::Client& client, const RendezvousPlace& place, int signals,
+int stay_with_own_job(Call& call, client::Client& client, const RendezvousPlace& place, int signals,
                       const std::string& id, const OwnJobRules& rules);
 
 // The exit code of srun for an ended job. What the code does not tell goes to standard error,
 // unless the tasks' own end has been told of.
-int srun_code(Call& call, const cli::Called<std::optional<cli::EndedJob>>& ended, bool is_told);
+int srun_code(Call& call, const client::Called<std::optional<client::EndedJob>>& ended,
+              bool is_told);
 
 }  // namespace gpu_platform::shims

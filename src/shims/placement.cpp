@@ -29,7 +29,7 @@ std::string lower_letters_and_digits(std::string_view text) {
 }
 
 // The GPU types of the cluster, or nothing where the daemon does not say.
-std::vector<std::string> cluster_types(cli::Client& client) {
+std::vector<std::string> cluster_types(client::Client& client) {
   const auto body = client.get("/v1/status");
   const auto status = body ? cli::parse_object(*body) : std::nullopt;
   std::vector<std::string> types;
@@ -42,7 +42,7 @@ std::vector<std::string> cluster_types(cli::Client& client) {
 // "-C a100|h100": types of GPU that are here; "gpu" is any of them, so no type is named. Nodes have
 // no other features, so any other name is one that no node has, and a job that ran in spite of it
 // would run on the wrong node.
-base::Result<std::vector<std::string>> types_of_constraint(cli::Client& client,
+base::Result<std::vector<std::string>> types_of_constraint(client::Client& client,
                                                            std::string_view constraint) {
   const std::vector<std::string> known = cluster_types(client);
   std::vector<std::string> types;
@@ -106,7 +106,7 @@ base::Status check_constraint(const Settings& settings, const Resources& resourc
 }
 
 // The types that the job may have; none: any.
-base::Result<std::vector<std::string>> types_for(cli::Client& client, const Settings& settings,
+base::Result<std::vector<std::string>> types_for(client::Client& client, const Settings& settings,
                                                  const Resources& resources,
                                                  const SiteChoice& choice) {
   if (!settings.value("constraint").empty()) {
@@ -126,14 +126,14 @@ bool has_type(const NodeView& node, const std::vector<std::string>& types) {
   return is_in(node, of_types);
 }
 
-base::Result<std::vector<NodeView>> nodes_of(cli::Client& client) {
+base::Result<std::vector<NodeView>> nodes_of(client::Client& client) {
   auto nodes = list_nodes(client);
   if (!nodes) return base::fail(base::ErrorCode::kUnavailable, nodes.error().message);
   return std::move(*nodes);
 }
 
 // A job without GPUs is kept to the nodes of its partition by their names.
-base::Status put_named_nodes(cli::Client& client, const Settings& settings,
+base::Status put_named_nodes(client::Client& client, const Settings& settings,
                              const SiteChoice& choice, Json& body) {
   if (settings.has("exclude")) body["exclude"].push_back(settings.value("exclude"));
   if (settings.has("nodelist")) {
@@ -206,7 +206,8 @@ void put_size(const WholeNodes& size, const std::vector<std::string>& types, Jso
 
 // Of sizes that differ the one with which the job starts first; of several the smallest, because
 // they come in this order.
-base::Result<WholeNodes> first_to_start(cli::Client& client, const std::vector<WholeNodes>& sizes,
+base::Result<WholeNodes> first_to_start(client::Client& client,
+                                        const std::vector<WholeNodes>& sizes,
                                         const std::vector<std::string>& types, std::int64_t nodes,
                                         base::Instant now, const Json& body) {
   std::optional<WholeNodes> best;
@@ -233,7 +234,7 @@ base::Result<WholeNodes> first_to_start(cli::Client& client, const std::vector<W
 }
 
 // All GPUs and CPUs of the nodes, which are alike in one job.
-base::Status put_whole_nodes(cli::Client& client, const Settings& settings,
+base::Status put_whole_nodes(client::Client& client, const Settings& settings,
                              const std::vector<std::string>& types, base::Instant now, Json& body) {
   TRY_ASSIGN(const auto nodes, nodes_of(client));
   const std::vector<WholeNodes> sizes = nodes_by_size(nodes, settings, types);
@@ -252,7 +253,7 @@ base::Status put_whole_nodes(cli::Client& client, const Settings& settings,
 
 }  // namespace
 
-base::Result<std::uint32_t> fewest_nodes(cli::Client& client, const Settings& settings,
+base::Result<std::uint32_t> fewest_nodes(client::Client& client, const Settings& settings,
                                          const Resources& resources, const SiteChoice& choice) {
   TRY_ASSIGN(const auto types, types_for(client, settings, resources, choice));
   TRY_ASSIGN(const auto nodes, nodes_of(client));
@@ -262,7 +263,7 @@ base::Result<std::uint32_t> fewest_nodes(cli::Client& client, const Settings& se
   return fewest_nodes(resources, sizes);
 }
 
-base::Status put_placement(cli::Client& client, const Settings& settings,
+base::Status put_placement(client::Client& client, const Settings& settings,
                            const Resources& resources, const SiteChoice& choice, base::Instant now,
                            Json& body) {
   TRY_ASSIGN(const auto types, types_for(client, settings, resources, choice));

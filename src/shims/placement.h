@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/client.h"
 #include "cli/json_view.h"
+#include "client/client.h"
 #include "shims/options.h"
 #include "shims/resources.h"
 #include "shims/site_choice.h"
@@ -13,13 +13,13 @@ namespace gpu_platform::shims {
 
 // The number of nodes of a job that leaves it open (resources.h), by those of the daemon that it
 // may have.
-base::Result<std::uint32_t> fewest_nodes(cli::Client& client, const Settings& settings,
+base::Result<std::uint32_t> fewest_nodes(client::Client& client, const Settings& settings,
                                          const Resources& resources, const SiteChoice& choice);
 
 // Puts types and nodes into the request: those of -C, --gres=gpu:TYPE and the partition, of -w and
 // -x; and with --exclusive all GPUs and CPUs of a node, of unlike nodes those of one size. `body`
 // has the resources already. Errors name the option.
-base::Status put_placement(cli::Client& client, const Settings& settings,
+base::Status put_placement(client::Client& client, const Settings& settings,
                            const Resources& resources, const SiteChoice& choice, base::Instant now,
                            cli::Json& body);
 

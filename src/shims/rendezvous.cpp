@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/submission.h"
+#include "client/submission.h"
 
 namespace gpu_platform::shims {
 
@@ -134,7 +134,7 @@ base::Result<std::array<int, 3>> Connection::borrow_streams() const {
 }
 
 base::Result<RendezvousPlace> RendezvousPlace::open() {
-  const std::string id = cli::random_request_id();
+  const std::string id = client::random_request_id();
   if (id.empty())
     return base::fail(base::ErrorCode::kInternal, "the system has no randomness for a name");
   const std::string name = "gpu-platform-" + id;

@@ -101,7 +101,7 @@ int seff(Call& call) {
   auto client = call.client();
   if (!client) return 1;
   const auto job = get_job(*client, given->words.front());
-  if (!job && job.error().kind == cli::Failure::Kind::kProblem) {
+  if (!job && job.error().kind == client::Failure::Kind::kProblem) {
     call.console().err("Job not found.\n");
     return 2;
   }

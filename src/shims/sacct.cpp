@@ -226,8 +226,8 @@ void add_records(const Json& job, base::Instant now, const Settings& settings, c
   }
 }
 
-cli::Called<std::vector<Json>> recorded_jobs(cli::Client& client, const Settings& settings,
-                                             const Window& window) {
+client::Called<std::vector<Json>> recorded_jobs(client::Client& client, const Settings& settings,
+                                                const Window& window) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (!ids.empty()) {
     std::vector<Json> jobs;
@@ -237,7 +237,7 @@ cli::Called<std::vector<Json>> recorded_jobs(cli::Client& client, const Settings
       if (!asked.insert(job).second) continue;
       auto members = get_jobs(client, job);
       // What is not there has no line.
-      if (!members && members.error().kind != cli::Failure::Kind::kProblem)
+      if (!members && members.error().kind != client::Failure::Kind::kProblem)
         return std::unexpected(members.error());
       if (members) std::ranges::move(*members, std::back_inserter(jobs));
     }

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
-#include "cli/follow.h"
 #include "cli/json_view.h"
+#include "client/follow.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
 #include "shims/het_job.h"
@@ -56,13 +56,13 @@ std::optional<int> signal_of(std::string_view text) {
 
 class Allocation {
  public:
-  Allocation(Call& call, const Settings& settings, std::string id, cli::Client& client)
+  Allocation(Call& call, const Settings& settings, std::string id, client::Client& client)
       : call_(call), settings_(settings), id_(std::move(id)), client_(client) {}
 
   int run(const RendezvousPlace& place, const std::vector<std::string>& command,
           std::optional<base::Duration> patience) {
     if (patience) {
-      cli::Interrupts interrupts(call_.console(), client_, id_);
+      client::Interrupts interrupts(call_.console(), client_, id_);
       if (!starts_in_time(client_, id_, *patience, call_, interrupts)) return revoked(*patience);
     }
     JobEnd end(call_, id_);
@@ -116,7 +116,7 @@ class Allocation {
 
   // False when the job has ended without a start.
   bool wait_for_start(const RendezvousPlace& place, int end) {
-    cli::Interrupts interrupts(call_.console(), client_, id_);
+    client::Interrupts interrupts(call_.console(), client_, id_);
     std::array<pollfd, 3> waiting = {
         {{place.fd(), POLLIN, 0}, {end, POLLIN, 0}, {interrupts.fd(), POLLIN, 0}}};
     int patience = kUsualWaitMs;
@@ -206,7 +206,7 @@ class Allocation {
   Call& call_;
   const Settings& settings_;
   const std::string id_;
-  cli::Client& client_;
+  client::Client& client_;
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "api/convert/text_forms.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
-#include "cli/members.h"
+#include "client/exit_code.h"
+#include "client/follow.h"
+#include "client/members.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
 #include "shims/het_job.h"
@@ -103,15 +103,16 @@ base::Result<HetJob> all_settings(Call& call, const std::string& script,
 }
 
 // The exit code of --wait: the job's, but 1 where it has none; of an array the highest.
-int wait_for(Call& call, cli::Client& client, const std::string& id) {
-  const auto members = cli::members_of(client, id);
+int wait_for(Call& call, client::Client& client, const std::string& id) {
+  const auto members = client::members_of(client, id);
   if (!members) return call.fail(members.error());
   std::int64_t highest = 0;
-  cli::Interrupts none;
+  client::Interrupts none;
   for (const std::string& member : *members) {
-    const auto ended = cli::wait_for_end(call.console(), client, member, std::nullopt, none);
+    const auto ended = client::wait_for_end(call.console(), client, member, std::nullopt, none);
     if (!ended) return call.fail(ended.error());
-    highest = std::max(highest, cli::integer_at((*ended)->job, "exit_code").value_or(1));
+    const v1::Job& job = (*ended)->job;
+    highest = std::max<std::int64_t>(highest, job.has_exit_code() ? job.exit_code() : 1);
   }
   return static_cast<int>(highest);
 }

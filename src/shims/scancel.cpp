@@ -98,8 +98,8 @@ bool has_filter(const Settings& settings) {
 }
 
 // The ids to act on. Ids that were given are narrowed by the filters.
-cli::Called<std::vector<std::string>> targets(cli::Client& client, const Settings& settings,
-                                              const std::vector<std::string>& ids) {
+client::Called<std::vector<std::string>> targets(client::Client& client, const Settings& settings,
+                                                 const std::vector<std::string>& ids) {
   if (!has_filter(settings)) return ids;
   const auto jobs =
       list_jobs(client,
@@ -149,7 +149,7 @@ base::Result<std::vector<std::string>> ids_of(const std::vector<std::string>& wo
 }
 
 // Asks on stderr as Slurm does; true for an answer that begins with y.
-bool is_agreed(Call& call, cli::Client& client, const std::string& id) {
+bool is_agreed(Call& call, client::Client& client, const std::string& id) {
   const auto job = get_job(client, id);
   const Json& spec = job ? cli::spec_of(*job) : Json::object();
   call.console().out(fmt::format("Cancel job_id={} name={} partition={} [y/n]? ", id,
@@ -162,7 +162,7 @@ bool is_agreed(Call& call, cli::Client& client, const std::string& id) {
 }
 
 // Returns false where it is not worth trying the next.
-bool stop_one(Call& call, cli::Client& client, const Settings& settings, const std::string& id,
+bool stop_one(Call& call, client::Client& client, const Settings& settings, const std::string& id,
               const How& how, int& code) {
   if (settings.has("interactive") && !is_agreed(call, client, id)) return true;
   if (settings.has("verbose") && !settings.has("quiet"))
@@ -176,7 +176,7 @@ bool stop_one(Call& call, cli::Client& client, const Settings& settings, const s
     call.fail(fmt::format("Kill job error on job id {}: {}", id,
                           is_missing ? "Invalid job id specified" : stopped.error().message));
   }
-  return stopped.error().kind != cli::Failure::Kind::kNoDaemon;
+  return stopped.error().kind != client::Failure::Kind::kNoDaemon;
 }
 
 }  // namespace

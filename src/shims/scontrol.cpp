@@ -87,7 +87,7 @@ int print_page(Call& call, const std::string& text) {
 
 // The jobs of "show job": all that have not ended, or those of the ids, of an array all members.
 // `query` is added where they are listed.
-std::expected<std::vector<Json>, int> named_jobs(Call& call, cli::Client& client,
+std::expected<std::vector<Json>, int> named_jobs(Call& call, client::Client& client,
                                                  const ControlWords& ids,
                                                  std::string_view query = {}) {
   std::vector<Json> jobs;
@@ -98,7 +98,7 @@ std::expected<std::vector<Json>, int> named_jobs(Call& call, cli::Client& client
   }
   for (const std::string& id : ids) {
     auto members = get_jobs(client, id.substr(0, id.find('.')));
-    if (!members && members.error().kind == cli::Failure::Kind::kProblem)
+    if (!members && members.error().kind == client::Failure::Kind::kProblem)
       return std::unexpected(call.fail("slurm_load_jobs error: Invalid job id specified"));
     if (!members) return std::unexpected(call.fail(members.error()));
     std::ranges::move(*members, std::back_inserter(jobs));
@@ -107,7 +107,7 @@ std::expected<std::vector<Json>, int> named_jobs(Call& call, cli::Client& client
 }
 
 // What a document is made of; the exit code where the daemon does not say it.
-std::expected<DocumentFacts, int> facts_for(Call& call, cli::Client& client, DocumentForm form) {
+std::expected<DocumentFacts, int> facts_for(Call& call, client::Client& client, DocumentForm form) {
   auto nodes = list_nodes(client);
   if (!nodes) return std::unexpected(call.fail(nodes.error()));
   auto site = site_of(client);

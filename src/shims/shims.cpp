@@ -52,9 +52,9 @@ bool is_command(std::string_view name) {
 
 }  // namespace
 
-int run_in(const cli::ProcessEnvironment& process_environment, const std::string& name,
+int run_in(const client::ProcessEnvironment& process_environment, const std::string& name,
            const std::vector<std::string>& words) {
-  cli::Console console(process_environment);
+  client::Console console(process_environment);
   Call call(name, words, console);
   const auto command = std::ranges::find(kAllCommands, name, &NamedCommand::name);
   if (command != std::end(kAllCommands)) return command->run(call);
@@ -85,7 +85,7 @@ int run(int argc, char** argv) {
     name = words.front();
     words.erase(words.begin());
   }
-  return run_in(cli::environment_of_process(), name, words);
+  return run_in(client::environment_of_process(), name, words);
 }
 
 }  // namespace gpu_platform::shims

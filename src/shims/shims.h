@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/roff.h"
-#include "cli/session.h"
+#include "client/session.h"
 #include "shims/options_page.h"
 
 // Slurm's commands as clients of the daemon, for scripts and programs that were written for Slurm.
@@ -17,7 +17,7 @@ namespace gpu_platform::shims {
 int run(int argc, char** argv);
 
 // The same with given process environment: the command's name and its words.
-int run_in(const cli::ProcessEnvironment& process_environment, const std::string& name,
+int run_in(const client::ProcessEnvironment& process_environment, const std::string& name,
            const std::vector<std::string>& words);
 
 // The commands that people call, with their options.

@@ -221,7 +221,7 @@ std::size_t widest(const std::vector<Partition>& partitions) {
   return width;
 }
 
-int show_reservation_lines(Call& call, cli::Client& client, const Settings& settings) {
+int show_reservation_lines(Call& call, client::Client& client, const Settings& settings) {
   const auto body = client.get("/v1/reservations");
   if (!body) return call.fail(body.error());
   const auto document = cli::parse_object(*body);
@@ -264,7 +264,7 @@ int show_info_document(Call& call, const Settings& settings, const DocumentStyle
   return print_document(call, style, sinfo_document(facts, shown, partitions));
 }
 
-int show_node_lines(Call& call, cli::Client& client, const Settings& settings,
+int show_node_lines(Call& call, client::Client& client, const Settings& settings,
                     const std::optional<DocumentStyle>& style) {
   const auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());

@@ -70,7 +70,7 @@ Site site_in(const cli::Json& document) {
   return site;
 }
 
-cli::Called<Site> site_of(cli::Client& client) {
+client::Called<Site> site_of(client::Client& client) {
   const auto body = client.get("/v1/slurm");
   if (!body) return std::unexpected(body.error());
   const auto document = cli::parse_object(*body);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/client.h"
 #include "cli/json_view.h"
+#include "client/client.h"
 
 // The partitions and qualities of service that a site gives names to. Without any there is one
 // partition of all nodes, and the classes of priority are the qualities of service.
@@ -48,7 +48,7 @@ Site usual_site();
 Site site_in(const cli::Json& document);
 
 // What the daemon says; the usual where its site names nothing.
-cli::Called<Site> site_of(cli::Client& client);
+client::Called<Site> site_of(client::Client& client);
 
 const Partition* partition_named(const Site& site, std::string_view name);
 const Partition& default_partition(const Site& site);

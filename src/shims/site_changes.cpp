@@ -49,7 +49,7 @@ constexpr NodeState kNodeStates[] = {{"drain", "/v1/gpus/drain"},   {"draining",
                                      {"resume", "/v1/gpus/online"}, {"idle", "/v1/gpus/online"},
                                      {"undrain", "/v1/gpus/online"}};
 
-base::Result<std::vector<std::string>> names_of_nodes(cli::Client& client,
+base::Result<std::vector<std::string>> names_of_nodes(client::Client& client,
                                                       const std::string& list) {
   if (lower_case(list) != "all") return host_names(list);
   const auto nodes = list_nodes(client);
@@ -197,7 +197,7 @@ base::Result<Json> reservation_of(const Pairs& pairs, base::Instant now) {
   return body;
 }
 
-base::Status put_all_nodes(cli::Client& client, const Pairs& pairs, Json& body) {
+base::Status put_all_nodes(client::Client& client, const Pairs& pairs, Json& body) {
   if (lower_case(value_of_pair(pairs, "nodes")) != "all") return {};
   TRY_ASSIGN(body["nodes"], names_of_nodes(client, "all"));
   return {};

@@ -135,16 +135,16 @@ std::string query_of(const std::vector<std::string>& states, base::Instant now) 
 
 // Jobs by id are asked for one by one: they may have ended long ago. One that is named twice is
 // shown once.
-cli::Called<std::vector<Json>> queued_jobs(cli::Client& client, const Settings& settings,
-                                           const std::vector<std::string>& states,
-                                           base::Instant now) {
+client::Called<std::vector<Json>> queued_jobs(client::Client& client, const Settings& settings,
+                                              const std::vector<std::string>& states,
+                                              base::Instant now) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (ids.empty()) return list_jobs(client, query_of(states, now));
   std::vector<Json> jobs;
   std::set<std::string> shown;
   for (const std::string& id : ids) {
     auto members = get_jobs(client, id);
-    const bool is_missing = !members && members.error().kind == cli::Failure::Kind::kProblem;
+    const bool is_missing = !members && members.error().kind == client::Failure::Kind::kProblem;
     if (!members && (!is_missing || ids.size() == 1)) {
       if (is_missing) members.error().message = "Invalid job id specified";
       return std::unexpected(members.error());
@@ -196,7 +196,7 @@ struct QueueView {
   std::optional<DocumentStyle> style;
 };
 
-int show_document(Call& call, cli::Client& client, const DocumentStyle& style,
+int show_document(Call& call, client::Client& client, const DocumentStyle& style,
                   std::span<const Json> jobs) {
   auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());
@@ -204,7 +204,8 @@ int show_document(Call& call, cli::Client& client, const DocumentStyle& style,
   return print_document(call, style, jobs_document(facts, jobs));
 }
 
-int show_queue(Call& call, cli::Client& client, const Settings& settings, const QueueView& view) {
+int show_queue(Call& call, client::Client& client, const Settings& settings,
+               const QueueView& view) {
   const base::Instant now = call.around().now();
   auto jobs = queued_jobs(client, settings, view.states, now);
   if (!jobs) return call.fail(jobs.error());
@@ -227,7 +228,7 @@ int show_queue(Call& call, cli::Client& client, const Settings& settings, const 
   return call.console().out_failed() ? 1 : 0;
 }
 
-int show_queue_of_steps(Call& call, cli::Client& client, const Settings& settings,
+int show_queue_of_steps(Call& call, client::Client& client, const Settings& settings,
                         const std::vector<Bound<QueueStepRow>>& columns,
                         const std::optional<DocumentStyle>& style) {
   const base::Instant now = call.around().now();

@@ -300,7 +300,7 @@ std::string heading(const Report& report) {
                      is_cpu ? "CPU" : "TRES", report.scale.name, kRule);
 }
 
-cli::Called<std::vector<Json>> jobs_since(cli::Client& client, base::Instant since) {
+client::Called<std::vector<Json>> jobs_since(client::Client& client, base::Instant since) {
   std::string query = "all=true";
   std::string text;
   base::append_rfc3339(text, since);

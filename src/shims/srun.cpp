@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "cli/attach.h"
-#include "cli/exit_code.h"
-#include "cli/follow.h"
+#include "client/exit_code.h"
+#include "client/follow.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
 #include "shims/container_options.h"
@@ -158,7 +158,7 @@ int run_inside(Call& call, Settings settings, const HetStep& het, Variables vari
 std::optional<model::TerminalSize> put_terminal(Call& call, const Settings& settings, Work& work) {
   if (!settings.has("pty")) return std::nullopt;
   work.fields["kind"] = "INTERACTIVE";
-  const auto terminal = cli::terminal_size(call.around());
+  const auto terminal = client::terminal_size(call.around());
   if (!terminal) {
     call.warn("--pty: standard input is no terminal, so the program has none");
     return std::nullopt;
@@ -192,7 +192,7 @@ void open_files_in_job(const Settings& settings, Work& work) {
 
 // Where the streams of srun can be lent to the job: both are on one machine, and the job's first
 // process is ours.
-bool can_lend_streams(const Settings& settings, const cli::Client& client) {
+bool can_lend_streams(const Settings& settings, const client::Client& client) {
   return !wants_container(settings) &&
          std::ranges::none_of(client.servers(), &http::Server::is_network);
 }
@@ -208,21 +208,21 @@ bool has_input(Call& call, const Settings& settings) {
 
 // A job on another machine, or in an image. Its output is followed, which does not tell standard
 // error from standard output.
-int follow_from_afar(Call& call, cli::Client& client, const Settings& settings, const Work& work,
+int follow_from_afar(Call& call, client::Client& client, const Settings& settings, const Work& work,
                      const std::string& id) {
   if (!settings.has("quiet"))
     call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", id));
-  cli::Interrupts interrupts(call.console(), client, id);
+  client::Interrupts interrupts(call.console(), client, id);
   if (!work.fields.contains("output")) {
     const auto failure =
         work.fields.contains("takes_input")
             ? cli::follow_with_input(call.console(), client, id, interrupts)
-            : cli::follow_output(call.console(), client, id,
-                                 {cli::OutputPlace::kNone, 0, false, true}, interrupts);
-    if (failure && !cli::tell_of_unshown_output(call.console(), *failure))
+            : client::follow_output(call.console(), client, id,
+                                    {client::OutputPlace::kNone, 0, false, true}, interrupts);
+    if (failure && !client::tell_of_unshown_output(call.console(), *failure))
       return call.fail(*failure);
   }
-  return srun_code(call, cli::wait_for_end(call.console(), client, id, std::nullopt, interrupts),
+  return srun_code(call, client::wait_for_end(call.console(), client, id, std::nullopt, interrupts),
                    false);
 }
 
@@ -271,7 +271,7 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
   std::optional<SignalsFromAfar> passed_on;
   if (!terminal) passed_on.emplace(call, *id);
   if (*patience) {
-    cli::Interrupts interrupts(call.console(), *client, *id);
+    client::Interrupts interrupts(call.console(), *client, *id);
     if (!starts_in_time(*client, *id, **patience, call, interrupts))
       return call.fail("Unable to allocate resources: Requested nodes are busy");
   }

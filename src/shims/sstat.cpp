@@ -208,8 +208,8 @@ std::vector<UsageRow> rows_of(const Json& job, const std::vector<JobProcess>& pr
 }
 
 // False after a message.
-bool add_usage(Call& call, cli::Client& client, const std::string& text, const Settings& settings,
-               std::vector<UsageRow>& rows) {
+bool add_usage(Call& call, client::Client& client, const std::string& text,
+               const Settings& settings, std::vector<UsageRow>& rows) {
   const StepName name = step_name_of(text);
   const auto jobs = get_jobs(client, name.job);
   if (!jobs) {

@@ -16,7 +16,7 @@ namespace {
 using cli::Json;
 
 // The CPUs of the job on all its nodes: those that it asks for, else the nodes' share for its GPUs.
-std::int64_t cpus_of_request(cli::Client& client, const Json& body,
+std::int64_t cpus_of_request(client::Client& client, const Json& body,
                              const std::vector<std::string>& nodes) {
   const std::int64_t count = std::max<std::int64_t>(1, std::ssize(nodes));
   if (const auto each = cli::integer_at(body, "cpus")) return *each * count;
@@ -34,7 +34,7 @@ std::int64_t cpus_of_request(cli::Client& client, const Json& body,
 }
 
 // The number that the job would have, as far as the caller sees others' jobs.
-std::int64_t next_id(cli::Client& client) {
+std::int64_t next_id(client::Client& client) {
   const auto body = client.get("/v1/jobs?all=true&limit=1");
   const auto page = body ? cli::parse_object(*body) : std::nullopt;
   std::int64_t last = 0;
@@ -48,13 +48,14 @@ std::int64_t next_id(cli::Client& client) {
 
 }  // namespace
 
-cli::Called<StartCheck> check_start(cli::Client& client, const Json& body, base::Instant now) {
+client::Called<StartCheck> check_start(client::Client& client, const Json& body,
+                                       base::Instant now) {
   Json spec = body;
   for (const char* field : {"environment", "request_id", "hold", "dependency"}) spec.erase(field);
   const auto answer = client.post("/v1/check", Json{{"spec", std::move(spec)}}.dump());
   if (!answer) return std::unexpected(answer.error());
   const auto result = cli::parse_object(*answer);
-  if (!result) return std::unexpected(cli::bad_answer("what was checked is not a JSON object"));
+  if (!result) return std::unexpected(client::bad_answer("what was checked is not a JSON object"));
   StartCheck check;
   check.is_never = cli::flag_at(*result, "never");
   check.start = cli::flag_at(*result, "starts_now") ? std::optional(now)
@@ -64,7 +65,7 @@ cli::Called<StartCheck> check_start(cli::Client& client, const Json& body, base:
   return check;
 }
 
-int tell_start(Call& call, cli::Client& client, const Json& body) {
+int tell_start(Call& call, client::Client& client, const Json& body) {
   const auto check = check_start(client, body, call.around().now());
   if (!check) return call.fail(check.error());
   if (!check->start) {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/client.h"
 #include "cli/json_view.h"
+#include "client/client.h"
 #include "shims/call.h"
 
 // When a job would start: the daemon's answer to `check`, for --test-only and to choose among
@@ -22,9 +22,10 @@ struct StartCheck {
 };
 
 // `body` is that of POST /v1/jobs. A hold and dependencies do not count, as in Slurm.
-cli::Called<StartCheck> check_start(cli::Client& client, const cli::Json& body, base::Instant now);
+client::Called<StartCheck> check_start(client::Client& client, const cli::Json& body,
+                                       base::Instant now);
 
 // What sbatch and srun say for --test-only, on standard error. Returns the exit code.
-int tell_start(Call& call, cli::Client& client, const cli::Json& body);
+int tell_start(Call& call, client::Client& client, const cli::Json& body);
 
 }  // namespace gpu_platform::shims

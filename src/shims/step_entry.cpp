@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/channel.h"
-#include "cli/exec_session.h"
 #include "cli/json_view.h"
-#include "cli/submission.h"
+#include "client/channel.h"
+#include "client/exec_session.h"
+#include "client/submission.h"
 #include "shims/input_variables.h"
 #include "shims/rendezvous.h"
 #include "shims/submission.h"
@@ -86,8 +86,8 @@ int step_from_outside(Call& call, const std::string& job, const std::vector<std:
   const auto self = own_path();
   if (!self) return call.fail(self.error());
   std::optional<model::TerminalSize> terminal;
-  if (wants_terminal) terminal = cli::terminal_size(call.around());
-  const cli::Json told = {{"environment", cli::environment_of(call.console())},
+  if (wants_terminal) terminal = client::terminal_size(call.around());
+  const cli::Json told = {{"environment", client::environment_of(call.console())},
                           {"directory", call.around().directory},
                           {"words", words}};
   const std::vector<std::string> command = {*self, "enter-job", place->name()};
@@ -97,9 +97,9 @@ int step_from_outside(Call& call, const std::string& job, const std::vector<std:
       const auto sent = connection->send_line(text);
   }).detach();
   boost::asio::io_context io;
-  auto channel = cli::Channel::open(io, *client, cli::exec_target(job, command, terminal));
+  auto channel = client::Channel::open(io, *client, client::exec_target(job, command, terminal));
   if (!channel) return call.fail(channel.error());
-  return cli::stay_with_command(call.console(), io, *std::move(channel), terminal.has_value());
+  return client::stay_with_command(call.console(), io, *std::move(channel), terminal.has_value());
 }
 
 int enter_job(Call& call) {

@@ -17,9 +17,9 @@
 #include "api/convert/text_forms.h"
 #include "base/utc.h"
 #include "base/utf8.h"
-#include "cli/client.h"
-#include "cli/profiles.h"
-#include "cli/session.h"
+#include "client/client.h"
+#include "client/profiles.h"
+#include "client/session.h"
 #include "model/step.h"
 
 namespace gpu_platform::shims {
@@ -74,9 +74,9 @@ struct Posting {
 
 // Runs in a process of its own.
 [[noreturn]] void post(const std::string& job, const std::vector<Posting>& reports) {
-  auto servers = cli::servers_to_try({}, cli::environment_of_process());
+  auto servers = client::servers_to_try({}, client::environment_of_process());
   if (!servers) ::_exit(1);
-  cli::Client client(*std::move(servers));
+  client::Client client(*std::move(servers));
   for (const auto& [target, text] : reports) {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       const auto answer = client.post("/v1/jobs/" + job + target, text);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/follow.h"
+#include "client/follow.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
 #include "shims/common_options.h"
@@ -100,8 +100,8 @@ int sattach(Call& call) {
   const std::string job = given->words.front().substr(0, given->words.front().find('.'));
   if (!given->settings.has("quiet"))
     call.warn(fmt::format("the output of job {} is shown, with that of all its steps", job));
-  cli::Interrupts none;
-  const auto failure = cli::follow_output(call.console(), *client, job, {}, none);
+  client::Interrupts none;
+  const auto failure = client::follow_output(call.console(), *client, job, {}, none);
   return failure ? call.fail(*failure) : 0;
 }
 

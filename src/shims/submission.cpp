@@ -10,7 +10,7 @@
 #include "api/convert/text_forms.h"
 #include "base/base64.h"
 #include "cli/input.h"
-#include "cli/submission.h"
+#include "client/submission.h"
 #include "shims/container_options.h"
 #include "shims/file_pattern.h"
 #include "shims/gpu_binding.h"
@@ -47,7 +47,7 @@ void put_priority_of_job(Call& call, const Settings& settings, const SiteChoice&
 
 // What -p and -q stand for. A refusal is told in Slurm's two lines, of which the second is
 // returned.
-base::Result<SiteChoice> choice_for(Call& call, cli::Client& client, const Settings& settings,
+base::Result<SiteChoice> choice_for(Call& call, client::Client& client, const Settings& settings,
                                     const Resources& resources, const Work& work,
                                     const Json& body) {
   const auto site = site_of(client);
@@ -72,7 +72,7 @@ struct Wanted {
 
 // The job's resources, and what -p and -q stand for. A job that names no number of nodes has the
 // fewest that hold it.
-base::Result<Wanted> wanted_of(Call& call, cli::Client& client, const Settings& settings,
+base::Result<Wanted> wanted_of(Call& call, client::Client& client, const Settings& settings,
                                const Work& work, const Json& body,
                                std::vector<std::string>& warnings) {
   Wanted wanted;
@@ -173,7 +173,7 @@ base::Result<std::string> directory_of(Call& call, const Settings& settings) {
 
 Json environment_for(Call& call, const Settings& settings, const Work& work,
                      const Submitted& submitted, const Resources& resources) {
-  const auto callers = cli::environment_of(call.console()).get<Variables>();
+  const auto callers = client::environment_of(call.console()).get<Variables>();
   Variables variables = exported(settings.value("export"), callers);
   if (settings.has("export")) variables["SLURM_EXPORT_ENV"] = settings.value("export");
   for (const auto& [name, value] : submission_variables(submitted, resources))
@@ -342,7 +342,7 @@ base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
   return {};
 }
 
-base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& settings,
+base::Result<Json> job_request(Call& call, client::Client& client, const Settings& settings,
                                const Work& work) {
   TRY(check_text(settings, work));
   TRY(check_step_options(settings));
@@ -387,15 +387,15 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   TRY(put_signal(settings, work, body));
   call.warn_all(container_warnings(settings));
   if (wants_container(settings)) {
-    const auto callers = cli::environment_of(call.console()).get<Variables>();
+    const auto callers = client::environment_of(call.console()).get<Variables>();
     TRY(put_container(settings, work, {callers, std::string(variable(callers, "HOME"))}, body));
   }
-  if (const std::string key = cli::random_request_id(); !key.empty()) body["request_id"] = key;
+  if (const std::string key = client::random_request_id(); !key.empty()) body["request_id"] = key;
   return body;
 }
 
-std::expected<std::string, int> submit(Call& call, cli::Client& client, const Json& body) {
-  auto answer = cli::submit_job(call.console(), client, body);
+std::expected<std::string, int> submit(Call& call, client::Client& client, const Json& body) {
+  auto answer = client::submit_job(call.console(), client, body);
   if (!answer) {
     answer.error().field = option_of_field(answer.error().field);
     return std::unexpected(call.fail(answer.error()));

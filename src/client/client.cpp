@@ -1,0 +1,241 @@
+#include "client/client.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/convert/problem.h"
+#include "base/parse.h"
+#include "client/exit_code.h"
+
+namespace gpu_platform::client {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = Failure::Kind;
+
+// A daemon that is alive answers ordinary calls in milliseconds; after this it counts as hung.
+constexpr base::Duration kAnswerTime = base::seconds(60);
+constexpr base::Duration kLongestPause = base::seconds(2);
+
+std::string own_document(std::string_view title, std::string_view detail) {
+  Json document;
+  document["type"] = "about:blank";
+  document["title"] = title;
+  document["status"] = nullptr;
+  document["detail"] = detail;
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_success(int status) {
+  return status >= 200 && status < 300;
+}
+
+Called<std::string> answer_of(http::Exchange exchange, const http::Waiting& waiting) {
+  const auto head = exchange.head(waiting);
+  if (!head) return std::unexpected(failure_of(head.error()));
+  auto body = exchange.rest(waiting);
+  if (!body) return std::unexpected(failure_of(body.error()));
+  if (!is_success(head->status)) {
+    return std::unexpected(failure_of_answer(exchange.server(), *head, *body));
+  }
+  return std::move(*body);
+}
+
+}  // namespace
+
+Failure failure_of(const http::TransportError& error) {
+  switch (error.kind) {
+    case http::TransportError::Kind::kNoDaemon:
+      return {Kind::kNoDaemon, error.message, {}, own_document("No daemon", error.message)};
+    case http::TransportError::Kind::kBroken:
+    case http::TransportError::Kind::kTimedOut:
+      return {Kind::kBroken, error.message, {}, own_document("Connection lost", error.message)};
+    case http::TransportError::Kind::kInterrupted:
+      return interrupted();
+    case http::TransportError::Kind::kUntrusted:
+      return {Kind::kBadAnswer, error.message, {}, own_document("Not trusted", error.message)};
+    case http::TransportError::Kind::kMalformed:
+      break;
+  }
+  return {Kind::kBadAnswer, error.message, {}, own_document("Not the daemon", error.message)};
+}
+
+Failure interrupted() {
+  return {Kind::kInterrupted, "interrupted", {}, {}};
+}
+
+Failure bad_answer(std::string_view what) {
+  return {Kind::kBadAnswer, fmt::format("the daemon's answer makes no sense: {}", what), {}, {}};
+}
+
+Failure failure_of_answer(const http::Server& server, const http::HttpHead& head,
+                          const std::string& body) {
+  // Followed, a redirect would take the token elsewhere.
+  if (head.status >= 300 && head.status < 400) {
+    const std::string message = fmt::format(
+        "{} answers with {} and points to '{}'; redirects are not followed: give the daemon's own "
+        "address",
+        server.text(), head.status, head.location);
+    return {Kind::kBadAnswer, message, {}, own_document("Redirect", message)};
+  }
+  base::Error error = api::to_error(head.status, body);
+  const bool is_unknown = error.code == base::ErrorCode::kUnauthenticated && server.is_network();
+  if (is_unknown) {
+    error.message += fmt::format("; log in with 'gpu-platform login {}'", server.text());
+  }
+  Failure failure{Kind::kProblem, std::move(error.message), std::move(error.field), body,
+                  error.code};
+  if (!Json::parse(body, nullptr, false).is_object()) {
+    failure.document = own_document("Unexpected answer", failure.message);
+  }
+  return failure;
+}
+
+bool Failure::is_passing() const {
+  return kind == Kind::kNoDaemon || kind == Kind::kBroken ||
+         (kind == Kind::kProblem && code == base::ErrorCode::kUnavailable);
+}
+
+int exit_code_of(const Failure& failure) {
+  switch (failure.kind) {
+    case Kind::kNoDaemon:
+      return kNoDaemon;
+    case Kind::kInterrupted:
+      return kInterrupted;
+    case Kind::kProblem:
+      return api::exit_code(failure.code);
+    case Kind::kBroken:
+    case Kind::kBadAnswer:
+      break;
+  }
+  return kFailure;
+}
+
+int report(Console& console, const Failure& failure, bool json) {
+  if (failure.kind == Kind::kInterrupted) return kInterrupted;
+  if (json && !failure.document.empty()) {
+    console.err(failure.document.ends_with('\n') ? failure.document : failure.document + "\n");
+  } else {
+    // The daemon's sentences name the field themselves where that reads well.
+    const bool names_field =
+        failure.field.empty() || failure.message.find(failure.field) != std::string::npos;
+    console.error(names_field ? failure.message
+                              : fmt::format("{}: {}", failure.field, failure.message));
+  }
+  return exit_code_of(failure);
+}
+
+Called<std::optional<api::ServerEvent>> EventStream::next(int interrupt_fd) {
+  while (true) {
+    if (auto event = reader_.next()) return std::optional(std::move(*event));
+    const auto bytes = exchange_.more({std::nullopt, interrupt_fd});
+    if (!bytes) return std::unexpected(failure_of(bytes.error()));
+    if (bytes->empty()) return std::optional<api::ServerEvent>();
+    reader_.feed(*bytes);
+  }
+}
+
+// Connects to the first place where something listens. Only "nothing listens" leads on to the next
+// one: a daemon that answers badly must not be passed over in favour of another.
+template <class Result, class Attempt>
+Called<Result> Client::at_first_place(Attempt&& attempt) {
+  std::string reasons;
+  bool is_refused = false;
+  for (const http::Server& server : servers_) {
+    auto result = attempt(server);
+    if (result) return std::move(*result);
+    if (result.error().kind != http::TransportError::Kind::kNoDaemon) {
+      return std::unexpected(failure_of(result.error()));
+    }
+    is_refused = is_refused || result.error().is_refused;
+    reasons += (reasons.empty() ? "" : "; ") + result.error().message;
+  }
+  const bool is_network = !servers_.empty() && servers_.front().is_network();
+  const std::string message =
+      fmt::format("no daemon answers ({}){}", reasons,
+                  is_network ? ""
+                             : "; start one with 'gpu-platform serve', or say where it is with "
+                               "--server https://HOST:PORT or --server unix:PATH");
+  Failure failure{Kind::kNoDaemon, message, {}, own_document("No daemon", message)};
+  failure.is_refused = is_refused;
+  return std::unexpected(std::move(failure));
+}
+
+Called<http::Exchange> Client::begin(const http::HttpRequest& request,
+                                     const http::Waiting& waiting) {
+  return at_first_place<http::Exchange>(
+      [&](const http::Server& server) { return http::Exchange::begin(server, request, waiting); });
+}
+
+Called<http::Exchange> Client::exchange(const http::HttpRequest& request) {
+  return begin(request, {kAnswerTime, -1});
+}
+
+Called<http::Connection> Client::connect() {
+  return at_first_place<http::Connection>([](const http::Server& server) {
+    return http::Connection::open(server, {http::kConnectTime, -1});
+  });
+}
+
+Called<std::string> Client::call(std::string_view method, const std::string& target,
+                                 const std::string& body) {
+  const http::Waiting waiting{kAnswerTime, -1};
+  auto exchange = begin({method, target, body}, waiting);
+  if (!exchange) return std::unexpected(std::move(exchange).error());
+  return answer_of(std::move(*exchange), waiting);
+}
+
+Called<std::string> Client::get_slow(const std::string& target, base::Duration longer,
+                                     int interrupt_fd) {
+  return call_slow({"GET", target, {}}, longer, interrupt_fd);
+}
+
+Called<std::string> Client::post_slow(const std::string& target, const std::string& body,
+                                      base::Duration longer, int interrupt_fd) {
+  return call_slow({"POST", target, body}, longer, interrupt_fd);
+}
+
+Called<std::string> Client::call_slow(const http::HttpRequest& request, base::Duration longer,
+                                      int interrupt_fd) {
+  auto exchange = begin(request, {kAnswerTime, interrupt_fd});
+  if (!exchange) return std::unexpected(std::move(exchange).error());
+  return answer_of(std::move(*exchange), {kAnswerTime + longer, interrupt_fd});
+}
+
+Called<EventStream> Client::stream(const std::string& target) {
+  const http::Waiting waiting{kAnswerTime, -1};
+  auto exchange = begin({"GET", target, {}, "text/event-stream"}, waiting);
+  if (!exchange) return std::unexpected(std::move(exchange).error());
+  const auto head = exchange->head(waiting);
+  if (!head) return std::unexpected(failure_of(head.error()));
+  if (!is_success(head->status)) {
+    auto body = exchange->rest(waiting);
+    if (!body) return std::unexpected(failure_of(body.error()));
+    return std::unexpected(failure_of_answer(exchange->server(), *head, *body));
+  }
+  return EventStream(std::move(*exchange));
+}
+
+bool Patience::wait(const Failure& failure, int interrupt_fd) {
+  if (waited_ >= at_most_) return false;
+  if (!told_) {
+    console_.note(fmt::format("{}; trying again for {}", failure.message, base::written(at_most_)));
+    told_ = true;
+  }
+  console_.process_environment().pause(next_, interrupt_fd);
+  waited_ += next_;
+  next_ = std::min(next_ * 2, kLongestPause);
+  return true;
+}
+
+void Patience::reset() {
+  if (told_) console_.note("the daemon is back");
+  waited_ = base::Duration();
+  next_ = base::milliseconds(100);
+  told_ = false;
+}
+
+}  // namespace gpu_platform::client

@@ -1,0 +1,155 @@
+#include "client/session.h"
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/harmless.h"
+#include "os/clock.h"
+
+extern char** environ;
+
+namespace gpu_platform::client {
+
+namespace {
+
+int interrupt_pipe[2] = {-1, -1};
+
+extern "C" void note_interrupt(int) {
+  const int saved = errno;
+  const char byte = 1;
+  [[maybe_unused]] const ssize_t written = ::write(interrupt_pipe[1], &byte, 1);
+  errno = saved;
+}
+
+int watch_signals() {
+  if (interrupt_pipe[0] < 0 && ::pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  struct sigaction action{};
+  action.sa_handler = note_interrupt;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return interrupt_pipe[0];
+}
+
+void pause_for(base::Duration duration, int fd) {
+  pollfd watched{fd, POLLIN, 0};
+  ::poll(&watched, 1, static_cast<int>(base::whole_milliseconds(duration)));
+}
+
+base::Instant wall_clock() {
+  return os::wall_now();
+}
+
+base::Instant steady_clock_time() {
+  return base::Instant(os::monotonic_ns());
+}
+
+std::size_t terminal_width(const ProcessEnvironment& process_environment) {
+  winsize size{};
+  if (::ioctl(process_environment.out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
+  std::size_t columns = 0;
+  if (const auto text = variable(process_environment, "COLUMNS")) {
+    std::from_chars(text->data(), text->data() + text->size(), columns);
+  }
+  return columns > 0 ? columns : 80;
+}
+
+// There is no call that only reads it. This program has one thread.
+unsigned current_umask() {
+  const mode_t mask = ::umask(022);
+  ::umask(mask);
+  return mask;
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd watched{fd, POLLOUT, 0};
+      ::poll(&watched, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+ProcessEnvironment environment_of_process() {
+  ProcessEnvironment result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    result.environment.emplace_back(*entry);
+  }
+  char directory[PATH_MAX];
+  if (::getcwd(directory, sizeof directory) != nullptr) result.directory = directory;
+  result.umask = current_umask();
+  result.uid = ::getuid();
+  if (::isatty(result.out_fd) == 1) {
+    result.width = terminal_width(result);
+  }
+  result.now = wall_clock;
+  result.steady = steady_clock_time;
+  result.watch_interrupts = watch_signals;
+  result.pause = pause_for;
+  return result;
+}
+
+std::optional<std::string> variable(const ProcessEnvironment& process_environment,
+                                    std::string_view name) {
+  for (const std::string& entry : process_environment.environment) {
+    const bool is_it =
+        entry.size() > name.size() + 1 && entry.starts_with(name) && entry[name.size()] == '=';
+    if (is_it) return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+bool wants_color(const ProcessEnvironment& process_environment) {
+  if (variable(process_environment, "NO_COLOR")) return false;
+  if (variable(process_environment, "CLICOLOR_FORCE").value_or("0") != "0") return true;
+  return process_environment.width != 0 &&
+         variable(process_environment, "TERM").value_or("dumb") != "dumb";
+}
+
+bool Console::out(std::string_view bytes) {
+  if (text_ != nullptr) text_->append(bytes);
+  if (out_failed_ || text_ != nullptr) return !out_failed_;
+  if (write_all(process_environment_.out_fd, bytes)) return true;
+  out_failed_ = true;
+  error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+  return false;
+}
+
+void Console::err(std::string_view bytes) {
+  if (text_ != nullptr) {
+    text_->append(bytes);
+  } else {
+    write_all(process_environment_.err_fd, bytes);
+  }
+}
+void Console::note(std::string_view text) {
+  err("gpu-platform: " + harmless(text) + "\n");
+}
+void Console::error(std::string_view text) {
+  err("error: " + harmless(text) + "\n");
+}
+void Console::warning(std::string_view text) {
+  err("warning: " + harmless(text) + "\n");
+}
+
+}  // namespace gpu_platform::client

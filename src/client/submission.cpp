@@ -1,0 +1,98 @@
+#include "client/submission.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <nlohmann/json.hpp>
+
+#include "api/convert/text_forms.h"
+
+namespace gpu_platform::client {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The time for which a submission without an answer is repeated.
+constexpr base::Duration kSubmitPatience = base::seconds(10);
+// The daemon takes no larger ones.
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+
+std::string json_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string random_request_id() {
+  std::array<unsigned char, 16> bytes{};
+  // Sixteen bytes never come in parts; without randomness the key is not sent at all.
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  return fmt::format("cli-{:02x}", fmt::join(bytes, ""));
+}
+
+namespace {
+
+// A token is for this program alone, and a server's address or a profile only for this machine: on
+// its node a job finds the daemon by itself.
+bool stays_here(std::string_view entry) {
+  constexpr std::array<std::string_view, 4> kOwn = {
+      "GPU_PLATFORM_TOKEN=", "GPU_PLATFORM_CA_FILE=", "GPU_PLATFORM_CERT=", "GPU_PLATFORM_KEY="};
+  const auto begins_with = [&](std::string_view begin) { return entry.starts_with(begin); };
+  return std::ranges::any_of(kOwn, begins_with) ||
+         (begins_with("GPU_PLATFORM_SERVER=") && !begins_with("GPU_PLATFORM_SERVER=unix:"));
+}
+
+}  // namespace
+
+Json environment_of(Console& console) {
+  Json environment = Json::object();
+  for (const std::string& entry : console.process_environment().environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos || stays_here(entry)) continue;
+    const std::string name = entry.substr(0, equals);
+    if (!api::is_valid_utf8(entry)) {
+      console.warning(fmt::format("variable {} is not UTF-8 and is not passed on", name));
+    } else if (!environment.contains(
+                   name)) {  // of two with one name the first is what programs see
+      environment[name] = entry.substr(equals + 1);
+    }
+  }
+  return environment;
+}
+
+Called<std::string> submit_job(Console& console, Client& client, const Json& body) {
+  const std::string text = json_text(body);
+  const bool may_repeat = body.contains("request_id");
+  Patience patience(console, kSubmitPatience);
+  bool answer_was_lost = false;
+  bool was_refused = false;  // nothing was sent, and a daemon that restarts is back in a moment
+  while (true) {
+    auto answer = client.post("/v1/jobs", text);
+    if (answer) return answer;
+    Failure failure = std::move(answer).error();
+    if (failure.kind == Failure::Kind::kProblem && text.size() > kMaxBytes) {
+      failure.message += fmt::format(
+          "; {} bytes of it are the environment: submit with fewer or shorter variables (env -u "
+          "NAME …)",
+          json_text(body.value("environment", Json::object())).size());
+    }
+    answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
+    was_refused = was_refused || failure.is_refused;
+    const bool is_safe = answer_was_lost ? may_repeat : was_refused;
+    const bool again = is_safe && failure.is_passing();
+    if (again && patience.wait(failure, -1)) continue;
+    if (answer_was_lost && failure.is_passing()) {
+      failure.message += "; whether the job was accepted is not known";
+      if (may_repeat) {
+        failure.message +=
+            fmt::format(": repeat with --request-id {}", body.value("request_id", ""));
+      }
+    }
+    return std::unexpected(std::move(failure));
+  }
+}
+
+}  // namespace gpu_platform::client
