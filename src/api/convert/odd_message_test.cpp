@@ -38,16 +38,16 @@ Number odd_number(base::Prng& random) {
 double odd_double(base::Prng& random, const Oddness& oddness) {
   using Limits = std::numeric_limits<double>;
   const double odd[] = {0.0,
-                        -0.0,
                         0.1,
                         1e300,
                         Limits::min(),
                         Limits::denorm_min(),
                         Limits::max(),
                         -1.5,
+                        -0.0,  // read back as the whole number 0
                         Limits::infinity(),
                         Limits::quiet_NaN()};
-  return odd[random.below(std::size(odd) - (oddness.is_sayable ? 2 : 0))];
+  return odd[random.below(std::size(odd) - (oddness.is_sayable ? 3 : 0))];
 }
 
 // Calls set(value) with an odd value of the field's type; messages are the caller's.
