@@ -9,11 +9,12 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/input.h"
-#include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/pages.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/audit.pb.h"
 
 // The audit trail.
 
@@ -62,46 +63,43 @@ base::Result<std::string> query_of(const Options& o, base::Instant now) {
 }
 
 // "40, 41 and 3 more"
-std::string some_of(const std::vector<std::string>& names, std::uint64_t count) {
-  constexpr std::size_t kShown = 3;
-  const std::size_t shown = std::min(names.size(), kShown);
+std::string some_of(const TextList& names, std::uint64_t count) {
+  constexpr int kShown = 3;
+  const int shown = std::min(names.size(), kShown);
   std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
-  if (count > shown) text += fmt::format(" and {} more", count - shown);
+  const auto told = static_cast<std::uint64_t>(shown);
+  if (count > told) text += fmt::format(" and {} more", count - told);
   return text;
 }
 
-std::string what_of(const Json& entry) {
+std::string what_of(const v1::AuditEntry& entry) {
   std::vector<std::string> parts;
-  const auto jobs = texts_at(entry, "jobs");
-  if (!jobs.empty()) parts.push_back("job " + some_of(jobs, count_at(entry, "job_count")));
-  const auto gpus = texts_at(entry, "gpus");
-  const std::string target = text_at(entry, "target");
-  if (!gpus.empty()) {
-    parts.push_back(some_of(gpus, count_at(entry, "gpu_count")));
-  } else if (!target.empty()) {
-    parts.push_back(target);
+  if (!entry.jobs().empty()) parts.push_back("job " + some_of(entry.jobs(), entry.job_count()));
+  if (!entry.gpus().empty()) {
+    parts.push_back(some_of(entry.gpus(), entry.gpu_count()));
+  } else if (!entry.target().empty()) {
+    parts.push_back(entry.target());
   }
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::string outcome_of(const Json& entry) {
-  if (text_at(entry, "outcome") == "OK") return "ok";
-  const std::uint64_t calls = count_at(entry, "calls");
-  return fmt::format("{}{}: {}", text_at(entry, "code"),
-                     calls > 1 ? fmt::format(" ({} calls, the last)", calls) : std::string(),
-                     text_at(entry, "reason"));
+std::string outcome_of(const v1::AuditEntry& entry) {
+  if (entry.outcome() == v1::AUDIT_OUTCOME_OK) return "ok";
+  return fmt::format("{}{}: {}", entry.code(),
+                     if_known(entry.calls() > 1, entry.calls(), " ({} calls, the last)"),
+                     entry.reason());
 }
 
-std::string origin_of(const Json& entry) {
-  const std::string pid = text_at(entry, "pid");
-  std::string door = base::to_lower(text_at(entry, "door"));
+std::string origin_of(const v1::AuditEntry& entry) {
+  std::string door = base::to_lower(name_at(entry, v1::AuditEntry::kDoorFieldNumber));
   for (char& c : door) c = c == '_' ? ' ' : c;
-  if (const std::string name = text_at(entry, "credential_name"); !name.empty()) {
-    door += fmt::format(", {} {}", base::to_lower(text_at(entry, "credential")), name);
-  } else if (const std::string token = text_at(entry, "token"); !token.empty()) {
-    door += fmt::format(", token {}", token);
+  if (!entry.credential_name().empty()) {
+    const std::string kind = name_at(entry, v1::AuditEntry::kCredentialFieldNumber);
+    door += fmt::format(", {} {}", base::to_lower(kind), entry.credential_name());
+  } else if (!entry.token().empty()) {
+    door += fmt::format(", token {}", entry.token());
   }
-  return pid.empty() ? door : fmt::format("{}, pid {}", door, pid);
+  return entry.has_pid() ? fmt::format("{}, pid {}", door, entry.pid()) : door;
 }
 
 Table empty_table() {
@@ -115,13 +113,13 @@ Table empty_table() {
                 {"FROM", Align::kLeft, 8, 1}});
 }
 
-std::vector<std::string> entry_row(const Json& entry) {
-  const auto at = time_at(entry, "at");
+std::vector<std::string> entry_row(const v1::AuditEntry& entry) {
+  const auto at = time_of(entry.at());
   return {at ? local_time(*at) : std::string(),
-          text_at(entry, "user"),
-          base::to_lower(text_at(entry, "action")),
+          entry.user(),
+          base::to_lower(name_at(entry, v1::AuditEntry::kActionFieldNumber)),
           what_of(entry),
-          text_at(entry, "owner"),
+          entry.owner(),
           outcome_of(entry),
           origin_of(entry)};
 }
@@ -130,9 +128,11 @@ Called<void> print_entries(Console& console, Client& client, const Output& outpu
                            const std::string& query, std::uint64_t max_rows,
                            const std::string& token) {
   Table table = empty_table();
-  const auto next = fetch_pages(client, kEntries, query, max_rows, token, [&](const Json& entries) {
-    for (const Json& entry : entries) table.add(entry_row(entry));
-  });
+  const auto next = fetch_messages<v1::ListAuditResponse>(
+      client, kEntries, query, max_rows, token, [&](const v1::ListAuditResponse& page) {
+        for (const v1::AuditEntry& entry : page.entries()) table.add(entry_row(entry));
+        return page.entries_size();
+      });
   if (!next) return std::unexpected(next.error());
   if (table.empty()) {
     console.note("no such entries");

@@ -8,6 +8,7 @@
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/prediction_text.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
@@ -19,46 +20,36 @@ namespace {
 
 using Align = Column::Align;
 
-std::string of(const std::string& part, const std::string& whole) {
-  return part + "/" + whole;
-}
-
-std::string counted_at(const Json& object, std::string_view key, std::string_view noun) {
-  return counted(static_cast<std::uint64_t>(integer_at(object, key).value_or(0)), noun);
-}
-
 // " (emulated)", " (8 emulated)": also where a table has no room for the marks of its rows.
-std::string emulated_mark(const Json& gpus) {
-  const auto count =
-      std::ranges::count_if(gpus, [](const Json& gpu) { return flag_at(gpu, "emulated"); });
+std::string emulated_mark(const ClusterGpus& gpus) {
+  const auto count = std::ranges::count_if(gpus, &v1::Gpu::emulated);
   if (count == 0) return {};
-  const bool all = static_cast<std::size_t>(count) == gpus.size();
+  const bool all = count == gpus.size();
   return all ? " (emulated)" : fmt::format(" ({} emulated)", count);
 }
 
 // What this host does not hold; nothing where it holds all.
-std::string advisory_guards(const Json& status) {
+std::string advisory_guards(const v1::Status& status) {
   std::string names;
-  for (const Json& guard : list_at(status, "isolation")) {
-    if (flag_at(guard, "held")) continue;
-    names += (names.empty() ? "" : ", ") + text_at(guard, "guard");
+  for (const v1::IsolationGuard& guard : status.isolation()) {
+    if (guard.held()) continue;
+    names += (names.empty() ? "" : ", ") + guard.guard();
   }
   return names.empty() ? names : fmt::format("isolation is advisory for: {}\n", names);
 }
 
-std::string totals(const Json& status) {
-  std::string line = fmt::format(
-      "{}{}, {} available, {:.0f} % allocated\n", counted_at(status, "total_gpus", "GPU"),
-      emulated_mark(list_at(status, "gpus")), text_at(status, "available_gpus"),
-      number_at(status, "utilization").value_or(0) * 100);
+std::string totals(const v1::Status& status) {
+  std::string line = fmt::format("{}{}, {} available, {:.0f} % allocated\n",
+                                 counted(status.total_gpus(), "GPU"), emulated_mark(status.gpus()),
+                                 status.available_gpus(), status.utilization() * 100);
   line += fmt::format("{} running, {} queued, {} held, {} suspended\n",
-                      counted_at(status, "running_jobs", "job"), text_at(status, "queued_jobs"),
-                      text_at(status, "held_jobs"), text_at(status, "suspended_jobs"));
+                      counted(status.running_jobs(), "job"), status.queued_jobs(),
+                      status.held_jobs(), status.suspended_jobs());
   return line + advisory_guards(status);
 }
 
 // A wide one also has the engine and the capacity class of each node.
-Table node_table(const Json& status, bool is_wide) {
+Table node_table(v1::Status& status, bool is_wide) {
   std::vector<Column> columns = {{"NODE", Align::kLeft, 12},
                                  {"STATE"},
                                  {"GPUS", Align::kRight},
@@ -70,17 +61,18 @@ Table node_table(const Json& status, bool is_wide) {
   if (is_wide) columns.push_back({"CAPACITY"});
   columns.push_back({"REASON", Align::kLeft, 8});
   Table table(std::move(columns));
-  for (const Json& node : in_node_order(list_at(status, "nodes"), "/name")) {
-    std::vector<std::string> row = {marked_name(node, "name"),
-                                    text_at(node, "state"),
-                                    text_at(node, "total_gpus"),
-                                    text_at(node, "available_gpus"),
-                                    of(text_at(node, "cpus_allocated"), text_at(node, "cpus")),
-                                    memory_of(node, "memory_allocated_bytes", "memory_bytes"),
-                                    text_at(node, "driver_version")};
-    if (is_wide) row.push_back(text_at(node, "engine"));
-    if (is_wide) row.push_back(as_word(text_at(node, "capacity")));
-    row.push_back(text_at(node, "reason"));
+  put_in_node_order(*status.mutable_nodes(), [](const v1::Node& node) { return node.name(); });
+  for (const v1::Node& node : status.nodes()) {
+    std::vector<std::string> row = {marked_name(node.name(), node.emulated()),
+                                    state_name(node),
+                                    fmt::format("{}", node.total_gpus()),
+                                    fmt::format("{}", node.available_gpus()),
+                                    fmt::format("{}/{}", node.cpus_allocated(), node.cpus()),
+                                    memory_of(node.memory_allocated_bytes(), node.memory_bytes()),
+                                    node.driver_version()};
+    if (is_wide) row.push_back(node.engine());
+    if (is_wide) row.push_back(as_word(name_at(node, v1::Node::kCapacityFieldNumber)));
+    row.push_back(node.reason());
     table.add(std::move(row));
   }
   return table;
@@ -89,20 +81,21 @@ Table node_table(const Json& status, bool is_wide) {
 }  // namespace
 
 // "~": it may become later. "~12m to 40m": nine in ten start within the longer time.
-std::string starts_within(const Json& job, base::Instant now) {
-  const auto start = time_at(job, "estimated_start");
+std::string starts_within(const v1::Job& job, base::Instant now) {
+  const auto start = time_of(job.estimated_start());
   if (!start) return "?";
   if (*start <= now) return "a moment";
   const std::string within = age(*start - now);
-  if (flag_at(job, "start_guaranteed")) return within;
-  const auto late = time_at(object_at(job, "estimated_start_trust"), "p90");
+  if (job.start_guaranteed()) return within;
+  const auto late = time_of(job.estimated_start_trust().p90());
   const std::string late_within = late ? age(*late - now) : within;
   return late_within == within ? "~" + within : fmt::format("~{} to {}", within, late_within);
 }
 
 namespace {
 
-void print_queue(Console& console, const Output& output, const Json& document, bool eta) {
+void print_queue(Console& console, const Output& output, const v1::GetQueueResponse& queue,
+                 bool eta) {
   const base::Instant now = console.process_environment().now();
   std::vector<Column> columns = {{"POSITION", Align::kRight},
                                  {"ID", Align::kRight},
@@ -116,28 +109,27 @@ void print_queue(Console& console, const Output& output, const Json& document, b
   if (eta) columns.push_back({"PREDICTED", Align::kRight, std::nullopt, 1});
   columns.push_back({"REASON", Align::kLeft, 12});
   Table table(std::move(columns));
-  const Json& jobs = list_at(document, "jobs");
-  for (const Json& job : jobs) {
-    std::vector<std::string> row = {text_at(job, "queue_position"),
+  for (const v1::Job& job : queue.jobs()) {
+    std::vector<std::string> row = {if_known(job.has_queue_position(), job.queue_position()),
                                     shown_id(job),
-                                    text_at(spec_of(job), "name"),
-                                    text_at(spec_of(job), "user"),
-                                    text_at(job, "state"),
-                                    text_at(spec_of(job), "priority"),
-                                    std::to_string(total_gpus(spec_of(job))),
+                                    job.spec().name(),
+                                    job.spec().user(),
+                                    state_name(job),
+                                    job.spec().priority(),
+                                    std::to_string(total_gpus(job.spec())),
                                     waited(job, now)};
     if (eta) row.push_back(starts_within(job, now));
-    if (eta) row.push_back(predicted_within(object_at(job, "expected_start"), now));
-    row.push_back(text_at(object_at(job, "wait_reason"), "text"));
+    if (eta) row.push_back(predicted_within(job.expected_start(), now));
+    row.push_back(job.wait_reason().text());
     table.add(std::move(row));
   }
   if (table.empty()) return console.note("nothing waits");
   console.out(table.render(output.width(console)));
-  if (const std::string scores = scores_text(list_at(document, "scores")); !scores.empty()) {
+  if (const std::string scores = scores_text(queue.scores()); !scores.empty()) {
     console.note("past predictions: " + scores);
   }
-  const auto total = integer_at(document, "total").value_or(0);
-  const auto shown = static_cast<std::int64_t>(jobs.size());
+  const std::uint64_t total = queue.total();
+  const auto shown = static_cast<std::uint64_t>(queue.jobs_size());
   if (total > shown) console.note(fmt::format("{} more wait behind them", total - shown));
 }
 
@@ -162,10 +154,12 @@ int run_queue(const CommandText& text, Invocation& invocation) {
     if (!count) return usage_error(console, "--limit: " + count.error().message, text.name);
     most = *count;
   }
-  return show_answer(
+  return show_message<v1::GetQueueResponse>(
       console, *client, output,
       fmt::format("/v1/queue?all=true&limit={}{}", most, eta ? "&eta=true" : ""),
-      [&](Console& shown, const Json& document) { print_queue(shown, output, document, eta); });
+      [&](Console& shown, const v1::GetQueueResponse& queue) {
+        print_queue(shown, output, queue, eta);
+      });
 }
 
 int run_status(const CommandText& text, Invocation& invocation) {
@@ -176,10 +170,10 @@ int run_status(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (all) output.names = {"gpus", "uuid"};
-  return show_answer(
-      invocation.console, *client, output, "/v1/status", [&](Console& console, const Json& status) {
-        const Table table = all ? gpu_table(in_node_order(list_at(status, "gpus"), "/node"))
-                                : node_table(status, output.is_wide());
+  return show_message<v1::Status>(
+      invocation.console, *client, output, "/v1/status", [&](Console& console, v1::Status& status) {
+        put_in_node_order(*status.mutable_gpus(), [](const v1::Gpu& gpu) { return gpu.node(); });
+        const Table table = all ? gpu_table(status.gpus()) : node_table(status, output.is_wide());
         console.out(totals(status));
         if (!table.empty()) console.out("\n" + table.render(output.width(console)));
       });
@@ -195,10 +189,11 @@ int run_nodes(const CommandText& text, Invocation& invocation) {
   return show(invocation.console, output, [&](Console& console, int interrupt_fd) -> Called<void> {
     const auto body = client->get_slow("/v1/status", base::Duration(), interrupt_fd);
     if (!body) return std::unexpected(body.error());
-    const auto status = parse_object(*body);
-    if (!status) return std::unexpected(client::bad_answer("it is not a JSON object"));
-    const Json nodes = in_node_order(list_at(*status, "nodes"), "/name");
+    auto status = client::read_answer<v1::Status>(*body, "it");
+    if (!status) return std::unexpected(std::move(status).error());
     if (output.is_document()) {
+      const Json document = parse_object(*body).value_or(Json());
+      const Json nodes = in_node_order(list_at(document, "nodes"), "/name");
       print_document(console, output, json_text(Json{{"nodes", nodes}}));
     } else {
       console.out(node_table(*status, output.is_wide()).render(output.width(console)));
@@ -216,18 +211,18 @@ int run_version(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   // The daemon's version is shown where there is a daemon; its absence is no error here.
   const auto body = client->get("/v1/version");
-  const auto daemon = body ? parse_object(*body) : std::nullopt;
+  const auto daemon = body ? client::message_of<v1::Version>(*body) : std::nullopt;
   if (output.is_document()) {
     Json document;
     document["version"] = GP_VERSION;
     document["api"] = "v1";
-    document["daemon"] = daemon ? *daemon : Json();
+    document["daemon"] = daemon ? *parse_object(*body) : Json();
     print_document(console, output, json_text(document));
   } else {
     console.out("gpu-platform " GP_VERSION "\n");
     if (daemon) {
-      console.out(fmt::format("daemon {} (API {})\n", harmless(text_at(*daemon, "version")),
-                              harmless(text_at(*daemon, "api"))));
+      console.out(fmt::format("daemon {} (API {})\n", harmless(daemon->version()),
+                              harmless(daemon->api())));
     }
   }
   return console.out_failed() ? kFailure : kOk;

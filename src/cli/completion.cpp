@@ -1,4 +1,5 @@
 #include "cli/completion.h"
+#include "base/utc.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,9 +8,15 @@
 #include <fmt/format.h>
 
 #include "cli/client_names.h"
-#include "cli/json_view.h"
 #include "cli/known_options.h"
+#include "cli/message_text.h"
 #include "cli/text.h"
+#include "client/profiles.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/jobs.pb.h"
+#include "gpu_platform/v1/reservations.pb.h"
+#include "gpu_platform/v1/teams.pb.h"
+#include "gpu_platform/v1/tokens.pb.h"
 #include "model/states.h"
 
 namespace gpu_platform::cli {
@@ -41,9 +48,10 @@ class KnownNames {
   }
 
   Candidates jobs() const {
-    return of("/v1/jobs?limit=500", "jobs", "id", [](const Json& job) {
-      return fmt::format("{} {}", object_text(job, "spec", "name"), text_at(job, "state"));
-    });
+    return of("/v1/jobs?limit=500", &v1::ListJobsResponse::jobs, &v1::Job::id,
+              [](const v1::Job& job) {
+                return fmt::format("{} {}", job.spec().name(), state_name(job));
+              });
   }
   Candidates profiles() const {
     Candidates found;
@@ -54,38 +62,38 @@ class KnownNames {
     return found;
   }
   Candidates nodes() const {
-    return of("/v1/status", "nodes", "name",
-              [](const Json& node) { return text_at(node, "state"); });
+    return of("/v1/status", &v1::Status::nodes, &v1::Node::name,
+              [](const v1::Node& node) { return state_name(node); });
   }
   Candidates reservations() const {
-    return of("/v1/reservations", "reservations", "name",
-              [](const Json& reservation) { return text_at(reservation, "begin"); });
+    return of("/v1/reservations", &v1::ListReservationsResponse::reservations,
+              &v1::Reservation::name,
+              [](const v1::Reservation& reservation) { return time_text(reservation.begin()); });
   }
   Candidates teams() const {
-    return of("/v1/teams", "teams", "name",
-              [](const Json& team) { return text_at(team, "parent"); });
+    return of("/v1/teams", &v1::ListTeamsResponse::teams, &v1::Team::name,
+              [](const v1::Team& team) { return team.parent(); });
   }
   Candidates tokens() const {
-    return of("/v1/tokens", "tokens", "name",
-              [](const Json& token) { return text_at(token, "expires_at"); });
+    return of("/v1/tokens", &v1::ListTokensResponse::tokens, &v1::Token::name,
+              [](const v1::Token& token) { return time_text(token.expires_at()); });
   }
 
  private:
-  static std::string object_text(const Json& json, const char* object, const char* key) {
-    const auto it = json.find(object);
-    return it == json.end() || !it->is_object() ? std::string() : text_at(*it, key);
+  static std::string time_text(const google::protobuf::Timestamp& field) {
+    const auto at = time_of(field);
+    return at ? base::utc(*at, base::Fraction::kMilliseconds) : std::string();
   }
 
-  template <class Help>
-  Candidates of(const std::string& target, const char* list, const char* key,
-                const Help& help) const {
+  template <class Answer, class Entry, class Help>
+  Candidates of(const std::string& target,
+                const google::protobuf::RepeatedPtrField<Entry>& (Answer::*list)() const,
+                const std::string& (Entry::*name)() const, const Help& help) const {
     Candidates found;
-    const auto answer = Client(servers_).get(target);
-    const auto document = answer ? parse_object(*answer) : std::nullopt;
-    if (!document) return found;
-    for (const Json& entry : list_at(*document, list)) {
-      if (entry.is_object())
-        found.push_back({harmless(text_at(entry, key)), harmless(help(entry))});
+    const auto answer = Client(servers_).ask<Answer>(target, "it");
+    if (!answer) return found;
+    for (const Entry& entry : ((*answer).*list)()) {
+      found.push_back({harmless((entry.*name)()), harmless(help(entry))});
     }
     return found;
   }

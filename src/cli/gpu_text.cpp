@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/message_text.h"
 #include "cli/text.h"
 
 namespace gpu_platform::cli {
@@ -20,70 +21,55 @@ bool is_harmless_throttle(std::string_view reason) {
   return std::ranges::find(kHarmless, reason) != kHarmless.end();
 }
 
-std::string latest_xid(const Json& health, base::Instant now) {
-  const Json& xids = list_at(health, "xids");
-  if (xids.empty()) return {};
-  std::string text = "XID " + text_at(xids.front(), "xid");
-  if (const auto at = time_at(xids.front(), "at")) {
-    text += fmt::format(" {} ago", age(now - *at));
-  }
-  return xids.size() > 1 ? fmt::format("{} and {} before", text, xids.size() - 1) : text;
+std::string latest_xid(const v1::GpuHealth& health, base::Instant now) {
+  if (health.xids().empty()) return {};
+  const v1::Xid& latest = health.xids(0);
+  std::string text = fmt::format("XID {}", latest.xid());
+  if (const auto at = time_of(latest.at())) text += fmt::format(" {} ago", age(now - *at));
+  const int before = health.xids_size() - 1;
+  return before > 0 ? fmt::format("{} and {} before", text, before) : text;
 }
 
-std::string with_unit(const Json& object, std::string_view key, std::string_view unit) {
-  const std::string text = text_at(object, key);
-  return text.empty() ? text : fmt::format("{} {}", text, unit);
+std::string size_of(bool is_known, std::uint64_t bytes) {
+  return is_known ? readable_size(as_signed(bytes)) : std::string();
 }
 
-std::string size_at(const Json& object, std::string_view key) {
-  const auto bytes = integer_at(object, key);
-  return bytes ? readable_size(*bytes) : std::string();
+std::string yes_or_no(bool is_known, bool value) {
+  if (!is_known) return {};
+  return value ? "yes" : "no";
 }
 
-std::string yes_or_no(const Json& object, std::string_view key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_boolean()) return {};
-  return found->get<bool>() ? "yes" : "no";
+// "3 corrected, 0 uncorrected"; what is not known is left out.
+std::string pair_of(const std::string& first, const std::string& second) {
+  if (first.empty() || second.empty()) return first + second;
+  return first + ", " + second;
 }
 
-// "corrected 3, uncorrected 0"; what is not known is left out.
-std::string pair_at(const Json& object, std::string_view a_key, std::string_view a,
-                    std::string_view b_key, std::string_view b) {
+std::string pcie_of(const v1::GpuHealth& health) {
   std::vector<std::string> parts;
-  if (const std::string text = text_at(object, a_key); !text.empty()) {
-    parts.push_back(fmt::format("{} {}", text, a));
-  }
-  if (const std::string text = text_at(object, b_key); !text.empty()) {
-    parts.push_back(fmt::format("{} {}", text, b));
-  }
+  const auto add = [&](bool is_known, const std::string& text) {
+    if (is_known) parts.push_back(text);
+  };
+  const auto speed = [](std::uint64_t bytes) { return readable_size(as_signed(bytes)); };
+  add(health.has_pcie_generation(), fmt::format("generation {}", health.pcie_generation()));
+  add(health.has_pcie_width(), fmt::format("x{}", health.pcie_width()));
+  add(health.has_pcie_sent_bytes_per_second(),
+      speed(health.pcie_sent_bytes_per_second()) + "/s sent");
+  add(health.has_pcie_received_bytes_per_second(),
+      speed(health.pcie_received_bytes_per_second()) + "/s received");
+  add(health.has_pcie_replays(), counted(health.pcie_replays(), "replay"));
   return joined(parts, ", ");
 }
 
-std::string pcie_of(const Json& health) {
-  std::vector<std::string> parts;
-  const std::string generation = text_at(health, "pcie_generation");
-  const std::string width = text_at(health, "pcie_width");
-  if (!generation.empty()) parts.push_back("generation " + generation);
-  if (!width.empty()) parts.push_back("x" + width);
-  const auto sent = integer_at(health, "pcie_sent_bytes_per_second");
-  const auto received = integer_at(health, "pcie_received_bytes_per_second");
-  if (sent) parts.push_back(readable_size(*sent) + "/s sent");
-  if (received) parts.push_back(readable_size(*received) + "/s received");
-  if (const std::string replays = text_at(health, "pcie_replays"); !replays.empty()) {
-    parts.push_back(counted(count_at(health, "pcie_replays"), "replay"));
-  }
-  return joined(parts, ", ");
-}
-
-std::string time_text(const Json& object, std::string_view key, base::Instant now) {
-  const auto at = time_at(object, key);
+std::string time_text(const google::protobuf::Timestamp& field, base::Instant now) {
+  const auto at = time_of(field);
   return at ? fmt::format("{} ({} ago)", local_time(*at), age(now - *at)) : std::string();
 }
 
-std::string changed_text(const Json& gpu, base::Instant now) {
-  const std::string by = text_at(gpu, "changed_by");
-  const std::string at = time_text(gpu, "changed_at", now);
-  return by.empty() ? at : fmt::format("by {}{}{}", by, at.empty() ? "" : ", ", at);
+std::string changed_text(const v1::Gpu& gpu, base::Instant now) {
+  const std::string at = time_text(gpu.changed_at(), now);
+  if (gpu.changed_by().empty()) return at;
+  return fmt::format("by {}{}{}", gpu.changed_by(), at.empty() ? "" : ", ", at);
 }
 
 std::string indented(const std::string& lines) {
@@ -96,59 +82,74 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
-std::string processes_of(const Json& health) {
-  const Json& processes = list_at(health, "processes");
-  if (processes.empty()) return {};
+std::string processes_of(const v1::GpuHealth& health) {
+  if (health.processes().empty()) return {};
   Table table({{"PID", Align::kRight}, {"USER"}, {"COMMAND"}, {"MEMORY", Align::kRight}, {"JOB"}});
-  for (const Json& process : processes) {
-    const std::string job = text_at(process, "job");
-    table.add({text_at(process, "pid"), text_at(process, "user"), text_at(process, "command"),
-               size_at(process, "memory_bytes"), job.empty() ? "none" : job});
+  for (const v1::GpuProcess& process : health.processes()) {
+    table.add({fmt::format("{}", process.pid()), process.user(), process.command(),
+               size_of(process.has_memory_bytes(), process.memory_bytes()),
+               process.job().empty() ? "none" : process.job()});
   }
   return "\nProcesses:\n" + indented(table.render(0));
 }
 
-std::string xids_of(const Json& health, base::Instant now) {
-  const Json& xids = list_at(health, "xids");
-  if (xids.empty()) return {};
+std::string xids_of(const v1::GpuHealth& health, base::Instant now) {
+  if (health.xids().empty()) return {};
   Table table({{"XID", Align::kRight}, {"WHEN"}});
-  for (const Json& xid : xids) table.add({text_at(xid, "xid"), time_text(xid, "at", now)});
+  for (const v1::Xid& xid : health.xids()) {
+    table.add({fmt::format("{}", xid.xid()), time_text(xid.at(), now)});
+  }
   return "\nErrors reported by the driver:\n" + indented(table.render(0));
 }
 
-std::string jobs_of(const Json& gpu) {
-  return joined(texts_at(gpu, "jobs"), ",");
+std::string jobs_of(const v1::Gpu& gpu) {
+  return joined(texts_of(gpu.jobs()), ",");
+}
+
+std::string index_of(const v1::Gpu& gpu) {
+  return fmt::format("{}", gpu.index());
 }
 
 }  // namespace
 
-std::string marked_name(const Json& object, std::string_view key) {
-  return text_at(object, key) + (flag_at(object, "emulated") ? " (emulated)" : "");
+std::string marked_name(const std::string& name, bool is_emulated) {
+  return is_emulated ? name + " (emulated)" : name;
 }
 
-std::string memory_of(const Json& object, std::string_view used, std::string_view total) {
-  const auto have = integer_at(object, total);
-  const auto taken = integer_at(object, used);
-  if (!have) return {};
-  return taken ? readable_size(*taken) + "/" + readable_size(*have) : readable_size(*have);
+std::string memory_of(std::optional<std::uint64_t> used, std::uint64_t total) {
+  const std::string whole = readable_size(as_signed(total));
+  return used ? readable_size(as_signed(*used)) + "/" + whole : whole;
 }
 
-std::string reading(const Json& object, std::string_view key, std::string_view unit) {
-  const auto value = number_at(object, key);
-  return value ? fmt::format("{:.0f}{}", *value, unit) : std::string();
+std::string memory_of(const v1::Gpu& gpu) {
+  return memory_of(
+      gpu.has_memory_used_bytes() ? std::optional(gpu.memory_used_bytes()) : std::nullopt,
+      gpu.memory_total_bytes());
 }
 
-bool is_in_service(const Json& gpu) {
-  constexpr std::array kWorking = {"AVAILABLE", "ALLOCATED", "IN_USE", "CLEANING"};
-  return std::ranges::find(kWorking, text_at(gpu, "state")) != kWorking.end();
+std::string utilization_of(const v1::Gpu& gpu) {
+  return if_known(gpu.has_utilization_percent(), gpu.utilization_percent(), "{:.0f} %");
 }
 
-std::size_t unnamed_unmanaged_processes(const Json& gpu) {
-  const bool is_named = text_at(gpu, "reason").find("unmanaged processes") != std::string::npos;
-  return is_named ? 0 : list_at(gpu, "unmanaged_processes").size();
+std::string temperature_of(const v1::Gpu& gpu) {
+  return if_known(gpu.has_temperature_c(), gpu.temperature_c(), "{:.0f} °C");
 }
 
-Table gpu_table(const Json& gpus) {
+std::string power_of(const v1::Gpu& gpu) {
+  return if_known(gpu.has_power_watts(), gpu.power_watts(), "{:.0f} W");
+}
+
+bool is_in_service(const v1::Gpu& gpu) {
+  return gpu.state() == v1::GPU_STATE_AVAILABLE || gpu.state() == v1::GPU_STATE_ALLOCATED ||
+         gpu.state() == v1::GPU_STATE_IN_USE || gpu.state() == v1::GPU_STATE_CLEANING;
+}
+
+std::size_t unnamed_unmanaged_processes(const v1::Gpu& gpu) {
+  const bool is_named = gpu.reason().find("unmanaged processes") != std::string::npos;
+  return is_named ? 0 : static_cast<std::size_t>(gpu.unmanaged_processes_size());
+}
+
+Table gpu_table(const ClusterGpus& gpus) {
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 2},
@@ -160,50 +161,46 @@ Table gpu_table(const Json& gpus) {
                {"POWER", Align::kRight, std::nullopt, 4},
                {"UUID", Align::kLeft, 12, 5},
                {"REASON", Align::kLeft, 8}});
-  for (const Json& gpu : gpus) {
-    table.add({marked_name(gpu, "node"), text_at(gpu, "index"), text_at(gpu, "type"),
-               text_at(gpu, "state"), jobs_of(gpu),
-               memory_of(gpu, "memory_used_bytes", "memory_total_bytes"),
-               reading(gpu, "utilization_percent", " %"), reading(gpu, "temperature_c", " °C"),
-               reading(gpu, "power_watts", " W"), text_at(gpu, "uuid"), text_at(gpu, "reason")});
+  for (const v1::Gpu& gpu : gpus) {
+    table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(), state_name(gpu),
+               jobs_of(gpu), memory_of(gpu), utilization_of(gpu), temperature_of(gpu),
+               power_of(gpu), gpu.uuid(), gpu.reason()});
   }
   return table;
 }
 
-Table changed_table(const Json& gpus) {
+Table changed_table(const ClusterGpus& gpus) {
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 1},
                {"STATE"},
                {"JOBS", Align::kLeft, 6},
                {"REASON", Align::kLeft, 8}});
-  for (const Json& gpu : gpus) {
-    table.add({marked_name(gpu, "node"), text_at(gpu, "index"), text_at(gpu, "type"),
-               text_at(gpu, "state"), jobs_of(gpu), text_at(gpu, "reason")});
+  for (const v1::Gpu& gpu : gpus) {
+    table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(), state_name(gpu),
+               jobs_of(gpu), gpu.reason()});
   }
   return table;
 }
 
-std::vector<std::string> troubles_of(const Json& health, base::Instant now) {
+std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant now) {
   std::vector<std::string> troubles;
-  const Json& gpu = object_at(health, "gpu");
-  const std::string reason = text_at(gpu, "reason");
+  const v1::Gpu& gpu = health.gpu();
+  const std::string& reason = gpu.reason();
   if (!reason.empty()) troubles.push_back(reason);
-  if (reason.empty() && !is_in_service(gpu)) troubles.push_back(text_at(gpu, "state"));
-  const std::string problem = text_at(health, "problem");
+  if (reason.empty() && !is_in_service(gpu)) troubles.push_back(state_name(gpu));
+  const std::string& problem = health.problem();
   if (!problem.empty() && reason.find(problem) == std::string::npos) troubles.push_back(problem);
-  if (const auto errors = count_at(health, "ecc_uncorrected"); errors > 0) {
-    troubles.push_back(counted(errors, "uncorrected ECC error"));
+  if (health.ecc_uncorrected() > 0) {
+    troubles.push_back(counted(health.ecc_uncorrected(), "uncorrected ECC error"));
   }
-  if (flag_at(health, "remap_failed")) troubles.emplace_back("a row could not be remapped");
-  if (flag_at(health, "remap_pending")) {
-    troubles.emplace_back("rows wait for a reset to be remapped");
-  }
-  const std::string action = text_at(health, "recovery_action");
+  if (health.remap_failed()) troubles.emplace_back("a row could not be remapped");
+  if (health.remap_pending()) troubles.emplace_back("rows wait for a reset to be remapped");
+  const std::string& action = health.recovery_action();
   if (!action.empty() && action != "NONE" && action != "UNKNOWN")
     troubles.push_back("the driver wants " + action);
   if (const std::string xid = latest_xid(health, now); !xid.empty()) troubles.push_back(xid);
-  for (const std::string& held : texts_at(health, "throttle_reasons")) {
+  for (const std::string& held : health.throttle_reasons()) {
     if (!is_harmless_throttle(held)) troubles.push_back("clocks are held down: " + held);
   }
   if (const std::size_t count = unnamed_unmanaged_processes(gpu); count > 0) {
@@ -212,7 +209,7 @@ std::vector<std::string> troubles_of(const Json& health, base::Instant now) {
   return troubles;
 }
 
-Table health_table(const Json& healths, base::Instant now) {
+Table health_table(const GpuHealthList& healths, base::Instant now) {
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 2},
@@ -223,53 +220,61 @@ Table health_table(const Json& healths, base::Instant now) {
                {"ECC", Align::kRight, std::nullopt, 5},
                {"WRONG", Align::kLeft, 16}});
   for (const bool unwell : {true, false}) {
-    for (const Json& health : healths) {
-      const Json& gpu = object_at(health, "gpu");
+    for (const v1::GpuHealth& health : healths) {
+      const v1::Gpu& gpu = health.gpu();
       const std::vector<std::string> troubles = troubles_of(health, now);
       if (troubles.empty() == unwell) continue;
-      table.add({marked_name(gpu, "node"), text_at(gpu, "index"), text_at(gpu, "type"),
-                 text_at(gpu, "state"), reading(gpu, "utilization_percent", " %"),
-                 reading(gpu, "temperature_c", " °C"), reading(gpu, "power_watts", " W"),
-                 text_at(health, "ecc_uncorrected"), joined(troubles, "; ")});
+      table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(),
+                 state_name(gpu), utilization_of(gpu), temperature_of(gpu), power_of(gpu),
+                 if_known(health.has_ecc_uncorrected(), health.ecc_uncorrected()),
+                 joined(troubles, "; ")});
     }
   }
   return table;
 }
 
-std::string health_page(const Json& health, base::Instant now) {
-  const Json& gpu = object_at(health, "gpu");
-  const std::string limit = reading(health, "power_limit_watts", " W");
-  const std::string power = reading(gpu, "power_watts", " W");
+std::string health_page(const v1::GpuHealth& health, base::Instant now) {
+  const v1::Gpu& gpu = health.gpu();
+  const std::string limit =
+      if_known(health.has_power_limit_watts(), health.power_limit_watts(), "{:.0f} W");
+  const std::string power = power_of(gpu);
   const std::pair<std::string_view, std::string> lines[] = {
-      {"GPU", fmt::format("{} of {}", text_at(gpu, "index"), marked_name(gpu, "node"))},
-      {"Model", text_at(gpu, "model")},
-      {"Type", text_at(gpu, "type")},
-      {"UUID", text_at(gpu, "uuid")},
-      {"State", text_at(gpu, "state")},
-      {"Reason", text_at(gpu, "reason")},
+      {"GPU", fmt::format("{} of {}", gpu.index(), marked_name(gpu.node(), gpu.emulated()))},
+      {"Model", gpu.model()},
+      {"Type", gpu.type()},
+      {"UUID", gpu.uuid()},
+      {"State", state_name(gpu)},
+      {"Reason", gpu.reason()},
       {"Changed", changed_text(gpu, now)},
       {"Jobs", jobs_of(gpu)},
-      {"Read", time_text(health, "read_at", now)},
-      {"Does not answer", text_at(health, "problem")},
-      {"Utilization", reading(gpu, "utilization_percent", " %")},
-      {"Memory", memory_of(gpu, "memory_used_bytes", "memory_total_bytes")},
-      {"Memory reserved", size_at(health, "memory_reserved_bytes")},
-      {"Memory bus", reading(health, "memory_utilization_percent", " %")},
-      {"Temperature", reading(gpu, "temperature_c", " °C")},
+      {"Read", time_text(health.read_at(), now)},
+      {"Does not answer", health.problem()},
+      {"Utilization", utilization_of(gpu)},
+      {"Memory", memory_of(gpu)},
+      {"Memory reserved",
+       size_of(health.has_memory_reserved_bytes(), health.memory_reserved_bytes())},
+      {"Memory bus", if_known(health.has_memory_utilization_percent(),
+                              health.memory_utilization_percent(), "{:.0f} %")},
+      {"Temperature", temperature_of(gpu)},
       {"Power", power.empty() || limit.empty() ? power : power + " of " + limit},
-      {"Clock SM", with_unit(health, "clock_sm_mhz", "MHz")},
-      {"Clock memory", with_unit(health, "clock_memory_mhz", "MHz")},
-      {"Clocks held by", joined(texts_at(health, "throttle_reasons"), ", ")},
+      {"Clock SM", if_known(health.has_clock_sm_mhz(), health.clock_sm_mhz(), "{} MHz")},
+      {"Clock memory",
+       if_known(health.has_clock_memory_mhz(), health.clock_memory_mhz(), "{} MHz")},
+      {"Clocks held by", joined(texts_of(health.throttle_reasons()), ", ")},
       {"ECC errors",
-       pair_at(health, "ecc_corrected", "corrected", "ecc_uncorrected", "uncorrected")},
-      {"Remapped rows", pair_at(health, "remapped_rows_corrected", "after corrected errors",
-                                "remapped_rows_uncorrected", "after uncorrected ones")},
-      {"Remap pending", yes_or_no(health, "remap_pending")},
-      {"Remap failed", yes_or_no(health, "remap_failed")},
-      {"Driver wants", text_at(health, "recovery_action")},
+       pair_of(if_known(health.has_ecc_corrected(), health.ecc_corrected(), "{} corrected"),
+               if_known(health.has_ecc_uncorrected(), health.ecc_uncorrected(), "{} uncorrected"))},
+      {"Remapped rows",
+       pair_of(if_known(health.has_remapped_rows_corrected(), health.remapped_rows_corrected(),
+                        "{} after corrected errors"),
+               if_known(health.has_remapped_rows_uncorrected(), health.remapped_rows_uncorrected(),
+                        "{} after uncorrected ones"))},
+      {"Remap pending", yes_or_no(health.has_remap_pending(), health.remap_pending())},
+      {"Remap failed", yes_or_no(health.has_remap_failed(), health.remap_failed())},
+      {"Driver wants", health.recovery_action()},
       {"PCIe", pcie_of(health)},
-      {"NVLinks active", text_at(health, "nvlinks_active")},
-      {"NUMA node", text_at(gpu, "numa_node")},
+      {"NVLinks active", if_known(health.has_nvlinks_active(), health.nvlinks_active())},
+      {"NUMA node", if_known(gpu.has_numa_node(), gpu.numa_node())},
   };
   std::string page;
   for (const auto& [key, value] : lines) {

@@ -1,42 +1,51 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <google/protobuf/repeated_field.h>
+
 #include "base/units.h"
-#include "cli/json_view.h"
 #include "cli/table.h"
+#include "gpu_platform/v1/cluster.pb.h"
 
 // GPUs as text for people.
 
 namespace gpu_platform::cli {
 
-// "dgx-h100-1 (emulated)", from the object's name and its mark.
-std::string marked_name(const Json& object, std::string_view key);
+using ClusterGpus = google::protobuf::RepeatedPtrField<v1::Gpu>;
+using GpuHealthList = google::protobuf::RepeatedPtrField<v1::GpuHealth>;
+
+// "dgx-h100-1 (emulated)".
+std::string marked_name(const std::string& name, bool is_emulated);
 
 // "30 GiB/80 GiB"; the whole alone where the part is not known.
-std::string memory_of(const Json& object, std::string_view used, std::string_view total);
+std::string memory_of(std::optional<std::uint64_t> used, std::uint64_t total);
+std::string memory_of(const v1::Gpu& gpu);
 
-// "93 %"; empty where it was not read.
-std::string reading(const Json& object, std::string_view key, std::string_view unit);
+// "93 %", "41 °C", "300 W"; empty where it was not read.
+std::string utilization_of(const v1::Gpu& gpu);
+std::string temperature_of(const v1::Gpu& gpu);
+std::string power_of(const v1::Gpu& gpu);
 
 // One row for each GPU: `status --all`.
-Table gpu_table(const Json& gpus);
+Table gpu_table(const ClusterGpus& gpus);
 // One row for each GPU that an operator changed.
-Table changed_table(const Json& gpus);
+Table changed_table(const ClusterGpus& gpus);
 
 // Whether the GPU can do its work: free, or given to a job.
-bool is_in_service(const Json& gpu);
+bool is_in_service(const v1::Gpu& gpu);
 
 // How many processes of no job are on it that its reason does not name already.
-std::size_t unnamed_unmanaged_processes(const Json& gpu);
+std::size_t unnamed_unmanaged_processes(const v1::Gpu& gpu);
 
-// What is wrong with a GPU, of its GpuHealth: the worst first, empty for nothing.
-std::vector<std::string> troubles_of(const Json& health, base::Instant now);
+// What is wrong with a GPU: the worst first, empty for nothing.
+std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant now);
 // One row for each GPU, those with something wrong first.
-Table health_table(const Json& healths, base::Instant now);
+Table health_table(const GpuHealthList& healths, base::Instant now);
 // All of one GPU as "key: value" lines.
-std::string health_page(const Json& health, base::Instant now);
+std::string health_page(const v1::GpuHealth& health, base::Instant now);
 
 }  // namespace gpu_platform::cli

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/gpu_text.h"
 #include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/repeat.h"
 #include "cli/text.h"
 
@@ -58,18 +59,18 @@ std::string gpu_request_body(const Which& which, const std::optional<std::string
   return json_text(body);
 }
 
-int tell_changed(Console& console, const Json& answer, const Which& which, const Change& change) {
-  if (!flag_at(answer, "changed")) {
+int tell_changed(Console& console, const v1::ChangeGpusResponse& answer, const Which& which,
+                 const Change& change) {
+  if (!answer.changed()) {
     console.note("nothing changed: it was so already");
     return kOk;
   }
-  const Json& gpus = list_at(answer, "gpus");
-  if (gpus.empty()) {
+  if (answer.gpus().empty()) {
     console.note(
         fmt::format("node {} is {}; it has no GPUs", which.node.value_or(""), change.doing));
     return kOk;
   }
-  console.out(changed_table(gpus).render(console.process_environment().width));
+  console.out(changed_table(answer.gpus()).render(console.process_environment().width));
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -97,7 +98,7 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   }
   const auto body = client->post(std::string(change.path), gpu_request_body(which, reason, force));
   if (!body) return report(console, body.error(), output.wants_documents());
-  const auto answer = parse_object(*body);
+  const auto answer = client::message_of<v1::ChangeGpusResponse>(*body);
   if (output.is_document() || !answer) return print_document(console, output, *body);
   return tell_changed(console, *answer, which, change);
 }
@@ -105,21 +106,23 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
 int show_one(Console& console, Client& client, const Which& which, const Output& output) {
   const std::string query = which.gpu_id ? "gpu_id=" + base::percent_encoded(*which.gpu_id)
                                          : "gpu=" + base::percent_encoded(*which.gpu);
-  return show_answer(console, client, output, "/v1/gpus/health?" + query,
-                     [](Console& shown, const Json& health) {
-                       shown.out(health_page(health, shown.process_environment().now()));
-                     });
+  return show_message<v1::GpuHealth>(
+      console, client, output, "/v1/gpus/health?" + query,
+      [](Console& shown, const v1::GpuHealth& health) {
+        shown.out(health_page(health, shown.process_environment().now()));
+      });
 }
 
-void print_all(Console& console, const Output& output, const Json& answer) {
-  const Json gpus = in_node_order(list_at(answer, "gpus"), "/gpu/node");
+void print_all(Console& console, const Output& output, v1::ListGpusResponse& answer) {
+  GpuHealthList& gpus = *answer.mutable_gpus();
+  put_in_node_order(gpus, [](const v1::GpuHealth& health) { return health.gpu().node(); });
   if (gpus.empty()) return console.note("there are no GPUs");
   const base::Instant now = console.process_environment().now();
   std::uint64_t unwell = 0;
-  for (const Json& health : gpus) unwell += troubles_of(health, now).empty() ? 0 : 1;
-  console.out(unwell == 0 ? fmt::format("{}, nothing wrong\n\n", counted(gpus.size(), "GPU"))
-                          : fmt::format("{}, {} with something wrong\n\n",
-                                        counted(gpus.size(), "GPU"), unwell));
+  for (const v1::GpuHealth& health : gpus) unwell += troubles_of(health, now).empty() ? 0 : 1;
+  const std::string all = counted(static_cast<std::uint64_t>(gpus.size()), "GPU");
+  console.out(unwell == 0 ? fmt::format("{}, nothing wrong\n\n", all)
+                          : fmt::format("{}, {} with something wrong\n\n", all, unwell));
   console.out(health_table(gpus, now).render(output.width(console)));
 }
 
@@ -155,10 +158,10 @@ int run_health(const CommandText& text, Invocation& invocation) {
     output.names = {"", "gpu/uuid"};
     return show_one(console, *client, which, output);
   }
-  return show_answer(
+  return show_message<v1::ListGpusResponse>(
       console, *client, output,
       which.node ? "/v1/gpus?node=" + base::percent_encoded(*which.node) : "/v1/gpus",
-      [&](Console& shown, const Json& answer) { print_all(shown, output, answer); });
+      [&](Console& shown, v1::ListGpusResponse& answer) { print_all(shown, output, answer); });
 }
 
 }  // namespace gpu_platform::cli

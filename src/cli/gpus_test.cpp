@@ -166,10 +166,11 @@ TEST_F(Gpus, HealthNamesEachTrouble) {
        "clocks are held down: HEAT_HARDWARE"},
   };
   for (const auto& [document, trouble] : cases) {
-    const auto troubles = troubles_of(*parse_object(document), now);
+    const auto troubles = troubles_of(*client::message_of<v1::GpuHealth>(document), now);
     EXPECT_EQ(troubles, std::vector<std::string>{std::string(trouble)}) << document;
   }
-  EXPECT_TRUE(troubles_of(*parse_object(R"({"gpu":{"state":"IN_USE"}})"), now).empty());
+  EXPECT_TRUE(troubles_of(*client::message_of<v1::GpuHealth>(R"({"gpu":{"state":"IN_USE"}})"), now)
+                  .empty());
 }
 
 }  // namespace

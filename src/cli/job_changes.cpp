@@ -15,6 +15,7 @@
 #include "cli/job_options.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/text.h"
 #include "client/follow.h"
 
@@ -71,29 +72,29 @@ void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
 
 // ---- one by one
 
-void tell_one(Console& console, const std::string& id, const Json& answer, const Action& action) {
-  const Json& job = object_at(answer, "job");
-  const std::string state = text_at(job, "state");
-  if (text_at(job, "array_id") == id) {
-    console.note(flag_at(answer, "changed")
+void tell_one(Console& console, const std::string& id, const v1::ChangeJobResponse& answer,
+              const Action& action) {
+  const v1::Job& job = answer.job();
+  if (job.array_id() == id) {
+    console.note(answer.changed()
                      ? fmt::format("array {}: its jobs that had not ended are {}", id, action.done)
                      : fmt::format("array {}: nothing changed", id));
     return;
   }
-  if (!flag_at(answer, "changed")) {
-    console.note(is_ended_state(state)
-                     ? fmt::format("{}; it had ended before",
-                                   describe_end(*client::message_of<v1::Job>(json_text(job))))
+  const bool is_stopping = job.state() == v1::JOB_STATE_STOPPING;
+  if (!answer.changed()) {
+    console.note(client::is_ended(job.state())
+                     ? fmt::format("{}; it had ended before", describe_end(job))
                      : fmt::format("job {} {}", id, action.already));
-  } else if (state == "STOPPING" && action.call == kRequeue.call) {
+  } else if (is_stopping && action.call == kRequeue.call) {
     console.note(fmt::format(
         "job {} is queued again; its attempt was told to stop and has its grace time", id));
-  } else if (state == "STOPPING" && action.call != kKill.call) {
+  } else if (is_stopping && action.call != kKill.call) {
     console.note(fmt::format("job {} was told to stop; it has its grace time to end", id));
-  } else if (state == "STOPPING") {
+  } else if (is_stopping) {
     console.note(fmt::format("job {} is being killed", id));
   } else {
-    console.note(fmt::format("job {} is {}", id, state));
+    console.note(fmt::format("job {} is {}", id, state_name(job)));
   }
 }
 
@@ -110,8 +111,8 @@ int for_each_job(Console& console, const std::vector<std::string>& ids, const Ou
       if (code == kNoDaemon) break;
     } else if (output.is_document()) {
       print_next_document(console, output, *answer);
-    } else if (const auto document = parse_object(*answer)) {
-      tell(id, *document);
+    } else if (const auto message = client::message_of<v1::ChangeJobResponse>(*answer)) {
+      tell(id, *message);
     }
   }
   return result == kOk && console.out_failed() ? kFailure : result;
@@ -150,21 +151,22 @@ base::Result<Json> bulk_body(const ChangeOptions& o, const Action& action) {
 }
 
 // Those that would change, for a question and for the ids of what is then asked for.
-std::vector<const Json*> changing(const Json& answer) {
-  std::vector<const Json*> jobs;
-  for (const Json& job : list_at(answer, "jobs")) {
-    if (flag_at(job, "changed")) jobs.push_back(&job);
+std::vector<const v1::JobOutcome*> changing(const v1::ActOnJobsResponse& answer) {
+  std::vector<const v1::JobOutcome*> jobs;
+  for (const v1::JobOutcome& job : answer.jobs()) {
+    if (job.changed()) jobs.push_back(&job);
   }
   return jobs;
 }
 
-std::string line_of(const Json& job) {
-  return harmless(fmt::format("  {}  {}  {}  {}", text_at(job, "id"), text_at(job, "name"),
-                              text_at(job, "user"), text_at(job, "state")));
+std::string line_of(const v1::JobOutcome& job) {
+  return harmless(
+      fmt::format("  {}  {}  {}  {}", job.id(), job.name(), job.user(), state_name(job)));
 }
 
 // Reads a line; only y and yes are a yes.
-bool confirmed(Console& console, const std::vector<const Json*>& jobs, const Action& action) {
+bool confirmed(Console& console, const std::vector<const v1::JobOutcome*>& jobs,
+               const Action& action) {
   std::string question;
   for (std::size_t i = 0; i < jobs.size() && i < kShown; ++i) {
     question += line_of(*jobs[i]) + "\n";
@@ -181,22 +183,20 @@ bool confirmed(Console& console, const std::vector<const Json*>& jobs, const Act
 }
 
 // The exit code is 0 when nothing was refused.
-int tell_many(Console& console, const std::string& body, const Json& answer, const Action& action,
-              const Output& output) {
+int tell_many(Console& console, const std::string& body, const v1::ActOnJobsResponse& answer,
+              const Action& action, const Output& output) {
   if (output.is_document()) {
     print_document(console, output, body);
   } else {
-    for (const Json& job : list_at(answer, "jobs")) {
-      const std::string why = text_at(job, "refused");
-      if (!why.empty()) console.error(harmless(why));
+    for (const v1::JobOutcome& job : answer.jobs()) {
+      if (!job.refused().empty()) console.error(harmless(job.refused()));
     }
-    const auto changed = static_cast<std::uint64_t>(integer_at(answer, "changed").value_or(0));
-    console.note(list_at(answer, "jobs").empty()
+    console.note(answer.jobs().empty()
                      ? "no such jobs"
-                     : fmt::format("{} {}", counted(changed, "job"), action.done));
+                     : fmt::format("{} {}", counted(answer.changed(), "job"), action.done));
   }
   if (console.out_failed()) return kFailure;
-  return integer_at(answer, "refused").value_or(0) > 0 ? kRefused : kOk;
+  return answer.refused() > 0 ? kRefused : kOk;
 }
 
 int change_many(const CommandText& text, Console& console, Client& client, const ChangeOptions& o,
@@ -219,21 +219,22 @@ int change_many(const CommandText& text, Console& console, Client& client, const
   output.names = {"jobs", "id"};
   auto answer = ask(!o.yes);
   if (!answer) return report(console, answer.error(), output.wants_documents());
-  auto document = parse_object(*answer);
-  if (o.yes || !document)
-    return tell_many(console, *answer, document.value_or(Json()), action, output);
-  const std::vector<const Json*> jobs = changing(*document);
-  if (jobs.empty()) return tell_many(console, *answer, *document, action, output);
+  const auto message = client::message_of<v1::ActOnJobsResponse>(*answer);
+  if (o.yes || !message) {
+    return tell_many(console, *answer, message.value_or(v1::ActOnJobsResponse()), action, output);
+  }
+  const std::vector<const v1::JobOutcome*> jobs = changing(*message);
+  if (jobs.empty()) return tell_many(console, *answer, *message, action, output);
   if (!confirmed(console, jobs, action)) {
     console.note("nothing was done");
     return kFailure;
   }
   // What was shown and nothing else, as far as it still matches.
-  for (const Json* job : jobs) (*body)["ids"].push_back(text_at(*job, "id"));
+  for (const v1::JobOutcome* job : jobs) (*body)["ids"].push_back(job->id());
   answer = ask(false);
   if (!answer) return report(console, answer.error(), output.wants_documents());
-  document = parse_object(*answer);
-  return tell_many(console, *answer, document.value_or(Json()), action, output);
+  const auto done = client::message_of<v1::ActOnJobsResponse>(*answer);
+  return tell_many(console, *answer, done.value_or(v1::ActOnJobsResponse()), action, output);
 }
 
 int change_jobs(const CommandText& text, Invocation& invocation, Arguments& arguments,
@@ -256,7 +257,9 @@ int change_jobs(const CommandText& text, Invocation& invocation, Arguments& argu
   return for_each_job(
       console, o.ids, o.output,
       [&](const std::string& id) { return client->post(job_path(id, action.call), body); },
-      [&](const std::string& id, const Json& answer) { tell_one(console, id, answer, action); });
+      [&](const std::string& id, const v1::ChangeJobResponse& answer) {
+        tell_one(console, id, answer, action);
+      });
 }
 
 int change_jobs(const CommandText& text, Invocation& invocation, const Action& action) {
@@ -270,11 +273,9 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 
 // The nodes of the job: --gpus is divided among those that it keeps.
 std::uint64_t nodes_of(Client& client, const std::string& id) {
-  const auto answer = client.get(fmt::format("/v1/jobs/{}", base::percent_encoded(id)));
-  const auto job = answer ? parse_object(*answer) : std::nullopt;
-  const std::int64_t nodes =
-      job ? integer_at(object_at(*job, "spec"), "nodes").value_or(1) : std::int64_t{1};
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(nodes, 1));
+  const auto job =
+      client.ask<v1::Job>(fmt::format("/v1/jobs/{}", base::percent_encoded(id)), "a job");
+  return job ? std::max<std::uint64_t>(job->spec().nodes(), 1) : 1;
 }
 
 // {"spec": {…}, "clear": […], "remove_labels": […]}; `nodes`: of the job where no option says them.
@@ -317,11 +318,10 @@ int run_jobs_top(const CommandText& text, Invocation& invocation) {
   return for_each_job(
       console, ids, output,
       [&](const std::string& id) { return client->post(job_path(id, "top")); },
-      [&](const std::string& id, const Json& answer) {
-        console.note(
-            fmt::format("{} {} {} your other waiting jobs of its team and class",
-                        text_at(object_at(answer, "job"), "array_id") == id ? "array" : "job", id,
-                        flag_at(answer, "changed") ? "is raised above" : "was already above"));
+      [&](const std::string& id, const v1::ChangeJobResponse& answer) {
+        console.note(fmt::format("{} {} {} your other waiting jobs of its team and class",
+                                 answer.job().array_id() == id ? "array" : "job", id,
+                                 answer.changed() ? "is raised above" : "was already above"));
       });
 }
 
@@ -349,7 +349,7 @@ int run_jobs_signal(const CommandText& text, Invocation& invocation) {
         if (!answer) answer = std::unexpected(with_option_name(std::move(answer).error()));
         return answer;
       },
-      [&](const std::string& id, const Json&) {
+      [&](const std::string& id, const v1::ChangeJobResponse&) {
         console.note(fmt::format("signal {} is sent to the processes of job {}", *signal, id));
       });
 }
@@ -421,9 +421,9 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
         if (!answer) answer = std::unexpected(with_option_name(std::move(answer).error()));
         return answer;
       },
-      [&](const std::string& id, const Json& answer) {
-        console.note(fmt::format("job {} {}", id,
-                                 flag_at(answer, "changed") ? "is changed" : "was so already"));
+      [&](const std::string& id, const v1::ChangeJobResponse& answer) {
+        console.note(
+            fmt::format("job {} {}", id, answer.changed() ? "is changed" : "was so already"));
       });
 }
 

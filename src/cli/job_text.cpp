@@ -7,7 +7,9 @@
 
 #include "api/convert/field_plan.h"
 #include "base/letters.h"
+#include "cli/message_text.h"
 #include "cli/text.h"
+#include "client/follow.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/options.pb.h"
 
@@ -16,149 +18,181 @@ namespace gpu_platform::cli {
 namespace {
 
 using Align = Column::Align;
+namespace pb = google::protobuf;
 
-std::string ran(const Json& object, base::Instant now) {
-  const auto started = time_at(object, "started_at");
+// Of a job, an attempt or a step.
+template <class Run>
+std::string ran(const Run& run, base::Instant now) {
+  const auto started = time_of(run.started_at());
   if (!started) return {};
-  return age(time_at(object, "ended_at").value_or(now) - *started);
+  return age(time_of(run.ended_at()).value_or(now) - *started);
 }
 
-std::string input_of(const Json& spec) {
-  if (!flag_at(spec, "takes_input")) return {};
-  std::string text = flag_at(spec, "terminal") ? "a terminal" : "a pipe";
-  if (const auto idle = number_at(spec, "idle_timeout_seconds"); idle.value_or(0) > 0) {
-    text += fmt::format("; ended when idle for {}",
-                        age(base::seconds(static_cast<std::int64_t>(*idle))));
+std::string seconds_text(double seconds) {
+  return age(base::seconds(static_cast<std::int64_t>(seconds)));
+}
+
+std::string size_text(std::uint64_t bytes) {
+  return readable_size(as_signed(bytes));
+}
+
+std::string input_of(const v1::JobSpec& spec) {
+  if (!spec.takes_input()) return {};
+  std::string text = spec.terminal() ? "a terminal" : "a pipe";
+  if (const double idle = spec.idle_timeout_seconds(); idle > 0) {
+    text += fmt::format("; ended when idle for {}", seconds_text(idle));
   }
   return text;
 }
 
 // Where it runs, why it waits, or how it ended.
-std::string place_or_reason(const Json& job) {
-  const std::string state = text_at(job, "state");
-  if (is_ended_state(state)) {
-    const std::string result = result_of(job);
-    return state == "COMPLETED" ? place_of(job) : result;
+std::string place_or_reason(const v1::Job& job) {
+  if (client::is_ended(job.state())) {
+    return job.state() == v1::JOB_STATE_COMPLETED ? place_of(job) : result_of(job);
   }
-  const std::string reason = text_at(object_at(job, "wait_reason"), "text");
-  if (!reason.empty()) return reason;
-  const std::string step = text_at(job, "detail");  // before its container runs
+  if (const std::string& reason = job.wait_reason().text(); !reason.empty()) return reason;
+  const std::string& step = job.detail();  // before its container runs
   return step.empty() ? place_of(job) : fmt::format("{}: {}", place_of(job), step);
 }
 
-std::string asked_for(const Json& spec) {
+std::string asked_for(const v1::JobSpec& spec) {
   std::string line = counted(total_gpus(spec), "GPU");
-  const std::int64_t nodes = integer_at(spec, "nodes").value_or(1);
-  if (nodes > 1) line += fmt::format(" on {} nodes", nodes);
-  if (flag_at(spec, "allow_cross_node")) line += " on as few nodes as possible";
-  if (const std::string level = text_at(spec, "network_level");
-      !level.empty() && level != "ANYWHERE") {
+  if (spec.nodes() > 1) line += fmt::format(" on {} nodes", spec.nodes());
+  if (spec.allow_cross_node()) line += " on as few nodes as possible";
+  if (const std::string level = name_at(spec, v1::JobSpec::kNetworkLevelFieldNumber);
+      !level.empty() && spec.network_level() != v1::NETWORK_LEVEL_ANYWHERE) {
     line += " in one " + base::to_lower(level);
   }
-  if (const std::string capacity = text_at(spec, "capacity");
-      !capacity.empty() && capacity != "ANY") {
+  if (const std::string capacity = name_at(spec, v1::JobSpec::kCapacityFieldNumber);
+      !capacity.empty() && spec.capacity() != v1::CAPACITY_REQUEST_ANY) {
     line += fmt::format(" on {} capacity", as_word(capacity));
   }
-  const auto named = [&](std::string_view key, std::string_view before) {
-    const std::vector<std::string> names = texts_at(spec, key);
-    if (!names.empty()) line += fmt::format(", {}{}", before, joined(names, ","));
+  const auto named = [&](const TextList& names, std::string_view before) {
+    if (!names.empty()) line += fmt::format(", {}{}", before, joined(texts_of(names), ","));
   };
-  const std::vector<std::string> types = texts_at(spec, "gpu_types");
-  if (!types.empty()) line += " of type " + joined(types, " or ");
-  if (const auto memory = integer_at(spec, "gpu_memory_bytes")) {
-    line += fmt::format(" with at least {} each", readable_size(*memory));
+  if (!spec.gpu_types().empty()) line += " of type " + joined(texts_of(spec.gpu_types()), " or ");
+  if (spec.has_gpu_memory_bytes()) {
+    line += fmt::format(" with at least {} each", size_text(spec.gpu_memory_bytes()));
   }
-  const auto cpus = integer_at(spec, "cpus");
-  line += cpus ? ", " + counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *cpus)), "CPU")
-               : ", CPUs as the node shares them";
-  const auto memory = integer_at(spec, "memory_bytes");
-  line += memory ? ", " + readable_size(*memory) : ", memory likewise";
-  named("nodelist", "only on ");
-  named("exclude", "not on ");
-  if (const auto limit = number_at(spec, "time_limit_seconds")) {
-    line += ", at most " + age(base::seconds(static_cast<std::int64_t>(*limit)));
+  line += spec.has_cpus() ? ", " + counted(spec.cpus(), "CPU") : ", CPUs as the node shares them";
+  line += spec.has_memory_bytes() ? ", " + size_text(spec.memory_bytes()) : ", memory likewise";
+  named(spec.nodelist(), "only on ");
+  named(spec.exclude(), "not on ");
+  if (spec.has_time_limit_seconds()) {
+    line += ", at most " + seconds_text(spec.time_limit_seconds());
   }
-  if (const auto expected = number_at(spec, "expected_time_seconds")) {
-    line += ", expected " + age(base::seconds(static_cast<std::int64_t>(*expected)));
+  if (spec.has_expected_time_seconds()) {
+    line += ", expected " + seconds_text(spec.expected_time_seconds());
   }
   return line;
 }
 
 // Why its latest attempt was started when it was; nothing where there is nothing to tell.
-std::string start_of(const Json& job) {
-  const Json& attempts = list_at(job, "attempts");
-  if (attempts.empty() || text_at(job, "started_at").empty()) return {};
-  const std::vector<std::string> preempted_jobs = texts_at(attempts.back(), "preempted_jobs");
-  if (text_at(attempts.back(), "why") != "PREEMPTED") return {};
-  return fmt::format("PREEMPTED others: {} made room", joined(preempted_jobs, " and "));
+std::string start_of(const v1::Job& job) {
+  if (job.attempts().empty() || !job.has_started_at()) return {};
+  const v1::Attempt& attempt = *job.attempts().rbegin();
+  if (attempt.why() != v1::START_REASON_PREEMPTED) return {};
+  return fmt::format("PREEMPTED others: {} made room",
+                     joined(texts_of(attempt.preempted_jobs()), " and "));
 }
 
 // Whether it may be stopped for others, and how often it was.
-std::string preemption_of(const Json& job) {
-  const auto times = integer_at(job, "preemptions").value_or(0);
+std::string preemption_of(const v1::Job& job) {
   std::string text;
-  const Json& spec = spec_of(job);
-  if (spec.contains("preemptible") && spec["preemptible"].is_boolean()) {
-    text = flag_at(spec, "preemptible") ? "may be stopped for others" : "never stopped for others";
+  if (job.spec().has_preemptible()) {
+    text = job.spec().preemptible() ? "may be stopped for others" : "never stopped for others";
   }
-  if (flag_at(job, "borrowed")) {
+  if (job.borrowed()) {
     text += std::string(text.empty() ? "" : "; ") + "borrows GPUs above its team's guarantee";
   }
+  const std::uint32_t times = job.preemptions();
   if (times == 0) return text;
   return fmt::format("{}{}stopped for others {}", text, text.empty() ? "" : "; ",
                      times == 1 ? std::string("once") : fmt::format("{} times", times));
 }
 
-std::string when(const Json& object, std::string_view key, base::Instant now) {
-  const auto at = time_at(object, key);
+std::string when(const pb::Timestamp& field, base::Instant now) {
+  const auto at = time_of(field);
   if (!at) return {};
   return *at <= now ? fmt::format("{} ({} ago)", local_time(*at), age(now - *at))
                     : fmt::format("{} (in {})", local_time(*at), age(*at - now));
 }
 
 // When it is stopped for the job that it was let in before.
-std::string yields_of(const Json& job, base::Instant now) {
-  const Json& attempts = list_at(job, "attempts");
-  if (attempts.empty() || time_at(attempts.back(), "ended_at")) return {};
-  const std::string at = when(attempts.back(), "yields_at", now);
+std::string yields_of(const v1::Job& job, base::Instant now) {
+  if (job.attempts().empty()) return {};
+  const v1::Attempt& attempt = *job.attempts().rbegin();
+  if (attempt.has_ended_at()) return {};
+  const std::string at = when(attempt.yields_at(), now);
   return at.empty() ? at
                     : fmt::format("to job {} {}, if it is still there and in its way",
-                                  text_at(attempts.back(), "passed"), at);
+                                  attempt.passed(), at);
 }
 
 // "40_3 of 40: 0-99%8, 100 jobs"
-std::string array_of(const Json& job) {
-  const std::string array = text_at(job, "array_id");
-  if (array.empty()) return {};
-  const auto size = integer_at(job, "array_size").value_or(0);
-  return fmt::format("{} of {}: {}, {}", shown_id(job), array, text_at(spec_of(job), "array"),
-                     counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, size)), "job"));
-}
-
-std::string pairs_of(const Json& map) {
-  std::vector<std::string> pairs;
-  for (const auto& [key, value] : map.items()) {
-    pairs.push_back(fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : ""));
-  }
-  return joined(pairs, " ");
+std::string array_of(const v1::Job& job) {
+  if (job.array_id().empty()) return {};
+  return fmt::format("{} of {}: {}, {}", shown_id(job), job.array_id(), job.spec().array(),
+                     counted(job.array_size(), "job"));
 }
 
 // A field of the specification, as people read it.
-std::string shown_value(const Json& spec, const api::FieldPlan& field, base::Instant now) {
-  switch (field.kind) {
-    case api::JsonKind::kTimestamp:
-      return when(spec, field.name, now);
-    case api::JsonKind::kMap:
-      return pairs_of(object_at(spec, field.name));
-    case api::JsonKind::kDouble: {
-      const auto seconds = number_at(spec, field.name);
-      return seconds ? age(base::milliseconds(static_cast<std::int64_t>(*seconds * 1000))) : "";
+class SpecValue {
+ public:
+  SpecValue(const v1::JobSpec& spec, const api::FieldPlan& plan) : spec_(spec), plan_(plan) {}
+
+  std::string shown(base::Instant now) const {
+    if (plan_.kind == api::JsonKind::kMap) return pairs();
+    if (plan_.is_repeated) return words();
+    if (!reflection_.HasField(spec_, plan_.field)) return {};
+    switch (plan_.kind) {
+      case api::JsonKind::kTimestamp:
+        return when(static_cast<const pb::Timestamp&>(reflection_.GetMessage(spec_, plan_.field)),
+                    now);
+      case api::JsonKind::kDouble: {
+        const double seconds = reflection_.GetDouble(spec_, plan_.field);
+        return age(base::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
+      }
+      case api::JsonKind::kEnum:
+        return name_at(spec_, plan_.field->number());
+      case api::JsonKind::kBool:
+        return reflection_.GetBool(spec_, plan_.field) ? "true" : "false";
+      case api::JsonKind::kUint32:
+        return fmt::format("{}", reflection_.GetUInt32(spec_, plan_.field));
+      case api::JsonKind::kUint64:
+        return fmt::format("{}", reflection_.GetUInt64(spec_, plan_.field));
+      default:
+        return reflection_.GetString(spec_, plan_.field);
     }
-    default:
-      return field.is_repeated ? shell_quoted(texts_at(spec, field.name))
-                               : text_at(spec, field.name);
   }
-}
+
+ private:
+  std::string words() const {
+    std::vector<std::string> words;
+    for (int i = 0; i < reflection_.FieldSize(spec_, plan_.field); ++i) {
+      words.push_back(reflection_.GetRepeatedString(spec_, plan_.field, i));
+    }
+    return shell_quoted(words);
+  }
+
+  std::string pairs() const {
+    std::vector<std::string> pairs;
+    for (int i = 0; i < reflection_.FieldSize(spec_, plan_.field); ++i) {
+      const pb::Message& entry = reflection_.GetRepeatedMessage(spec_, plan_.field, i);
+      const auto part = [&](int number) {
+        return entry.GetReflection()->GetString(entry,
+                                                entry.GetDescriptor()->FindFieldByNumber(number));
+      };
+      pairs.push_back(fmt::format("{}={}", part(1), part(2)));
+    }
+    std::ranges::sort(pairs);
+    return joined(pairs, " ");
+  }
+
+  const v1::JobSpec& spec_;
+  const api::FieldPlan& plan_;
+  const pb::Reflection& reflection_ = *v1::JobSpec::default_instance().GetReflection();
+};
 
 // Calls visit(field, head) for each field that has a column in wide tables.
 template <class Visit>
@@ -172,10 +206,10 @@ void for_each_column(Visit&& visit) {
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 // Those of its fields that have a title.
-void add_spec(const Json& spec, base::Instant now, Lines& lines) {
+void add_spec(const v1::JobSpec& spec, base::Instant now, Lines& lines) {
   for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
     const std::string& title = field.field->options().GetExtension(v1::title);
-    if (!title.empty()) lines.emplace_back(title, shown_value(spec, field, now));
+    if (!title.empty()) lines.emplace_back(title, SpecValue(spec, field).shown(now));
   }
 }
 
@@ -190,9 +224,8 @@ std::string indented(std::string text, const Table& table) {
   return text;
 }
 
-std::string attempts_of(const Json& job, base::Instant now) {
-  const Json& attempts = list_at(job, "attempts");
-  if (attempts.empty()) return {};
+std::string attempts_of(const v1::Job& job, base::Instant now) {
+  if (job.attempts().empty()) return {};
   Table table({{"ATTEMPT", Align::kRight},
                {"STATE"},
                {"STARTED"},
@@ -201,24 +234,30 @@ std::string attempts_of(const Json& job, base::Instant now) {
                {"PEAK MEMORY", Align::kRight},
                {"PLACE"},
                {"RESULT"}});
-  for (const Json& attempt : attempts) {
-    const auto started = time_at(attempt, "started_at");
-    const auto cpu = number_at(attempt, "cpu_time_seconds");
-    const auto memory = integer_at(attempt, "peak_memory_bytes");
-    table.add({text_at(attempt, "attempt"), text_at(attempt, "state"),
+  for (const v1::Attempt& attempt : job.attempts()) {
+    const auto started = time_of(attempt.started_at());
+    table.add({fmt::format("{}", attempt.attempt()), state_name(attempt),
                started ? local_time(*started) : "", ran(attempt, now),
-               cpu ? fmt::format("{:.1f}s", *cpu) : "", memory ? readable_size(*memory) : "",
+               if_known(attempt.has_cpu_time_seconds(), attempt.cpu_time_seconds(), "{:.1f}s"),
+               attempt.has_peak_memory_bytes() ? size_text(attempt.peak_memory_bytes()) : "",
                place_of(attempt), result_of(attempt)});
   }
   return indented("\nAttempts:\n", table);
 }
 
+std::string result_of(const v1::JobStep& step) {
+  if (step.has_exit_code()) return fmt::format("exit code {}", step.exit_code());
+  if (!step.signal().empty()) return "signal " + step.signal();
+  const std::string lost = name_at(step, v1::JobStep::kLostFieldNumber);
+  return lost.empty() ? lost : "lost: " + lost;
+}
+
 // The newest steps of the latest attempt.
-std::string steps_of(const Json& job, base::Instant now) {
+std::string steps_of(const v1::Job& job, base::Instant now) {
   constexpr std::ptrdiff_t kStepsShown = 20;
-  std::vector<const Json*> steps;
-  for (const Json& step : list_at(job, "steps")) {
-    if (integer_at(step, "attempt") == integer_at(job, "attempt")) steps.push_back(&step);
+  std::vector<const v1::JobStep*> steps;
+  for (const v1::JobStep& step : job.steps()) {
+    if (step.attempt() == job.attempt()) steps.push_back(&step);
   }
   if (steps.empty()) return {};
   Table table({{"STEP", Align::kRight},
@@ -232,19 +271,39 @@ std::string steps_of(const Json& job, base::Instant now) {
                {"RESULT"}});
   const std::ptrdiff_t hidden = std::max<std::ptrdiff_t>(0, std::ssize(steps) - kStepsShown);
   for (auto at = steps.begin() + hidden; at != steps.end(); ++at) {
-    const Json& step = **at;
-    const auto started = time_at(step, "started_at");
-    const auto user = number_at(step, "user_cpu_seconds");
-    const auto system = number_at(step, "system_cpu_seconds");
-    const auto memory = integer_at(step, "peak_memory_bytes");
+    const v1::JobStep& step = **at;
+    const auto started = time_of(step.started_at());
+    const bool knows_cpu = step.has_user_cpu_seconds() && step.has_system_cpu_seconds();
     const std::string result = result_of(step);
-    table.add({text_at(step, "number"), text_at(step, "name"), text_at(step, "tasks"),
-               text_at(step, "gpus"), started ? local_time(*started) : "", ran(step, now),
-               user && system ? fmt::format("{:.1f}s", *user + *system) : "",
-               memory ? readable_size(*memory) : "", result.empty() ? "runs" : result});
+    table.add({fmt::format("{}", step.number()), step.name(), fmt::format("{}", step.tasks()),
+               fmt::format("{}", step.gpus()), started ? local_time(*started) : "", ran(step, now),
+               if_known(knows_cpu, step.user_cpu_seconds() + step.system_cpu_seconds(), "{:.1f}s"),
+               step.has_peak_memory_bytes() ? size_text(step.peak_memory_bytes()) : "",
+               result.empty() ? "runs" : result});
   }
   const std::string before = hidden > 0 ? fmt::format(" ({} earlier ones: --json)", hidden) : "";
   return indented(fmt::format("\nSteps{}:\n", before), table);
+}
+
+// Of a job or an attempt.
+template <class Run>
+std::string run_result(const Run& run) {
+  std::string line;
+  if (run.has_exit_code()) {
+    line = fmt::format("exit code {}", run.exit_code());
+  } else if (!run.signal().empty()) {
+    line = "signal " + run.signal();
+  } else if (const std::string lost = name_at(run, Run::kLostFieldNumber); !lost.empty()) {
+    line = "lost: " + lost;
+  }
+  if (const std::string reason = name_at(run, Run::kReasonFieldNumber); !reason.empty()) {
+    const std::string& by = run.ended_by();
+    const std::string_view before_by = run.reason() == v1::END_REASON_PREEMPTED ? " for " : " ";
+    line +=
+        fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : before_by, by);
+  }
+  if (!run.detail().empty()) line += (line.empty() ? "" : ": ") + run.detail();
+  return line;
 }
 
 }  // namespace
@@ -262,29 +321,166 @@ Table job_table(bool is_wide) {
   return Table(std::move(columns));
 }
 
-const Json& spec_of(const Json& job) {
-  return object_at(job, "spec");
+std::string result_of(const v1::Job& job) {
+  return run_result(job);
 }
 
-std::string result_of(const Json& object) {
-  std::string line;
-  if (const auto code = integer_at(object, "exit_code")) {
-    line = fmt::format("exit code {}", *code);
-  } else if (const std::string signal = text_at(object, "signal"); !signal.empty()) {
-    line = "signal " + signal;
-  } else if (const std::string lost = text_at(object, "lost"); !lost.empty()) {
-    line = "lost: " + lost;
+std::string result_of(const v1::Attempt& attempt) {
+  return run_result(attempt);
+}
+
+std::uint64_t total_gpus(const v1::JobSpec& spec) {
+  return std::uint64_t{spec.gpus()} * (spec.has_nodes() ? spec.nodes() : 1);
+}
+
+std::string output_file(const v1::Job& job) {
+  return job.output().empty() ? job.spec().output() : job.output();
+}
+
+std::string error_file(const v1::Job& job) {
+  return job.error().empty() ? job.spec().error() : job.error();
+}
+
+std::vector<std::string> job_row(const v1::Job& job, base::Instant now, bool is_wide) {
+  const v1::JobSpec& spec = job.spec();
+  std::vector<std::string> row = {shown_id(job),
+                                  spec.name(),
+                                  spec.user(),
+                                  state_name(job),
+                                  std::to_string(total_gpus(spec)),
+                                  spec.priority(),
+                                  waited(job, now),
+                                  ran(job, now)};
+  if (is_wide) {
+    for_each_column([&](const api::FieldPlan& field, const std::string&) {
+      row.push_back(SpecValue(spec, field).shown(now));
+    });
   }
-  if (const std::string reason = text_at(object, "reason"); !reason.empty()) {
-    const std::string by = text_at(object, "ended_by");
-    const std::string_view before_by = reason == "PREEMPTED" ? " for " : " ";
-    line +=
-        fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : before_by, by);
+  row.push_back(place_or_reason(job));
+  return row;
+}
+
+std::string shown_id(const v1::Job& job) {
+  return job.array_id().empty() ? job.id()
+                                : fmt::format("{}_{}", job.array_id(), job.array_index());
+}
+
+std::string waited(const v1::Job& job, base::Instant now) {
+  const auto submitted = time_of(job.submitted_at());
+  if (!submitted) return {};
+  const auto started = time_of(job.started_at());
+  return age((started ? *started : time_of(job.ended_at()).value_or(now)) - *submitted);
+}
+
+std::string place_of(const GpuList& gpus, const TextList& names) {
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> nodes;
+  for (const v1::GpuUse& gpu : gpus) {
+    if (nodes.empty() || nodes.back().first != gpu.node())
+      nodes.emplace_back(gpu.node(), std::vector<std::int64_t>());
+    nodes.back().second.push_back(gpu.index());
   }
-  if (const std::string detail = text_at(object, "detail"); !detail.empty()) {
-    line += (line.empty() ? "" : ": ") + detail;
+  std::vector<std::string> places;
+  for (const auto& [node, indices] : nodes) places.push_back(node + ":" + ranges_of(indices));
+  return joined(places.empty() ? texts_of(names) : places, " ");
+}
+
+std::string place_of(const v1::Attempt& attempt) {
+  return place_of(attempt.gpus(), attempt.nodes());
+}
+
+std::string place_of(const v1::Job& job) {
+  if (job.gpus().empty() && !job.attempts().empty()) return place_of(*job.attempts().rbegin());
+  return place_of(job.gpus(), {});
+}
+
+std::string efficiency_of(const v1::Job& job) {
+  const v1::Efficiency& efficiency = job.efficiency();
+  const auto part = [](double value) { return fmt::format("{:.0f} %", value * 100); };
+  std::vector<std::string> parts;
+  if (efficiency.has_cpu()) {
+    parts.push_back(fmt::format("{} of {}", part(efficiency.cpu()), counted(job.cpus(), "CPU")));
   }
-  return line;
+  if (efficiency.has_memory()) {
+    parts.push_back(
+        fmt::format("{} of {}", part(efficiency.memory()), size_text(job.memory_bytes())));
+  }
+  if (efficiency.has_time()) {
+    parts.push_back(fmt::format("{} of {}", part(efficiency.time()),
+                                seconds_text(job.spec().time_limit_seconds())));
+  }
+  return joined(parts, ", ");
+}
+
+namespace {
+
+std::string turn_of(const v1::Job& job) {
+  return job.turn_of().empty() ? "" : fmt::format("that of job {} (jobs top)", job.turn_of());
+}
+
+// "the default of team lab"; empty where the job named its time limit.
+std::string limit_from(const v1::Job& job) {
+  if (!job.has_time_limit_default_of()) return {};
+  const std::string& team = job.time_limit_default_of();
+  return team.empty() ? "the site's longest, as the job names none"
+                      : fmt::format("the default of team {}, as the job names none", team);
+}
+
+}  // namespace
+
+std::string job_page(const v1::Job& job, base::Instant now) {
+  const v1::JobSpec& spec = job.spec();
+  Lines lines = {
+      {"Job", job.id()},
+      {"Array", array_of(job)},
+      {"State", state_name(job)},
+      {"Waits because", job.wait_reason().text()},
+      {"Place in queue", if_known(job.has_queue_position(), job.queue_position())},
+      {"Turn", turn_of(job)},
+  };
+  add_spec(spec, now, lines);
+  lines.push_back({"Time limit", limit_from(job)});
+  const bool is_promised = job.start_guaranteed();
+  const std::string planned = when(job.estimated_start(), now);
+  const Lines rest = {
+      {"Priority", fmt::format("{} ({})", spec.priority(),
+                               if_known(spec.has_priority_number(), spec.priority_number()))},
+      {"Output", output_file(job)},
+      {"Error output", error_file(job)},
+      {"Input", input_of(spec)},
+      {"Asks for", asked_for(spec)},
+      {"Place", place_of(job)},
+      {"Warning", joined(texts_of(job.warnings()), "; ")},
+      {"Submitted", when(job.submitted_at(), now)},
+      {"Eligible", when(job.eligible_at(), now)},
+      {"Goes first since", when(job.overdue_since(), now)},
+      {"Starts by", is_promised ? planned : ""},
+      {"Planned start", is_promised || planned.empty() ? "" : "about " + planned},
+      {"Started", when(job.started_at(), now)},
+      {"Start", start_of(job)},
+      {"Ended", when(job.ended_at(), now)},
+      {"Waited", waited(job, now)},
+      {"Ran", ran(job, now)},
+      {client::is_ended(job.state()) ? "Result" : "Doing", result_of(job)},
+      {"Used", efficiency_of(job)},
+      {"Retries",
+       fmt::format("{} allowed; {} failed, {} lost so far",
+                   if_known(spec.has_retries(), spec.retries()), job.failures(), job.losses())},
+      {"Preemption", preemption_of(job)},
+      {"Requeue", spec.complete_on_exit_zero() ? "exit code 0 completes it in any case" : ""},
+      {"Yields", yields_of(job, now)},
+  };
+  lines.insert(lines.end(), rest.begin(), rest.end());
+  std::string page;
+  for (const auto& [key, value] : lines) {
+    if (!value.empty()) page += fmt::format("{:<16}{}\n", fmt::format("{}:", key), harmless(value));
+  }
+  return page + attempts_of(job, now) + steps_of(job, now);
+}
+
+// ---- of documents, for room shims
+
+const Json& spec_of(const Json& job) {
+  return object_at(job, "spec");
 }
 
 std::uint64_t total_gpus(const Json& spec) {
@@ -300,171 +496,15 @@ std::string file_of(const Json& job, std::string_view key) {
   return path.empty() ? text_at(spec_of(job), key) : path;
 }
 
-std::vector<std::string> job_row(const Json& job, base::Instant now, bool is_wide) {
-  const Json& spec = spec_of(job);
-  std::vector<std::string> row = {shown_id(job),
-                                  text_at(spec, "name"),
-                                  text_at(spec, "user"),
-                                  text_at(job, "state"),
-                                  std::to_string(total_gpus(spec)),
-                                  text_at(spec, "priority"),
-                                  waited(job, now),
-                                  ran(job, now)};
-  if (is_wide) {
-    for_each_column([&](const api::FieldPlan& field, const std::string&) {
-      row.push_back(shown_value(spec, field, now));
-    });
-  }
-  row.push_back(place_or_reason(job));
-  return row;
-}
-
 std::string shown_id(const Json& job) {
   const std::string array = text_at(job, "array_id");
   return array.empty() ? text_at(job, "id")
                        : fmt::format("{}_{}", array, text_at(job, "array_index"));
 }
 
-std::string shown_id(const v1::Job& job) {
-  return job.array_id().empty() ? job.id()
-                                : fmt::format("{}_{}", job.array_id(), job.array_index());
-}
-
 bool is_ended_state(std::string_view state) {
   constexpr std::array kEnded = {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"};
   return std::ranges::find(kEnded, state) != kEnded.end();
-}
-
-std::string waited(const Json& job, base::Instant now) {
-  const auto submitted = time_at(job, "submitted_at");
-  if (!submitted) return {};
-  const auto started = time_at(job, "started_at");
-  const auto ended = time_at(job, "ended_at");
-  return age((started ? *started : ended.value_or(now)) - *submitted);
-}
-
-std::string place_of(const Json& object) {
-  std::vector<std::pair<std::string, std::vector<std::int64_t>>> nodes;
-  for (const Json& gpu : list_at(object, "gpus")) {
-    const std::string node = text_at(gpu, "node");
-    if (nodes.empty() || nodes.back().first != node)
-      nodes.emplace_back(node, std::vector<std::int64_t>());
-    nodes.back().second.push_back(integer_at(gpu, "index").value_or(0));
-  }
-  std::vector<std::string> places;
-  for (const auto& [node, indices] : nodes) places.push_back(node + ":" + ranges_of(indices));
-  if (places.empty()) places = texts_at(object, "nodes");
-  const Json& attempts = list_at(object, "attempts");
-  if (places.empty() && !attempts.empty()) return place_of(attempts.back());
-  return joined(places, " ");
-}
-
-std::string efficiency_of(const Json& job) {
-  const Json& efficiency = object_at(job, "efficiency");
-  const auto part = [&](std::string_view key) -> std::string {
-    const auto value = number_at(efficiency, key);
-    return value ? fmt::format("{:.0f} %", *value * 100) : std::string();
-  };
-  std::vector<std::string> parts;
-  if (const std::string cpu = part("cpu"); !cpu.empty()) {
-    const auto cpus = integer_at(job, "cpus").value_or(0);
-    parts.push_back(
-        fmt::format("{} of {}", cpu,
-                    counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, cpus)), "CPU")));
-  }
-  if (const std::string memory = part("memory"); !memory.empty()) {
-    parts.push_back(fmt::format("{} of {}", memory,
-                                readable_size(integer_at(job, "memory_bytes").value_or(0))));
-  }
-  if (const std::string time = part("time"); !time.empty()) {
-    const double limit = number_at(spec_of(job), "time_limit_seconds").value_or(0);
-    parts.push_back(
-        fmt::format("{} of {}", time, age(base::seconds(static_cast<std::int64_t>(limit)))));
-  }
-  return joined(parts, ", ");
-}
-
-std::string efficiency_of(const v1::Job& job) {
-  const v1::Efficiency& efficiency = job.efficiency();
-  const auto part = [](double value) { return fmt::format("{:.0f} %", value * 100); };
-  std::vector<std::string> parts;
-  if (efficiency.has_cpu()) {
-    parts.push_back(fmt::format("{} of {}", part(efficiency.cpu()), counted(job.cpus(), "CPU")));
-  }
-  if (efficiency.has_memory()) {
-    parts.push_back(fmt::format("{} of {}", part(efficiency.memory()),
-                                readable_size(static_cast<std::int64_t>(job.memory_bytes()))));
-  }
-  if (efficiency.has_time()) {
-    const double limit = job.spec().time_limit_seconds();
-    parts.push_back(fmt::format("{} of {}", part(efficiency.time()),
-                                age(base::seconds(static_cast<std::int64_t>(limit)))));
-  }
-  return joined(parts, ", ");
-}
-
-std::string turn_of(const Json& job) {
-  const std::string of = text_at(job, "turn_of");
-  return of.empty() ? of : fmt::format("that of job {} (jobs top)", of);
-}
-
-// "the default of team lab"; empty where the job named its time limit.
-std::string limit_from(const Json& job) {
-  const auto found = job.find("time_limit_default_of");
-  if (found == job.end() || !found->is_string()) return {};
-  const std::string team = found->get<std::string>();
-  return team.empty() ? "the site's longest, as the job names none"
-                      : fmt::format("the default of team {}, as the job names none", team);
-}
-
-std::string job_page(const Json& job, base::Instant now) {
-  const Json& spec = spec_of(job);
-  Lines lines = {
-      {"Job", text_at(job, "id")},
-      {"Array", array_of(job)},
-      {"State", text_at(job, "state")},
-      {"Waits because", text_at(object_at(job, "wait_reason"), "text")},
-      {"Place in queue", text_at(job, "queue_position")},
-      {"Turn", turn_of(job)},
-  };
-  add_spec(spec, now, lines);
-  lines.push_back({"Time limit", limit_from(job)});
-  const bool is_promised = flag_at(job, "start_guaranteed");
-  const std::string planned = when(job, "estimated_start", now);
-  const Lines rest = {
-      {"Priority",
-       fmt::format("{} ({})", text_at(spec, "priority"), text_at(spec, "priority_number"))},
-      {"Output", file_of(job, "output")},
-      {"Error output", file_of(job, "error")},
-      {"Input", input_of(spec)},
-      {"Asks for", asked_for(spec)},
-      {"Place", place_of(job)},
-      {"Warning", joined(texts_at(job, "warnings"), "; ")},
-      {"Submitted", when(job, "submitted_at", now)},
-      {"Eligible", when(job, "eligible_at", now)},
-      {"Goes first since", when(job, "overdue_since", now)},
-      {"Starts by", is_promised ? planned : ""},
-      {"Planned start", is_promised || planned.empty() ? "" : "about " + planned},
-      {"Started", when(job, "started_at", now)},
-      {"Start", start_of(job)},
-      {"Ended", when(job, "ended_at", now)},
-      {"Waited", waited(job, now)},
-      {"Ran", ran(job, now)},
-      {is_ended_state(text_at(job, "state")) ? "Result" : "Doing", result_of(job)},
-      {"Used", efficiency_of(job)},
-      {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(spec, "retries"),
-                              text_at(job, "failures"), text_at(job, "losses"))},
-      {"Preemption", preemption_of(job)},
-      {"Requeue",
-       flag_at(spec, "complete_on_exit_zero") ? "exit code 0 completes it in any case" : ""},
-      {"Yields", yields_of(job, now)},
-  };
-  lines.insert(lines.end(), rest.begin(), rest.end());
-  std::string page;
-  for (const auto& [key, value] : lines) {
-    if (!value.empty()) page += fmt::format("{:<16}{}\n", fmt::format("{}:", key), harmless(value));
-  }
-  return page + attempts_of(job, now) + steps_of(job, now);
 }
 
 }  // namespace gpu_platform::cli

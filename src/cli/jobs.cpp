@@ -10,7 +10,6 @@
 #include "cli/input.h"
 #include "cli/job_end.h"
 #include "cli/job_text.h"
-#include "cli/json_view.h"
 #include "cli/pages.h"
 #include "cli/plan_text.h"
 #include "cli/repeat.h"
@@ -55,9 +54,11 @@ Called<void> print_jobs(Console& console, Client& client, const Output& output,
                         const std::string& query, std::uint64_t most, const std::string& token) {
   const base::Instant now = console.process_environment().now();
   Table table = job_table(output.is_wide());
-  const auto next = fetch_pages(client, kJobs, query, most, token, [&](const Json& jobs) {
-    for (const Json& job : jobs) table.add(job_row(job, now, output.is_wide()));
-  });
+  const auto next = fetch_messages<v1::ListJobsResponse>(
+      client, kJobs, query, most, token, [&](const v1::ListJobsResponse& page) {
+        for (const v1::Job& job : page.jobs()) table.add(job_row(job, now, output.is_wide()));
+        return page.jobs_size();
+      });
   if (!next) return std::unexpected(next.error());
   if (table.empty()) {
     console.note("no such jobs");
@@ -109,8 +110,9 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
 namespace {
 
 // Prints what the daemon says of one job: its document, or the page that is made of it.
+template <class Message>
 int show_job(const CommandText& text, Invocation& invocation, std::string_view resource,
-             NamesPlace names, std::string (*page)(const Json&, base::Instant)) {
+             NamesPlace names, std::string (*page)(const Message&, base::Instant)) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   Output output;
@@ -121,29 +123,30 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
   const auto body =
       client->get(fmt::format("/v1/jobs/{}{}", base::percent_encoded(ids.front()), resource));
   if (!body) return report(console, body.error(), output.wants_documents());
-  const auto document = parse_object(*body);
-  if (output.is_document() || !document) return print_document(console, output, *body);
-  console.out(page(*document, console.process_environment().now()));
+  const auto message = client::message_of<Message>(*body);
+  if (output.is_document() || !message) return print_document(console, output, *body);
+  console.out(page(*message, console.process_environment().now()));
   return console.out_failed() ? kFailure : kOk;
 }
 
 }  // namespace
 
 int run_jobs_describe(const CommandText& text, Invocation& invocation) {
-  return show_job(text, invocation, "", {"", "id"}, job_page);
+  return show_job<v1::Job>(text, invocation, "", {"", "id"}, job_page);
 }
 
 int run_jobs_explain(const CommandText& text, Invocation& invocation) {
-  return show_job(text, invocation, "/explanation?thorough=true", {"", "job/id"}, explanation_page);
+  return show_job<v1::Explanation>(text, invocation, "/explanation?thorough=true", {"", "job/id"},
+                                   explanation_page);
 }
 
 // What a job prints to files of its own may lie where nothing above says.
 void tell_of_files(Console& console, Client& client, const std::string& id, bool is_empty) {
   const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
-  const auto job = body ? parse_object(*body) : std::nullopt;
+  const auto job = body ? client::message_of<v1::Job>(*body) : std::nullopt;
   if (!job) return;
-  const std::string output = file_of(*job, "output");
-  const std::string error = file_of(*job, "error");
+  const std::string output = output_file(*job);
+  const std::string error = error_file(*job);
   if (is_empty && !output.empty()) console.note(fmt::format("nothing was written to {}", output));
   if (!error.empty()) console.note(fmt::format("its standard error is in {}", error));
 }

@@ -5,29 +5,29 @@
 
 #include <fmt/format.h>
 
+#include "cli/json_view.h"
 #include "cli/text.h"
 #include "cli/yaml.h"
 
 namespace gpu_platform::cli {
 
-Called<std::string> fetch_pages(Client& client, const PagedList& list, const std::string& query,
-                                std::uint64_t max_entries, std::string token,
-                                const std::function<void(const Json&)>& take) {
+Failure no_list() {
+  return {Failure::Kind::kBadAnswer, "a list is not a JSON object", {}, {}};
+}
+
+Called<std::string> fetch_pages(Client& client, std::string_view path, std::uint64_t largest_page,
+                                const std::string& query, std::uint64_t max_entries,
+                                std::string token, const TakePage& take) {
   while (true) {
     std::string page = query;
-    http::append_query(page, "limit", fmt::format("{}", std::min(max_entries, list.largest_page)));
+    http::append_query(page, "limit", fmt::format("{}", std::min(max_entries, largest_page)));
     if (!token.empty()) http::append_query(page, "page_token", token);
-    const auto body = client.get(fmt::format("{}?{}", list.path, page));
+    const auto body = client.get(fmt::format("{}?{}", path, page));
     if (!body) return std::unexpected(body.error());
-    const auto document = parse_object(*body);
-    if (!document) {
-      return std::unexpected(
-          Failure{Failure::Kind::kBadAnswer, "a list is not a JSON object", {}, {}});
-    }
-    const Json& entries = list_at(*document, list.key);
-    take(entries);
-    token = text_at(*document, "next_page");
-    max_entries -= std::min<std::uint64_t>(max_entries, entries.size());
+    auto taken = take(*body);
+    if (!taken) return std::unexpected(std::move(taken).error());
+    token = std::move(taken->next);
+    max_entries -= std::min(max_entries, taken->entries);
     if (token.empty() || max_entries == 0) return token;
   }
 }
@@ -83,9 +83,14 @@ Called<void> print_pages(Console& console, Client& client, const Output& output,
                          const PagedList& list, const std::string& query, std::uint64_t max_entries,
                          const std::string& token) {
   ListWriter writer(console, output, list.key);
-  const auto next = fetch_pages(client, list, query, max_entries, token, [&](const Json& entries) {
-    for (const Json& entry : entries) writer.entry(entry);
-  });
+  const auto next = fetch_pages(client, list.path, list.largest_page, query, max_entries, token,
+                                [&](const std::string& body) -> Called<Page> {
+                                  const auto document = parse_object(body);
+                                  if (!document) return std::unexpected(no_list());
+                                  const Json& entries = list_at(*document, list.key);
+                                  for (const Json& entry : entries) writer.entry(entry);
+                                  return Page{entries.size(), text_at(*document, "next_page")};
+                                });
   if (!next) return std::unexpected(next.error());
   writer.end(*next);
   return {};

@@ -147,16 +147,11 @@ int show(Console& console, const Output& output, const Look& look) {
 }
 
 int show_answer(Console& console, Client& client, const Output& output, const std::string& target,
-                const std::function<void(Console& console, const Json& document)>& print) {
+                const Print& print) {
   return show(console, output, [&](Console& shown, int interrupt_fd) -> Called<void> {
     const auto body = client.get_slow(target, base::Duration(), interrupt_fd);
     if (!body) return std::unexpected(body.error());
-    const auto document = parse_object(*body);
-    if (output.is_document() || !document) {
-      print_document(shown, output, *body);
-    } else {
-      print(shown, *document);
-    }
+    if (output.is_document() || !print(shown, *body)) print_document(shown, output, *body);
     return {};
   });
 }

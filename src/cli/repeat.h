@@ -4,7 +4,6 @@
 #include <string>
 
 #include "cli/client_names.h"
-#include "cli/json_view.h"
 #include "cli/output.h"
 
 // Commands that show something, once or, with --watch, again and again.
@@ -19,8 +18,23 @@ using Look = std::function<Called<void>(Console& console, int interrupt_fd)>;
 // waited for, and that is said.
 int show(Console& console, const Output& output, const Look& look);
 
+// Prints an answer for people; false if it is not what it should be.
+using Print = std::function<bool(Console& console, const std::string& answer)>;
+
 // The same for the answer to one GET: as a document where one is wanted, else by `print`.
 int show_answer(Console& console, Client& client, const Output& output, const std::string& target,
-                const std::function<void(Console& console, const Json& document)>& print);
+                const Print& print);
+
+// The same for an answer that is a message: print(console, message).
+template <class Message, class PrintMessage>
+int show_message(Console& console, Client& client, const Output& output, const std::string& target,
+                 PrintMessage&& print) {
+  return show_answer(console, client, output, target,
+                     [&](Console& shown, const std::string& answer) {
+                       auto message = client::message_of<Message>(answer);
+                       if (message) print(shown, *message);
+                       return message.has_value();
+                     });
+}
 
 }  // namespace gpu_platform::cli

@@ -13,9 +13,11 @@
 #include "cli/input.h"
 #include "cli/json_view.h"
 #include "cli/local_clock.h"
+#include "cli/message_text.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/reservations.pb.h"
 
 // Reservations.
 
@@ -111,75 +113,72 @@ base::Result<Json> body_of(const EditOptions& o, base::Instant now, std::uint64_
   return body;
 }
 
-std::string admitted(const Json& reservation) {
-  if (flag_at(reservation, "maintenance")) return "maintenance";
+std::string admitted(const v1::Reservation& reservation) {
+  if (reservation.maintenance()) return "maintenance";
   std::string text;
-  for (const auto& [key, noun] : {std::pair{"teams", "team"}, {"users", "user"}}) {
-    const auto names = texts_at(reservation, key);
-    if (names.empty()) continue;
+  for (const auto& [names, noun] :
+       {std::pair{&reservation.teams(), "team"}, {&reservation.users(), "user"}}) {
+    if (names->empty()) continue;
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} {}", noun, joined(names, ", "));
+    text += fmt::format("{} {}", noun, joined(texts_of(*names), ", "));
   }
   return text;
 }
 
-std::string time_of(const Json& reservation, std::string_view key) {
-  const auto at = time_at(reservation, key);
+std::string time_text(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
   return at ? local_time(*at) : std::string();
 }
 
 // "dgx-1 (all), dgx-2:0-1", as jobs name their GPUs.
-std::string places(const Json& reservation) {
+std::string places(const v1::Reservation& reservation) {
   std::vector<std::string> texts;
-  for (const Json& node : list_at(reservation, "nodes")) {
-    const std::string name = text_at(node, "node");
-    std::vector<std::int64_t> gpus;
-    for (const Json& gpu : list_at(node, "gpus")) {
-      if (gpu.is_number_integer()) gpus.push_back(gpu.get<std::int64_t>());
-    }
-    texts.push_back(flag_at(node, "whole_node") ? name + " (all)" : name + ":" + ranges_of(gpus));
+  for (const v1::ReservedNode& node : reservation.nodes()) {
+    const std::vector<std::int64_t> gpus(node.gpus().begin(), node.gpus().end());
+    texts.push_back(node.node() + (node.whole_node() ? " (all)" : ":" + ranges_of(gpus)));
   }
   return joined(texts, ", ");
 }
 
 // "weekdays until 2026-06-30 09:00"; empty for one that is there once.
-std::string repeat_of(const Json& reservation) {
-  std::string text = text_at(reservation, "repeat");
+std::string repeat_of(const v1::Reservation& reservation) {
+  if (reservation.repeat() == v1::RESERVATION_REPEAT_NEVER) return {};
+  std::string text = name_at(reservation, v1::Reservation::kRepeatFieldNumber);
+  if (text.empty()) return {};
   std::ranges::transform(text, text.begin(), [](char c) { return c - 'A' + 'a'; });
-  if (text.empty() || text == "never") return {};
-  const std::string until = time_of(reservation, "until");
+  const std::string until = time_text(reservation.until());
   return until.empty() ? text : fmt::format("{} until {}", text, until);
 }
 
-std::string next_begins(const Json& reservation) {
+std::string next_begins(const v1::Reservation& reservation) {
   std::vector<std::string> texts;
-  for (const std::string& text : texts_at(reservation, "next_begins")) {
-    const auto at = base::parse_rfc3339(text);
-    if (at) texts.push_back(local_time(*at));
-  }
+  for (const auto& begin : reservation.next_begins()) texts.push_back(time_text(begin));
   return joined(texts, ", ");
 }
 
 // "8", or "8 (6 in service)".
-std::string gpu_count(const Json& reservation) {
-  const std::string all = text_at(reservation, "gpu_count");
-  const std::string up = text_at(reservation, "gpus_in_service");
-  return up.empty() || up == all ? all : fmt::format("{} ({} in service)", all, up);
+std::string gpu_count(const v1::Reservation& reservation) {
+  const std::uint32_t all = reservation.gpu_count();
+  const std::uint32_t up = reservation.gpus_in_service();
+  return up == all ? fmt::format("{}", all) : fmt::format("{} ({} in service)", all, up);
 }
 
-std::string page_of(const Json& reservation) {
+std::string state_of(const v1::Reservation& reservation) {
+  return reservation.active() ? "active" : "to come";
+}
+
+std::string page_of(const v1::Reservation& reservation) {
   const std::array<std::pair<std::string_view, std::string>, 10> rows = {{
-      {"Reservation", text_at(reservation, "name")},
-      {"State", flag_at(reservation, "active") ? "active" : "to come"},
-      {"Begin", time_of(reservation, "begin")},
-      {"End", time_of(reservation, "end")},
+      {"Reservation", reservation.name()},
+      {"State", state_of(reservation)},
+      {"Begin", time_text(reservation.begin())},
+      {"End", time_text(reservation.end())},
       {"Repeat", repeat_of(reservation)},
       {"Next", next_begins(reservation)},
       {"For", admitted(reservation)},
       {"GPUs", fmt::format("{}: {}", gpu_count(reservation), places(reservation))},
-      {"Let finish", joined(texts_at(reservation, "let_finish"), ", ")},
-      {"Created",
-       fmt::format("{} by {}", time_of(reservation, "made_at"), text_at(reservation, "made_by"))},
+      {"Let finish", joined(texts_of(reservation.let_finish()), ", ")},
+      {"Created", fmt::format("{} by {}", time_text(reservation.made_at()), reservation.made_by())},
   }};
   std::string page;
   for (const auto& [name, value] : rows) {
@@ -191,7 +190,7 @@ std::string page_of(const Json& reservation) {
 // Prints one reservation, or what went wrong.
 int show_one(Console& console, const Called<std::string>& answer, const Output& output) {
   if (!answer) return report(console, answer.error(), output.wants_documents());
-  const auto reservation = parse_object(*answer);
+  const auto reservation = client::message_of<v1::Reservation>(*answer);
   if (output.is_document() || !reservation) return print_document(console, output, *answer);
   console.out(page_of(*reservation));
   return console.out_failed() ? kFailure : kOk;
@@ -310,7 +309,8 @@ int run_reservations_cancel(const CommandText& text, Invocation& invocation) {
 
 namespace {
 
-void print_reservations(Console& console, const Output& output, const Json& list) {
+void print_reservations(Console& console, const Output& output,
+                        const v1::ListReservationsResponse& list) {
   Table table({{"NAME"},
                {"STATE"},
                {"BEGIN"},
@@ -319,10 +319,10 @@ void print_reservations(Console& console, const Output& output, const Json& list
                {"GPUS", Column::Align::kRight},
                {"FOR", Column::Align::kLeft, 12},
                {"NODES", Column::Align::kLeft, 16}});
-  for (const Json& reservation : list_at(list, "reservations")) {
-    table.add({text_at(reservation, "name"), flag_at(reservation, "active") ? "active" : "to come",
-               time_of(reservation, "begin"), time_of(reservation, "end"), repeat_of(reservation),
-               gpu_count(reservation), admitted(reservation), places(reservation)});
+  for (const v1::Reservation& reservation : list.reservations()) {
+    table.add({reservation.name(), state_of(reservation), time_text(reservation.begin()),
+               time_text(reservation.end()), repeat_of(reservation), gpu_count(reservation),
+               admitted(reservation), places(reservation)});
   }
   if (table.empty()) return console.note("nothing is reserved");
   console.out(table.render(output.width(console)));
@@ -336,9 +336,11 @@ int run_reservations_list(const CommandText& text, Invocation& invocation) {
   arguments.output_and_watch(output, {"reservations", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  return show_answer(
+  return show_message<v1::ListReservationsResponse>(
       invocation.console, *client, output, std::string(kPath),
-      [&](Console& console, const Json& list) { print_reservations(console, output, list); });
+      [&](Console& console, const v1::ListReservationsResponse& list) {
+        print_reservations(console, output, list);
+      });
 }
 
 }  // namespace gpu_platform::cli

@@ -5,10 +5,11 @@
 #include "base/parse.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/shares.pb.h"
 #include "http/http.h"
 
 namespace gpu_platform::cli {
@@ -17,26 +18,24 @@ namespace {
 
 using Align = Column::Align;
 
-std::string percent(const Json& share, std::string_view key) {
-  return fmt::format("{:.1f} %", number_at(share, key).value_or(0) * 100);
+std::string percent(double part) {
+  return fmt::format("{:.1f} %", part * 100);
 }
 
 // Decayed as the usage is; empty where it is not counted.
-std::string gpu_seconds_of(const Json& share) {
-  const auto seconds = number_at(share, "use_gpu_seconds");
-  return seconds ? fmt::format("{:.0f}", *seconds) : "";
+std::string gpu_seconds_of(const v1::Share& share) {
+  return if_known(share.has_use_gpu_seconds(), share.use_gpu_seconds(), "{:.0f}");
 }
 
 // "whole", "  vision", "    ada": as deep as it lies.
-std::string account_of(const Json& share) {
-  const std::string user = text_at(share, "user");
-  const std::string team = text_at(share, "team");
-  const std::string name = !user.empty() ? user : team.empty() ? "(all)" : team + "/";
-  const auto depth = static_cast<std::size_t>(integer_at(share, "depth").value_or(0));
-  return std::string(2 * depth, ' ') + name;
+std::string account_of(const v1::Share& share) {
+  const std::string name = !share.user().empty()  ? share.user()
+                           : share.team().empty() ? "(all)"
+                                                  : share.team() + "/";
+  return std::string(2 * std::size_t{share.depth()}, ' ') + name;
 }
 
-std::string table_of(const Json& answer, std::size_t width) {
+std::string table_of(const v1::ListSharesResponse& answer, std::size_t width) {
   Table table({{"ACCOUNT", Align::kLeft, 12},
                {"SHARES", Align::kRight, std::nullopt, 2},
                {"NORM SHARES", Align::kRight},
@@ -45,17 +44,15 @@ std::string table_of(const Json& answer, std::size_t width) {
                {"EFFECTIVE USAGE", Align::kRight, std::nullopt, 1},
                {"FAIR SHARE", Align::kRight},
                {"PLACE", Align::kRight}});
-  for (const Json& share : list_at(answer, "shares")) {
-    const auto place = integer_at(share, "place").value_or(0);
-    table.add({account_of(share), text_at(share, "shares"), percent(share, "normalized_shares"),
-               percent(share, "use"), gpu_seconds_of(share), percent(share, "effective_use"),
-               fmt::format("{:.3f}", number_at(share, "fair_share").value_or(0)),
-               place > 0 ? fmt::format("{}", place) : ""});
+  for (const v1::Share& share : answer.shares()) {
+    table.add({account_of(share), fmt::format("{}", share.shares()),
+               percent(share.normalized_shares()), percent(share.use()), gpu_seconds_of(share),
+               percent(share.effective_use()), fmt::format("{:.3f}", share.fair_share()),
+               if_known(share.place() > 0, share.place())});
   }
   return table.render(width);
 }
 
-// "6 of 8", "6" without a limit, "" where neither is known.
 // "2", "0.125", "13.508": thousandths, as GPUs are counted.
 std::string in_thousandths(double number) {
   std::string text = fmt::format("{:.3f}", number);
@@ -64,15 +61,13 @@ std::string in_thousandths(double number) {
   return text;
 }
 
-std::string of_limit(const Json& quota, std::string_view used, std::string_view limit) {
-  const auto number = number_at(quota, used);
-  if (!number) return "";
-  const auto most = integer_at(quota, limit);
-  const std::string text = in_thousandths(*number);
-  return most ? fmt::format("{} of {}", text, *most) : text;
+// "6 of 8", "6" without a limit.
+std::string of_limit(double used, bool is_limited, std::uint32_t limit) {
+  const std::string text = in_thousandths(used);
+  return is_limited ? fmt::format("{} of {}", text, limit) : text;
 }
 
-std::string quotas_of(const Json& answer, std::size_t width) {
+std::string quotas_of(const v1::ListSharesResponse& answer, std::size_t width) {
   Table table({{"QUOTA", Align::kLeft, 12},
                {"GPU TYPE", Align::kLeft},
                {"GPUS", Align::kRight},
@@ -82,25 +77,35 @@ std::string quotas_of(const Json& answer, std::size_t width) {
                {"RUNNING", Align::kRight, std::nullopt, 2},
                {"QUEUED", Align::kRight, std::nullopt, 2},
                {"GPU HOURS", Align::kRight, std::nullopt, 2}});
-  for (const Json& quota : list_at(answer, "quotas")) {
-    const std::string type = text_at(quota, "gpu_type");
-    table.add({text_at(quota, "holder") + " " + text_at(quota, "name"), type.empty() ? "all" : type,
-               of_limit(quota, "gpus", "max_gpus"), text_at(quota, "guaranteed_gpus"),
-               text_at(quota, "borrow_limit"), text_at(quota, "lend_limit"),
-               of_limit(quota, "running_jobs", "max_running_jobs"),
-               of_limit(quota, "queued_jobs", "max_queued_jobs"),
-               of_limit(quota, "gpu_hours_committed", "gpu_hours")});
+  const auto jobs_of_limit = [](bool is_known, std::uint32_t jobs, bool is_limited,
+                                std::uint32_t limit) {
+    return is_known ? of_limit(jobs, is_limited, limit) : std::string();
+  };
+  for (const v1::Quota& quota : answer.quotas()) {
+    table.add({quota.holder() + " " + quota.name(),
+               quota.gpu_type().empty() ? "all" : quota.gpu_type(),
+               of_limit(quota.gpus(), quota.has_max_gpus(), quota.max_gpus()),
+               if_known(quota.has_guaranteed_gpus(), quota.guaranteed_gpus()),
+               if_known(quota.has_borrow_limit(), quota.borrow_limit()),
+               if_known(quota.has_lend_limit(), quota.lend_limit()),
+               jobs_of_limit(quota.has_running_jobs(), quota.running_jobs(),
+                             quota.has_max_running_jobs(), quota.max_running_jobs()),
+               jobs_of_limit(quota.has_queued_jobs(), quota.queued_jobs(),
+                             quota.has_max_queued_jobs(), quota.max_queued_jobs()),
+               quota.has_gpu_hours_committed()
+                   ? of_limit(quota.gpu_hours_committed(), quota.has_gpu_hours(), quota.gpu_hours())
+                   : ""});
   }
   return table.render(width);
 }
 
 // "16", "2.29".
-std::string gpus_at(const Json& share, std::string_view key) {
-  return fmt::format("{:.4g}", number_at(share, key).value_or(0));
+std::string gpus_text(double gpus) {
+  return fmt::format("{:.4g}", gpus);
 }
 
 // The GPUs beyond guarantees; empty where they are not shared by weight.
-std::string surplus_of(const Json& answer, std::size_t width) {
+std::string surplus_of(const v1::ListSharesResponse& answer, std::size_t width) {
   Table table({{"HOLDER", Align::kLeft, 12},
                {"GPU TYPE", Align::kLeft, std::nullopt, 1},
                {"WEIGHT", Align::kRight},
@@ -108,35 +113,35 @@ std::string surplus_of(const Json& answer, std::size_t width) {
                {"ABOVE", Align::kRight},
                {"WANTED", Align::kRight, std::nullopt, 2},
                {"SHARE", Align::kRight}});
-  const Json& surplus = list_at(answer, "surplus");
-  if (surplus.empty()) return {};
+  if (answer.surplus().empty()) return {};
   const bool has_types = std::ranges::any_of(
-      surplus, [](const Json& share) { return !text_at(share, "gpu_type").empty(); });
-  for (const Json& share : surplus) {
-    const std::string user = text_at(share, "user");
-    const std::string team = text_at(share, "team");
-    const std::string type = text_at(share, "gpu_type");
+      answer.surplus(), [](const v1::SurplusShare& share) { return !share.gpu_type().empty(); });
+  for (const v1::SurplusShare& share : answer.surplus()) {
+    const std::string& user = share.user();
+    const std::string& team = share.team();
+    const std::string& type = share.gpu_type();
     const std::string name = !team.empty() ? team + "/" : user.empty() ? "(no guarantee)" : user;
     table.add({name,
                !type.empty() ? type
                : has_types   ? "others"
                              : "all",
-               text_at(share, "weight"), gpus_at(share, "guaranteed_gpus"),
-               gpus_at(share, "held_gpus"), gpus_at(share, "wanted_gpus"),
-               gpus_at(share, "share_gpus")});
+               fmt::format("{}", share.weight()), gpus_text(share.guaranteed_gpus()),
+               gpus_text(share.held_gpus()), gpus_text(share.wanted_gpus()),
+               gpus_text(share.share_gpus())});
   }
   return "\nGPUs beyond all guarantees, shared by over_quota_weight:\n" + table.render(width);
 }
 
-std::string basis_of(const Json& answer) {
-  const std::string order = text_at(answer, "order");
-  if (!flag_at(answer, "counted")) {
+std::string basis_of(const v1::ListSharesResponse& answer) {
+  if (!answer.counted()) {
     return fmt::format(
-        "order: {}, which does not depend on usage; fair_share and weighted count it\n", order);
+        "order: {}, which does not depend on usage; fair_share and weighted count it\n",
+        answer.order());
   }
-  const auto half_life = base::milliseconds(
-      static_cast<std::int64_t>(number_at(answer, "half_life_seconds").value_or(0) * 1000));
-  return fmt::format("order: {}, usage counts half after {}\n", order, base::written(half_life));
+  const auto half_life =
+      base::milliseconds(static_cast<std::int64_t>(answer.half_life_seconds() * 1000));
+  return fmt::format("order: {}, usage counts half after {}\n", answer.order(),
+                     base::written(half_life));
 }
 
 }  // namespace
@@ -155,16 +160,14 @@ int run_shares(const CommandText& text, Invocation& invocation) {
   std::string query;
   if (team) http::append_query(query, "team", *team);
   if (user) http::append_query(query, "user", *user);
-  return show_answer(invocation.console, *client, output,
-                     query.empty() ? "/v1/shares" : "/v1/shares?" + query,
-                     [&](Console& console, const Json& answer) {
-                       const std::size_t width = output.width(console);
-                       console.out(basis_of(answer) + table_of(answer, width));
-                       if (!list_at(answer, "quotas").empty()) {
-                         console.out("\n" + quotas_of(answer, width));
-                       }
-                       console.out(surplus_of(answer, width));
-                     });
+  return show_message<v1::ListSharesResponse>(
+      invocation.console, *client, output, query.empty() ? "/v1/shares" : "/v1/shares?" + query,
+      [&](Console& console, const v1::ListSharesResponse& answer) {
+        const std::size_t width = output.width(console);
+        console.out(basis_of(answer) + table_of(answer, width));
+        if (!answer.quotas().empty()) console.out("\n" + quotas_of(answer, width));
+        console.out(surplus_of(answer, width));
+      });
 }
 
 }  // namespace gpu_platform::cli

@@ -207,8 +207,7 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
     return std::unexpected(
         report(console, with_option_name(std::move(answer).error()), s.output.wants_documents()));
   }
-  const auto job = parse_object(*answer);
-  const std::string id = job ? text_at(*job, "id") : std::string();
+  const std::string id = client::message_of<v1::Job>(*answer).value_or(v1::Job()).id();
   if (id.empty()) {
     console.error("the daemon's answer has no job id");
     return std::unexpected(kFailure);
@@ -236,9 +235,8 @@ Called<std::string> wait_for_start(Console& console, Client& client, const Json&
     auto answer = client.post_slow("/v1/check", json_text(question(job, wait)), wait, -1);
     if (answer) {
       patience.reset();
-      const auto result = parse_object(*answer);
-      const bool is_settled =
-          !result || flag_at(*result, "starts_now") || flag_at(*result, "never");
+      const auto result = client::message_of<v1::CheckResult>(*answer);
+      const bool is_settled = !result || result->starts_now() || result->never();
       if (is_settled || left <= client::kOneWait) return answer;
     } else if (!answer.error().is_passing() || !patience.wait(answer.error(), -1)) {
       return answer;
@@ -265,15 +263,15 @@ int wait_for_array(Console& console, Client& client, const std::string& id, cons
 int tell_answer(Console& console, const Called<std::string>& answer, const Output& output,
                 int otherwise) {
   if (!answer) return report(console, with_option_name(answer.error()), output.wants_documents());
-  const auto result = parse_object(*answer);
+  const auto result = client::message_of<v1::CheckResult>(*answer);
   if (output.is_document() || !result) {
     print_document(console, output, *answer);
   } else {
     console.out(check_page(*result, console.process_environment().now()));
   }
   if (console.out_failed()) return kFailure;
-  if (result && flag_at(*result, "starts_now")) return kOk;
-  return result && flag_at(*result, "never") ? static_cast<int>(kRefused) : otherwise;
+  if (result && result->starts_now()) return kOk;
+  return result && result->never() ? static_cast<int>(kRefused) : otherwise;
 }
 
 }  // namespace

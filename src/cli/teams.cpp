@@ -14,9 +14,11 @@
 #include "cli/input.h"
 #include "cli/json_view.h"
 #include "cli/local_clock.h"
+#include "cli/message_text.h"
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/teams.pb.h"
 
 // Teams and their quotas.
 
@@ -27,24 +29,38 @@ namespace {
 constexpr std::string_view kTeamsPath = "/v1/teams";
 constexpr std::uint64_t kMaxShares = 1'000'000;
 
-// The keys of a quota, as the configuration and the interface have them.
+// The values of a quota.
 struct LimitOption {
-  const char* key;
+  const char* key;  // as the configuration and the interface have it
   const char* flag;
   const char* head;  // of a column
   const char* help;
+  bool (v1::Team::*is_set)() const;
+  std::uint32_t (v1::Team::*value)() const;
 };
 constexpr std::array<LimitOption, 8> kLimits = {{
-    {"max_gpus", "--max-gpus", "MAX GPUS", "GPUs at once"},
-    {"max_running_jobs", "--max-running-jobs", "MAX RUNNING", "running jobs at once"},
-    {"max_queued_jobs", "--max-queued-jobs", "MAX QUEUED", "waiting jobs at once"},
-    {"gpu_hours", "--gpu-hours", "GPU HOURS", "GPU-hours in one quota period"},
-    {"guaranteed_gpus", "--guaranteed-gpus", "GUARANTEED", "GPUs that are its own"},
-    {"borrow_limit", "--borrow-limit", "BORROW LIMIT", "GPUs at once above the guaranteed ones"},
-    {"lend_limit", "--lend-limit", "LEND LIMIT", "guaranteed GPUs that others may use"},
+    {"max_gpus", "--max-gpus", "MAX GPUS", "GPUs at once", &v1::Team::has_max_gpus,
+     &v1::Team::max_gpus},
+    {"max_running_jobs", "--max-running-jobs", "MAX RUNNING", "running jobs at once",
+     &v1::Team::has_max_running_jobs, &v1::Team::max_running_jobs},
+    {"max_queued_jobs", "--max-queued-jobs", "MAX QUEUED", "waiting jobs at once",
+     &v1::Team::has_max_queued_jobs, &v1::Team::max_queued_jobs},
+    {"gpu_hours", "--gpu-hours", "GPU HOURS", "GPU-hours in one quota period",
+     &v1::Team::has_gpu_hours, &v1::Team::gpu_hours},
+    {"guaranteed_gpus", "--guaranteed-gpus", "GUARANTEED", "GPUs that are its own",
+     &v1::Team::has_guaranteed_gpus, &v1::Team::guaranteed_gpus},
+    {"borrow_limit", "--borrow-limit", "BORROW LIMIT", "GPUs at once above the guaranteed ones",
+     &v1::Team::has_borrow_limit, &v1::Team::borrow_limit},
+    {"lend_limit", "--lend-limit", "LEND LIMIT", "guaranteed GPUs that others may use",
+     &v1::Team::has_lend_limit, &v1::Team::lend_limit},
     {"over_quota_weight", "--over-quota-weight", "WEIGHT",
-     "its share of the GPUs beyond all guarantees"},
+     "its share of the GPUs beyond all guarantees", &v1::Team::has_over_quota_weight,
+     &v1::Team::over_quota_weight},
 }};
+
+std::string limit_text(const v1::Team& team, const LimitOption& limit) {
+  return if_known((team.*limit.is_set)(), (team.*limit.value)());
+}
 
 struct TeamOptions {
   std::vector<std::string> words;  // the team, and for some commands users
@@ -123,93 +139,91 @@ base::Result<Json> body_of(const TeamOptions& o, bool may_clear) {
   return body;
 }
 
-std::string origin_text(const Json& object, std::string_view key = "origin") {
-  const std::string origin = text_at(object, key);
-  return origin == "RUN_TIME" ? "run time" : base::to_lower(origin);
+// Of a team or one of its values.
+template <class Message>
+std::string origin_text(const Message& message) {
+  if (message.origin() == v1::TEAM_ORIGIN_RUN_TIME) return "run time";
+  return base::to_lower(name_at(message, Message::kOriginFieldNumber));
 }
 
 // The origin of one value, and what it was lowered from.
-std::string origin_of(const Json& team, std::string_view key) {
-  for (const Json& origin : list_at(team, "origins")) {
-    if (text_at(origin, "key") != key) continue;
-    const auto from = integer_at(origin, "lowered_from");
-    return from ? fmt::format("{}, lowered from {} by a coordinator", origin_text(origin), *from)
-                : origin_text(origin);
+std::string origin_of(const v1::Team& team, std::string_view key) {
+  for (const v1::TeamValueOrigin& origin : team.origins()) {
+    if (origin.key() != key) continue;
+    return origin_text(origin) + if_known(origin.has_lowered_from(), origin.lowered_from(),
+                                          ", lowered from {} by a coordinator");
   }
   return {};
 }
 
-std::string with_origin(const Json& team, std::string_view key, const std::string& value) {
+std::string with_origin(const v1::Team& team, std::string_view key, const std::string& value) {
   const std::string origin = origin_of(team, key);
   return origin.empty() ? value : fmt::format("{} ({})", value, origin);
 }
 
-std::string members_of(const Json& team) {
+std::string members_of(const v1::Team& team) {
   std::vector<std::string> texts;
-  for (const Json& member : list_at(team, "members")) {
-    const std::uint64_t shares = count_at(member, "shares");
-    texts.push_back(shares == 1 ? text_at(member, "user")
-                                : fmt::format("{}:{}", text_at(member, "user"), shares));
+  for (const v1::TeamMember& member : team.members()) {
+    texts.push_back(member.user() + if_known(member.shares() != 1, member.shares(), ":{}"));
   }
   return joined(texts, ", ");
 }
 
-std::string invited_of(const Json& team) {
+std::string invited_of(const v1::Team& team) {
   std::vector<std::string> texts;
-  for (const Json& each : list_at(team, "invited")) {
-    texts.push_back(fmt::format("{} (by {})", text_at(each, "user"), text_at(each, "invited_by")));
+  for (const v1::TeamInvitation& each : team.invited()) {
+    texts.push_back(fmt::format("{} (by {})", each.user(), each.invited_by()));
   }
   return joined(texts, ", ");
 }
 
 // Tells the caller of an invitation to the team.
-void note_invitation(Console& console, const Json& team) {
-  if (!flag_at(team, "invites_you")) return;
-  const std::string name = harmless(text_at(team, "name"));
+void note_invitation(Console& console, const v1::Team& team) {
+  if (!team.invites_you()) return;
   console.note(
       fmt::format("you are invited to the team {0}: 'gpu-platform team accept {0}', or "
                   "'decline'",
-                  name));
+                  harmless(team.name())));
 }
 
 void add_row(std::string& page, std::string_view name, const std::string& value) {
   page += fmt::format("{:<19}{}\n", name, harmless(value));
 }
 
-void add_limits(std::string& page, const Json& team) {
+void add_limits(std::string& page, const v1::Team& team) {
   for (const LimitOption& limit : kLimits) {
-    const std::string value = text_at(team, limit.key);
+    const std::string value = limit_text(team, limit);
     if (!value.empty()) add_row(page, limit.key, with_origin(team, limit.key, value));
   }
-  for (const Json& hidden : list_at(team, "hidden")) {
+  for (const v1::HiddenTeamValue& hidden : team.hidden()) {
     add_row(page, "hidden",
-            fmt::format("{} {}, set at run time; the configuration speaks of it",
-                        text_at(hidden, "key"), text_at(hidden, "value")));
+            fmt::format("{} {}, set at run time; the configuration speaks of it", hidden.key(),
+                        hidden.value()));
   }
 }
 
-std::string team_page(const Json& team) {
+std::string team_page(const v1::Team& team) {
   std::string page;
-  add_row(page, "team", fmt::format("{} ({})", text_at(team, "name"), origin_text(team)));
-  const std::string parent = text_at(team, "parent");
+  add_row(page, "team", fmt::format("{} ({})", team.name(), origin_text(team)));
+  const std::string& parent = team.parent();
   if (!parent.empty()) add_row(page, "parent", with_origin(team, "parent", parent));
-  add_row(page, "shares", with_origin(team, "shares", text_at(team, "shares")));
+  add_row(page, "shares", with_origin(team, "shares", fmt::format("{}", team.shares())));
   const std::string members = members_of(team);
   if (!members.empty()) add_row(page, "members", with_origin(team, "members", members));
   const std::string invited = invited_of(team);
   if (!invited.empty()) add_row(page, "invited", invited);
-  const std::string coordinators = joined(texts_at(team, "coordinators"), ", ");
+  const std::string coordinators = joined(texts_of(team.coordinators()), ", ");
   if (!coordinators.empty()) add_row(page, "coordinators", coordinators);
   add_limits(page, team);
-  const auto at = time_at(team, "set_at");
-  if (at)
-    add_row(page, "changed", fmt::format("{} by {}", local_time(*at), text_at(team, "set_by")));
+  if (const auto at = time_of(team.set_at())) {
+    add_row(page, "changed", fmt::format("{} by {}", local_time(*at), team.set_by()));
+  }
   return page;
 }
 
 int show_team(Console& console, const Called<std::string>& answer, const Output& output) {
   if (!answer) return report(console, answer.error(), output.wants_documents());
-  const auto team = parse_object(*answer);
+  const auto team = client::message_of<v1::Team>(*answer);
   if (output.is_document() || !team) return print_document(console, output, *answer);
   console.out(team_page(*team));
   note_invitation(console, *team);
@@ -383,7 +397,7 @@ int run_team_delete(const CommandText& text, Invocation& invocation) {
 
 namespace {
 
-void print_teams(Console& console, const Output& output, const Json& answer) {
+void print_teams(Console& console, const Output& output, const v1::ListTeamsResponse& answer) {
   Table table({{"NAME"},
                {"PARENT"},
                {"SHARES", Column::Align::kRight},
@@ -392,23 +406,24 @@ void print_teams(Console& console, const Output& output, const Json& answer) {
                {"FROM"},
                {"COORDINATORS", Column::Align::kLeft, 12},
                {"MEMBERS", Column::Align::kLeft, 12}});
-  for (const Json& team : list_at(answer, "teams")) {
-    table.add({text_at(team, "name"), text_at(team, "parent"), text_at(team, "shares"),
-               text_at(team, "max_gpus"), text_at(team, "guaranteed_gpus"), origin_text(team),
-               joined(texts_at(team, "coordinators"), ", "), members_of(team)});
+  for (const v1::Team& team : answer.teams()) {
+    table.add({team.name(), team.parent(), fmt::format("{}", team.shares()),
+               if_known(team.has_max_gpus(), team.max_gpus()),
+               if_known(team.has_guaranteed_gpus(), team.guaranteed_gpus()), origin_text(team),
+               joined(texts_of(team.coordinators()), ", "), members_of(team)});
   }
   if (table.empty()) return console.note("there are no teams");
   console.out(table.render(output.width(console)));
-  for (const Json& team : list_at(answer, "teams")) note_invitation(console, team);
+  for (const v1::Team& team : answer.teams()) note_invitation(console, team);
 }
 
-void print_quotas(Console& console, const Output& output, const Json& answer) {
+void print_quotas(Console& console, const Output& output, const v1::ListTeamsResponse& answer) {
   std::vector<Column> columns{{"TEAM"}};
   for (const LimitOption& limit : kLimits) columns.push_back({limit.head, Column::Align::kRight});
   Table table(std::move(columns));
-  for (const Json& team : list_at(answer, "teams")) {
-    std::vector<std::string> row{text_at(team, "name")};
-    for (const LimitOption& limit : kLimits) row.push_back(text_at(team, limit.key));
+  for (const v1::Team& team : answer.teams()) {
+    std::vector<std::string> row{team.name()};
+    for (const LimitOption& limit : kLimits) row.push_back(limit_text(team, limit));
     const bool has_some =
         std::any_of(row.begin() + 1, row.end(), [](const std::string& v) { return !v.empty(); });
     if (has_some) table.add(std::move(row));
@@ -425,9 +440,11 @@ int run_team_list(const CommandText& text, Invocation& invocation) {
   arguments.output_and_watch(output, {"teams", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  return show_answer(
+  return show_message<v1::ListTeamsResponse>(
       invocation.console, *client, output, std::string(kTeamsPath),
-      [&](Console& console, const Json& answer) { print_teams(console, output, answer); });
+      [&](Console& console, const v1::ListTeamsResponse& answer) {
+        print_teams(console, output, answer);
+      });
 }
 
 int run_quota_show(const CommandText& text, Invocation& invocation) {
@@ -438,18 +455,21 @@ int run_quota_show(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (o.words.empty()) {
-    return show_answer(
+    return show_message<v1::ListTeamsResponse>(
         invocation.console, *client, o.output, std::string(kTeamsPath),
-        [&](Console& console, const Json& answer) { print_quotas(console, o.output, answer); });
+        [&](Console& console, const v1::ListTeamsResponse& answer) {
+          print_quotas(console, o.output, answer);
+        });
   }
   o.output.names = {"", "name"};
-  return show_answer(invocation.console, *client, o.output, path_of_team(o),
-                     [](Console& console, const Json& team) {
-                       std::string page;
-                       add_limits(page, team);
-                       if (page.empty()) return console.note("no limits and no guarantees");
-                       console.out(page);
-                     });
+  return show_message<v1::Team>(invocation.console, *client, o.output, path_of_team(o),
+                                [](Console& console, const v1::Team& team) {
+                                  std::string page;
+                                  add_limits(page, team);
+                                  if (page.empty())
+                                    return console.note("no limits and no guarantees");
+                                  console.out(page);
+                                });
 }
 
 }  // namespace gpu_platform::cli

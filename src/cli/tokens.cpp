@@ -21,6 +21,7 @@
 #include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/tokens.pb.h"
 
 // Tokens. A secret is printed once, to stdout.
 
@@ -85,17 +86,21 @@ base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
   return body;
 }
 
-std::string time_of(const Json& token, std::string_view key, std::string_view otherwise) {
-  const auto at = time_at(token, key);
+std::string time_text(const google::protobuf::Timestamp& field, std::string_view otherwise) {
+  const auto at = time_of(field);
   return at ? local_time(*at) : std::string(otherwise);
 }
 
-std::string page_of(const Json& token, const std::string& secret) {
+std::string role_of(const v1::Token& token) {
+  return base::to_lower(name_at(token, v1::Token::kRoleFieldNumber));
+}
+
+std::string page_of(const v1::Token& token, const std::string& secret) {
   const std::array<std::pair<std::string_view, std::string>, 5> rows = {{
-      {"Token", fmt::format("{} (id {})", text_at(token, "name"), text_at(token, "id"))},
-      {"User", text_at(token, "user")},
-      {"Role", base::to_lower(text_at(token, "role"))},
-      {"Expires", time_of(token, "expires_at", "never")},
+      {"Token", fmt::format("{} (id {})", token.name(), token.id())},
+      {"User", token.user()},
+      {"Role", role_of(token)},
+      {"Expires", time_text(token.expires_at(), "never")},
       {"Secret", secret},
   }};
   std::string page;
@@ -106,15 +111,15 @@ std::string page_of(const Json& token, const std::string& secret) {
 }
 
 int print_created(Console& console, const std::string& answer, const CreateOptions& o) {
-  const auto created = parse_object(answer);
-  const Json token = created ? object_at(*created, "token") : Json();
-  const std::string secret = created ? text_at(*created, "secret") : std::string();
+  const auto created = client::message_of<v1::CreatedToken>(answer);
   if (o.output.is_document() || !created) return print_document(console, o.output, answer);
+  const v1::Token& token = created->token();
+  const std::string& secret = created->secret();
   if (secret.empty()) {
     console.error(fmt::format(
         "an earlier request with this --request-id made token {}, and its secret is not shown "
         "again; if you do not have it, use 'token revoke {}' and make another one",
-        text_at(token, "name"), text_at(token, "id")));
+        token.name(), token.id()));
     return kRefused;
   }
   console.out(o.quiet ? harmless(secret) + "\n" : page_of(token, secret));
@@ -125,24 +130,20 @@ int print_created(Console& console, const std::string& answer, const CreateOptio
 }
 
 // What its maker came with.
-std::string minted_with(const Json& token) {
-  const auto names = token.find("identities");
-  if (names != token.end() && names->is_array() && !names->empty() && names->front().is_string()) {
-    return names->front().get<std::string>();
-  }
-  const std::string parent = text_at(token, "made_with");
-  return parent.empty() ? std::string() : "token " + parent;
+std::string minted_with(const v1::Token& token) {
+  if (!token.identities().empty()) return token.identities(0);
+  return token.made_with().empty() ? std::string() : "token " + token.made_with();
 }
 
-std::vector<std::string> token_row(const Json& token) {
-  return {text_at(token, "id"),
-          text_at(token, "name"),
-          text_at(token, "user"),
-          base::to_lower(text_at(token, "role")),
-          time_of(token, "created_at", ""),
-          text_at(token, "created_by"),
-          time_of(token, "expires_at", "never"),
-          time_of(token, "last_used_at", "never"),
+std::vector<std::string> token_row(const v1::Token& token) {
+  return {token.id(),
+          token.name(),
+          token.user(),
+          role_of(token),
+          time_text(token.created_at(), ""),
+          token.created_by(),
+          time_text(token.expires_at(), "never"),
+          time_text(token.last_used_at(), "never"),
           minted_with(token)};
 }
 
@@ -189,9 +190,11 @@ Called<void> print_tokens(Console& console, Client& client, const Output& output
                {"EXPIRES"},
                {"LAST USED"},
                {"MADE WITH"}});
-  const auto end = fetch_pages(client, kTokens, query, UINT64_MAX, {}, [&](const Json& tokens) {
-    for (const Json& token : tokens) table.add(token_row(token));
-  });
+  const auto end = fetch_messages<v1::ListTokensResponse>(
+      client, kTokens, query, UINT64_MAX, {}, [&](const v1::ListTokensResponse& page) {
+        for (const v1::Token& token : page.tokens()) table.add(token_row(token));
+        return page.tokens_size();
+      });
   if (!end) return std::unexpected(end.error());
   if (table.empty()) {
     console.note("no tokens");
@@ -241,10 +244,10 @@ int run_token_revoke(const CommandText& text, Invocation& invocation) {
                   query.empty() ? "" : "?", query);
   const auto answer = client->remove(path);
   if (!answer) return report(console, answer.error(), output.wants_documents());
-  const auto revoked = parse_object(*answer);
+  const auto revoked = client::message_of<v1::Token>(*answer);
   if (output.is_document() || !revoked) return print_document(console, output, *answer);
-  console.out(fmt::format("token {} of {} is revoked\n", harmless(text_at(*revoked, "name")),
-                          harmless(text_at(*revoked, "user"))));
+  console.out(fmt::format("token {} of {} is revoked\n", harmless(revoked->name()),
+                          harmless(revoked->user())));
   return console.out_failed() ? kFailure : kOk;
 }
 

@@ -1,6 +1,5 @@
 #include "base/percent.h"
 #include "cli/commands.h"
-#include "cli/json_view.h"
 #include "cli/repeat.h"
 #include "cli/topology_text.h"
 
@@ -15,15 +14,16 @@ int run_topology(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (node.has_value() && node->empty()) return usage_error(console, "--node: is empty", text.name);
-  return show_answer(console, *client, output,
-                     node ? "/v1/topology?node=" + base::percent_encoded(*node) : "/v1/topology",
-                     [&](Console& shown, const Json& topology) {
-                       if (list_at(topology, "nodes").empty()) {
-                         shown.note("there are no nodes");
-                       } else {
-                         shown.out(topology_page(topology, output.width(shown)));
-                       }
-                     });
+  return show_message<v1::GetTopologyResponse>(
+      console, *client, output,
+      node ? "/v1/topology?node=" + base::percent_encoded(*node) : "/v1/topology",
+      [&](Console& shown, const v1::GetTopologyResponse& topology) {
+        if (topology.nodes().empty()) {
+          shown.note("there are no nodes");
+        } else {
+          shown.out(topology_page(topology, output.width(shown)));
+        }
+      });
 }
 
 }  // namespace gpu_platform::cli

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
+#include "cli/json_view.h"
 #include "cli/text.h"
 
 namespace gpu_platform::cli {
@@ -27,12 +28,16 @@ Json boards() {
   return *parse_object(fixture("topology.json"));
 }
 
+std::string drawn(const Json& document, std::size_t width) {
+  return topology_page(*client::message_of<v1::GetTopologyResponse>(json_text(document)), width);
+}
+
 Json one_node(std::string_view more) {
   return *parse_object(fmt::format(R"({{"nodes":[{{"node":"n1","emulated":false,{}}}]}})", more));
 }
 
 TEST(Topology, IsDrawnAsMatrixAndTreeOfEachKindOfBoard) {
-  EXPECT_EQ(topology_page(boards(), 0), fixture("topology.txt"));
+  EXPECT_EQ(drawn(boards(), 0), fixture("topology.txt"));
 }
 
 TEST(Topology, FitsTheTerminal) {
@@ -43,7 +48,7 @@ TEST(Topology, FitsTheTerminal) {
     node["gpus"].back()["index"] = i;
   }
   for (const std::size_t width : {60, 80, 100, 200}) {
-    std::istringstream lines(topology_page(wide, width));
+    std::istringstream lines(drawn(wide, width));
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(display_width(line), width) << line;
     }
@@ -51,7 +56,7 @@ TEST(Topology, FitsTheTerminal) {
 }
 
 TEST(Topology, SplitsAMatrixThatIsTooWideAndShowsEveryPair) {
-  const std::string page = topology_page(boards(), 60);
+  const std::string page = drawn(boards(), 60);
   const std::size_t second = page.find("GPU  5");
   ASSERT_NE(second, std::string::npos) << page;
   EXPECT_TRUE(has(page.substr(second), "  0  NV18  NV18  NV18  0-55,112-167       0\n")) << page;
@@ -65,7 +70,7 @@ TEST(Topology, OfEqualNodesIsDrawnOnce) {
     many["nodes"].back()["node"] = fmt::format("dgx-{}", number);
     many["nodes"].back()["gpus"][0]["uuid"] = fmt::format("GPU-{}", number);
   }
-  const std::string page = topology_page(many, 0);
+  const std::string page = drawn(many, 0);
   EXPECT_TRUE(begins(page, "dgx-1 … dgx-4, dgx-10, dgx-12 (6 nodes, emulated)\n")) << page;
   EXPECT_EQ(page.find("NUMA node 0"), page.rfind("NUMA node 0"));
 }
@@ -75,7 +80,7 @@ TEST(Topology, ShowsAddressesOnlyWhereAllOfAGroupShareThem) {
   const Json dgx = boards()["nodes"][0];
   two["nodes"] = {dgx, dgx};
   two["nodes"][1]["gpus"][0]["pci_address"] = "00000000:ff:00.0";
-  const std::string page = topology_page(two, 0);
+  const std::string page = drawn(two, 0);
   EXPECT_TRUE(has(page, "GPU 0  H100-80GB\n")) << page;
   EXPECT_TRUE(has(page, "GPU 1  H100-80GB  00000000:43:00.0\n")) << page;
 }
@@ -85,15 +90,15 @@ TEST(Topology, OfNodesThatDifferInALinkIsDrawnForEach) {
   const Json dgx = boards()["nodes"][0];
   two["nodes"] = {dgx, dgx};
   two["nodes"][1]["links"][0]["link"] = "NV17";
-  const std::string page = topology_page(two, 0);
+  const std::string page = drawn(two, 0);
   EXPECT_NE(page.find("NUMA node 0"), page.rfind("NUMA node 0"));
 }
 
 TEST(Topology, SaysWhatIsNotKnown) {
-  const std::string page = topology_page(
-      one_node(R"("numa_nodes":[],"gpus":[{"index":0,"type":"T4"},{"index":1,"type":"T4"}],)"
-               R"("links":[])"),
-      0);
+  const std::string page =
+      drawn(one_node(R"("numa_nodes":[],"gpus":[{"index":0,"type":"T4"},{"index":1,"type":"T4"}],)"
+                     R"("links":[])"),
+            0);
   EXPECT_EQ(page,
             "n1\n\n"
             "GPU  0  1  CPU AFFINITY  NUMA\n"
@@ -107,16 +112,16 @@ TEST(Topology, SaysWhatIsNotKnown) {
 }
 
 TEST(Topology, OfANodeWithoutGpusIsItsTreeAlone) {
-  EXPECT_EQ(topology_page(one_node(R"("numa_nodes":[{"id":0,"socket":null,"cpus":"0-3",)"
-                                   R"("memory_bytes":null}],"gpus":[],"links":[])"),
-                          0),
+  EXPECT_EQ(drawn(one_node(R"("numa_nodes":[{"id":0,"socket":null,"cpus":"0-3",)"
+                           R"("memory_bytes":null}],"gpus":[],"links":[])"),
+                  0),
             "n1\n\n"
             "└─ socket not known\n"
             "   └─ NUMA node 0  CPUs 0-3\n");
 }
 
 TEST(Topology, KeepsGpusOfANumaNodeThatWasNotDescribed) {
-  const std::string page = topology_page(
+  const std::string page = drawn(
       one_node(R"("numa_nodes":[],"gpus":[{"index":0,"type":"T4","numa_node":3}],"links":[])"), 0);
   EXPECT_TRUE(has(page, "└─ NUMA node 3\n   └─ GPU 0  T4\n")) << page;
 }

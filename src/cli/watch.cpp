@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
+#include "cli/message_text.h"
 #include "cli/screen.h"
 #include "cli/text.h"
 #include "cli/watch_view.h"
@@ -39,15 +40,15 @@ class Watcher {
   // Keeps the former answer where there is no new one.
   Called<void> refresh() {
     const double seconds = static_cast<double>(base::whole_milliseconds(interval_)) / 1000;
-    const auto status = get(fmt::format("/v1/status?max_age_seconds={:.3f}", seconds));
+    auto status = get<v1::Status>(fmt::format("/v1/status?max_age_seconds={:.3f}", seconds));
     view_.now = around_.now();
     if (!status) {
       view_.problem = status.error().message;
       return std::unexpected(status.error());
     }
     view_.problem.clear();
-    view_.status = *status;
-    view_.status["gpus"] = in_node_order(list_at(*status, "gpus"), "/node");
+    view_.status = *std::move(status);
+    put_in_node_order(*view_.status.mutable_gpus(), [](const v1::Gpu& gpu) { return gpu.node(); });
     find_head();
     find_users();
     return {};
@@ -56,28 +57,28 @@ class Watcher {
   const WatchView& view() const { return view_; }
 
  private:
-  Called<Json> get(const std::string& target) {
+  template <class Message>
+  Called<Message> get(const std::string& target) {
     const auto body = client_.get_slow(target, base::Duration(), interrupt_fd_);
     if (!body) return std::unexpected(body.error());
-    auto document = parse_object(*body);
-    if (document) return std::move(*document);
+    if (auto message = client::message_of<Message>(*body)) return *std::move(message);
     return std::unexpected(
         Failure{Failure::Kind::kBadAnswer, "the daemon's answer is not a JSON object", {}, {}});
   }
 
   void find_head() {
-    view_.head = Json();
-    if (integer_at(view_.status, "queued_jobs").value_or(0) == 0) return;
-    const auto queue = get("/v1/queue?all=true&limit=1");
-    if (queue && !list_at(*queue, "jobs").empty()) view_.head = list_at(*queue, "jobs").front();
+    view_.head.reset();
+    if (view_.status.queued_jobs() == 0) return;
+    const auto queue = get<v1::GetQueueResponse>("/v1/queue?all=true&limit=1");
+    if (queue && !queue->jobs().empty()) view_.head = queue->jobs(0);
   }
 
   // The owners of the jobs on the GPUs. They never change, so each job is asked for once.
   void find_users() {
     std::map<std::string, std::string> known;
     std::set<std::string> unknown;
-    for (const Json& gpu : list_at(view_.status, "gpus")) {
-      for (const std::string& job : texts_at(gpu, "jobs")) {
+    for (const v1::Gpu& gpu : view_.status.gpus()) {
+      for (const std::string& job : gpu.jobs()) {
         const auto found = view_.users.find(job);
         if (found == view_.users.end()) {
           unknown.insert(job);
@@ -89,22 +90,20 @@ class Watcher {
     view_.users = std::move(known);
     if (unknown.size() > kMaxSingleJobs) return ask_for_all(unknown);
     for (const std::string& job : unknown) {
-      const auto found = get("/v1/jobs/" + base::percent_encoded(job));
+      const auto found = get<v1::Job>("/v1/jobs/" + base::percent_encoded(job));
       // A job of another user is not found, and will not be.
       const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
-      if (found || is_hidden)
-        view_.users[job] = found ? text_at(spec_of(*found), "user") : std::string();
+      if (found || is_hidden) view_.users[job] = found ? found->spec().user() : std::string();
     }
   }
 
   void ask_for_all(const std::set<std::string>& unknown) {
-    const auto list =
-        get("/v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING&state=SUSPENDED"
-            "&limit=10000");
+    const auto list = get<v1::ListJobsResponse>(
+        "/v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING&state=SUSPENDED"
+        "&limit=10000");
     if (!list) return;
-    for (const Json& job : list_at(*list, "jobs")) {
-      const std::string id = text_at(job, "id");
-      if (unknown.contains(id)) view_.users[id] = text_at(spec_of(job), "user");
+    for (const v1::Job& job : list->jobs()) {
+      if (unknown.contains(job.id())) view_.users[job.id()] = job.spec().user();
     }
   }
 
@@ -115,8 +114,8 @@ class Watcher {
   WatchView view_;
 };
 
-std::string colored(const std::string& line, const Json& gpu, const ProcessEnvironment& around) {
-  const bool is_unwell = !is_in_service(gpu) || !text_at(gpu, "reason").empty();
+std::string colored(const std::string& line, const v1::Gpu& gpu, const ProcessEnvironment& around) {
+  const bool is_unwell = !is_in_service(gpu) || !gpu.reason().empty();
   return is_unwell && wants_color(around) ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
 }
 
@@ -126,10 +125,12 @@ int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options)
     std::string text = shown == 0 ? "" : "\n";
     for (const std::string& line : watch_header(watcher.view(), 0)) text += line + "\n";
     const std::vector<std::string> rows = watch_rows(watcher.view(), 0);
-    const Json& gpus = list_at(watcher.view().status, "gpus");
+    const ClusterGpus& gpus = watcher.view().status.gpus();
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      text +=
-          (i == 0 ? rows[i] : colored(rows[i], gpus[i - 1], console.process_environment())) + "\n";
+      text += (i == 0 ? rows[i]
+                      : colored(rows[i], gpus[static_cast<int>(i) - 1],
+                                console.process_environment())) +
+              "\n";
     }
     if (!console.out(text)) return kFailure;
     if (++shown == options.count) return kOk;
@@ -197,7 +198,7 @@ class LiveScreen {
     visible_ = size.rows > taken ? std::min(gpus, size.rows - taken) : 0;
     first_ = std::min(first_, gpus - visible_);
     for (std::size_t i = first_; i < first_ + visible_; ++i) {
-      const Json& gpu = list_at(watcher_.view().status, "gpus")[i];
+      const v1::Gpu& gpu = watcher_.view().status.gpus(static_cast<int>(i));
       lines.push_back(colored(rows[i + 1], gpu, console_.process_environment()));
     }
     lines.push_back(shortened(footer(gpus), size.columns));

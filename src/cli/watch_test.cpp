@@ -49,7 +49,7 @@ std::string answer(const Request& request) {
 
 WatchView view_of(const std::string& status) {
   WatchView view;
-  view.status = *parse_object(status);
+  view.status = *client::message_of<v1::Status>(status);
   view.users = {{"42", "ada"}};
   view.now = *base::parse_rfc3339("2026-07-01T12:03:12Z");
   return view;

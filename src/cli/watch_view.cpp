@@ -8,6 +8,7 @@
 
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
+#include "cli/message_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -23,65 +24,57 @@ std::size_t bar_width(std::size_t width) {
   return 14;
 }
 
-bool all_emulated(const Json& gpus) {
-  return !gpus.empty() &&
-         std::ranges::all_of(gpus, [](const Json& gpu) { return flag_at(gpu, "emulated"); });
+bool all_emulated(const ClusterGpus& gpus) {
+  return !gpus.empty() && std::ranges::all_of(gpus, &v1::Gpu::emulated);
 }
 
-std::string utilization_cell(const Json& gpu, std::size_t width) {
-  const auto percent = number_at(gpu, "utilization_percent");
-  if (!percent) return {};
-  const std::string text = fmt::format("{:.0f} %", *percent);
-  return width == 0 ? text : bar(*percent / 100, text, bar_width(width));
+std::string utilization_cell(const v1::Gpu& gpu, std::size_t width) {
+  const std::string text = utilization_of(gpu);
+  if (text.empty() || width == 0) return text;
+  return bar(gpu.utilization_percent() / 100, text, bar_width(width));
 }
 
-std::string memory_cell(const Json& gpu, std::size_t width) {
-  const auto used = integer_at(gpu, "memory_used_bytes");
-  const auto total = integer_at(gpu, "memory_total_bytes");
-  if (!used || !total || *total <= 0) return {};
-  const auto in_gib = [](std::int64_t bytes) {
-    return static_cast<double>(bytes) / static_cast<double>(std::int64_t{1} << 30);
-  };
-  const std::string text = fmt::format("{:.0f}/{:.0f} GiB", in_gib(*used), in_gib(*total));
-  if (width == 0) return text;
-  return bar(static_cast<double>(*used) / static_cast<double>(*total), text, bar_width(width));
+std::string memory_cell(const v1::Gpu& gpu, std::size_t width) {
+  if (!gpu.has_memory_used_bytes() || gpu.memory_total_bytes() == 0) return {};
+  const auto used = static_cast<double>(gpu.memory_used_bytes());
+  const auto total = static_cast<double>(gpu.memory_total_bytes());
+  constexpr auto kGib = static_cast<double>(std::int64_t{1} << 30);
+  const std::string text = fmt::format("{:.0f}/{:.0f} GiB", used / kGib, total / kGib);
+  return width == 0 ? text : bar(used / total, text, bar_width(width));
 }
 
 // "42 ada, 4711 bob (no job); a fan is loud".
-std::string jobs_cell(const Json& gpu, const WatchView& view) {
+std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view) {
   std::vector<std::string> parts;
-  for (const std::string& job : texts_at(gpu, "jobs")) {
+  for (const std::string& job : gpu.jobs()) {
     const auto user = view.users.find(job);
     const bool known = user != view.users.end() && !user->second.empty();
     parts.push_back(known ? fmt::format("{} {}", job, user->second) : job);
   }
-  for (const Json& process : list_at(gpu, "unmanaged_processes")) {
+  for (const v1::GpuProcess& process : gpu.unmanaged_processes()) {
     if (unnamed_unmanaged_processes(gpu) == 0) break;
-    const std::string user = text_at(process, "user");
-    parts.push_back(
-        fmt::format("{}{}{} (no job)", text_at(process, "pid"), user.empty() ? "" : " ", user));
+    const std::string& user = process.user();
+    parts.push_back(fmt::format("{}{}{} (no job)", process.pid(), user.empty() ? "" : " ", user));
   }
   std::string text = fmt::format("{}", fmt::join(parts, ", "));
-  const std::string reason = text_at(gpu, "reason");
+  const std::string& reason = gpu.reason();
   if (!reason.empty()) text += (text.empty() ? "" : "; ") + reason;
   return text;
 }
 
-std::string next_job(const Json& job) {
-  const std::string why = text_at(object_at(job, "wait_reason"), "text");
-  return fmt::format("next: {} {} ({}, {}){}", text_at(job, "id"), text_at(spec_of(job), "name"),
-                     text_at(spec_of(job), "user"), counted(total_gpus(spec_of(job)), "GPU"),
-                     why.empty() ? "" : ": " + why);
+std::string next_job(const v1::Job& job) {
+  const std::string& why = job.wait_reason().text();
+  return fmt::format("next: {} {} ({}, {}){}", job.id(), job.spec().name(), job.spec().user(),
+                     counted(total_gpus(job.spec()), "GPU"), why.empty() ? "" : ": " + why);
 }
 
 // The mean of what was measured.
-std::string measured(const Json& gpus) {
+std::string measured(const ClusterGpus& gpus) {
   double sum = 0;
   std::size_t count = 0;
-  for (const Json& gpu : gpus) {
-    const auto percent = number_at(gpu, "utilization_percent");
-    if (!percent) continue;
-    sum += *percent;
+  for (const v1::Gpu& gpu : gpus) {
+    if (!gpu.has_utilization_percent()) continue;
+    sum += gpu.utilization_percent();
     ++count;
   }
   return count == 0 ? std::string()
@@ -102,18 +95,18 @@ std::string bar(double part, std::string_view text, std::size_t width) {
 }
 
 std::vector<std::string> watch_header(const WatchView& view, std::size_t width) {
-  const Json& status = view.status;
-  const Json& gpus = list_at(status, "gpus");
-  const double share = number_at(status, "utilization").value_or(0) * 100;
+  const v1::Status& status = view.status;
+  const ClusterGpus& gpus = status.gpus();
+  const double share = status.utilization() * 100;
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}  {} GPUs{}, {} available, {:.0f} % allocated{}",
-                              local_time(view.now), text_at(status, "total_gpus"),
-                              all_emulated(gpus) ? " (emulated)" : "",
-                              text_at(status, "available_gpus"), share, measured(gpus)));
-  std::string queue = fmt::format("jobs: {} running, {} queued, {} held, {} suspended",
-                                  text_at(status, "running_jobs"), text_at(status, "queued_jobs"),
-                                  text_at(status, "held_jobs"), text_at(status, "suspended_jobs"));
-  if (view.head.is_object()) queue += "; " + next_job(view.head);
+                              local_time(view.now), status.total_gpus(),
+                              all_emulated(gpus) ? " (emulated)" : "", status.available_gpus(),
+                              share, measured(gpus)));
+  std::string queue =
+      fmt::format("jobs: {} running, {} queued, {} held, {} suspended", status.running_jobs(),
+                  status.queued_jobs(), status.held_jobs(), status.suspended_jobs());
+  if (view.head) queue += "; " + next_job(*view.head);
   lines.push_back(std::move(queue));
   if (!view.problem.empty()) lines.push_back("no newer answer: " + view.problem);
   for (std::string& line : lines) {
@@ -133,13 +126,13 @@ std::vector<std::string> watch_rows(const WatchView& view, std::size_t width) {
                {"POWER", Align::kRight, std::nullopt, 3},
                {"STATE"},
                {"JOBS AND REASON", Align::kLeft, 12}});
-  const Json& gpus = list_at(view.status, "gpus");
+  const ClusterGpus& gpus = view.status.gpus();
   const bool is_marked_once = all_emulated(gpus);
-  for (const Json& gpu : gpus) {
-    table.add({is_marked_once ? text_at(gpu, "node") : marked_name(gpu, "node"),
-               text_at(gpu, "index"), text_at(gpu, "type"), utilization_cell(gpu, width),
-               memory_cell(gpu, width), reading(gpu, "temperature_c", " °C"),
-               reading(gpu, "power_watts", " W"), text_at(gpu, "state"), jobs_cell(gpu, view)});
+  for (const v1::Gpu& gpu : gpus) {
+    table.add({marked_name(gpu.node(), gpu.emulated() && !is_marked_once),
+               fmt::format("{}", gpu.index()), gpu.type(), utilization_cell(gpu, width),
+               memory_cell(gpu, width), temperature_of(gpu), power_of(gpu), state_name(gpu),
+               jobs_cell(gpu, view)});
   }
   std::vector<std::string> lines;
   const std::string text = table.render(width);

@@ -1,19 +1,21 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/jobs.pb.h"
 
 // What `watch` shows, as lines of text.
 
 namespace gpu_platform::cli {
 
 struct WatchView {
-  Json status;                               // of the daemon's newest answer
-  Json head;                                 // the job that is next; null: none waits
+  v1::Status status;                         // of the daemon's newest answer
+  std::optional<v1::Job> head;               // the job that is next; nothing: none waits
   std::map<std::string, std::string> users;  // of jobs by their id; empty: not ours to know
   std::string problem;                       // why there is no newer answer; empty: there is
   base::Instant now;

@@ -3,8 +3,9 @@
 #include "cli/arguments.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/access.pb.h"
 #include "http/http.h"
 
 namespace gpu_platform::cli {
@@ -19,26 +20,19 @@ std::string lower(std::string text) {
 }
 
 // "vision, video"; "none".
-std::string names_at(const Json& identity, std::string_view key) {
+std::string names_of(const TextList& list) {
   std::string names;
-  for (const Json& name : list_at(identity, key)) {
-    if (!names.empty()) names += ", ";
-    names += name.is_string() ? harmless(name.get<std::string>()) : "?";
-  }
+  for (const std::string& name : list) names += (names.empty() ? "" : ", ") + harmless(name);
   return names.empty() ? "none" : names;
 }
 
 // "token laptop (12)", "openid openid:ada (claim preferred_username of https://sso.example)".
-std::string credential_of(const Json& identity) {
-  std::string told = lower(text_at(identity, "credential"));
-  if (const std::string name = text_at(identity, "credential_name"); !name.empty()) {
-    told += " " + name;
-  }
-  if (const std::string token = text_at(identity, "token"); !token.empty()) {
-    told += fmt::format(" ({})", token);
-  }
-  if (const std::string issuer = text_at(identity, "issuer"); !issuer.empty()) {
-    told += fmt::format(" (claim {} of {})", text_at(identity, "user_claim"), issuer);
+std::string credential_of(const v1::Identity& identity) {
+  std::string told = lower(name_at(identity, v1::Identity::kCredentialFieldNumber));
+  if (!identity.credential_name().empty()) told += " " + identity.credential_name();
+  if (!identity.token().empty()) told += fmt::format(" ({})", identity.token());
+  if (!identity.issuer().empty()) {
+    told += fmt::format(" (claim {} of {})", identity.user_claim(), identity.issuer());
   }
   return harmless(told);
 }
@@ -54,16 +48,16 @@ int run_whoami(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   const auto body = client->get("/v1/whoami");
   if (!body) return report(console, body.error(), output.wants_documents());
-  const auto identity = parse_object(*body);
+  const auto identity = client::message_of<v1::Identity>(*body);
   if (output.is_document() || !identity) return print_document(console, output, *body);
-  console.out(fmt::format("User:         {} ({})\n", harmless(text_at(*identity, "user")),
-                          integer_at(*identity, "uid").value_or(0)));
-  console.out(fmt::format("Role:         {}\n", lower(harmless(text_at(*identity, "role")))));
-  console.out(fmt::format("Teams:        {}\n", names_at(*identity, "teams")));
-  console.out(fmt::format("Coordinates:  {}\n", names_at(*identity, "coordinates")));
-  if (!list_at(*identity, "invitations").empty()) {
+  console.out(fmt::format("User:         {} ({})\n", harmless(identity->user()), identity->uid()));
+  console.out(fmt::format("Role:         {}\n",
+                          lower(harmless(name_at(*identity, v1::Identity::kRoleFieldNumber)))));
+  console.out(fmt::format("Teams:        {}\n", names_of(identity->teams())));
+  console.out(fmt::format("Coordinates:  {}\n", names_of(identity->coordinates())));
+  if (!identity->invitations().empty()) {
     console.out(fmt::format("Invited to:   {} (gpu-platform team accept TEAM)\n",
-                            names_at(*identity, "invitations")));
+                            names_of(identity->invitations())));
   }
   console.out(fmt::format("Credential:   {}\n", credential_of(*identity)));
   return console.out_failed() ? kFailure : kOk;
