@@ -7,6 +7,7 @@
 #include "cli/json_view.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/configuration.pb.h"
 #include "config/configuration.h"
 #include "config/effective.h"
 #include "config/yaml/reader.h"
@@ -102,18 +103,15 @@ std::string values_text(const config::InForce& in_force, std::size_t width) {
   return table.render(width) + lists;
 }
 
-config::InForce in_force_of(const Json& answer) {
-  config::InForce in_force{text_at(answer, "file"), {}};
-  for (const Json& entry : list_at(answer, "values")) {
+config::InForce in_force_of(const v1::Configuration& answer) {
+  config::InForce in_force{answer.file(), {}};
+  for (const v1::ConfigurationValue& entry : answer.values()) {
     InForceValue& value = in_force.values.emplace_back();
-    value.now = {text_at(entry, "key"), text_at(entry, "value"), text_at(entry, "file"),
-                 static_cast<int>(integer_at(entry, "line").value_or(0)),
-                 text_at(entry, "takes_effect") == effect_name(config::Effect::kAnytime)
+    value.now = {entry.key(), entry.value(), entry.file(), static_cast<int>(entry.line()),
+                 entry.takes_effect() == v1::CONFIGURATION_EFFECT_ANYTIME
                      ? config::Effect::kAnytime
                      : config::Effect::kRestart};
-    const auto next = entry.find("next_value");
-    const bool has_next = next != entry.end() && next->is_string();
-    value.next = has_next ? next->get<std::string>() : value.now.value;
+    value.next = entry.has_next_value() ? entry.next_value() : entry.value();
   }
   return in_force;
 }
@@ -133,7 +131,7 @@ std::expected<config::InForce, int> values_of_daemon(const client::ServerChoice&
   if (!client) return std::unexpected(client.error());
   const auto body = client->get("/v1/configuration");
   if (!body) return std::unexpected(report(console, body.error(), output.wants_documents()));
-  const auto answer = parse_object(*body);
+  const auto answer = client::message_of<v1::Configuration>(*body);
   if (answer) return in_force_of(*answer);
   console.error("the daemon's answer cannot be read");
   return std::unexpected(kFailure);

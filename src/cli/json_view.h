@@ -10,8 +10,9 @@
 
 #include "base/units.h"
 
-// Reading the daemon's documents. Lenient on purpose: a field that is missing, null or of another
-// type (an older or newer daemon) is simply absent, never an error.
+// Reading documents by their keys: those of others, and the daemon's where they are only passed on
+// (client/answer.h reads its messages). Lenient on purpose: a field that is missing, null or of
+// another type is simply absent, never an error.
 
 namespace gpu_platform::cli {
 

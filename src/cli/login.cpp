@@ -10,6 +10,7 @@
 #include "cli/secret_input.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/access.pb.h"
 #include "client/profiles.h"
 
 // login, logout and profile …: which daemon is spoken to, and as whom.
@@ -69,9 +70,9 @@ base::Result<http::Server> server_of(LoginOptions& o, const ProcessEnvironment& 
 Called<std::string> identity_at(Client& client) {
   const auto answer = client.get("/v1/whoami");
   if (answer) {
-    const auto who = parse_object(*answer);
-    const std::string user = who ? text_at(*who, "user") : std::string();
-    const std::string role = who ? base::to_lower(text_at(*who, "role")) : std::string();
+    const auto who = client::message_of<v1::Identity>(*answer).value_or(v1::Identity());
+    const std::string& user = who.user();
+    const std::string role = base::to_lower(name_at(who, v1::Identity::kRoleFieldNumber));
     if (user.empty()) return std::unexpected(client::bad_answer("it does not say who you are"));
     return role.empty() ? user : fmt::format("{} ({})", user, role);
   }
@@ -253,9 +254,9 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
     return print_document(console, output, json_text(Json{{"profiles", list}}));
   }
   Table table({{"NAME"}, {"CURRENT"}, {"SERVER"}, {"LOGIN"}});
-  for (const Json& entry : list) {
-    table.add({text_at(entry, "name"), flag_at(entry, "current") ? "yes" : "no",
-               text_at(entry, "server"), text_at(entry, "login")});
+  for (const client::Profile& profile : profiles->all) {
+    table.add({profile.name, profile.name == profiles->current ? "yes" : "no",
+               profile.server.text(), login_of(profile)});
   }
   table.add({std::string(client::kLocalProfile), profiles->current.empty() ? "yes" : "no",
              "this machine's own daemon", "none needed"});

@@ -15,6 +15,7 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/json_view.h"
+#include "cli/message_text.h"
 #include "cli/text.h"
 #include "sizing/known_gpus.h"
 
@@ -155,124 +156,114 @@ Called<std::string> answer_without_daemon(const std::string& body) {
   return api::to_json(*needs);
 }
 
-std::string size_or_unknown(const Json& needs, std::string_view key) {
-  const auto bytes = integer_at(needs, key);
-  return bytes ? readable_size(*bytes) : std::string("not known");
+std::string size_or_unknown(bool is_known, std::uint64_t bytes) {
+  return is_known ? readable_size(as_signed(bytes)) : std::string("not known");
 }
 
-std::string billions_at(const Json& needs, std::string_view key) {
-  return fmt::format("{:.1f} billion",
-                     static_cast<double>(integer_at(needs, key).value_or(0)) / 1e9);
+std::string billions(std::uint64_t number) {
+  return fmt::format("{:.1f} billion", static_cast<double>(number) / 1e9);
 }
 
-std::string model_line(const Json& needs) {
-  if (!integer_at(needs, "parameters")) return "";
-  const std::string name = text_at(needs, "model");
+std::string model_line(const v1::Needs& needs) {
+  if (!needs.has_parameters()) return "";
+  const std::string& name = needs.model();
   std::string text =
       fmt::format("Model         {}{} parameters", name.empty() ? name : harmless(name) + ": ",
-                  billions_at(needs, "parameters"));
-  if (integer_at(needs, "active_parameters")) {
-    text += fmt::format(", {} for each token", billions_at(needs, "active_parameters"));
+                  billions(needs.parameters()));
+  if (needs.has_active_parameters()) {
+    text += fmt::format(", {} for each token", billions(needs.active_parameters()));
   }
-  const auto bits = number_at(needs, "weight_bits");
-  return text + (bits ? fmt::format(", {:g} bits each\n", *bits) : "\n");
+  return text + if_known(needs.has_weight_bits(), needs.weight_bits(), ", {:g} bits each") + "\n";
 }
 
-std::string memory_lines(const Json& needs) {
-  const std::string rule = text_at(needs, "rule");
-  const bool is_by_name = rule == "by_name";
+std::string memory_lines(const v1::Needs& needs) {
   std::string text = "Memory        ";
-  if (rule == "unknown") return text + "not known, because the model's size is not\n";
-  if (is_by_name) {
-    text +=
-        fmt::format("by name: {}, the usual figure\n", size_or_unknown(needs, "gpu_memory_bytes"));
-    if (!integer_at(needs, "weights_bytes")) return text;
+  if (needs.rule() == "unknown") return text + "not known, because the model's size is not\n";
+  if (needs.rule() == "by_name") {
+    text += fmt::format("by name: {}, the usual figure\n",
+                        size_or_unknown(needs.has_gpu_memory_bytes(), needs.gpu_memory_bytes()));
+    if (!needs.has_weights_bytes()) return text;
     text += "              computed: ";
   }
-  const auto tokens = integer_at(needs, "context_tokens");
-  const bool has_cache = integer_at(needs, "cache_bytes").has_value();
+  const bool is_of_context = needs.has_cache_bytes() && needs.has_context_tokens();
   return text +
          fmt::format("weights {}, key-value cache {}{}, overhead {}\n",
-                     size_or_unknown(needs, "weights_bytes"), size_or_unknown(needs, "cache_bytes"),
-                     has_cache && tokens ? fmt::format(" for one context of {} tokens", *tokens)
-                                         : std::string(),
-                     size_or_unknown(needs, "overhead_bytes"));
+                     size_or_unknown(needs.has_weights_bytes(), needs.weights_bytes()),
+                     size_or_unknown(needs.has_cache_bytes(), needs.cache_bytes()),
+                     if_known(is_of_context, needs.context_tokens(),
+                              " for one context of {} tokens"),
+                     size_or_unknown(needs.has_overhead_bytes(), needs.overhead_bytes()));
 }
 
-std::string ask_line(const Json& needs) {
-  const auto memory = integer_at(needs, "ask_gpu_memory_bytes");
-  const std::int64_t nodes = integer_at(needs, "nodes").value_or(1);
-  return fmt::format(
-      "Ask for it    --gpus {}{}{}\n", text_at(needs, "gpus"),
-      nodes > 1 ? fmt::format(" --nodes {}", nodes) : std::string(),
-      memory ? " --gpu-memory " + base::written(base::Bytes(*memory)) : std::string());
+std::string ask_line(const v1::Needs& needs) {
+  const std::string memory =
+      needs.has_ask_gpu_memory_bytes()
+          ? " --gpu-memory " + base::written(base::Bytes(as_signed(needs.ask_gpu_memory_bytes())))
+          : "";
+  return fmt::format("Ask for it    --gpus {}{}{}\n", needs.gpus(),
+                     if_known(needs.nodes() > 1, needs.nodes(), " --nodes {}"), memory);
 }
 
-std::string on_nodes(const Json& holding) {
-  const std::int64_t nodes = integer_at(holding, "nodes").value_or(1);
-  return nodes > 1 ? fmt::format("on {} nodes, ", nodes) : std::string();
-}
-
-// The GPUs of a type that takes another number of them.
-std::string set_of(const Json& holding, const Json& needs) {
-  const auto gpus = integer_at(holding, "gpus");
-  if (!gpus || gpus == integer_at(needs, "gpus")) return "";
-  return fmt::format("{} (tensor {} × pipeline {}), ",
-                     counted(static_cast<std::uint64_t>(*gpus), "GPU"),
-                     text_at(holding, "tensor_parallel"), text_at(holding, "pipeline_parallel"));
+// The GPUs of a type that takes another number of them, and the nodes.
+std::string set_of(const v1::GpuHolding& holding, const v1::Needs& needs) {
+  std::string text;
+  if (holding.gpus() != 0 && holding.gpus() != needs.gpus()) {
+    text = fmt::format("{} (tensor {} × pipeline {}), ", counted(holding.gpus(), "GPU"),
+                       holding.tensor_parallel(), holding.pipeline_parallel());
+  }
+  return text + if_known(holding.nodes() > 1, holding.nodes(), "on {} nodes, ");
 }
 
 // What max-num-seqs, where it is said, makes of the room.
-std::string beside_sequences(std::int64_t contexts, std::int64_t tokens, const Json& needs) {
-  const auto sequences = integer_at(needs, "sequences");
-  if (!sequences || *sequences <= 0) return "";
-  if (contexts >= *sequences) return fmt::format("; {} sequences fit at full length", *sequences);
-  return fmt::format("; {} sequences have {} tokens each", *sequences, tokens / *sequences);
-}
-
-std::string holding_line(const Json& holding, const Json& needs) {
-  const auto tokens = integer_at(holding, "tokens");
-  const auto contexts = integer_at(holding, "contexts");
-  std::string text;
-  if (!flag_at(holding, "fits")) {
-    text = fmt::format("too small, has {}", size_or_unknown(holding, "gpu_memory_bytes"));
-  } else if (!tokens || !contexts) {
-    text = set_of(holding, needs) + on_nodes(holding) + "large enough";
-  } else {
-    text =
-        fmt::format("{}{}{} tokens: {} of full length{}", set_of(holding, needs), on_nodes(holding),
-                    *tokens, counted(static_cast<std::uint64_t>(*contexts), "sequence"),
-                    beside_sequences(*contexts, *tokens, needs));
+std::string beside_sequences(const v1::GpuHolding& holding, const v1::Needs& needs) {
+  const std::uint64_t sequences = needs.sequences();
+  if (sequences == 0) return "";
+  if (holding.contexts() >= sequences) {
+    return fmt::format("; {} sequences fit at full length", sequences);
   }
-  return fmt::format("  {:<14}{}\n", harmless(text_at(holding, "gpu_type")), text);
+  return fmt::format("; {} sequences have {} tokens each", sequences,
+                     holding.tokens() / sequences);
 }
 
-std::string holdings_text(const Json& needs) {
+std::string holding_line(const v1::GpuHolding& holding, const v1::Needs& needs) {
   std::string text;
-  for (const Json& holding : list_at(needs, "holdings")) {
+  if (!holding.fits()) {
+    text = fmt::format("too small, has {}", readable_size(as_signed(holding.gpu_memory_bytes())));
+  } else if (!holding.has_tokens() || !holding.has_contexts()) {
+    text = set_of(holding, needs) + "large enough";
+  } else {
+    text = fmt::format("{}{} tokens: {} of full length{}", set_of(holding, needs),
+                       holding.tokens(), counted(holding.contexts(), "sequence"),
+                       beside_sequences(holding, needs));
+  }
+  return fmt::format("  {:<14}{}\n", harmless(holding.gpu_type()), text);
+}
+
+std::string holdings_text(const v1::Needs& needs) {
+  std::string text;
+  for (const v1::GpuHolding& holding : needs.holdings()) {
     if (text.empty()) text = "\nBeside the weights there is room for this:\n";
     text += holding_line(holding, needs);
   }
   return text;
 }
 
-std::string page(const Json& needs) {
-  const auto count = [&](std::string_view key) { return text_at(needs, key); };
-  const bool is_known = integer_at(needs, "ask_gpu_memory_bytes").has_value();
+std::string page(const v1::Needs& needs) {
+  const std::string memory =
+      needs.has_ask_gpu_memory_bytes()
+          ? readable_size(as_signed(needs.ask_gpu_memory_bytes())) + " of memory each"
+          : "the memory is not known";
   std::string text = fmt::format(
       "{}, {}\n\n{}"
       "Parts         tensor {} × pipeline {} × largest of data {}, decode context {}, context {}\n",
-      counted(static_cast<std::uint64_t>(integer_at(needs, "gpus").value_or(0)), "GPU"),
-      is_known ? size_or_unknown(needs, "ask_gpu_memory_bytes") + " of memory each"
-               : std::string("the memory is not known"),
-      model_line(needs), count("tensor_parallel"), count("pipeline_parallel"),
-      count("data_parallel"), count("decode_context_parallel"), count("context_parallel"));
+      counted(needs.gpus(), "GPU"), memory, model_line(needs), needs.tensor_parallel(),
+      needs.pipeline_parallel(), needs.data_parallel(), needs.decode_context_parallel(),
+      needs.context_parallel());
   text += memory_lines(needs) + ask_line(needs);
-  for (const std::string& note : texts_at(needs, "notes")) text += "note: " + harmless(note) + "\n";
-  const auto unused = texts_at(needs, "unused");
-  if (!unused.empty()) {
+  for (const std::string& note : needs.notes()) text += "note: " + harmless(note) + "\n";
+  if (!needs.unused().empty()) {
     text += "note: these settings say nothing about the need:";
-    for (const std::string& name : unused) text += " " + harmless(name);
+    for (const std::string& name : needs.unused()) text += " " + harmless(name);
     text += "\n";
   }
   return text + holdings_text(needs);
@@ -322,7 +313,7 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
     answer = answer_without_daemon(question);
   }
   if (!answer) return report(console, answer.error(), output.wants_documents());
-  const auto needs = parse_object(*answer);
+  const auto needs = client::message_of<v1::Needs>(*answer);
   if (output.is_document() || !needs) return print_document(console, output, *answer);
   console.out(page(*needs));
   return console.out_failed() ? kFailure : kOk;
