@@ -7,10 +7,10 @@
 #include "cli/json_view.h"
 #include "cli/table.h"
 #include "cli/text.h"
-#include "gpu_platform/v1/configuration.pb.h"
 #include "config/configuration.h"
 #include "config/effective.h"
 #include "config/yaml/reader.h"
+#include "gpu_platform/v1/configuration.pb.h"
 
 namespace gpu_platform::cli {
 

@@ -144,6 +144,7 @@ class SpecValue {
   std::string shown(base::Instant now) const {
     if (plan_.kind == api::JsonKind::kMap) return pairs();
     if (plan_.is_repeated) return words();
+    if (plan_.kind == api::JsonKind::kEnum) return name_at(spec_, plan_.field->number());
     if (!reflection_.HasField(spec_, plan_.field)) return {};
     switch (plan_.kind) {
       case api::JsonKind::kTimestamp:
@@ -153,8 +154,6 @@ class SpecValue {
         const double seconds = reflection_.GetDouble(spec_, plan_.field);
         return age(base::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
       }
-      case api::JsonKind::kEnum:
-        return name_at(spec_, plan_.field->number());
       case api::JsonKind::kBool:
         return reflection_.GetBool(spec_, plan_.field) ? "true" : "false";
       case api::JsonKind::kUint32:

@@ -10,8 +10,8 @@
 #include "cli/secret_input.h"
 #include "cli/table.h"
 #include "cli/text.h"
-#include "gpu_platform/v1/access.pb.h"
 #include "client/profiles.h"
+#include "gpu_platform/v1/access.pb.h"
 
 // login, logout and profile …: which daemon is spoken to, and as whom.
 

@@ -186,13 +186,12 @@ std::string memory_lines(const v1::Needs& needs) {
     text += "              computed: ";
   }
   const bool is_of_context = needs.has_cache_bytes() && needs.has_context_tokens();
-  return text +
-         fmt::format("weights {}, key-value cache {}{}, overhead {}\n",
-                     size_or_unknown(needs.has_weights_bytes(), needs.weights_bytes()),
-                     size_or_unknown(needs.has_cache_bytes(), needs.cache_bytes()),
-                     if_known(is_of_context, needs.context_tokens(),
-                              " for one context of {} tokens"),
-                     size_or_unknown(needs.has_overhead_bytes(), needs.overhead_bytes()));
+  return text + fmt::format("weights {}, key-value cache {}{}, overhead {}\n",
+                            size_or_unknown(needs.has_weights_bytes(), needs.weights_bytes()),
+                            size_or_unknown(needs.has_cache_bytes(), needs.cache_bytes()),
+                            if_known(is_of_context, needs.context_tokens(),
+                                     " for one context of {} tokens"),
+                            size_or_unknown(needs.has_overhead_bytes(), needs.overhead_bytes()));
 }
 
 std::string ask_line(const v1::Needs& needs) {
@@ -221,8 +220,7 @@ std::string beside_sequences(const v1::GpuHolding& holding, const v1::Needs& nee
   if (holding.contexts() >= sequences) {
     return fmt::format("; {} sequences fit at full length", sequences);
   }
-  return fmt::format("; {} sequences have {} tokens each", sequences,
-                     holding.tokens() / sequences);
+  return fmt::format("; {} sequences have {} tokens each", sequences, holding.tokens() / sequences);
 }
 
 std::string holding_line(const v1::GpuHolding& holding, const v1::Needs& needs) {
@@ -232,9 +230,8 @@ std::string holding_line(const v1::GpuHolding& holding, const v1::Needs& needs) 
   } else if (!holding.has_tokens() || !holding.has_contexts()) {
     text = set_of(holding, needs) + "large enough";
   } else {
-    text = fmt::format("{}{} tokens: {} of full length{}", set_of(holding, needs),
-                       holding.tokens(), counted(holding.contexts(), "sequence"),
-                       beside_sequences(holding, needs));
+    text = fmt::format("{}{} tokens: {} of full length{}", set_of(holding, needs), holding.tokens(),
+                       counted(holding.contexts(), "sequence"), beside_sequences(holding, needs));
   }
   return fmt::format("  {:<14}{}\n", harmless(holding.gpu_type()), text);
 }

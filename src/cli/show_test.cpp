@@ -36,6 +36,18 @@ TEST_F(Show, ListHasOneLineForEachJob) {
             " 7  infer  bob   RUNNING     2  HIGH          5s  3m07s  dgx-1:0,3\n");
 }
 
+TEST_F(Show, WhatANewerDaemonSaysIsShownAsItSaysIt) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"id":"7","state":"HIBERNATING","moon":{"phase":1},"reason":"FULL_MOON",)"
+                       R"("spec":{"name":"infer","labels":{"b":"2","a":"1"},"kind":"DREAM"}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "describe", "7"}), 0);
+  EXPECT_TRUE(has(out(), "State:          HIBERNATING\n")) << out();
+  EXPECT_TRUE(has(out(), "Kind:           DREAM\n")) << out();
+  EXPECT_TRUE(has(out(), "Labels:         a=1 b=2\n")) << out();
+  EXPECT_TRUE(has(out(), "Doing:          FULL_MOON\n")) << out();
+}
+
 TEST_F(Show, WideListHasMoreColumnsAndCutsNothing) {
   FakeServer server([](const Request&) {
     return json_answer(
