@@ -9,7 +9,7 @@ namespace {
 using Request = FakeServer::Request;
 
 constexpr std::string_view kReservation =
-    R"({"name":"course","begin":"2026-01-31T09:00:00.000Z","end":"2026-01-31T17:00:00.000Z","active":false,"maintenance":false,"teams":["red"],"users":["ann"],"nodes":[{"node":"dgx-1","gpus":[0,1],"whole_node":false},{"node":"dgx-2","gpus":[0,1,2,3],"whole_node":true}],"gpu_count":6,"let_finish":["12"],"made_by":"root","made_at":"2026-01-30T09:00:00.000Z"})";
+    R"({"name":"course","begin":"2026-01-31T09:00:00.000Z","end":"2026-01-31T17:00:00.000Z","active":false,"maintenance":false,"teams":["red"],"users":["ann"],"nodes":[{"node":"dgx-1","gpus":[0,1],"whole_node":false},{"node":"dgx-2","gpus":[0,1,2,3],"whole_node":true}],"gpu_count":6,"gpus_in_service":6,"let_finish":["12"],"made_by":"root","made_at":"2026-01-30T09:00:00.000Z"})";
 
 class Reservations : public Cli {};
 

@@ -104,7 +104,10 @@ struct Adder {
 // A value that the enumeration has, or one of a later version.
 int odd_enum(const Field& field, base::Prng& random, const Oddness& oddness) {
   const auto count = static_cast<std::uint64_t>(field.enum_type()->value_count());
-  const std::uint64_t choice = random.below(count + (oddness.is_sayable ? 0 : 2));
+  if (oddness.is_sayable) {  // the first one, which is null, is nothing in a list
+    return field.enum_type()->value(1 + static_cast<int>(random.below(count - 1)))->number();
+  }
+  const std::uint64_t choice = random.below(count + 2);
   if (choice < count) return field.enum_type()->value(static_cast<int>(choice))->number();
   return choice == count ? 1000 : -1;
 }
