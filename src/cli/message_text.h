@@ -23,8 +23,9 @@ std::string state_name(const Message& message) {
 
 // A value that the daemon may not know, and how it is written; empty if it is not known.
 template <class Value>
-std::string if_known(bool is_known, const Value& value, fmt::string_view form = "{}") {
-  return is_known ? fmt::vformat(form, fmt::make_format_args(value)) : std::string();
+std::string if_known(bool is_known, const Value& value,
+                     fmt::format_string<const Value&> form = "{}") {
+  return is_known ? fmt::format(form, value) : std::string();
 }
 
 // Signed, as sizes and differences are shown.
