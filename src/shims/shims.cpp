@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "shims/batch_options.h"
-#include "shims/call.h"
+#include "shims/command_call.h"
+#include "shims/options/batch_options.h"
 
 namespace gpu_platform::shims {
 

@@ -6,7 +6,7 @@
 
 #include "cli/roff.h"
 #include "client/session.h"
-#include "shims/options_page.h"
+#include "shims/options/options_page.h"
 
 // Slurm's commands as clients of the daemon, for scripts and programs that were written for Slurm.
 

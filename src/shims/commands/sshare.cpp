@@ -1,0 +1,154 @@
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "cli/json_view.h"
+#include "shims/command_call.h"
+#include "shims/steps/step_variables.h"
+#include "shims/text/columns.h"
+#include "shims/text/slurm_values.h"
+#include "shims/views/accounts.h"
+#include "shims/views/job_view.h"
+
+// sshare: what the teams and their users have used.
+
+namespace gpu_platform::shims {
+
+namespace {
+
+using cli::Json;
+using cli::text_at;
+
+constexpr std::string_view kShareSynopsis = "[options]";
+constexpr std::size_t kWidth = 10;
+constexpr std::string_view kShareUsual =
+    "Account%-20,User,RawShares,NormShares%11,RawUsage%11,EffectvUsage%13,FairShare";
+constexpr std::string_view kShareLong =
+    "Account%-20,User,RawShares,NormShares%11,RawUsage%11,NormUsage%11,EffectvUsage%13,FairShare,"
+    "LevelFS,GrpTRESMins%30,TRESRunMins%30";
+
+constexpr Option kShareOptions[] = {
+    {"accounts", 'A', Take::kValue, Rule::kHonoured, "", ""},
+    {"all", 'a', Take::kNothing, Rule::kHonoured, "", ""},
+    {"format", 'o', Take::kValue, Rule::kHonoured, "", ""},
+    {"long", 'l', Take::kNothing, Rule::kHonoured, "", ""},
+    {"noheader", 'n', Take::kNothing, Rule::kHonoured, "", ""},
+    {"parsable", 'p', Take::kNothing, Rule::kHonoured, "", ""},
+    {"parsable2", 'P', Take::kNothing, Rule::kHonoured, "", ""},
+    {"users", 'u', Take::kValue, Rule::kHonoured, "", ""},
+    {"Users", 'U', Take::kNothing, Rule::kHonoured, "", ""},
+    {"help", 'h', Take::kNothing, Rule::kHonoured, "", ""},
+    {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
+};
+
+std::string part_at(const Json& share, std::string_view key) {
+  return fmt::format("{:.6f}", cli::number_at(share, key).value_or(0));
+}
+
+// As deep as the account lies.
+std::string indented_account(const Json& share) {
+  const auto depth = static_cast<std::size_t>(cli::integer_at(share, "depth").value_or(0));
+  return std::string(depth, ' ') + account_of(share);
+}
+
+// GPU-seconds that count at present; empty where usage is not counted.
+std::string raw_usage(const Json& share) {
+  const auto seconds = cli::number_at(share, "use_gpu_seconds");
+  return seconds ? fmt::format("{:.0f}", *seconds) : std::string();
+}
+
+std::string raw_minutes(const Json& share) {
+  const auto seconds = cli::number_at(share, "use_gpu_seconds");
+  return seconds ? fmt::format("gres/gpu={:.0f}", *seconds / 60) : std::string();
+}
+
+// What its running jobs may still use by their time limits: "gres/gpu=90,gres/gpu:h100=90".
+std::string running_minutes(const Json& share) {
+  double all = 0;
+  std::string by_type;
+  for (const Json& each : cli::list_at(share, "running")) {
+    const double seconds = cli::number_at(each, "gpu_seconds").value_or(0);
+    const std::string type = text_at(each, "gpu_type");
+    all += seconds;
+    if (!type.empty()) by_type += fmt::format(",{}={:.0f}", gpu_resource(type), seconds / 60);
+  }
+  return fmt::format("gres/gpu={:.0f}{}", all / 60, by_type);
+}
+
+// Its shares relative to its use: above 1 it has used less than its part.
+std::string level_of(const Json& share) {
+  const double use = cli::number_at(share, "effective_use").value_or(0);
+  const double part = cli::number_at(share, "normalized_shares").value_or(0);
+  return use > 0 ? fmt::format("{:.6f}", part / use) : "inf";
+}
+
+std::span<const Field<Json>> share_fields() {
+  static const std::vector<Field<Json>> kFields = {
+      {0, "Account", "Account", indented_account},
+      {0, "User", "User", [](const Json& share) { return text_at(share, "user"); }},
+      {0, "Cluster", "Cluster", [](const Json&) { return std::string(kCluster); }},
+      {0, "Partition", "Partition", [](const Json&) { return std::string(); }},
+      {0, "RawUsage", "RawUsage", raw_usage},
+      {0, "LevelFS", "LevelFS", level_of},
+      {0, "GrpTRESMins", "GrpTRESMins",
+       [](const Json& share) { return text_at(share, "grp_tres_mins"); }},
+      {0, "GrpTRESRaw", "GrpTRESRaw", raw_minutes},
+      {0, "TRESRunMins", "TRESRunMins", running_minutes},
+      {0, "RawShares", "RawShares", [](const Json& share) { return text_at(share, "shares"); }},
+      {0, "NormShares", "NormShares",
+       [](const Json& share) { return part_at(share, "normalized_shares"); }},
+      {0, "NormUsage", "NormUsage", [](const Json& share) { return part_at(share, "use"); }},
+      {0, "EffectvUsage", "EffectvUsage",
+       [](const Json& share) { return part_at(share, "effective_use"); }},
+      {0, "FairShare", "FairShare",
+       [](const Json& share) { return is_user(share) ? part_at(share, "fair_share") : ""; }},
+  };
+  return kFields;
+}
+
+// Returns whether sshare shows the row: with -U only users, without -a and -u only the caller.
+bool is_wanted_share(const Json& share, const Settings& settings) {
+  const std::string user = text_at(share, "user");
+  const bool is_alone = text_at(share, "team").empty();
+  if (settings.has("Users") && (user.empty() || is_alone)) return false;
+  if (settings.has("accounts") && !is_listed(account_of(share), settings.value("accounts")))
+    return false;
+  if (user.empty() || settings.has("all")) return true;
+  return settings.has("users") ? is_listed(user, settings.value("users")) : user == own_user();
+}
+
+}  // namespace
+
+std::span<const Option> sshare_options() {
+  return kShareOptions;
+}
+
+int sshare(Call& call) {
+  const auto given = call.given({kShareOptions, kShareSynopsis});
+  if (!given) return given.error();
+  const Settings& settings = given->settings;
+  const std::string_view format = settings.has("format")
+                                      ? std::string_view(settings.value("format"))
+                                  : settings.has("long") ? kShareLong
+                                                         : kShareUsual;
+  const auto named = named_columns(format, '%', kWidth);
+  if (!named) return call.fail(named.error());
+  const auto columns = bound(*named, share_fields());
+  if (!columns) return call.fail(columns.error());
+  const auto shares = shares_of(call);
+  if (!shares) return 1;
+  std::vector<Json> rows;
+  const bool is_for_programs = settings.has("parsable") || settings.has("parsable2");
+  for (const Json& share : *shares) {
+    if (!is_wanted_share(share, settings)) continue;
+    rows.push_back(share);
+    if (is_for_programs) rows.back()["depth"] = 0;
+  }
+  const bool has_header = !settings.has("noheader");
+  call.console().out(is_for_programs
+                         ? parsable(*columns, rows, has_header, {"|", settings.has("parsable")})
+                         : accounted(*columns, rows, has_header));
+  return call.console().out_failed() ? 1 : 0;
+}
+
+}  // namespace gpu_platform::shims

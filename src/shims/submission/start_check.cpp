@@ -1,0 +1,86 @@
+#include "shims/submission/start_check.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+#include "shims/text/host_list.h"
+#include "shims/views/job_view.h"
+#include "shims/views/node_view.h"
+
+namespace gpu_platform::shims {
+
+namespace {
+
+using cli::Json;
+
+// The CPUs of the job on all its nodes: those that it asks for, else the nodes' share for its GPUs.
+std::int64_t cpus_of_request(client::Client& client, const Json& body,
+                             const std::vector<std::string>& nodes) {
+  const std::int64_t count = std::max<std::int64_t>(1, std::ssize(nodes));
+  if (const auto each = cli::integer_at(body, "cpus")) return *each * count;
+  const std::int64_t gpus = cli::integer_at(body, "gpus").value_or(0);
+  std::int64_t cpus = 0;
+  if (const auto all = list_nodes(client)) {
+    for (const NodeView& node : *all) {
+      if (std::ranges::find(nodes, node.name) == nodes.end()) continue;
+      std::int64_t there = 0;
+      for (const NodeGpus& of_type : node.gpus) there += of_type.total;
+      cpus += there > 0 ? node.cpus * gpus / there : 1;
+    }
+  }
+  return std::max(cpus, count);
+}
+
+// The number that the job would have, as far as the caller sees others' jobs.
+std::int64_t next_id(client::Client& client) {
+  const auto body = client.get("/v1/jobs?all=true&limit=1");
+  const auto page = body ? cli::parse_object(*body) : std::nullopt;
+  std::int64_t last = 0;
+  if (!page) return 1;
+  for (const Json& job : cli::list_at(*page, "jobs")) {
+    const auto id = base::parse_count(cli::text_at(job, "id"), 1, INT64_MAX);
+    last = std::max(last, static_cast<std::int64_t>(id.value_or(0)));
+  }
+  return last + 1;
+}
+
+}  // namespace
+
+client::Called<StartCheck> check_start(client::Client& client, const Json& body,
+                                       base::Instant now) {
+  Json spec = body;
+  for (const char* field : {"environment", "request_id", "hold", "dependency"}) spec.erase(field);
+  const auto answer = client.post("/v1/check", Json{{"spec", std::move(spec)}}.dump());
+  if (!answer) return std::unexpected(answer.error());
+  const auto result = cli::parse_object(*answer);
+  if (!result) return std::unexpected(client::bad_answer("what was checked is not a JSON object"));
+  StartCheck check;
+  check.is_never = cli::flag_at(*result, "never");
+  check.start = cli::flag_at(*result, "starts_now") ? std::optional(now)
+                                                    : cli::time_at(*result, "estimated_start");
+  check.nodes = cli::texts_at(*result, "nodes");
+  check.reasons = cli::texts_at(*result, "reasons");
+  return check;
+}
+
+int tell_start(Call& call, client::Client& client, const Json& body) {
+  const auto check = check_start(client, body, call.around().now());
+  if (!check) return call.fail(check.error());
+  if (!check->start) {
+    for (const std::string& reason : check->reasons) call.fail(reason);
+    call.console().err(fmt::format("allocation failure: {}\n",
+                                   check->is_never ? "Requested node configuration is not available"
+                                                   : "Requested nodes are busy"));
+    return 1;
+  }
+  const std::string partition = cli::text_at(cli::object_at(body, "labels"), "slurm.partition");
+  call.console().err(
+      fmt::format("{}: Job {} to start at {} using {} processors on nodes {} in partition {}\n",
+                  call.name(), next_id(client), slurm_time(check->start, "Unknown"),
+                  cpus_of_request(client, body, check->nodes), host_list(check->nodes), partition));
+  return 0;
+}
+
+}  // namespace gpu_platform::shims

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/json_view.h"
+#include "client/client.h"
+#include "shims/views/partitions.h"
+
+// A node of the platform as Slurm's commands tell of it.
+
+namespace gpu_platform::shims {
+
+// The GPUs of one type on a node.
+struct NodeGpus {
+  std::string type;
+  std::int64_t total = 0;
+  std::vector<std::int64_t> used;  // their numbers among the node's GPUs
+};
+
+struct NodeView {
+  std::string name;
+  std::string base_state;      // idle, mixed, allocated or down
+  bool is_draining = false;    // takes no new jobs
+  bool is_silent = false;      // does not answer
+  bool is_maintained = false;  // in an active reservation for maintenance
+  bool is_reserved = false;    // in another active reservation
+  bool is_completing = false;  // a job's last processes are still there
+  std::int64_t cpus = 0;
+  std::int64_t cpus_used = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t memory_used_mib = 0;
+  std::int64_t sockets = 1;
+  std::vector<NodeGpus> gpus;
+  std::string reason;       // empty: none
+  std::string reason_user;  // empty: not known
+  std::optional<base::Instant> reason_at;
+};
+
+// All nodes in the order of people.
+client::Called<std::vector<NodeView>> list_nodes(client::Client& client);
+
+// The same from the daemon's documents.
+std::vector<NodeView> node_views(const cli::Json& status, const cli::Json& reservations,
+                                 const cli::Json& topology);
+
+// "drained", "mixed", "down*": in one word; compact: "drain", "mix", "down*".
+std::string long_state(const NodeView& node);
+std::string compact_state(const NodeView& node);
+// "MIXED+DRAIN": as scontrol writes it.
+std::string full_state(const NodeView& node);
+// Whether a state of a filter ("drain", "IDLE", "mix") is the node's; nothing for what is none.
+std::optional<bool> is_in_node_state(const NodeView& node, std::string_view state);
+// The order of states in sinfo: drained nodes first, then mixed, allocated, idle and down ones.
+int state_rank(const NodeView& node);
+
+// "gpu:h100:8", "(null)" without GPUs; "gpu:h100:2(IDX:0-1)".
+std::string gres_of(const NodeView& node);
+std::string gres_used_of(const NodeView& node);
+// "gpu", the types of the GPUs and their families: "gpu,h100,H100-80GB"; "(null)" without GPUs.
+std::string features_of(const NodeView& node);
+// "cpu=32,mem=62.50G,billing=32,gres/gpu=8"
+std::string trackable_of(const NodeView& node);
+std::string trackable_used_of(const NodeView& node);
+
+// "a1,b[1-2]"
+std::string nodes_of_reservation(const cli::Json& reservation);
+
+bool is_in(const NodeView& node, const Partition& partition);
+
+}  // namespace gpu_platform::shims

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/json_view.h"
+#include "shims/text/columns.h"
+#include "shims/views/step_view.h"
+
+// The columns of sacct: all of Slurm 23.11. What the platform does not know is empty.
+
+namespace gpu_platform::shims {
+
+// How amounts of memory are written.
+struct Units {
+  bool is_plain = false;  // --noconvert
+  char unit = 0;          // --units: one of K, M, G, T, P; 0: as fits
+};
+
+// A line: a job, or one of its steps.
+struct RecordRow {
+  const cli::Json& job;
+  base::Instant now;
+  std::optional<StepView> step = {};  // absent: the job itself
+  Units units = {};
+};
+
+std::span<const Field<RecordRow>> sacct_fields();
+
+// "1-02:03:04", "02:03:04", "03:04.005": as sacct writes CPU time.
+std::string cpu_time_text(std::int64_t milliseconds);
+
+// Memory of whole kibibytes: "12K" and the like.
+std::string kibibytes_text(std::int64_t kibibytes, const Units& units);
+
+// --helpformat
+std::string help_of_format();
+
+}  // namespace gpu_platform::shims

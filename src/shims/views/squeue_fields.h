@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+
+#include "base/units.h"
+#include "cli/json_view.h"
+#include "shims/text/columns.h"
+
+// The columns of squeue.
+
+namespace gpu_platform::shims {
+
+struct QueueRow {
+  const cli::Json& job;
+  base::Instant now;
+};
+
+std::span<const Field<QueueRow>> squeue_fields();
+
+// What a job is sorted by in the column of that letter; nothing for a letter without a column.
+struct SortKey {
+  double number = 0;
+  std::string text;
+
+  auto operator<=>(const SortKey&) const = default;
+};
+std::optional<SortKey> sort_key(char letter, const QueueRow& row);
+
+}  // namespace gpu_platform::shims
