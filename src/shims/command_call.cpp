@@ -16,36 +16,37 @@ std::string version_line() {
   return fmt::format("slurm {} (gpu-platform {})\n", kSlurmVersion, GP_VERSION);
 }
 
-void Call::warn(std::string_view text) {
+void CommandCall::warn(std::string_view text) {
   console_.err(fmt::format("{}: warning: {}\n", name_, cli::harmless(text)));
 }
 
-void Call::warn_all(const std::vector<std::string>& texts) {
+void CommandCall::warn_all(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) warn(text);
 }
 
-int Call::fail(std::string_view text) {
+int CommandCall::fail(std::string_view text) {
   console_.err(fmt::format("{}: error: {}\n", name_, cli::harmless(text)));
   return 1;
 }
 
-int Call::fail(const base::Error& error) {
+int CommandCall::fail(const base::Error& error) {
   return fail(error.field.empty() ? error.message
                                   : fmt::format("{}: {}", error.field, error.message));
 }
 
-int Call::fail(const client::Failure& failure) {
+int CommandCall::fail(const client::Failure& failure) {
   const bool names_field =
       failure.field.empty() || failure.message.find(failure.field) != std::string::npos;
   return fail(names_field ? failure.message
                           : fmt::format("{}: {}", failure.field, failure.message));
 }
 
-std::expected<Given, int> Call::given(const Usage& usage) {
+std::expected<Given, int> CommandCall::given(const Usage& usage) {
   return given(usage, words_);
 }
 
-std::expected<Given, int> Call::given(const Usage& usage, std::span<const std::string> words) {
+std::expected<Given, int> CommandCall::given(const Usage& usage,
+                                             std::span<const std::string> words) {
   Given result;
   std::vector<std::string> warnings;
   if (const auto read =
@@ -66,7 +67,7 @@ std::expected<Given, int> Call::given(const Usage& usage, std::span<const std::s
   return result;
 }
 
-bool Call::answered(const Settings& settings, std::string_view synopsis) {
+bool CommandCall::answered(const Settings& settings, std::string_view synopsis) {
   if (settings.has("version")) {
     console_.out(version_line());
     return true;
@@ -78,14 +79,14 @@ bool Call::answered(const Settings& settings, std::string_view synopsis) {
   return true;
 }
 
-std::optional<client::Client> Call::client() {
+std::optional<client::Client> CommandCall::client() {
   auto servers = client::servers_to_try({}, around());
   if (servers) return client::Client(std::move(*servers));
   fail(servers.error());
   return std::nullopt;
 }
 
-int again_and_again(Call& call, const Settings& settings, const std::function<int()>& show) {
+int again_and_again(CommandCall& call, const Settings& settings, const std::function<int()>& show) {
   if (!settings.has("iterate")) return show();
   const auto seconds = parse_number(settings.value("iterate"), 1);
   if (!seconds) return call.fail(fmt::format("--iterate: {}", seconds.error().message));

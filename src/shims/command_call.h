@@ -35,9 +35,9 @@ struct Given {
   std::vector<std::string> words;
 };
 
-class Call {
+class CommandCall {
  public:
-  Call(std::string name, std::vector<std::string> words, client::Console& console)
+  CommandCall(std::string name, std::vector<std::string> words, client::Console& console)
       : name_(std::move(name)), words_(std::move(words)), console_(console) {}
 
   const std::string& name() const { return name_; }
@@ -72,26 +72,26 @@ class Call {
 
 // Shows something once, or with --iterate SECONDS again and again, with the time before it, until
 // showing fails or the process is ended.
-int again_and_again(Call& call, const Settings& settings, const std::function<int()>& show);
+int again_and_again(CommandCall& call, const Settings& settings, const std::function<int()>& show);
 
 // The commands. Each reads its words, does its work and returns the exit code.
-int sbatch(Call& call);
-int srun(Call& call);
-int squeue(Call& call);
-int scancel(Call& call);
-int sinfo(Call& call);
-int sacct(Call& call);
-int sstat(Call& call);
-int scontrol(Call& call);
-int sacctmgr(Call& call);
-int sshare(Call& call);
-int seff(Call& call);
-int sprio(Call& call);
-int sdiag(Call& call);
-int sreport(Call& call);
-int salloc(Call& call);
-int sbcast(Call& call);
-int sattach(Call& call);
+int sbatch(CommandCall& call);
+int srun(CommandCall& call);
+int squeue(CommandCall& call);
+int scancel(CommandCall& call);
+int sinfo(CommandCall& call);
+int sacct(CommandCall& call);
+int sstat(CommandCall& call);
+int scontrol(CommandCall& call);
+int sacctmgr(CommandCall& call);
+int sshare(CommandCall& call);
+int seff(CommandCall& call);
+int sprio(CommandCall& call);
+int sdiag(CommandCall& call);
+int sreport(CommandCall& call);
+int salloc(CommandCall& call);
+int sbcast(CommandCall& call);
+int sattach(CommandCall& call);
 // Their options; batch_options.h has those of sbatch, srun and salloc.
 std::span<const Option> squeue_options();
 std::span<const Option> scancel_options();
@@ -108,10 +108,10 @@ std::span<const Option> sreport_options();
 std::span<const Option> sbcast_options();
 std::span<const Option> sattach_options();
 // Inside a job: its variables, files and then its program, in place of this one.
-int batch_step(Call& call);
-int job_step(Call& call);
-int hold_allocation(Call& call);
-int enter_job(Call& call);
-int live_usage(Call& call);
+int batch_step(CommandCall& call);
+int job_step(CommandCall& call);
+int hold_allocation(CommandCall& call);
+int enter_job(CommandCall& call);
+int live_usage(CommandCall& call);
 
 }  // namespace gpu_platform::shims

@@ -13,7 +13,7 @@ namespace {
 
 struct NamedCommand {
   std::string_view name;
-  int (*run)(Call& call);
+  int (*run)(CommandCall& call);
   std::span<const Option> (*options)() = nullptr;  // none: it is no command for people
 };
 
@@ -55,7 +55,7 @@ bool is_command(std::string_view name) {
 int run_in(const client::ProcessEnvironment& process_environment, const std::string& name,
            const std::vector<std::string>& words) {
   client::Console console(process_environment);
-  Call call(name, words, console);
+  CommandCall call(name, words, console);
   const auto command = std::ranges::find(kAllCommands, name, &NamedCommand::name);
   if (command != std::end(kAllCommands)) return command->run(call);
   console.err(fmt::format(

@@ -278,7 +278,7 @@ std::span<const Option> sacct_options() {
   return kAccountingOptions;
 }
 
-int sacct(Call& call) {
+int sacct(CommandCall& call) {
   const auto given =
       call.given({kAccountingOptions, kAccountingSynopsis}, with_joined_jobs(call.words()));
   if (!given) return given.error();

@@ -281,7 +281,7 @@ std::string mistake_in(const std::string& word) {
 }
 
 // KEY=VALUE. What is wrong with it, as Slurm says it.
-std::optional<std::string> take_pair(Call& call, const std::string& word, Listing& listing) {
+std::optional<std::string> take_pair(CommandCall& call, const std::string& word, Listing& listing) {
   const std::size_t equals = word.find('=');
   std::string key = lower_case(std::string_view(word).substr(0, equals));
   if (key.ends_with('+') || key.ends_with('-') || key.ends_with('!')) key.pop_back();
@@ -313,13 +313,13 @@ constexpr std::string_view kNoEntity =
     "\"Event\", \"Federation\", \"Problem\", \"QOS\", \"Resource\", \"Reservation\",\n"
     "\"RunAwayJobs\", \"Stats\", \"Transaction\", \"TRES\", \"User\", or \"WCKey\"\n";
 
-int fail_with(Call& call, std::string_view text) {
+int fail_with(CommandCall& call, std::string_view text) {
   call.console().err(text);
   return 1;
 }
 
 // `words` behind "list".
-std::expected<Listing, int> listing_of(Call& call, std::span<const std::string> words) {
+std::expected<Listing, int> listing_of(CommandCall& call, std::span<const std::string> words) {
   Listing listing;
   const std::string name = words.empty() ? "" : lower_case(words.front());
   for (const ManagedEntity& entity : kManagedEntities) {
@@ -391,7 +391,7 @@ void keep_defaults(std::vector<ManagedRow>& rows) {
   });
 }
 
-std::optional<std::vector<NodeView>> nodes_of(Call& call) {
+std::optional<std::vector<NodeView>> nodes_of(CommandCall& call) {
   auto client = call.client();
   if (!client) return std::nullopt;
   auto nodes = list_nodes(*client);
@@ -400,7 +400,7 @@ std::optional<std::vector<NodeView>> nodes_of(Call& call) {
   return std::nullopt;
 }
 
-std::optional<Site> names_of_site(Call& call) {
+std::optional<Site> names_of_site(CommandCall& call) {
   auto client = call.client();
   if (!client) return std::nullopt;
   auto site = site_of(*client);
@@ -410,7 +410,7 @@ std::optional<Site> names_of_site(Call& call) {
 }
 
 // Of accounts, associations, users and clusters.
-std::optional<std::vector<ManagedRow>> rows_of_accounts(Call& call, const Listing& listing) {
+std::optional<std::vector<ManagedRow>> rows_of_accounts(CommandCall& call, const Listing& listing) {
   const auto shares = shares_of(call);
   if (!shares) return std::nullopt;
   const auto site = names_of_site(call);
@@ -443,7 +443,7 @@ std::optional<std::vector<ManagedRow>> rows_of_accounts(Call& call, const Listin
   return joined_rows(std::move(associations), rows, "User");
 }
 
-std::optional<std::vector<ManagedRow>> rows_of_reservations(Call& call) {
+std::optional<std::vector<ManagedRow>> rows_of_reservations(CommandCall& call) {
   const auto nodes = nodes_of(call);
   if (!nodes) return std::nullopt;
   auto client = call.client();
@@ -460,7 +460,7 @@ std::optional<std::vector<ManagedRow>> rows_of_reservations(Call& call) {
 
 // There is nothing of the other kinds here: no licenses, no federations, no wckeys, and changes of
 // the configuration are in the audit trail.
-std::optional<std::vector<ManagedRow>> rows_of(Call& call, const Listing& listing) {
+std::optional<std::vector<ManagedRow>> rows_of(CommandCall& call, const Listing& listing) {
   switch (listing.entity->what) {
     case What::kAccounts:
     case What::kAssociations:
@@ -505,12 +505,12 @@ std::optional<Json> document_of(const ManagedEntity& entity, DocumentForm form,
   }
 }
 
-int print_text(Call& call, const std::string& text) {
+int print_text(CommandCall& call, const std::string& text) {
   call.console().out(text);
   return call.console().out_failed() ? 1 : 0;
 }
 
-int show_table(Call& call, const Settings& settings, const Listing& listing,
+int show_table(CommandCall& call, const Settings& settings, const Listing& listing,
                const std::optional<DocumentStyle>& style) {
   auto columns = chosen_columns(listing.format.empty() ? usual_columns(listing) : listing.format);
   if (!columns) return fail_with(call, cli::harmless(columns.error().message) + "\n");
@@ -532,7 +532,7 @@ int show_table(Call& call, const Settings& settings, const Listing& listing,
                                          settings.has("parsable")}));
 }
 
-int show_configuration(Call& call) {
+int show_configuration(CommandCall& call) {
   const std::pair<std::string_view, std::string_view> values[] = {
       {"AccountingStorageBackupHost ", "(null)"},
       {"AccountingStorageHost ", "localhost"},
@@ -565,7 +565,7 @@ std::string date_or_now(const Json& statistics, std::string_view key, base::Inst
   return fmt::format("{} ({})", date, at.unix_ns() / 1'000'000'000);
 }
 
-int show_statistics(Call& call) {
+int show_statistics(CommandCall& call) {
   auto client = call.client();
   if (!client) return 1;
   const auto body = client->get("/v1/statistics");
@@ -589,7 +589,7 @@ int show_statistics(Call& call) {
   return print_text(call, text + "\nRemote Procedure Call statistics by user\n");
 }
 
-int show_entity(Call& call, const Settings& settings, std::span<const std::string> words) {
+int show_entity(CommandCall& call, const Settings& settings, std::span<const std::string> words) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
   auto listing = listing_of(call, words);
@@ -609,7 +609,7 @@ int show_entity(Call& call, const Settings& settings, std::span<const std::strin
   }
 }
 
-int ping_accounting(Call& call) {
+int ping_accounting(CommandCall& call) {
   auto client = call.client();
   if (!client) return 1;
   const bool is_up = client->get("/v1/health").has_value();
@@ -624,7 +624,7 @@ std::span<const Option> sacctmgr_options() {
   return kManagerOptions;
 }
 
-int sacctmgr(Call& call) {
+int sacctmgr(CommandCall& call) {
   const auto given = call.given({kManagerOptions, kManagerSynopsis, true});
   if (!given) return given.error();
   const std::vector<std::string>& words = given->words;

@@ -56,7 +56,7 @@ std::optional<int> signal_of(std::string_view text) {
 
 class Allocation {
  public:
-  Allocation(Call& call, const Settings& settings, std::string id, client::Client& client)
+  Allocation(CommandCall& call, const Settings& settings, std::string id, client::Client& client)
       : call_(call), settings_(settings), id_(std::move(id)), client_(client) {}
 
   int run(const RendezvousPlace& place, const std::vector<std::string>& command,
@@ -203,7 +203,7 @@ class Allocation {
     return pid;
   }
 
-  Call& call_;
+  CommandCall& call_;
   const Settings& settings_;
   const std::string id_;
   client::Client& client_;
@@ -211,7 +211,7 @@ class Allocation {
 
 }  // namespace
 
-int salloc(Call& call) {
+int salloc(CommandCall& call) {
   std::vector<Settings> command_line(1);
   std::vector<std::string> warnings;
   const auto command = read_parts(salloc_options(), call.words(), command_line, warnings);
@@ -255,7 +255,7 @@ int salloc(Call& call) {
 
 // The job's first process, twice: it makes the variables and the file of shares, and becomes itself
 // with these, so that steps find them.
-int hold_allocation(Call& call) {
+int hold_allocation(CommandCall& call) {
   if (call.words().size() != 1) return call.fail("the name of the place to meet is missing");
   Variables given = variables_of(call.around().environment);
   const std::string own = fmt::format("/proc/{}/fd/", ::getpid());

@@ -55,7 +55,7 @@ void put_script_path(const std::string& directory, const std::string& name, Work
 }
 
 // The script from --wrap, the file, or standard input, with the words behind it.
-base::Result<Work> work_of(Call& call, const Settings& settings,
+base::Result<Work> work_of(CommandCall& call, const Settings& settings,
                            const std::vector<std::string>& words) {
   Work work;
   work.step = "batch-step";
@@ -82,7 +82,7 @@ base::Result<Work> work_of(Call& call, const Settings& settings,
 
 // Directives of the script, then the environment, then the command line: later ones count. Each
 // part of the job has its own; those of the environment are for the first one.
-base::Result<HetJob> all_settings(Call& call, const std::string& script,
+base::Result<HetJob> all_settings(CommandCall& call, const std::string& script,
                                   const std::vector<Settings>& of_command_line) {
   std::vector<Settings> parts;
   std::vector<std::string> warnings;
@@ -103,7 +103,7 @@ base::Result<HetJob> all_settings(Call& call, const std::string& script,
 }
 
 // The exit code of --wait: the job's, but 1 where it has none; of an array the highest.
-int wait_for(Call& call, client::Client& client, const std::string& id) {
+int wait_for(CommandCall& call, client::Client& client, const std::string& id) {
   const auto members = client::members_of(client, id);
   if (!members) return call.fail(members.error());
   std::int64_t highest = 0;
@@ -119,7 +119,7 @@ int wait_for(Call& call, client::Client& client, const std::string& id) {
 
 }  // namespace
 
-int sbatch(Call& call) {
+int sbatch(CommandCall& call) {
   std::vector<Settings> command_line(1);
   std::vector<std::string> warnings;
   const auto words = read_parts(sbatch_options(), call.words(), command_line, warnings);

@@ -57,7 +57,7 @@ std::span<const Option> sbcast_options() {
   return kSbcastOptions;
 }
 
-int sbcast(Call& call) {
+int sbcast(CommandCall& call) {
   const auto given = call.given({kSbcastOptions, "[options] FILE DESTINATION", true});
   if (!given) return given.error();
   if (given->words.size() != 2)
@@ -83,7 +83,7 @@ int sbcast(Call& call) {
                                           given->words[0],
                                           given->words[1]};
   if (!is_here) return step_from_outside(call, job, words, false);
-  Call srun("srun", words, call.console());
+  CommandCall srun("srun", words, call.console());
   return srun_as(srun, variables);
 }
 
@@ -91,7 +91,7 @@ std::span<const Option> sattach_options() {
   return kSattachOptions;
 }
 
-int sattach(Call& call) {
+int sattach(CommandCall& call) {
   const auto given = call.given({kSattachOptions, "[options] JOB.STEP", true});
   if (!given) return given.error();
   if (given->words.size() != 1) return call.fail("one step is needed: sattach JOB.STEP");

@@ -149,7 +149,7 @@ base::Result<std::vector<std::string>> ids_of(const std::vector<std::string>& wo
 }
 
 // Asks on stderr as Slurm does; true for an answer that begins with y.
-bool is_agreed(Call& call, client::Client& client, const std::string& id) {
+bool is_agreed(CommandCall& call, client::Client& client, const std::string& id) {
   const auto job = get_job(client, id);
   const Json& spec = job ? cli::spec_of(*job) : Json::object();
   call.console().out(fmt::format("Cancel job_id={} name={} partition={} [y/n]? ", id,
@@ -162,8 +162,8 @@ bool is_agreed(Call& call, client::Client& client, const std::string& id) {
 }
 
 // Returns false where it is not worth trying the next.
-bool stop_one(Call& call, client::Client& client, const Settings& settings, const std::string& id,
-              const How& how, int& code) {
+bool stop_one(CommandCall& call, client::Client& client, const Settings& settings,
+              const std::string& id, const How& how, int& code) {
   if (settings.has("interactive") && !is_agreed(call, client, id)) return true;
   if (settings.has("verbose") && !settings.has("quiet"))
     call.console().err(fmt::format("scancel: Terminating job {}\n", cli::harmless(id)));
@@ -185,7 +185,7 @@ std::span<const Option> scancel_options() {
   return kCancelOptions;
 }
 
-int scancel(Call& call) {
+int scancel(CommandCall& call) {
   const auto given = call.given({kCancelOptions, kCancelSynopsis, true});
   if (!given) return given.error();
   const Settings& settings = given->settings;

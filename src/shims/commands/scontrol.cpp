@@ -76,18 +76,18 @@ constexpr Absent kAbsent[] = {
     {"fsdampeningfactor", "use scheduling.* of the configuration"},
 };
 
-int say_bad_answer(Call& call) {
+int say_bad_answer(CommandCall& call) {
   return call.fail("the daemon's answer is not a JSON object");
 }
 
-int print_page(Call& call, const std::string& text) {
+int print_page(CommandCall& call, const std::string& text) {
   call.console().out(text);
   return call.console().out_failed() ? 1 : 0;
 }
 
 // The jobs of "show job": all that have not ended, or those of the ids, of an array all members.
 // `query` is added where they are listed.
-std::expected<std::vector<Json>, int> named_jobs(Call& call, client::Client& client,
+std::expected<std::vector<Json>, int> named_jobs(CommandCall& call, client::Client& client,
                                                  const ControlWords& ids,
                                                  std::string_view query = {}) {
   std::vector<Json> jobs;
@@ -107,7 +107,8 @@ std::expected<std::vector<Json>, int> named_jobs(Call& call, client::Client& cli
 }
 
 // What a document is made of; the exit code where the daemon does not say it.
-std::expected<DocumentFacts, int> facts_for(Call& call, client::Client& client, DocumentForm form) {
+std::expected<DocumentFacts, int> facts_for(CommandCall& call, client::Client& client,
+                                            DocumentForm form) {
   auto nodes = list_nodes(client);
   if (!nodes) return std::unexpected(call.fail(nodes.error()));
   auto site = site_of(client);
@@ -115,7 +116,7 @@ std::expected<DocumentFacts, int> facts_for(Call& call, client::Client& client, 
   return DocumentFacts{form, call.around().now(), std::move(*nodes), std::move(*site)};
 }
 
-int show_jobs(Call& call, const Settings& settings, const ControlWords& ids) {
+int show_jobs(CommandCall& call, const Settings& settings, const ControlWords& ids) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
   auto client = call.client();
@@ -153,7 +154,7 @@ int show_jobs(Call& call, const Settings& settings, const ControlWords& ids) {
 }
 
 // The steps that run: all, those of a job, or the one that "7.0" names.
-int show_steps(Call& call, const Settings& settings, const ControlWords& ids) {
+int show_steps(CommandCall& call, const Settings& settings, const ControlWords& ids) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
   auto client = call.client();
@@ -179,7 +180,7 @@ int show_steps(Call& call, const Settings& settings, const ControlWords& ids) {
   return print_page(call, "No job steps in the system\n");
 }
 
-int show_nodes(Call& call, const Settings& settings, const ControlWords& lists) {
+int show_nodes(CommandCall& call, const Settings& settings, const ControlWords& lists) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
   auto client = call.client();
@@ -210,7 +211,7 @@ int show_nodes(Call& call, const Settings& settings, const ControlWords& lists) 
   return print_page(call, text) != 0 ? 1 : code;
 }
 
-int show_partitions(Call& call, const Settings& settings, const ControlWords& names) {
+int show_partitions(CommandCall& call, const Settings& settings, const ControlWords& names) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
   auto client = call.client();
@@ -239,7 +240,7 @@ int show_partitions(Call& call, const Settings& settings, const ControlWords& na
   return print_page(call, text);
 }
 
-int show_reservations(Call& call, const Settings& settings, const ControlWords& names) {
+int show_reservations(CommandCall& call, const Settings& settings, const ControlWords& names) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
   auto client = call.client();
@@ -268,7 +269,7 @@ int show_reservations(Call& call, const Settings& settings, const ControlWords& 
   return print_page(call, text.empty() ? "No reservations in the system\n" : text);
 }
 
-ControlWords given_lists(Call& call, const ControlWords& lists) {
+ControlWords given_lists(CommandCall& call, const ControlWords& lists) {
   if (!lists.empty()) return lists;
   return {std::string(variable(variables_of(call.around().environment), "SLURM_JOB_NODELIST"))};
 }
@@ -276,7 +277,7 @@ ControlWords given_lists(Call& call, const ControlWords& lists) {
 // Those of hosts need no daemon.
 
 // The names of all lists; the exit code where one makes no sense.
-std::expected<ControlWords, int> hosts_of(Call& call, const ControlWords& lists) {
+std::expected<ControlWords, int> hosts_of(CommandCall& call, const ControlWords& lists) {
   ControlWords names;
   for (const std::string& list : given_lists(call, lists)) {
     auto some = base::expand_names(list);
@@ -286,7 +287,7 @@ std::expected<ControlWords, int> hosts_of(Call& call, const ControlWords& lists)
   return names;
 }
 
-int show_host_names(Call& call, const Settings& /*settings*/, const ControlWords& lists) {
+int show_host_names(CommandCall& call, const Settings& /*settings*/, const ControlWords& lists) {
   const auto names = hosts_of(call, lists);
   if (!names) return names.error();
   std::string text;
@@ -294,14 +295,15 @@ int show_host_names(Call& call, const Settings& /*settings*/, const ControlWords
   return print_page(call, text);
 }
 
-int show_host_list(Call& call, const Settings& /*settings*/, const ControlWords& lists) {
+int show_host_list(CommandCall& call, const Settings& /*settings*/, const ControlWords& lists) {
   const auto names = hosts_of(call, lists);
   if (!names) return names.error();
   if (names->empty()) return call.fail("invalid host list: name hosts, such as n1,n2");
   return print_page(call, cli::harmless(host_list_in_order(*names)) + "\n");
 }
 
-int show_sorted_host_list(Call& call, const Settings& /*settings*/, const ControlWords& lists) {
+int show_sorted_host_list(CommandCall& call, const Settings& /*settings*/,
+                          const ControlWords& lists) {
   auto names = hosts_of(call, lists);
   if (!names) return names.error();
   if (names->empty()) return call.fail("invalid host list: name hosts, such as n1,n2");
@@ -313,21 +315,21 @@ std::string own_host() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-int show_config(Call& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
+int show_config(CommandCall& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
   return print_page(call, config_page(call.around().now(), own_host()));
 }
 
-int show_licenses(Call& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
+int show_licenses(CommandCall& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
   return print_page(call, "No licenses configured in Slurm.\n");
 }
 
-int show_topology(Call& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
+int show_topology(CommandCall& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
   return call.fail(
       "No topology information available; gpu-platform topology shows the links of "
       "GPUs, gpu-platform nodes the racks");
 }
 
-int ping(Call& call) {
+int ping(CommandCall& call) {
   auto client = call.client();
   if (!client) return 1;
   const bool is_up = client->get("/v1/health").has_value();
@@ -340,7 +342,7 @@ int ping(Call& call) {
 struct Entity {
   std::string_view name;
   std::size_t least;  // letters that must be there
-  int (*show)(Call& call, const Settings& settings, const ControlWords& names);
+  int (*show)(CommandCall& call, const Settings& settings, const ControlWords& names);
 };
 constexpr Entity kEntities[] = {
     {"jobs", 3, show_jobs},
@@ -361,7 +363,7 @@ constexpr Entity kEntities[] = {
     {"topology", 1, show_topology},
 };
 
-int show(Call& call, const Settings& settings, const ControlWords& words) {
+int show(CommandCall& call, const Settings& settings, const ControlWords& words) {
   if (words.size() < 2)
     return call.fail(fmt::format("'show' needs what to show: {}", kControlSynopsis));
   const std::size_t equals = words[1].find('=');
@@ -393,7 +395,7 @@ std::span<const Option> scontrol_options() {
   return kControlOptions;
 }
 
-int scontrol(Call& call) {
+int scontrol(CommandCall& call) {
   const auto given = call.given({kControlOptions, kControlSynopsis, true});
   if (!given) return given.error();
   ControlWords words = given->words;

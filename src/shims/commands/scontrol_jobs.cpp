@@ -344,7 +344,7 @@ bool changes_jobs(std::string_view command) {
   return std::ranges::find(kCommands, command, &Command::name) != std::end(kCommands);
 }
 
-int change_jobs(Call& call, std::span<const std::string> words) {
+int change_jobs(CommandCall& call, std::span<const std::string> words) {
   const auto command =
       std::ranges::find(kCommands, std::string_view(words.front()), &Command::name);
   auto asked = asked_of(*command, words.subspan(1), call.around().now());

@@ -14,6 +14,6 @@ namespace gpu_platform::shims {
 bool changes_jobs(std::string_view command);
 
 // `words` begins with the command. All jobs are tried; the exit code.
-int change_jobs(Call& call, std::span<const std::string> words);
+int change_jobs(CommandCall& call, std::span<const std::string> words);
 
 }  // namespace gpu_platform::shims

@@ -59,7 +59,7 @@ base::Result<std::vector<std::string>> names_of_nodes(client::Client& client,
   return names;
 }
 
-int update_nodes(Call& call, const Pairs& pairs) {
+int update_nodes(CommandCall& call, const Pairs& pairs) {
   for (const auto& [key, value] : pairs) {
     if (key != "nodename" && key != "state" && key != "reason") {
       return call.fail(
@@ -204,7 +204,7 @@ base::Status put_all_nodes(client::Client& client, const Pairs& pairs, Json& bod
 }
 
 // "update ReservationName=NAME KEY=VALUE…", or the word skip in place of the pairs.
-int update_reservation(Call& call, ChangeWords words) {
+int update_reservation(CommandCall& call, ChangeWords words) {
   std::vector<std::string> rest(words.begin(), words.end());
   const bool skips =
       std::erase_if(rest, [](const std::string& word) { return lower_case(word) == "skip"; }) > 0;
@@ -225,7 +225,7 @@ int update_reservation(Call& call, ChangeWords words) {
   return call.console().out_failed() ? 1 : 0;
 }
 
-int create_reservation(Call& call, ChangeWords words) {
+int create_reservation(CommandCall& call, ChangeWords words) {
   const auto pairs = pairs_of(words);
   if (!pairs) return call.fail(pairs.error());
   const base::Instant now = call.around().now();
@@ -253,7 +253,7 @@ int create_reservation(Call& call, ChangeWords words) {
   return call.console().out_failed() ? 1 : 0;
 }
 
-int delete_reservation(Call& call, ChangeWords words) {
+int delete_reservation(CommandCall& call, ChangeWords words) {
   std::string name;
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
@@ -298,7 +298,7 @@ bool changes_site(ChangeWords words) {
          !names_one_of(words, {"jobid", "job"});
 }
 
-int change_site(Call& call, ChangeWords words) {
+int change_site(CommandCall& call, ChangeWords words) {
   const std::string& command = words.front();
   const std::string entity = entity_of(words);
   const bool is_word = words.size() > 1 && words[1].find('=') == std::string::npos;

@@ -14,6 +14,6 @@ namespace gpu_platform::shims {
 bool changes_site(std::span<const std::string> words);
 
 // `words` begins with the command. The exit code.
-int change_site(Call& call, std::span<const std::string> words);
+int change_site(CommandCall& call, std::span<const std::string> words);
 
 }  // namespace gpu_platform::shims

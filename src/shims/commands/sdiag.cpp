@@ -149,7 +149,7 @@ std::span<const Option> sdiag_options() {
   return kDiagnosisOptions;
 }
 
-int sdiag(Call& call) {
+int sdiag(CommandCall& call) {
   const auto given = call.given({kDiagnosisOptions, "[options]"});
   if (!given) return given.error();
   auto client = call.client();

@@ -94,7 +94,7 @@ std::span<const Option> seff_options() {
   return kEfficiencyOptions;
 }
 
-int seff(Call& call) {
+int seff(CommandCall& call) {
   const auto given = call.given({kEfficiencyOptions, "JOB_ID", true});
   if (!given) return given.error();
   if (given->words.size() != 1) return call.fail("name one job: seff JOB_ID");

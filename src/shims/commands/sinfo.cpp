@@ -221,7 +221,7 @@ std::size_t widest(const std::vector<Partition>& partitions) {
   return width;
 }
 
-int show_reservation_lines(Call& call, client::Client& client, const Settings& settings) {
+int show_reservation_lines(CommandCall& call, client::Client& client, const Settings& settings) {
   const auto body = client.get("/v1/reservations");
   if (!body) return call.fail(body.error());
   const auto document = cli::parse_object(*body);
@@ -250,7 +250,7 @@ int show_reservation_lines(Call& call, client::Client& client, const Settings& s
 }
 
 // The nodes and partitions that the options leave.
-int show_info_document(Call& call, const Settings& settings, const DocumentStyle& style,
+int show_info_document(CommandCall& call, const Settings& settings, const DocumentStyle& style,
                        const DocumentFacts& facts) {
   std::vector<NodeView> shown;
   for (const NodeView& node : facts.nodes) {
@@ -264,7 +264,7 @@ int show_info_document(Call& call, const Settings& settings, const DocumentStyle
   return print_document(call, style, sinfo_document(facts, shown, partitions));
 }
 
-int show_node_lines(Call& call, client::Client& client, const Settings& settings,
+int show_node_lines(CommandCall& call, client::Client& client, const Settings& settings,
                     const std::optional<DocumentStyle>& style) {
   const auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());
@@ -299,7 +299,7 @@ std::span<const Option> sinfo_options() {
   return kInfoOptions;
 }
 
-int sinfo(Call& call) {
+int sinfo(CommandCall& call) {
   const auto given = call.given({kInfoOptions, kInfoSynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;

@@ -182,7 +182,7 @@ std::span<const Option> sprio_options() {
   return kSprioOptions;
 }
 
-int sprio(Call& call) {
+int sprio(CommandCall& call) {
   const auto given = call.given({kSprioOptions, kPrioritySynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;

@@ -196,7 +196,7 @@ struct QueueView {
   std::optional<DocumentStyle> style;
 };
 
-int show_document(Call& call, client::Client& client, const DocumentStyle& style,
+int show_document(CommandCall& call, client::Client& client, const DocumentStyle& style,
                   std::span<const Json> jobs) {
   auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());
@@ -204,7 +204,7 @@ int show_document(Call& call, client::Client& client, const DocumentStyle& style
   return print_document(call, style, jobs_document(facts, jobs));
 }
 
-int show_queue(Call& call, client::Client& client, const Settings& settings,
+int show_queue(CommandCall& call, client::Client& client, const Settings& settings,
                const QueueView& view) {
   const base::Instant now = call.around().now();
   auto jobs = queued_jobs(client, settings, view.states, now);
@@ -228,7 +228,7 @@ int show_queue(Call& call, client::Client& client, const Settings& settings,
   return call.console().out_failed() ? 1 : 0;
 }
 
-int show_queue_of_steps(Call& call, client::Client& client, const Settings& settings,
+int show_queue_of_steps(CommandCall& call, client::Client& client, const Settings& settings,
                         const std::vector<Bound<QueueStepRow>>& columns,
                         const std::optional<DocumentStyle>& style) {
   const base::Instant now = call.around().now();
@@ -254,7 +254,7 @@ std::span<const Option> squeue_options() {
   return kQueueOptions;
 }
 
-int squeue(Call& call) {
+int squeue(CommandCall& call) {
   const auto given = call.given({kQueueOptions, kQueueSynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;

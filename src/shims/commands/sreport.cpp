@@ -314,7 +314,7 @@ std::span<const Option> sreport_options() {
   return kReportOptions;
 }
 
-int sreport(Call& call) {
+int sreport(CommandCall& call) {
   const auto given = call.given({kReportOptions, kReportSynopsis, true});
   if (!given) return given.error();
   const base::Instant now = call.around().now();

@@ -58,7 +58,7 @@ void add_defaults(Settings& settings, const Variables& variables) {
 }
 
 // Waits for room, unless the step shares what it uses (--overlap).
-base::Result<std::vector<NodeShare>> take_share(Call& call, const Settings& settings,
+base::Result<std::vector<NodeShare>> take_share(CommandCall& call, const Settings& settings,
                                                 const StepPlan& plan, StepShares& shares) {
   if (settings.has("overlap")) return first_shares(plan);
   TRY_ASSIGN(const auto patience, patience_of(settings));
@@ -89,7 +89,7 @@ void put_cpus_of_step(const std::vector<NodeShare>& shares, Step& step) {
   step.cpus = std::move(cpus);
 }
 
-int run_inside(Call& call, Settings settings, const HetStep& het, Variables variables) {
+int run_inside(CommandCall& call, Settings settings, const HetStep& het, Variables variables) {
   if (wants_container(settings)) return call.fail(std::string(kNoStepInImage));
   call.warn_all(container_warnings(settings));
   if (settings.has("signal")) call.warn("--signal is ignored: it belongs to the submission");
@@ -155,7 +155,8 @@ int run_inside(Call& call, Settings settings, const HetStep& het, Variables vari
 }
 
 // The job's terminal, where the caller has one too.
-std::optional<model::TerminalSize> put_terminal(Call& call, const Settings& settings, Work& work) {
+std::optional<model::TerminalSize> put_terminal(CommandCall& call, const Settings& settings,
+                                                Work& work) {
   if (!settings.has("pty")) return std::nullopt;
   work.fields["kind"] = "INTERACTIVE";
   const auto terminal = client::terminal_size(call.around());
@@ -170,7 +171,8 @@ std::optional<model::TerminalSize> put_terminal(Call& call, const Settings& sett
 }
 
 // One program, as it is: nothing of ours is in the image that could start more.
-base::Status check_contained(Call& call, const Settings& settings, const std::string& rules) {
+base::Status check_contained(CommandCall& call, const Settings& settings,
+                             const std::string& rules) {
   std::vector<std::string> warnings;
   TRY_ASSIGN(const Resources resources, resources_of(settings, warnings));
   if (resources.tasks > 1) {
@@ -198,7 +200,7 @@ bool can_lend_streams(const Settings& settings, const client::Client& client) {
 }
 
 // Whether there is anything to send as a job's input.
-bool has_input(Call& call, const Settings& settings) {
+bool has_input(CommandCall& call, const Settings& settings) {
   struct stat found = {};
   struct stat null = {};
   if (settings.has("input") || ::fstat(call.around().in_fd, &found) != 0) return false;
@@ -208,8 +210,8 @@ bool has_input(Call& call, const Settings& settings) {
 
 // A job on another machine, or in an image. Its output is followed, which does not tell standard
 // error from standard output.
-int follow_from_afar(Call& call, client::Client& client, const Settings& settings, const Work& work,
-                     const std::string& id) {
+int follow_from_afar(CommandCall& call, client::Client& client, const Settings& settings,
+                     const Work& work, const std::string& id) {
   if (!settings.has("quiet"))
     call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", id));
   client::Interrupts interrupts(call.console(), client, id);
@@ -226,7 +228,7 @@ int follow_from_afar(Call& call, client::Client& client, const Settings& setting
                    false);
 }
 
-base::Result<std::string> checked_rules(Call& call, Settings& settings,
+base::Result<std::string> checked_rules(CommandCall& call, Settings& settings,
                                         const std::vector<std::string>& command) {
   TRY_ASSIGN(std::string rules, carried_rules(settings, command.front()));
   if (wants_container(settings)) TRY(check_contained(call, settings, rules));
@@ -234,7 +236,7 @@ base::Result<std::string> checked_rules(Call& call, Settings& settings,
 }
 
 // A job of its own, followed to its end.
-int run_outside(Call& call, Settings settings, const std::vector<std::string>& command) {
+int run_outside(CommandCall& call, Settings settings, const std::vector<std::string>& command) {
   auto client = call.client();
   if (!client) return 1;
   const bool reads_rules = settings.has("input");
@@ -283,11 +285,11 @@ int run_outside(Call& call, Settings settings, const std::vector<std::string>& c
 
 }  // namespace
 
-int srun(Call& call) {
+int srun(CommandCall& call) {
   return srun_as(call, variables_of(call.around().environment));
 }
 
-int srun_as(Call& call, Variables variables) {
+int srun_as(CommandCall& call, Variables variables) {
   Settings command_line;
   std::vector<std::string> warnings;
   const auto command = read_options({srun_options()}, call.words(), command_line, warnings);

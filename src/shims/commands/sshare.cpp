@@ -123,7 +123,7 @@ std::span<const Option> sshare_options() {
   return kShareOptions;
 }
 
-int sshare(Call& call) {
+int sshare(CommandCall& call) {
   const auto given = call.given({kShareOptions, kShareSynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;

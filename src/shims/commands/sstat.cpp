@@ -208,7 +208,7 @@ std::vector<UsageRow> rows_of(const Json& job, const std::vector<JobProcess>& pr
 }
 
 // False after a message.
-bool add_usage(Call& call, client::Client& client, const std::string& text,
+bool add_usage(CommandCall& call, client::Client& client, const std::string& text,
                const Settings& settings, std::vector<UsageRow>& rows) {
   const StepName name = step_name_of(text);
   const auto jobs = get_jobs(client, name.job);
@@ -238,7 +238,7 @@ std::span<const Option> sstat_options() {
   return kSstatOptions;
 }
 
-int sstat(Call& call) {
+int sstat(CommandCall& call) {
   const auto given = call.given({kSstatOptions, kUsageSynopsis, true});
   if (!given) return given.error();
   const Settings& settings = given->settings;

@@ -39,14 +39,14 @@ std::optional<DocumentForm> form_named(std::string_view text) {
   return std::nullopt;
 }
 
-int list_forms(Call& call) {
+int list_forms(CommandCall& call) {
   std::string text = "Possible data_parser plugins:\n";
   for (const auto& [name, form] : kDocumentForms) text += fmt::format("{}{}\n", kPrefix, name);
   call.console().out(text);
   return call.console().out_failed() ? 1 : 0;
 }
 
-Json meta_of(Call& call, const DocumentStyle& style) {
+Json meta_of(CommandCall& call, const DocumentStyle& style) {
   const std::string user = own_user();
   if (style.form == DocumentForm::k38) {
     return {{"plugin", {{"type", "openapi/v0.0.38"}, {"name", "gpu-platform " GP_VERSION}}},
@@ -113,7 +113,7 @@ void add_yaml(const Json& value, std::size_t depth, std::string& text) {
 
 }  // namespace
 
-std::expected<std::optional<DocumentStyle>, int> document_style(Call& call,
+std::expected<std::optional<DocumentStyle>, int> document_style(CommandCall& call,
                                                                 const Settings& settings) {
   const bool is_yaml = settings.has("yaml");
   if (!is_yaml && !settings.has("json")) return std::optional<DocumentStyle>();
@@ -128,7 +128,7 @@ std::expected<std::optional<DocumentStyle>, int> document_style(Call& call,
   return DocumentStyle{*form, is_yaml, spelling == "compact"};
 }
 
-int print_document(Call& call, const DocumentStyle& style, Json document) {
+int print_document(CommandCall& call, const DocumentStyle& style, Json document) {
   document["meta"] = meta_of(call, style);
   document["errors"] = Json::array();
   if (style.form != DocumentForm::k38) document["warnings"] = Json::array();

@@ -23,12 +23,12 @@ struct DocumentStyle {
 
 // What the options ask for; nothing without them. Instead of it the exit code where that is all:
 // after "list", and after a form that there is not.
-std::expected<std::optional<DocumentStyle>, int> document_style(Call& call,
+std::expected<std::optional<DocumentStyle>, int> document_style(CommandCall& call,
                                                                 const Settings& settings);
 
 // Prints the document with what every document has: who printed what, and no errors. Returns the
 // exit code.
-int print_document(Call& call, const DocumentStyle& style, cli::Json document);
+int print_document(CommandCall& call, const DocumentStyle& style, cli::Json document);
 
 // {"set": true, "infinite": false, "number": 7}; one that is not set.
 cli::Json set_number(std::int64_t number);

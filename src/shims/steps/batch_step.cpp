@@ -93,7 +93,7 @@ base::Result<std::optional<Connection>> meet_caller(const Variables& given) {
 
 }  // namespace
 
-int batch_step(Call& call) {
+int batch_step(CommandCall& call) {
   Variables given = variables_of(call.around().environment);
   const Files files = files_of_batch(given);
   ignore_signal_for_steps(given);
@@ -111,7 +111,7 @@ int batch_step(Call& call) {
   return 126;
 }
 
-int job_step(Call& call) {
+int job_step(CommandCall& call) {
   const Variables given = variables_of(call.around().environment);
   const Files files = files_of_batch(given);
   ignore_signal_for_steps(given);

@@ -7,7 +7,7 @@
 
 namespace gpu_platform::shims {
 
-JobEnd::JobEnd(Call& call, const std::string& id) {
+JobEnd::JobEnd(CommandCall& call, const std::string& id) {
   if (::pipe2(ends_, O_CLOEXEC) != 0) return;
   thread_ = std::thread([this, &call, id] {
     // The daemon has just taken the job: if it is away now, it restarts.

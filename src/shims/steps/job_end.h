@@ -12,7 +12,7 @@ namespace gpu_platform::shims {
 // it.
 class JobEnd {
  public:
-  JobEnd(Call& call, const std::string& id);
+  JobEnd(CommandCall& call, const std::string& id);
   JobEnd(const JobEnd&) = delete;
   JobEnd& operator=(const JobEnd&) = delete;
   // Waits for the end.

@@ -138,7 +138,7 @@ std::vector<JobProcess> processes_of(const Json& document) {
   return processes;
 }
 
-client::Called<std::vector<JobProcess>> live_processes(Call& call, client::Client& client,
+client::Called<std::vector<JobProcess>> live_processes(CommandCall& call, client::Client& client,
                                                        const std::string& job) {
   const auto self = own_path();
   if (!self) return std::unexpected(unusable_answer(self.error().message));
@@ -167,7 +167,7 @@ client::Called<std::vector<JobProcess>> live_processes(Call& call, client::Clien
   return processes_of(*document);
 }
 
-int live_usage(Call& call) {
+int live_usage(CommandCall& call) {
   const Variables own = variables_of(call.around().environment);
   const std::string_view job = variable(own, "GPU_PLATFORM_JOB_ID");
   if (job.empty()) return call.fail("this runs only inside jobs");

@@ -42,7 +42,7 @@ cli::Json live_document(const std::vector<JobProcess>& processes);
 std::vector<JobProcess> processes_of(const cli::Json& document);
 
 // Asks for the processes of a running job.
-client::Called<std::vector<JobProcess>> live_processes(Call& call, client::Client& client,
+client::Called<std::vector<JobProcess>> live_processes(CommandCall& call, client::Client& client,
                                                        const std::string& job);
 
 }  // namespace gpu_platform::shims

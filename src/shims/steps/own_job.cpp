@@ -95,7 +95,7 @@ int stream_or_nothing(int fd) {
 
 class OwnJob {
  public:
-  OwnJob(Call& call, client::Client& client, const RendezvousPlace& place, int signals,
+  OwnJob(CommandCall& call, client::Client& client, const RendezvousPlace& place, int signals,
          std::string id, const OwnJobRules& rules)
       : call_(call),
         client_(client),
@@ -229,7 +229,7 @@ class OwnJob {
     if (!rules_.is_quiet) call_.console().err(fmt::format("srun: {}\n", text));
   }
 
-  Call& call_;
+  CommandCall& call_;
   client::Client& client_;
   const RendezvousPlace& place_;
   const int signals_;
@@ -265,7 +265,7 @@ bool waits_for_room(client::Client& client, const std::string& id) {
 }
 
 bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
-                    Call& call, client::Interrupts& interrupts) {
+                    CommandCall& call, client::Interrupts& interrupts) {
   const auto& around = call.around();
   const base::Instant began = around.steady();
   while (true) {
@@ -283,7 +283,7 @@ bool starts_in_time(client::Client& client, const std::string& id, base::Duratio
   return false;
 }
 
-SignalsFromAfar::SignalsFromAfar(Call& call, std::string id)
+SignalsFromAfar::SignalsFromAfar(CommandCall& call, std::string id)
     : signals_(watch({SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})) {
   if (signals_ < 0 || ::pipe2(stop_, O_CLOEXEC) != 0) return;
   thread_ = std::thread([this, &call, id = std::move(id)] { pass_on(call, id); });
@@ -296,7 +296,7 @@ SignalsFromAfar::~SignalsFromAfar() {
     if (fd >= 0) ::close(fd);
 }
 
-void SignalsFromAfar::pass_on(Call& call, const std::string& id) {
+void SignalsFromAfar::pass_on(CommandCall& call, const std::string& id) {
   auto client = call.client();
   if (!client) return;
   std::array<pollfd, 2> waiting = {{{signals_, POLLIN, 0}, {stop_[0], POLLIN, 0}}};
@@ -318,12 +318,12 @@ int watch_srun_signals() {
   return watch({SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM});
 }
 
-int stay_with_own_job(Call& call, client::Client& client, const RendezvousPlace& place, int signals,
-                      const std::string& id, const OwnJobRules& rules) {
+int stay_with_own_job(CommandCall& call, client::Client& client, const RendezvousPlace& place,
+                      int signals, const std::string& id, const OwnJobRules& rules) {
   return OwnJob(call, client, place, signals, id, rules).run();
 }
 
-int srun_code(Call& call, const client::Called<std::optional<client::EndedJob>>& ended,
+int srun_code(CommandCall& call, const client::Called<std::optional<client::EndedJob>>& ended,
               bool is_told) {
   if (!ended) return call.fail(ended.error());
   const v1::Job& job = (*ended)->job;

@@ -32,20 +32,20 @@ bool waits_for_room(client::Client& client, const std::string& id);
 // Waits for the start of a job that may wait for so long. Returns false after it was cancelled
 // because it did not start.
 bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
-                    Call& call, client::Interrupts& interrupts);
+                    CommandCall& call, client::Interrupts& interrupts);
 
 // Passes signals on to a job on another machine, from a thread of its own: SIGUSR1 and SIGUSR2 go
 // to the job's processes, SIGHUP and SIGQUIT cancel it. client::Interrupts has SIGINT and SIGTERM.
 // Made before other threads are.
 class SignalsFromAfar {
  public:
-  SignalsFromAfar(Call& call, std::string id);
+  SignalsFromAfar(CommandCall& call, std::string id);
   SignalsFromAfar(const SignalsFromAfar&) = delete;
   SignalsFromAfar& operator=(const SignalsFromAfar&) = delete;
   ~SignalsFromAfar();
 
  private:
-  void pass_on(Call& call, const std::string& id);
+  void pass_on(CommandCall& call, const std::string& id);
 
   int signals_ = -1;
   int stop_[2] = {-1, -1};
@@ -57,12 +57,12 @@ class SignalsFromAfar {
 int watch_srun_signals();
 
 // Stays with the job until it has ended and returns srun's exit code. `signals` is that descriptor.
-int stay_with_own_job(Call& call, client::Client& client, const RendezvousPlace& place, int signals,
-                      const std::string& id, const OwnJobRules& rules);
+int stay_with_own_job(CommandCall& call, client::Client& client, const RendezvousPlace& place,
+                      int signals, const std::string& id, const OwnJobRules& rules);
 
 // The exit code of srun for an ended job. What the code does not tell goes to standard error,
 // unless the tasks' own end has been told of.
-int srun_code(Call& call, const client::Called<std::optional<client::EndedJob>>& ended,
+int srun_code(CommandCall& call, const client::Called<std::optional<client::EndedJob>>& ended,
               bool is_told);
 
 }  // namespace gpu_platform::shims

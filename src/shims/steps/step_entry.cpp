@@ -77,8 +77,8 @@ std::string allocation_of(const Variables& variables) {
   return std::string(variable(variables, "SLURM_JOB_ID"));
 }
 
-int step_from_outside(Call& call, const std::string& job, const std::vector<std::string>& words,
-                      bool wants_terminal) {
+int step_from_outside(CommandCall& call, const std::string& job,
+                      const std::vector<std::string>& words, bool wants_terminal) {
   auto client = call.client();
   if (!client) return 1;
   auto place = RendezvousPlace::open();
@@ -102,7 +102,7 @@ int step_from_outside(Call& call, const std::string& job, const std::vector<std:
   return client::stay_with_command(call.console(), io, *std::move(channel), terminal.has_value());
 }
 
-int enter_job(Call& call) {
+int enter_job(CommandCall& call) {
   if (call.words().size() != 1) return call.fail("the name of the place to meet is missing");
   const auto connection = meet(call.words().front());
   if (!connection) return call.fail(connection.error());
@@ -119,7 +119,7 @@ int enter_job(Call& call) {
   for (const auto& [name, value] : first ? *first : own)
     if (is_of_the_job(name)) variables.emplace(name, value);
   if (!first) add_allocation_variables(variables);
-  Call srun("srun", cli::texts_at(*told, "words"), call.console());
+  CommandCall srun("srun", cli::texts_at(*told, "words"), call.console());
   const std::string directory = cli::text_at(*told, "directory");
   if (::chdir(directory.c_str()) != 0)
     srun.warn(fmt::format("{}: {}: the step begins in the job's directory", directory,

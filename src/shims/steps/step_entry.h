@@ -12,8 +12,8 @@ namespace gpu_platform::shims {
 
 // Runs srun with these words inside the job, with the environment, directory and streams of this
 // process; returns its exit code.
-int step_from_outside(Call& call, const std::string& job, const std::vector<std::string>& words,
-                      bool wants_terminal);
+int step_from_outside(CommandCall& call, const std::string& job,
+                      const std::vector<std::string>& words, bool wants_terminal);
 
 // Whether this process runs in a job that came through the shims, so that srun starts steps of it.
 bool is_inside(const Variables& variables);
@@ -23,6 +23,6 @@ bool is_inside(const Variables& variables);
 std::string allocation_of(const Variables& variables);
 
 // srun, with other variables than those of this process.
-int srun_as(Call& call, Variables variables);
+int srun_as(CommandCall& call, Variables variables);
 
 }  // namespace gpu_platform::shims

@@ -65,7 +65,7 @@ client::Called<StartCheck> check_start(client::Client& client, const Json& body,
   return check;
 }
 
-int tell_start(Call& call, client::Client& client, const Json& body) {
+int tell_start(CommandCall& call, client::Client& client, const Json& body) {
   const auto check = check_start(client, body, call.around().now());
   if (!check) return call.fail(check.error());
   if (!check->start) {

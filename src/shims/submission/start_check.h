@@ -26,6 +26,6 @@ client::Called<StartCheck> check_start(client::Client& client, const cli::Json& 
                                        base::Instant now);
 
 // What sbatch and srun say for --test-only, on standard error. Returns the exit code.
-int tell_start(Call& call, client::Client& client, const cli::Json& body);
+int tell_start(CommandCall& call, client::Client& client, const cli::Json& body);
 
 }  // namespace gpu_platform::shims

@@ -33,7 +33,7 @@ std::string piece_name(std::size_t number) {
 }
 
 // The class of the QOS or the partition; a niceness that would go ahead of others is told.
-void put_priority_of_job(Call& call, const Settings& settings, const SiteChoice& choice,
+void put_priority_of_job(CommandCall& call, const Settings& settings, const SiteChoice& choice,
                          Json& body) {
   if (!choice.priority.empty()) body["priority"] = choice.priority;
   if (!settings.has("nice")) return;
@@ -47,9 +47,9 @@ void put_priority_of_job(Call& call, const Settings& settings, const SiteChoice&
 
 // What -p and -q stand for. A refusal is told in Slurm's two lines, of which the second is
 // returned.
-base::Result<SiteChoice> choice_for(Call& call, client::Client& client, const Settings& settings,
-                                    const Resources& resources, const Work& work,
-                                    const Json& body) {
+base::Result<SiteChoice> choice_for(CommandCall& call, client::Client& client,
+                                    const Settings& settings, const Resources& resources,
+                                    const Work& work, const Json& body) {
   const auto site = site_of(client);
   if (!site) return base::fail(base::ErrorCode::kUnavailable, site.error().message);
   std::optional<base::Duration> limit;
@@ -72,7 +72,7 @@ struct Wanted {
 
 // The job's resources, and what -p and -q stand for. A job that names no number of nodes has the
 // fewest that hold it.
-base::Result<Wanted> wanted_of(Call& call, client::Client& client, const Settings& settings,
+base::Result<Wanted> wanted_of(CommandCall& call, client::Client& client, const Settings& settings,
                                const Work& work, const Json& body,
                                std::vector<std::string>& warnings) {
   Wanted wanted;
@@ -91,7 +91,7 @@ base::Result<Wanted> wanted_of(Call& call, client::Client& client, const Setting
   return wanted;
 }
 
-void put_comment_of_job(Call& call, const Settings& settings, Json& body) {
+void put_comment_of_job(CommandCall& call, const Settings& settings, Json& body) {
   const std::string& comment = settings.value("comment");
   if (comment.size() > kLongestComment) {
     call.warn(fmt::format("--comment is not kept: it is longer than {} bytes", kLongestComment));
@@ -162,7 +162,7 @@ base::Status put_signal(const Settings& settings, const Work& work, Json& body) 
   return {};
 }
 
-base::Result<std::string> directory_of(Call& call, const Settings& settings) {
+base::Result<std::string> directory_of(CommandCall& call, const Settings& settings) {
   const std::string& given = settings.value("chdir");
   if (given.starts_with('/')) return given;
   const std::string& here = call.around().directory;
@@ -171,7 +171,7 @@ base::Result<std::string> directory_of(Call& call, const Settings& settings) {
   return given.empty() ? here : here + "/" + given;
 }
 
-Json environment_for(Call& call, const Settings& settings, const Work& work,
+Json environment_for(CommandCall& call, const Settings& settings, const Work& work,
                      const Submitted& submitted, const Resources& resources) {
   const auto callers = client::environment_of(call.console()).get<Variables>();
   Variables variables = exported(settings.value("export"), callers);
@@ -342,7 +342,7 @@ base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
   return {};
 }
 
-base::Result<Json> job_request(Call& call, client::Client& client, const Settings& settings,
+base::Result<Json> job_request(CommandCall& call, client::Client& client, const Settings& settings,
                                const Work& work) {
   TRY(check_text(settings, work));
   TRY(check_step_options(settings));
@@ -394,7 +394,8 @@ base::Result<Json> job_request(Call& call, client::Client& client, const Setting
   return body;
 }
 
-std::expected<std::string, int> submit(Call& call, client::Client& client, const Json& body) {
+std::expected<std::string, int> submit(CommandCall& call, client::Client& client,
+                                       const Json& body) {
   auto answer = client::submit_job(call.console(), client, body);
   if (!answer) {
     answer.error().field = option_of_field(answer.error().field);

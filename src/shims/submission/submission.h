@@ -40,13 +40,14 @@ std::optional<std::string> taken_script(Variables& variables);
 Variables exported(const std::string& selection, const Variables& callers);
 
 // The body of POST /v1/jobs. Warnings are told.
-base::Result<cli::Json> job_request(Call& call, client::Client& client, const Settings& settings,
-                                    const Work& work);
+base::Result<cli::Json> job_request(CommandCall& call, client::Client& client,
+                                    const Settings& settings, const Work& work);
 
 // This program, under a name that does not depend on the link it was called by.
 base::Result<std::string> own_path();
 
 // Sends it: the job's id, or the exit code after a message.
-std::expected<std::string, int> submit(Call& call, client::Client& client, const cli::Json& body);
+std::expected<std::string, int> submit(CommandCall& call, client::Client& client,
+                                       const cli::Json& body);
 
 }  // namespace gpu_platform::shims

@@ -10,24 +10,26 @@
 namespace gpu_platform::shims {
 
 // "Key=Value" pairs in lines, as scontrol prints a record; in one line with -o.
-class Page {
+class RecordText {
  public:
-  explicit Page(bool is_one_line) : is_one_line_(is_one_line) {}
+  explicit RecordText(bool is_one_line) : is_one_line_(is_one_line) {}
 
-  Page& add(std::string_view key, std::string_view value) {
+  RecordText& add(std::string_view key, std::string_view value) {
     if (!is_fresh_) text_.push_back(' ');
     is_fresh_ = false;
     text_ += fmt::format("{}={}", key, cli::harmless(value));
     return *this;
   }
-  Page& add(std::string_view key, std::int64_t value) { return add(key, fmt::format("{}", value)); }
+  RecordText& add(std::string_view key, std::int64_t value) {
+    return add(key, fmt::format("{}", value));
+  }
   // The line lies deeper than the others.
-  Page& indent() {
+  RecordText& indent() {
     if (!is_one_line_) text_ += "  ";
     return *this;
   }
   // What follows begins a line of its own.
-  Page& end_line() {
+  RecordText& end_line() {
     text_ += is_one_line_ ? " " : "\n   ";
     is_fresh_ = true;
     return *this;

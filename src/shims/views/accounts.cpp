@@ -82,7 +82,7 @@ std::string gpu_resource(const std::string& type) {
   return type.empty() ? "gres/gpu" : "gres/gpu:" + base::to_lower(type);
 }
 
-std::optional<std::vector<Json>> shares_of(Call& call) {
+std::optional<std::vector<Json>> shares_of(CommandCall& call) {
   auto client = call.client();
   if (!client) return std::nullopt;
   const auto body = client->get("/v1/shares");

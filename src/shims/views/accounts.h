@@ -25,6 +25,6 @@ std::string gpu_resource(const std::string& type);
 // The shares as the daemon lists them: a team, then its users and the teams below it. Each has its
 // limits as "grp_jobs", "grp_submit", "grp_tres" and "grp_tres_mins"; those of a user are for all
 // of its accounts together. Nothing after a message.
-std::optional<std::vector<cli::Json>> shares_of(Call& call);
+std::optional<std::vector<cli::Json>> shares_of(CommandCall& call);
 
 }  // namespace gpu_platform::shims

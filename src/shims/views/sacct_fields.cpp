@@ -17,44 +17,44 @@ namespace {
 
 using cli::Json;
 using cli::text_at;
-using RecordText = std::function<std::string(const RecordRow&)>;
+using CellText = std::function<std::string(const RecordRow&)>;
 
 bool is_step(const RecordRow& row) {
   return row.step.has_value();
 }
 
-RecordText empty() {
+CellText empty() {
   return [](const RecordRow&) { return std::string(); };
 }
 
-RecordText of_recorded_job(std::string (*text)(const Json&)) {
+CellText of_recorded_job(std::string (*text)(const Json&)) {
   return [text](const RecordRow& row) { return is_step(row) ? std::string() : text(row.job); };
 }
 
-RecordText of_both(std::string (*text)(const Json&)) {
+CellText of_both(std::string (*text)(const Json&)) {
   return [text](const RecordRow& row) { return text(row.job); };
 }
 
-RecordText of_step(std::string (*text)(const StepView&)) {
+CellText of_step(std::string (*text)(const StepView&)) {
   return [text](const RecordRow& row) { return is_step(row) ? text(*row.step) : std::string(); };
 }
 
 // What a job has, and a step of it.
-RecordText of_each(std::string (*of_recorded_job)(const Json&),
-                   std::string (*of_step)(const StepView&)) {
+CellText of_each(std::string (*of_recorded_job)(const Json&),
+                 std::string (*of_step)(const StepView&)) {
   return [=](const RecordRow& row) {
     return is_step(row) ? of_step(*row.step) : of_recorded_job(row.job);
   };
 }
 
-RecordText of_recorded_spec(std::string key) {
+CellText of_recorded_spec(std::string key) {
   return [key](const RecordRow& row) {
     return is_step(row) ? std::string() : text_at(cli::spec_of(row.job), key);
   };
 }
 
 // Makes the text of memory that a step used.
-RecordText memory_of_step(std::optional<std::int64_t> StepView::* bytes) {
+CellText memory_of_step(std::optional<std::int64_t> StepView::* bytes) {
   return [bytes](const RecordRow& row) {
     const auto used = is_step(row) ? *row.step.*bytes : std::optional<std::int64_t>();
     return used ? kibibytes_text(*used / 1024, row.units) : std::string();
@@ -62,25 +62,25 @@ RecordText memory_of_step(std::optional<std::int64_t> StepView::* bytes) {
 }
 
 // CPU time that a step used.
-RecordText cpu_of_step(std::optional<std::int64_t> StepView::* milliseconds) {
+CellText cpu_of_step(std::optional<std::int64_t> StepView::* milliseconds) {
   return [milliseconds](const RecordRow& row) {
     const auto used = is_step(row) ? *row.step.*milliseconds : std::optional<std::int64_t>();
     return used ? cpu_time_text(*used) : std::string();
   };
 }
 
-RecordText time_of(std::string key) {
+CellText time_of(std::string key) {
   return [key](const RecordRow& row) { return slurm_time(cli::time_at(row.job, key), "Unknown"); };
 }
 
-RecordText started() {
+CellText started() {
   return [](const RecordRow& row) {
     return slurm_time(is_step(row) ? row.step->started_at : cli::time_at(row.job, "started_at"),
                       "Unknown");
   };
 }
 
-RecordText ended() {
+CellText ended() {
   return [](const RecordRow& row) {
     return slurm_time(is_step(row) ? row.step->ended_at : cli::time_at(row.job, "ended_at"),
                       "Unknown");
@@ -152,8 +152,7 @@ std::string number_or_nothing(const std::optional<std::int64_t>& number) {
 }
 
 // "cpu=00:00:05,mem=12K": a time and an amount of memory.
-RecordText usage(std::string (*cpu)(const StepView&),
-                 std::optional<std::int64_t> StepView::* bytes) {
+CellText usage(std::string (*cpu)(const StepView&), std::optional<std::int64_t> StepView::* bytes) {
   return [=](const RecordRow& row) {
     if (!is_step(row)) return std::string();
     const std::string time = cpu(*row.step);
