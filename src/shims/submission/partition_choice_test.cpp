@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/answer.h"
+
 namespace gpu_platform::shims {
 namespace {
 
@@ -10,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Site a_site() {
-  return site_in(cli::Json::parse(R"({
+  return site_in(*client::message_of<v1::SlurmNames>(R"({
     "partitions": [
       {"name": "batch", "is_default": true, "max_time_seconds": 86400, "default_time_seconds": 3600},
       {"name": "h100", "gpu_types": ["H100"], "priority": "LOW", "max_gpus": 8, "max_nodes": 2}],

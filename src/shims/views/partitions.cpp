@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cli/json_view.h"
 #include "cli/text.h"
+#include "client/answer.h"
 #include "shims/steps/step_variables.h"
 
 namespace gpu_platform::shims {
@@ -23,16 +23,31 @@ std::string names(const std::vector<Named>& list) {
   return cli::joined(result, ", ");
 }
 
-std::optional<base::Duration> seconds_at(const cli::Json& entry, std::string_view key) {
-  const auto seconds = cli::number_at(entry, key);
-  if (!seconds) return std::nullopt;
-  return base::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+base::Duration duration_of(double seconds) {
+  return base::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-std::optional<std::uint32_t> number_at(const cli::Json& entry, std::string_view key) {
-  const auto number = cli::integer_at(entry, key);
-  if (!number) return std::nullopt;
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(*number, 0, UINT32_MAX));
+Partition partition_of_message(const v1::SlurmPartition& told) {
+  Partition partition;
+  partition.name = told.name();
+  partition.is_default = told.is_default();
+  partition.gpu_types.assign(told.gpu_types().begin(), told.gpu_types().end());
+  partition.priority = told.priority();
+  if (told.has_max_time_seconds()) partition.max_time = duration_of(told.max_time_seconds());
+  if (told.has_default_time_seconds())
+    partition.default_time = duration_of(told.default_time_seconds());
+  if (told.has_max_gpus()) partition.max_gpus = told.max_gpus();
+  if (told.has_max_nodes()) partition.max_nodes = told.max_nodes();
+  return partition;
+}
+
+Qos qos_of_message(const v1::SlurmQos& told) {
+  Qos qos;
+  qos.name = told.name();
+  qos.priority = told.priority();
+  if (told.has_max_time_seconds()) qos.max_time = duration_of(told.max_time_seconds());
+  if (told.has_max_gpus()) qos.max_gpus = told.max_gpus();
+  return qos;
 }
 
 }  // namespace
@@ -48,33 +63,23 @@ Site usual_site() {
   return site;
 }
 
-Site site_in(const cli::Json& document) {
+Site site_in(const v1::SlurmNames& names) {
   Site site = usual_site();
-  const cli::Json& partitions = cli::list_at(document, "partitions");
-  site.names_partitions = !partitions.empty();
+  site.names_partitions = !names.partitions().empty();
   if (site.names_partitions) site.partitions.clear();
-  for (const cli::Json& entry : partitions) {
-    site.partitions.push_back({cli::text_at(entry, "name"), cli::flag_at(entry, "is_default"),
-                               cli::texts_at(entry, "gpu_types"), cli::text_at(entry, "priority"),
-                               seconds_at(entry, "max_time_seconds"),
-                               seconds_at(entry, "default_time_seconds"),
-                               number_at(entry, "max_gpus"), number_at(entry, "max_nodes")});
-  }
-  const cli::Json& qos = cli::list_at(document, "qos");
-  site.names_qos = !qos.empty();
+  for (const v1::SlurmPartition& told : names.partitions())
+    site.partitions.push_back(partition_of_message(told));
+  site.names_qos = !names.qos().empty();
   if (site.names_qos) site.qos.clear();
-  for (const cli::Json& entry : qos) {
-    site.qos.push_back({cli::text_at(entry, "name"), cli::text_at(entry, "priority"),
-                        seconds_at(entry, "max_time_seconds"), number_at(entry, "max_gpus")});
-  }
+  for (const v1::SlurmQos& told : names.qos()) site.qos.push_back(qos_of_message(told));
   return site;
 }
 
 client::Called<Site> site_of(client::Client& client) {
   const auto body = client.get("/v1/slurm");
   if (!body) return std::unexpected(body.error());
-  const auto document = cli::parse_object(*body);
-  return document ? site_in(*document) : usual_site();
+  const auto names = client::message_of<v1::SlurmNames>(*body);
+  return names ? site_in(*names) : usual_site();
 }
 
 const Partition* partition_named(const Site& site, std::string_view name) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
 #include "client/client.h"
+#include "gpu_platform/v1/slurm.pb.h"
 
 // The partitions and qualities of service that a site gives names to. Without any there is one
 // partition of all nodes, and the classes of priority are the qualities of service.
@@ -44,8 +44,8 @@ struct Site {
 // What the platform has without names of the site.
 Site usual_site();
 
-// The same from the daemon's document.
-Site site_in(const cli::Json& document);
+// The same with the names that the daemon tells.
+Site site_in(const v1::SlurmNames& names);
 
 // What the daemon says; the usual where its site names nothing.
 client::Called<Site> site_of(client::Client& client);
