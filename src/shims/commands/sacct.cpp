@@ -6,8 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/utc.h"
-#include "cli/job_text.h"
-#include "cli/text.h"
+#include "client/answer.h"
 #include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/documents/slurm_json.h"
@@ -21,9 +20,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kAccountingSynopsis = "[options] [-j ID,…]";
 constexpr std::string_view kUsualRecord =
@@ -175,20 +171,19 @@ bool is_in_range(std::int64_t number, const std::string& range) {
   return low && high && number >= *low && number <= *high;
 }
 
-bool is_wanted_record(const Json& job, const Settings& settings, const Window& window) {
-  if (const auto submitted = cli::time_at(job, "submitted_at");
+bool is_wanted_record(const v1::Job& job, const Settings& settings, const Window& window) {
+  if (const auto submitted = client::time_of(job.submitted_at());
       submitted && *submitted > window.end)
     return false;
-  if (const auto ended = cli::time_at(job, "ended_at"); ended && *ended < window.begin)
+  if (const auto ended = client::time_of(job.ended_at()); ended && *ended < window.begin)
     return false;
   if (settings.has("state") &&
       !is_in_state(recorded_state_of(job), comma_separated(settings.value("state"))))
     return false;
-  const std::pair<std::string_view, std::string> filters[] = {
-      {"name", text_at(cli::spec_of(job), "name")},
-      {"accounts", text_at(cli::spec_of(job), "team")},
-      {"partition", partition_of(job)},
-      {"qos", qos_of(job)}};
+  const std::pair<std::string_view, std::string> filters[] = {{"name", job.spec().name()},
+                                                              {"accounts", job.spec().team()},
+                                                              {"partition", partition_of(job)},
+                                                              {"qos", qos_of(job)}};
   for (const auto& [option, value] : filters) {
     if (settings.has(option) && !is_listed(value, settings.value(option))) return false;
   }
@@ -197,7 +192,7 @@ bool is_wanted_record(const Json& job, const Settings& settings, const Window& w
     return false;
   if (settings.has("ncpus") && !is_in_range(cpus_of(job).value_or(0), settings.value("ncpus")))
     return false;
-  const std::string user = text_at(cli::spec_of(job), "user");
+  const std::string user = job.spec().user();
   for (const char* option : {"user", "uid"}) {
     const std::string& list = settings.value(option);
     if (!list.empty() && !is_listed(user, list) && !is_listed(user_number(user), list))
@@ -207,11 +202,11 @@ bool is_wanted_record(const Json& job, const Settings& settings, const Window& w
 }
 
 // A job's own line, and those of its steps once it has started. Ids with a step ask for that alone.
-void add_records(const Json& job, base::Instant now, const Settings& settings, const Units& units,
-                 std::vector<RecordRow>& rows) {
+void add_records(const v1::Job& job, base::Instant now, const Settings& settings,
+                 const Units& units, std::vector<RecordRow>& rows) {
   bool wants_all = !settings.has("jobs");
   std::vector<std::string> steps;
-  const std::string ids[] = {text_at(job, "id"), array_task_id(job), text_at(job, "array_id")};
+  const std::string ids[] = {job.id(), array_task_id(job), job.array_id()};
   for (const std::string& id : comma_separated(settings.value("jobs"))) {
     const StepName name = step_name_of(id);
     if (std::ranges::find(ids, name.job) == std::end(ids)) continue;
@@ -226,11 +221,11 @@ void add_records(const Json& job, base::Instant now, const Settings& settings, c
   }
 }
 
-client::Called<std::vector<Json>> recorded_jobs(client::Client& client, const Settings& settings,
-                                                const Window& window) {
+client::Called<std::vector<v1::Job>> recorded_jobs(client::Client& client, const Settings& settings,
+                                                   const Window& window) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (!ids.empty()) {
-    std::vector<Json> jobs;
+    std::vector<v1::Job> jobs;
     std::set<std::string> asked;
     for (const std::string& id : ids) {
       const std::string job = step_name_of(id).job;
@@ -304,11 +299,12 @@ int sacct(CommandCall& call) {
   if (!client) return 1;
   auto jobs = recorded_jobs(*client, settings, *window);
   if (!jobs) return call.fail(jobs.error());
-  std::erase_if(*jobs, [&](const Json& job) { return !is_wanted_record(job, settings, *window); });
+  std::erase_if(*jobs,
+                [&](const v1::Job& job) { return !is_wanted_record(job, settings, *window); });
   if (*style)
     return print_document(call, **style, accounting_document({(*style)->form, now, {}, {}}, *jobs));
   std::vector<RecordRow> rows;
-  for (const Json& job : *jobs) add_records(job, now, settings, *units, rows);
+  for (const v1::Job& job : *jobs) add_records(job, now, settings, *units, rows);
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");
   const bool has_header = !settings.has("noheader");
   const std::string delimiter = settings.has("delimiter") ? settings.value("delimiter") : "|";

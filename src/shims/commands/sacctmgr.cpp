@@ -8,6 +8,8 @@
 
 #include "cli/json_view.h"
 #include "cli/text.h"
+#include "client/answer.h"
+#include "gpu_platform/v1/statistics.pb.h"
 #include "shims/command_call.h"
 #include "shims/documents/manager_json.h"
 #include "shims/documents/slurm_document.h"
@@ -25,7 +27,6 @@ namespace gpu_platform::shims {
 namespace {
 
 using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kManagerSynopsis = "[options] list|show WHAT [KEY=VALUE…]";
 
@@ -453,9 +454,8 @@ std::optional<std::vector<ManagedRow>> rows_of_reservations(CommandCall& call) {
     call.fail(body.error());
     return std::nullopt;
   }
-  const auto document = cli::parse_object(*body);
-  return reservation_rows(document ? cli::list_at(*document, "reservations") : Json::array(),
-                          *nodes);
+  const auto list = client::message_of<v1::ListReservationsResponse>(*body);
+  return reservation_rows(list.value_or(v1::ListReservationsResponse()), *nodes);
 }
 
 // There is nothing of the other kinds here: no licenses, no federations, no wckeys, and changes of
@@ -558,8 +558,7 @@ int show_configuration(CommandCall& call) {
 }
 
 // "Fri Nov 27 08:17:21 2026 (1795767441)"
-std::string date_or_now(const Json& statistics, std::string_view key, base::Instant usual) {
-  const base::Instant at = cli::time_at(statistics, key).value_or(usual);
+std::string date_and_seconds(base::Instant at) {
   std::string date = date_line(at);
   date.pop_back();
   return fmt::format("{} ({})", date, at.unix_ns() / 1'000'000'000);
@@ -570,21 +569,21 @@ int show_statistics(CommandCall& call) {
   if (!client) return 1;
   const auto body = client->get("/v1/statistics");
   if (!body) return call.fail(body.error());
-  const Json statistics = cli::parse_object(*body).value_or(Json::object());
+  const auto statistics = client::message_of<v1::Statistics>(*body).value_or(v1::Statistics());
   const base::Instant now = call.around().now();
+  const std::string since = date_and_seconds(client::time_of(statistics.since()).value_or(now));
   const std::string line(67, '*');
   std::string text = fmt::format(
       "{}\nsacctmgr show stats output at {}\nData since                    {}\n"
       "All statistics are in microseconds\n{}\n\n"
       "Internal DBD rollup last ran {}\n\tLast cycle:   0\n\tMax cycle:    0\n\tTotal time:   0\n"
       "\tTotal cycles: 0\n\nRemote Procedure Call statistics by message type\n",
-      line, date_or_now(statistics, "at", now), date_or_now(statistics, "since", now), line,
-      date_or_now(statistics, "since", now));
-  for (const Json& each : cli::list_at(statistics, "calls")) {
-    const auto count = std::max<std::int64_t>(1, cli::integer_at(each, "count").value_or(0));
-    const double total = cli::number_at(each, "total_seconds").value_or(0) * 1e6;
+      line, date_and_seconds(client::time_of(statistics.at()).value_or(now)), since, line, since);
+  for (const v1::CallStatistics& each : statistics.calls()) {
+    const auto count = std::max<std::uint64_t>(1, each.count());
+    const double total = each.total_seconds() * 1e6;
     text += fmt::format("\t{:<25}({:>5}) count:{:<6} ave_time:{:<6.0f} total_time:{:.0f}\n",
-                        text_at(each, "call"), 0, count, total / static_cast<double>(count), total);
+                        each.call(), 0, count, total / static_cast<double>(count), total);
   }
   return print_text(call, text + "\nRemote Procedure Call statistics by user\n");
 }

@@ -13,6 +13,7 @@
 
 #include "base/parse.h"
 #include "cli/json_view.h"
+#include "client/answer.h"
 #include "client/follow.h"
 #include "shims/command_call.h"
 #include "shims/options/batch_options.h"
@@ -24,6 +25,7 @@
 #include "shims/steps/step_shares.h"
 #include "shims/submission/het_job.h"
 #include "shims/submission/submission.h"
+#include "shims/views/job_view.h"
 
 // An allocation is a job whose first process only holds it, and ends when salloc has: the two keep
 // a connection. salloc runs its command here; srun enters the job from there.
@@ -141,10 +143,9 @@ class Allocation {
     while (stream) {
       const auto event = stream->next(-1);
       if (!event || !event->has_value()) return;
-      const auto change = cli::parse_object((*event)->data);
+      const auto change = client::message_of<v1::JobChange>((*event)->data);
       if (!change) return;
-      const std::string state = cli::text_at(cli::object_at(*change, "job"), "state");
-      if (state == "RUNNING" || cli::is_ended_state(state)) return;
+      if (change->job().state() == v1::JOB_STATE_RUNNING || has_ended(change->job())) return;
     }
   }
 

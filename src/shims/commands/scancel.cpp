@@ -5,7 +5,7 @@
 
 #include "base/letters.h"
 #include "base/percent.h"
-#include "cli/job_text.h"
+#include "cli/json_view.h"
 #include "cli/text.h"
 #include "http/http.h"
 #include "shims/command_call.h"
@@ -19,7 +19,6 @@ namespace gpu_platform::shims {
 namespace {
 
 using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kCancelSynopsis = "[options] [JOB_ID…]";
 
@@ -67,24 +66,25 @@ bool is_one_of(const std::string& value, const Settings& settings, std::string_v
   return !settings.has(option) || is_listed(value, settings.value(option));
 }
 
-bool runs_on_named(const Json& job, const std::string& list) {
+bool runs_on_named(const v1::Job& job, const std::string& list) {
   const auto wanted = host_names(list);
   return std::ranges::any_of(node_names(job), [&](const std::string& name) {
     return std::ranges::find(wanted, name) != wanted.end();
   });
 }
 
-bool is_to_be_cancelled(const Json& job, const Settings& settings) {
-  const bool has_processes = is_listed(text_at(job, "state"), "RUNNING,STOPPING");
+bool is_to_be_cancelled(const v1::Job& job, const Settings& settings) {
+  const bool has_processes =
+      job.state() == v1::JOB_STATE_RUNNING || job.state() == v1::JOB_STATE_STOPPING;
   return !has_ended(job) && (has_processes || how_to_end(settings).call != "signal") &&
-         is_one_of(text_at(cli::spec_of(job), "user"), settings, "user") &&
-         (!settings.has("me") || text_at(cli::spec_of(job), "user") == own_user()) &&
-         is_one_of(text_at(cli::spec_of(job), "name"), settings, "name") &&
-         is_one_of(text_at(cli::spec_of(job), "name"), settings, "jobname") &&
-         is_one_of(text_at(cli::spec_of(job), "team"), settings, "account") &&
+         is_one_of(job.spec().user(), settings, "user") &&
+         (!settings.has("me") || job.spec().user() == own_user()) &&
+         is_one_of(job.spec().name(), settings, "name") &&
+         is_one_of(job.spec().name(), settings, "jobname") &&
+         is_one_of(job.spec().team(), settings, "account") &&
          is_one_of(partition_of(job), settings, "partition") &&
          is_one_of(qos_of(job), settings, "qos") &&
-         is_one_of(text_at(cli::spec_of(job), "reservation"), settings, "reservation") &&
+         is_one_of(job.spec().reservation(), settings, "reservation") &&
          (!settings.has("nodelist") || runs_on_named(job, settings.value("nodelist"))) &&
          (!settings.has("state") ||
           is_in_state(state_of(job), comma_separated(settings.value("state"))));
@@ -107,11 +107,11 @@ client::Called<std::vector<std::string>> targets(client::Client& client, const S
                 "state=STOPPING&state=SUSPENDED&state=PREEMPTED");
   if (!jobs) return std::unexpected(jobs.error());
   std::vector<std::string> found;
-  for (const Json& job : *jobs) {
-    const std::string id = text_at(job, "id");
+  for (const v1::Job& job : *jobs) {
+    const std::string id = job.id();
     const bool is_named =
         ids.empty() || std::ranges::any_of(ids, [&](const std::string& name) {
-          return name == id || name == array_task_id(job) || name == text_at(job, "array_id");
+          return name == id || name == array_task_id(job) || name == job.array_id();
         });
     if (is_named && is_to_be_cancelled(job, settings)) found.push_back(id);
   }
@@ -151,9 +151,8 @@ base::Result<std::vector<std::string>> ids_of(const std::vector<std::string>& wo
 // Asks on stderr as Slurm does; true for an answer that begins with y.
 bool is_agreed(CommandCall& call, client::Client& client, const std::string& id) {
   const auto job = get_job(client, id);
-  const Json& spec = job ? cli::spec_of(*job) : Json::object();
   call.console().out(fmt::format("Cancel job_id={} name={} partition={} [y/n]? ", id,
-                                 cli::harmless(text_at(spec, "name")),
+                                 job ? cli::harmless(job->spec().name()) : "",
                                  job ? cli::harmless(partition_of(*job)) : ""));
   std::string answer;
   char c = 0;

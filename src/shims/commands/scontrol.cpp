@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/name_list.h"
-#include "cli/json_view.h"
 #include "cli/text.h"
+#include "client/answer.h"
 #include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/commands/scontrol_jobs.h"
@@ -24,8 +24,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
 using ControlWords = std::vector<std::string>;
 
 constexpr std::string_view kControlSynopsis =
@@ -87,10 +85,10 @@ int print_page(CommandCall& call, const std::string& text) {
 
 // The jobs of "show job": all that have not ended, or those of the ids, of an array all members.
 // `query` is added where they are listed.
-std::expected<std::vector<Json>, int> named_jobs(CommandCall& call, client::Client& client,
-                                                 const ControlWords& ids,
-                                                 std::string_view query = {}) {
-  std::vector<Json> jobs;
+std::expected<std::vector<v1::Job>, int> named_jobs(CommandCall& call, client::Client& client,
+                                                    const ControlWords& ids,
+                                                    std::string_view query = {}) {
+  std::vector<v1::Job> jobs;
   if (ids.empty()) {
     auto listed = list_jobs(client, fmt::format("{}{}", kActive, query));
     if (!listed) return std::unexpected(call.fail(listed.error()));
@@ -129,26 +127,26 @@ int show_jobs(CommandCall& call, const Settings& settings, const ControlWords& i
   if (*style || is_detailed) {
     auto facts = facts_for(call, *client, *style ? (*style)->form : DocumentForm::k42);
     if (!facts) return facts.error();
-    if (*style && (*style)->form == DocumentForm::k38)
-      return print_document(call, **style, jobs_document(*facts, *jobs));
-    if (*style)
-      return print_document(call, **style,
-                            jobs_document(*facts, with_joined_members(std::move(*jobs))));
+    if (*style) {
+      const auto entries = (*style)->form == DocumentForm::k38
+                               ? single_entries(std::move(*jobs))
+                               : with_joined_members(std::move(*jobs));
+      return print_document(call, **style, jobs_document(*facts, entries));
+    }
     nodes = std::move(facts->nodes);
   }
   if (jobs->empty()) return print_page(call, "No jobs in the system\n");
   std::string text;
   const bool names_members = std::ranges::any_of(
       ids, [](const std::string& id) { return id.find('_') != std::string::npos; });
-  if (!names_members) {
-    *jobs = with_joined_members(std::move(*jobs));
-    std::ranges::stable_partition(
-        *jobs, [](const Json& job) { return array_task_id(job).ends_with(']'); });
-  }
+  std::vector<QueueEntry> entries =
+      names_members ? single_entries(std::move(*jobs)) : with_joined_members(std::move(*jobs));
+  std::ranges::stable_partition(entries,
+                                [](const QueueEntry& entry) { return !entry.members.empty(); });
   const bool is_one_line = settings.has("oneliner");
-  for (const Json& job : *jobs) {
-    text += is_detailed ? detailed_job_page(job, nodes, is_one_line, now)
-                        : job_page(job, is_one_line, now);
+  for (const QueueEntry& entry : entries) {
+    text += is_detailed ? detailed_job_page(entry, nodes, is_one_line, now)
+                        : job_page(entry, is_one_line, now);
   }
   return print_page(call, text);
 }
@@ -169,7 +167,7 @@ int show_steps(CommandCall& call, const Settings& settings, const ControlWords& 
   }
   const std::string wanted = ids.empty() ? std::string() : step_name_of(ids.front()).step;
   std::string text;
-  for (const Json& job : *jobs) {
+  for (const v1::Job& job : *jobs) {
     for (const StepView& step : steps_of(job)) {
       const bool is_wanted = wanted.empty() || step.id == wanted;
       if (is_wanted && step.runs()) text += step_page(job, step, settings.has("oneliner"));
@@ -249,13 +247,12 @@ int show_reservations(CommandCall& call, const Settings& settings, const Control
   if (!nodes) return call.fail(nodes.error());
   const auto body = client->get("/v1/reservations");
   if (!body) return call.fail(body.error());
-  const auto document = cli::parse_object(*body);
+  const auto document = client::message_of<v1::ListReservationsResponse>(*body);
   if (!document) return say_bad_answer(call);
-  const Json& all = cli::list_at(*document, "reservations");
   std::string text;
-  std::vector<Json> shown;
-  for (const Json& reservation : all) {
-    const std::string name = text_at(reservation, "name");
+  std::vector<v1::Reservation> shown;
+  for (const v1::Reservation& reservation : document->reservations()) {
+    const std::string& name = reservation.name();
     if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
     text += reservation_page(reservation, *nodes, settings.has("oneliner"));
     shown.push_back(reservation);

@@ -8,6 +8,7 @@
 
 #include "base/percent.h"
 #include "cli/input.h"
+#include "cli/json_view.h"
 #include "http/http.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
@@ -287,9 +288,9 @@ base::Result<Asked> asked_of(const Command& command, std::span<const std::string
 
 // A job with GPUs is in a partition by their types, another one by the names of the nodes. Types
 // that it has asked for itself stay where the partition has all nodes.
-std::optional<client::Failure> put_place(client::Client& client, const Json& job,
+std::optional<client::Failure> put_place(client::Client& client, const v1::Job& job,
                                          const Partition& partition, Json& body) {
-  const bool has_gpus = cli::integer_at(cli::object_at(job, "spec"), "gpus").value_or(0) > 0;
+  const bool has_gpus = job.spec().gpus() > 0;
   if (partition.gpu_types.empty()) {
     if (!has_gpus) body["clear"].push_back("nodelist");
     return std::nullopt;

@@ -7,6 +7,7 @@
 
 #include "base/percent.h"
 #include "cli/input.h"
+#include "cli/json_view.h"
 #include "http/http.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/columns.h"

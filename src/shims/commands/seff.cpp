@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
 #include "cli/text.h"
 #include "shims/command_call.h"
 #include "shims/steps/step_variables.h"
@@ -15,9 +14,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 constexpr Option kEfficiencyOptions[] = {
     {"help", 'h', Take::kNothing, Rule::kHonoured, "", ""},
@@ -39,11 +35,10 @@ double percent(double part, double whole) {
 }
 
 // The part of seff about what was used.
-std::string use_text(const Json& job, base::Instant now) {
-  const Json& attempts = cli::list_at(job, "attempts");
-  const Json& last = attempts.empty() ? job : attempts.back();
-  const double used_cpu = std::round(cli::number_at(last, "cpu_time_seconds").value_or(0));
-  const double used = cli::number_at(last, "peak_memory_bytes").value_or(0) / 1024;
+std::string use_text(const v1::Job& job, base::Instant now) {
+  const v1::Attempt* last = latest_attempt(job);
+  const double used_cpu = last != nullptr ? std::round(last->cpu_time_seconds()) : 0;
+  const double used = last != nullptr ? static_cast<double>(last->peak_memory_bytes()) / 1024 : 0;
   const auto cpus = static_cast<double>(std::max<std::int64_t>(1, cpus_of(job).value_or(1)));
   const double memory = static_cast<double>(memory_of(job).value_or(0)) / 1024;
   const auto nodes = static_cast<double>(node_count(job));
@@ -61,20 +56,18 @@ std::string use_text(const Json& job, base::Instant now) {
   return text;
 }
 
-std::string efficiency_page(const Json& job, base::Instant now) {
-  const std::string user = cli::harmless(text_at(cli::spec_of(job), "user"));
+std::string efficiency_page(const v1::Job& job, base::Instant now) {
+  const std::string user = cli::harmless(job.spec().user());
   const std::string_view state = recorded_state_of(job).name;
   const std::int64_t cpus = std::max<std::int64_t>(1, cpus_of(job).value_or(1));
   const std::int64_t nodes = node_count(job);
-  std::string text = fmt::format("Job ID: {}\n", text_at(job, "id"));
-  if (!text_at(job, "array_id").empty())
-    text += fmt::format("Array Job ID: {}\n", array_task_id(job));
+  std::string text = fmt::format("Job ID: {}\n", job.id());
+  if (!job.array_id().empty()) text += fmt::format("Array Job ID: {}\n", array_task_id(job));
   text += fmt::format("Cluster: {}\nUser/Group: {}/{}\n", kCluster, user, group_name(user));
   if (state == "PENDING" || state == "RUNNING") {
     text += fmt::format("State: {}\n", state);
   } else {
-    text += fmt::format("State: {} (exit code {})\n", state,
-                        cli::integer_at(job, "exit_code").value_or(0));
+    text += fmt::format("State: {} (exit code {})\n", state, job.exit_code());
   }
   if (cpus == 1) {
     text += "Cores: 1\n";

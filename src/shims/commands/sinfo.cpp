@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/json_view.h"
 #include "cli/text.h"
+#include "client/answer.h"
 #include "shims/command_call.h"
 #include "shims/documents/slurm_json.h"
 #include "shims/options/common_options.h"
@@ -17,9 +17,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kInfoSynopsis = "[options]";
 constexpr std::string_view kUsualNodes = "%9P %.5a %.10l %.6D %.6t %N";
@@ -224,10 +221,9 @@ std::size_t widest(const std::vector<Partition>& partitions) {
 int show_reservation_lines(CommandCall& call, client::Client& client, const Settings& settings) {
   const auto body = client.get("/v1/reservations");
   if (!body) return call.fail(body.error());
-  const auto document = cli::parse_object(*body);
+  const auto document = client::message_of<v1::ListReservationsResponse>(*body);
   if (!document) return call.fail("the daemon's answer is not a JSON object");
-  const Json& reservations = cli::list_at(*document, "reservations");
-  if (reservations.empty()) {
+  if (document->reservations().empty()) {
     call.console().out("No reservations in the system\n");
     return 0;
   }
@@ -236,14 +232,14 @@ int show_reservation_lines(CommandCall& call, client::Client& client, const Sett
     text = fmt::format("{:<12}{:>10} {:>19} {:>19} {:>11}  {}\n", "RESV_NAME", "STATE",
                        "START_TIME", "END_TIME", "DURATION", "NODELIST");
   }
-  for (const Json& reservation : reservations) {
-    const auto begin = cli::time_at(reservation, "begin");
-    const auto end = cli::time_at(reservation, "end");
-    text += fmt::format(
-        "{:<12}{:>10} {:>19} {:>19} {:>11}  {}\n", cli::harmless(text_at(reservation, "name")),
-        cli::flag_at(reservation, "active") ? "ACTIVE" : "INACTIVE", slurm_time(begin, "N/A"),
-        slurm_time(end, "N/A"), begin && end ? long_elapsed(*end - *begin) : "N/A",
-        cli::harmless(nodes_of_reservation(reservation)));
+  for (const v1::Reservation& reservation : document->reservations()) {
+    const auto begin = client::time_of(reservation.begin());
+    const auto end = client::time_of(reservation.end());
+    text +=
+        fmt::format("{:<12}{:>10} {:>19} {:>19} {:>11}  {}\n", cli::harmless(reservation.name()),
+                    reservation.active() ? "ACTIVE" : "INACTIVE", slurm_time(begin, "N/A"),
+                    slurm_time(end, "N/A"), begin && end ? long_elapsed(*end - *begin) : "N/A",
+                    cli::harmless(nodes_of_reservation(reservation)));
   }
   call.console().out(text);
   return call.console().out_failed() ? 1 : 0;

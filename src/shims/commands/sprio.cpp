@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
-#include "cli/text.h"
+#include "client/answer.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"
 #include "shims/text/columns.h"
@@ -16,9 +15,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kPrioritySynopsis = "[options]";
 constexpr std::string_view kLongPriority =
@@ -55,22 +51,25 @@ struct Parts {
 
 // A job, or the weights.
 struct PriorityRow {
-  const Json* job = nullptr;  // null: the weights
+  const v1::Job* job = nullptr;  // null: the weights
   Parts points;
   Parts factors;
+  std::string_view members = {};  // of a QueueEntry
 };
 
-Parts parts_of(const Json& object, std::string_view qos) {
-  const auto number = [&](std::string_view key) { return cli::number_at(object, key).value_or(0); };
-  return {number("age"), number("fair_share"), number("size"), number(qos)};
+// Of the factors, and of their weights.
+template <class Told>
+Parts parts_of(const Told& told) {
+  return {static_cast<double>(told.age()), static_cast<double>(told.fair_share()),
+          static_cast<double>(told.size()), static_cast<double>(told.priority())};
 }
 
 // If the order is no sum, the class and the number in it stand alone.
-PriorityRow row_of(const Json& job, const Parts& weights) {
-  PriorityRow row{&job, {}, parts_of(cli::object_at(job, "order_factors"), "priority")};
+PriorityRow row_of(const QueueEntry& entry, const Parts& weights) {
+  PriorityRow row{&entry.job, {}, parts_of(entry.job.order_factors()), entry.members};
   row.points = {row.factors.age * weights.age, row.factors.fair_share * weights.fair_share,
                 row.factors.size * weights.size, row.factors.qos * weights.qos};
-  if (weights.sum() == 0) row.points.qos = std::stod(priority_of(job));
+  if (weights.sum() == 0) row.points.qos = std::stod(priority_of(entry.job));
   return row;
 }
 
@@ -92,7 +91,7 @@ PriorityText factor(double Parts::* part) {
 PriorityText nothing() {
   return [](const PriorityRow&) { return std::string("0"); };
 }
-PriorityText of_waiting_job(std::string (*text)(const Json&)) {
+PriorityText of_waiting_job(std::string (*text)(const v1::Job&)) {
   return [text](const PriorityRow& row) {
     return row.job == nullptr ? std::string() : text(*row.job);
   };
@@ -109,14 +108,14 @@ const std::vector<Field<PriorityRow>>& priority_fields() {
       {'f', "fairshare_n", "FAIRSHARE", factor(&Parts::fair_share)},
       {'i', "jobid", "JOBID",
        [](const PriorityRow& row) {
-         return row.job == nullptr ? std::string("Weights") : array_task_id(*row.job);
+         return row.job == nullptr ? std::string("Weights") : array_task_id(*row.job, row.members);
        }},
       {'J', "jobsize", "JOBSIZE", points(&Parts::size)},
       {'j', "jobsize_n", "JOBSIZE", factor(&Parts::size)},
-      {'N', "nice", "NICE", of_waiting_job([](const Json&) { return std::string("0"); })},
+      {'N', "nice", "NICE", of_waiting_job([](const v1::Job&) { return std::string("0"); })},
       {'n', "qosname", "QOSNAME", of_waiting_job(qos_of)},
       {'o', "account", "ACCOUNT",
-       of_waiting_job([](const Json& job) { return text_at(cli::spec_of(job), "team"); })},
+       of_waiting_job([](const v1::Job& job) { return job.spec().team(); })},
       {'P', "partition", "PARTITION", nothing()},
       {'p', "partition_n", "PARTITION", nothing()},
       {'Q', "qos", "QOS", points(&Parts::qos)},
@@ -126,8 +125,7 @@ const std::vector<Field<PriorityRow>>& priority_fields() {
        [](const PriorityRow& row) { return std::string(row.job == nullptr ? "1" : "0"); }},
       {'T', "tres", "TRES", [](const PriorityRow&) { return std::string(); }},
       {'t', "tres_n", "TRES", [](const PriorityRow&) { return std::string(); }},
-      {'u', "user", "USER",
-       of_waiting_job([](const Json& job) { return text_at(cli::spec_of(job), "user"); })},
+      {'u', "user", "USER", of_waiting_job([](const v1::Job& job) { return job.spec().user(); })},
       {'Y', "priority", "PRIORITY",
        [](const PriorityRow& row) {
          return row.job == nullptr ? std::string() : whole(row.points.sum());
@@ -163,15 +161,15 @@ base::Result<std::vector<Bound<PriorityRow>>> priority_columns(const Settings& s
   return bound(columns, known);
 }
 
-bool is_wanted_priority(const Json& job, const Settings& settings) {
-  if (state_of(job).code != "PD" || text_at(job, "state") == "HELD") return false;
-  const std::string ids[] = {text_at(job, "id"), array_task_id(job), text_at(job, "array_id")};
+bool is_wanted_priority(const v1::Job& job, const Settings& settings) {
+  if (state_of(job).code != "PD" || job.state() == v1::JOB_STATE_HELD) return false;
+  const std::string ids[] = {job.id(), array_task_id(job), job.array_id()};
   const bool is_named =
       !settings.has("jobs") || std::ranges::any_of(ids, [&](const std::string& id) {
         return is_listed(id, settings.value("jobs"));
       });
-  const bool is_users = !settings.has("user") ||
-                        is_listed(text_at(cli::spec_of(job), "user"), settings.value("user"));
+  const bool is_users =
+      !settings.has("user") || is_listed(job.spec().user(), settings.value("user"));
   return is_named && is_users &&
          (!settings.has("partition") || is_listed(partition_of(job), settings.value("partition")));
 }
@@ -190,23 +188,22 @@ int sprio(CommandCall& call) {
   if (!client) return 1;
   const auto body = client->get("/v1/queue?all=true&limit=10000");
   if (!body) return call.fail(body.error());
-  const auto queue = cli::parse_object(*body);
+  const auto queue = client::message_of<v1::GetQueueResponse>(*body);
   if (!queue) return call.fail("the daemon's answer is not a JSON object");
-  const Parts weights = parts_of(cli::object_at(*queue, "order_weights"), "priority");
+  const Parts weights = parts_of(queue->order_weights());
   const auto columns = priority_columns(settings, weights);
   if (!columns) return call.fail(columns.error());
-  std::vector<Json> jobs;
-  for (const Json& job : cli::list_at(*queue, "jobs")) {
+  std::vector<v1::Job> jobs;
+  for (const v1::Job& job : queue->jobs()) {
     if (is_wanted_priority(job, settings)) jobs.push_back(job);
   }
-  std::ranges::stable_sort(jobs, {},
-                           [](const Json& job) { return std::stoll(text_at(job, "id")); });
-  jobs = with_joined_members(std::move(jobs));
+  std::ranges::stable_sort(jobs, {}, [](const v1::Job& job) { return std::stoll(job.id()); });
+  const std::vector<QueueEntry> entries = with_joined_members(std::move(jobs));
   std::vector<PriorityRow> rows;
   if (settings.has("weights")) {
-    rows.push_back({nullptr, weights, {}});
+    rows.push_back({nullptr, weights, {}, {}});
   } else {
-    for (const Json& job : jobs) rows.push_back(row_of(job, weights));
+    for (const QueueEntry& entry : entries) rows.push_back(row_of(entry, weights));
   }
   call.console().out(rendered(*columns, rows, !settings.has("noheader")));
   return call.console().out_failed() ? 1 : 0;

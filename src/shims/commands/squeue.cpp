@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include "base/utc.h"
-#include "cli/job_text.h"
-#include "cli/text.h"
 #include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/documents/slurm_json.h"
@@ -22,9 +20,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kQueueSynopsis = "[options] [-j ID,…]";
 constexpr std::string_view kUsualQueue = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
@@ -82,20 +77,19 @@ base::Result<std::vector<Bound<QueueRow>>> queue_columns(const Settings& setting
 }
 
 // What the daemon does not filter.
-bool is_wanted_in_queue(const Json& job, const Settings& settings,
+bool is_wanted_in_queue(const v1::Job& job, const Settings& settings,
                         const std::vector<std::string>& states) {
   if (!states.empty() && !is_in_state(state_of(job), states)) return false;
-  const Json& spec = cli::spec_of(job);
-  const std::pair<std::string_view, std::string> filters[] = {
-      {"name", text_at(spec, "name")},
-      {"account", text_at(spec, "team")},
-      {"partition", partition_of(job)},
-      {"qos", qos_of(job)},
-      {"reservation", text_at(spec, "reservation")}};
+  const v1::JobSpec& spec = job.spec();
+  const std::pair<std::string_view, std::string> filters[] = {{"name", spec.name()},
+                                                              {"account", spec.team()},
+                                                              {"partition", partition_of(job)},
+                                                              {"qos", qos_of(job)},
+                                                              {"reservation", spec.reservation()}};
   for (const auto& [option, value] : filters) {
     if (settings.has(option) && !is_listed(value, settings.value(option))) return false;
   }
-  const std::string user = text_at(spec, "user");
+  const std::string user = spec.user();
   const std::string& users = settings.value("user");
   if (!users.empty() && !is_listed(user, users) && !is_listed(user_number(user), users))
     return false;
@@ -135,12 +129,12 @@ std::string query_of(const std::vector<std::string>& states, base::Instant now) 
 
 // Jobs by id are asked for one by one: they may have ended long ago. One that is named twice is
 // shown once.
-client::Called<std::vector<Json>> queued_jobs(client::Client& client, const Settings& settings,
-                                              const std::vector<std::string>& states,
-                                              base::Instant now) {
+client::Called<std::vector<v1::Job>> queued_jobs(client::Client& client, const Settings& settings,
+                                                 const std::vector<std::string>& states,
+                                                 base::Instant now) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (ids.empty()) return list_jobs(client, query_of(states, now));
-  std::vector<Json> jobs;
+  std::vector<v1::Job> jobs;
   std::set<std::string> shown;
   for (const std::string& id : ids) {
     auto members = get_jobs(client, id);
@@ -151,22 +145,22 @@ client::Called<std::vector<Json>> queued_jobs(client::Client& client, const Sett
     }
     if (!members) continue;
     std::ranges::copy_if(*members, std::back_inserter(jobs),
-                         [&](const Json& job) { return shown.insert(text_at(job, "id")).second; });
+                         [&](const v1::Job& job) { return shown.insert(job.id()).second; });
   }
   return jobs;
 }
 
 // The letters of columns between commas, "-" before one for the other direction. By default those
 // that wait come first, and of those the ones with more priority.
-base::Status put_in_order(std::vector<Json>& jobs, std::string_view by, base::Instant now) {
+base::Status put_in_order(std::vector<v1::Job>& jobs, std::string_view by, base::Instant now) {
   std::vector<std::string> keys = comma_separated(by.empty() ? "P,t,-p" : by);
   std::ranges::reverse(keys);
   for (const std::string& key : keys) {
     const std::string_view letters = std::string_view(key).substr(key.find_first_not_of("+-#"));
     const bool is_falling = key.starts_with('-');
-    if (letters.size() != 1 || !sort_key(letters.front(), {Json::object(), now}))
+    if (letters.size() != 1 || !sort_key(letters.front(), {v1::Job(), now}))
       return base::invalid("--sort", fmt::format("'{}' is no column's letter", key));
-    std::ranges::stable_sort(jobs, [&](const Json& a, const Json& b) {
+    std::ranges::stable_sort(jobs, [&](const v1::Job& a, const v1::Job& b) {
       const auto of_a = sort_key(letters.front(), {a, now});
       const auto of_b = sort_key(letters.front(), {b, now});
       return is_falling ? *of_b < *of_a : *of_a < *of_b;
@@ -197,11 +191,11 @@ struct QueueView {
 };
 
 int show_document(CommandCall& call, client::Client& client, const DocumentStyle& style,
-                  std::span<const Json> jobs) {
+                  std::span<const QueueEntry> entries) {
   auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());
   const DocumentFacts facts{style.form, call.around().now(), std::move(*nodes), {}};
-  return print_document(call, style, jobs_document(facts, jobs));
+  return print_document(call, style, jobs_document(facts, entries));
 }
 
 int show_queue(CommandCall& call, client::Client& client, const Settings& settings,
@@ -209,18 +203,19 @@ int show_queue(CommandCall& call, client::Client& client, const Settings& settin
   const base::Instant now = call.around().now();
   auto jobs = queued_jobs(client, settings, view.states, now);
   if (!jobs) return call.fail(jobs.error());
-  std::erase_if(*jobs,
-                [&](const Json& job) { return !is_wanted_in_queue(job, settings, view.states); });
+  std::erase_if(
+      *jobs, [&](const v1::Job& job) { return !is_wanted_in_queue(job, settings, view.states); });
   const bool is_by_start = settings.has("start") && !settings.has("sort");
   const std::string by = is_by_start ? std::string("S") : settings.value("sort");
   if (const auto sorted = put_in_order(*jobs, by, now); !sorted) return call.fail(sorted.error());
   const bool names_members = settings.value("jobs").find('_') != std::string::npos;
   const bool is_old = view.style && view.style->form == DocumentForm::k38;
-  if (!settings.has("array") && !names_members && !is_old)
-    *jobs = with_joined_members(std::move(*jobs));
-  if (view.style) return show_document(call, client, *view.style, *jobs);
+  const bool joins = !settings.has("array") && !names_members && !is_old;
+  const std::vector<QueueEntry> entries =
+      joins ? with_joined_members(std::move(*jobs)) : single_entries(std::move(*jobs));
+  if (view.style) return show_document(call, client, *view.style, entries);
   std::vector<QueueRow> rows;
-  for (const Json& job : *jobs) rows.push_back({job, now});
+  for (const auto& [job, members] : entries) rows.push_back({job, now, members});
   const bool is_long = settings.has("long") && !settings.has("format") && !settings.has("Format") &&
                        !settings.has("noheader");
   call.console().out((is_long ? date_line(now) : "") +
@@ -234,8 +229,8 @@ int show_queue_of_steps(CommandCall& call, client::Client& client, const Setting
   const base::Instant now = call.around().now();
   auto jobs = list_jobs(client, "all=true&steps=true&state=RUNNING&state=STOPPING");
   if (!jobs) return call.fail(jobs.error());
-  std::erase_if(*jobs, [&](const Json& job) {
-    const std::string ids[] = {text_at(job, "id"), array_task_id(job), text_at(job, "array_id")};
+  std::erase_if(*jobs, [&](const v1::Job& job) {
+    const std::string ids[] = {job.id(), array_task_id(job), job.array_id()};
     const bool is_named =
         !settings.has("jobs") || std::ranges::any_of(ids, [&](const std::string& id) {
           return is_listed(id, settings.value("jobs"));

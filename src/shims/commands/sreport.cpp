@@ -6,9 +6,8 @@
 #include <pwd.h>
 
 #include "base/utc.h"
-#include "cli/json_view.h"
 #include "cli/local_clock.h"
-#include "cli/text.h"
+#include "client/answer.h"
 #include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"
@@ -24,8 +23,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
 
 constexpr std::string_view kReportSynopsis =
     "[options] cluster Utilization|AccountUtilizationByUser|UserUtilizationByAccount | "
@@ -300,7 +297,7 @@ std::string heading(const Report& report) {
                      is_cpu ? "CPU" : "TRES", report.scale.name, kRule);
 }
 
-client::Called<std::vector<Json>> jobs_since(client::Client& client, base::Instant since) {
+client::Called<std::vector<v1::Job>> jobs_since(client::Client& client, base::Instant since) {
   std::string query = "all=true";
   std::string text;
   base::append_rfc3339(text, since);
@@ -328,7 +325,7 @@ int sreport(CommandCall& call) {
   if (!client) return 1;
   const auto status = client->get("/v1/status");
   if (!status) return call.fail(status.error());
-  const auto cluster = cli::parse_object(*status);
+  const auto cluster = client::message_of<v1::Status>(*status);
   if (!cluster) return call.fail("the daemon's answer is not a JSON object");
   const auto jobs = jobs_since(*client, report->period.begin);
   if (!jobs) return call.fail(jobs.error());

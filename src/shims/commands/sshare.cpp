@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/json_view.h"
 #include "shims/command_call.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/columns.h"
@@ -15,9 +14,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 constexpr std::string_view kShareSynopsis = "[options]";
 constexpr std::size_t kWidth = 10;
@@ -41,75 +37,75 @@ constexpr Option kShareOptions[] = {
     {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
 };
 
-std::string part_at(const Json& share, std::string_view key) {
-  return fmt::format("{:.6f}", cli::number_at(share, key).value_or(0));
+std::string part_text(double part) {
+  return fmt::format("{:.6f}", part);
 }
 
 // As deep as the account lies.
-std::string indented_account(const Json& share) {
-  const auto depth = static_cast<std::size_t>(cli::integer_at(share, "depth").value_or(0));
-  return std::string(depth, ' ') + account_of(share);
+std::string indented_account(const AccountShare& row) {
+  return std::string(row.share.depth(), ' ') + account_of(row.share);
 }
 
 // GPU-seconds that count at present; empty where usage is not counted.
-std::string raw_usage(const Json& share) {
-  const auto seconds = cli::number_at(share, "use_gpu_seconds");
-  return seconds ? fmt::format("{:.0f}", *seconds) : std::string();
+std::string raw_usage(const AccountShare& row) {
+  if (!row.share.has_use_gpu_seconds()) return {};
+  return fmt::format("{:.0f}", row.share.use_gpu_seconds());
 }
 
-std::string raw_minutes(const Json& share) {
-  const auto seconds = cli::number_at(share, "use_gpu_seconds");
-  return seconds ? fmt::format("gres/gpu={:.0f}", *seconds / 60) : std::string();
+std::string raw_minutes(const AccountShare& row) {
+  if (!row.share.has_use_gpu_seconds()) return {};
+  return fmt::format("gres/gpu={:.0f}", row.share.use_gpu_seconds() / 60);
 }
 
 // What its running jobs may still use by their time limits: "gres/gpu=90,gres/gpu:h100=90".
-std::string running_minutes(const Json& share) {
+std::string running_minutes(const AccountShare& row) {
   double all = 0;
   std::string by_type;
-  for (const Json& each : cli::list_at(share, "running")) {
-    const double seconds = cli::number_at(each, "gpu_seconds").value_or(0);
-    const std::string type = text_at(each, "gpu_type");
-    all += seconds;
-    if (!type.empty()) by_type += fmt::format(",{}={:.0f}", gpu_resource(type), seconds / 60);
+  for (const v1::GpuTypeSeconds& each : row.share.running()) {
+    all += each.gpu_seconds();
+    if (!each.gpu_type().empty())
+      by_type += fmt::format(",{}={:.0f}", gpu_resource(each.gpu_type()), each.gpu_seconds() / 60);
   }
   return fmt::format("gres/gpu={:.0f}{}", all / 60, by_type);
 }
 
 // Its shares relative to its use: above 1 it has used less than its part.
-std::string level_of(const Json& share) {
-  const double use = cli::number_at(share, "effective_use").value_or(0);
-  const double part = cli::number_at(share, "normalized_shares").value_or(0);
-  return use > 0 ? fmt::format("{:.6f}", part / use) : "inf";
+std::string level_of(const AccountShare& row) {
+  const double use = row.share.effective_use();
+  return use > 0 ? fmt::format("{:.6f}", row.share.normalized_shares() / use) : "inf";
 }
 
-std::span<const Field<Json>> share_fields() {
-  static const std::vector<Field<Json>> kFields = {
+std::span<const Field<AccountShare>> share_fields() {
+  using Row = AccountShare;
+  static const std::vector<Field<Row>> kFields = {
       {0, "Account", "Account", indented_account},
-      {0, "User", "User", [](const Json& share) { return text_at(share, "user"); }},
-      {0, "Cluster", "Cluster", [](const Json&) { return std::string(kCluster); }},
-      {0, "Partition", "Partition", [](const Json&) { return std::string(); }},
+      {0, "User", "User", [](const Row& row) { return row.share.user(); }},
+      {0, "Cluster", "Cluster", [](const Row&) { return std::string(kCluster); }},
+      {0, "Partition", "Partition", [](const Row&) { return std::string(); }},
       {0, "RawUsage", "RawUsage", raw_usage},
       {0, "LevelFS", "LevelFS", level_of},
-      {0, "GrpTRESMins", "GrpTRESMins",
-       [](const Json& share) { return text_at(share, "grp_tres_mins"); }},
+      {0, "GrpTRESMins", "GrpTRESMins", [](const Row& row) { return row.grp_tres_mins; }},
       {0, "GrpTRESRaw", "GrpTRESRaw", raw_minutes},
       {0, "TRESRunMins", "TRESRunMins", running_minutes},
-      {0, "RawShares", "RawShares", [](const Json& share) { return text_at(share, "shares"); }},
+      {0, "RawShares", "RawShares",
+       [](const Row& row) { return fmt::format("{}", row.share.shares()); }},
       {0, "NormShares", "NormShares",
-       [](const Json& share) { return part_at(share, "normalized_shares"); }},
-      {0, "NormUsage", "NormUsage", [](const Json& share) { return part_at(share, "use"); }},
+       [](const Row& row) { return part_text(row.share.normalized_shares()); }},
+      {0, "NormUsage", "NormUsage", [](const Row& row) { return part_text(row.share.use()); }},
       {0, "EffectvUsage", "EffectvUsage",
-       [](const Json& share) { return part_at(share, "effective_use"); }},
+       [](const Row& row) { return part_text(row.share.effective_use()); }},
       {0, "FairShare", "FairShare",
-       [](const Json& share) { return is_user(share) ? part_at(share, "fair_share") : ""; }},
+       [](const Row& row) {
+         return is_user(row.share) ? part_text(row.share.fair_share()) : std::string();
+       }},
   };
   return kFields;
 }
 
 // Returns whether sshare shows the row: with -U only users, without -a and -u only the caller.
-bool is_wanted_share(const Json& share, const Settings& settings) {
-  const std::string user = text_at(share, "user");
-  const bool is_alone = text_at(share, "team").empty();
+bool is_wanted_share(const v1::Share& share, const Settings& settings) {
+  const std::string& user = share.user();
+  const bool is_alone = share.team().empty();
   if (settings.has("Users") && (user.empty() || is_alone)) return false;
   if (settings.has("accounts") && !is_listed(account_of(share), settings.value("accounts")))
     return false;
@@ -137,12 +133,12 @@ int sshare(CommandCall& call) {
   if (!columns) return call.fail(columns.error());
   const auto shares = shares_of(call);
   if (!shares) return 1;
-  std::vector<Json> rows;
+  std::vector<AccountShare> rows;
   const bool is_for_programs = settings.has("parsable") || settings.has("parsable2");
-  for (const Json& share : *shares) {
-    if (!is_wanted_share(share, settings)) continue;
-    rows.push_back(share);
-    if (is_for_programs) rows.back()["depth"] = 0;
+  for (const AccountShare& row : *shares) {
+    if (!is_wanted_share(row.share, settings)) continue;
+    rows.push_back(row);
+    if (is_for_programs) rows.back().share.set_depth(0);
   }
   const bool has_header = !settings.has("noheader");
   call.console().out(is_for_programs

@@ -19,8 +19,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-
 constexpr std::string_view kUsageSynopsis = "[options] -j ID[.STEP],…";
 constexpr std::string_view kUsualUsage =
     "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,"
@@ -190,7 +188,7 @@ base::Result<std::vector<Bound<UsageRow>>> usage_columns(const Settings& setting
 }
 
 // The steps that were named: one, all with --allsteps, else the first that is not the batch script.
-std::vector<UsageRow> rows_of(const Json& job, const std::vector<JobProcess>& processes,
+std::vector<UsageRow> rows_of(const v1::Job& job, const std::vector<JobProcess>& processes,
                               const std::string& wanted, const Settings& settings) {
   auto steps = tasks_by_step(processes);
   std::vector<UsageRow> rows;
@@ -217,9 +215,9 @@ bool add_usage(CommandCall& call, client::Client& client, const std::string& tex
     return false;
   }
   bool has_any = false;
-  for (const Json& job : *jobs) {
+  for (const v1::Job& job : *jobs) {
     if (state_of(job).code != "R" && state_of(job).code != "CG") continue;
-    const auto processes = live_processes(call, client, cli::text_at(job, "id"));
+    const auto processes = live_processes(call, client, job.id());
     if (!processes) {
       call.fail(processes.error());
       return false;

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
-#include "cli/text.h"
+#include "client/answer.h"
 #include "shims/documents/slurm_json_parts.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
@@ -17,7 +16,6 @@ namespace gpu_platform::shims {
 namespace {
 
 using cli::Json;
-using cli::text_at;
 
 bool is_since(const DocumentFacts& facts, DocumentForm form) {
   return facts.form >= form;
@@ -29,9 +27,9 @@ Json states_of(const StateName& state) {
   return Json::array({state.name});
 }
 
-std::int64_t end_in_document(const Json& job) {
-  const auto ended = cli::time_at(job, "ended_at");
-  const auto started = cli::time_at(job, "started_at");
+std::int64_t end_in_document(const v1::Job& job) {
+  const auto ended = client::time_of(job.ended_at());
+  const auto started = client::time_of(job.started_at());
   if (ended || !started) return seconds_of_document(ended);
   return seconds_of_document(*started + time_limit(job));
 }
@@ -45,7 +43,8 @@ Json gres_detail_of(const std::vector<JobPart>& parts) {
 }
 
 // Which cores a job has is not known: they are counted.
-Json resources_of(const DocumentFacts& facts, const Json& job, const std::vector<JobPart>& parts) {
+Json resources_of(const DocumentFacts& facts, const v1::Job& job,
+                  const std::vector<JobPart>& parts) {
   const bool is_old = !is_since(facts, DocumentForm::k41);
   if (parts.empty()) return is_old ? Json::object() : Json(nullptr);
   const std::int64_t cpus = cpus_of(job).value_or(0);
@@ -84,20 +83,21 @@ Json resources_of(const DocumentFacts& facts, const Json& job, const std::vector
 }
 
 // Who has the job, and of which array it is.
-void add_identity(const Json& job, Json& entry) {
-  const Json& spec = cli::spec_of(job);
-  const std::string array = text_at(job, "array_id");
-  const std::string id = array_task_id(job);
+void add_identity(const QueueEntry& shown, Json& entry) {
+  const v1::Job& job = shown.job;
+  const v1::JobSpec& spec = job.spec();
+  const std::string array = job.array_id();
+  const std::string id = array_task_id(job, shown.members);
   const bool is_joined = id.ends_with(']');
   const std::size_t begin = is_joined ? id.find('[') + 1 : 0;
-  entry["account"] = text_at(spec, "team");
-  entry["accrue_time"] = set_number(seconds_of_document(cli::time_at(job, "eligible_at")));
+  entry["account"] = spec.team();
+  entry["accrue_time"] = set_number(seconds_of_document(client::time_of(job.eligible_at())));
   entry["admin_comment"] = "";
   entry["allocating_node"] = "localhost";
   entry["array_job_id"] = set_number(number_of_document(array));
   entry["array_task_id"] = array.empty() || is_joined
                                ? unset_number()
-                               : set_number(number_of_document(text_at(job, "array_index")));
+                               : set_number(number_of_document(array_index_of(job)));
   entry["array_max_tasks"] = set_number(number_of_document(array_throttle(job)));
   entry["array_task_string"] = is_joined ? id.substr(begin, id.size() - begin - 1) : "";
   entry["association_id"] = 0;
@@ -119,7 +119,7 @@ void add_identity(const Json& job, Json& entry) {
   entry["cores_per_socket"] = unset_number();
 }
 
-void add_course(const Json& job, Json& entry) {
+void add_course(const v1::Job& job, Json& entry) {
   const bool has_started = !node_of(job).empty();
   const auto cpus = static_cast<double>(cpus_of(job).value_or(0));
   entry["billable_tres"] = {
@@ -130,11 +130,11 @@ void add_course(const Json& job, Json& entry) {
     entry[key] = unset_number();
   entry["cpus_per_tres"] = "";
   entry["cron"] = "";
-  entry["deadline"] = set_number(seconds_of_document(cli::time_at(cli::spec_of(job), "deadline")));
+  entry["deadline"] = set_number(seconds_of_document(client::time_of(job.spec().deadline())));
   entry["delay_boot"] = set_number(0);
   entry["dependency"] = text_of_document(dependency_of(job));
   entry["derived_exit_code"] = exit_of_document(derived_exit_of(job));
-  entry["eligible_time"] = set_number(seconds_of_document(cli::time_at(job, "eligible_at")));
+  entry["eligible_time"] = set_number(seconds_of_document(client::time_of(job.eligible_at())));
   entry["end_time"] = set_number(end_in_document(job));
   entry["excluded_nodes"] = excluded_nodes_of(job);
   entry["exit_code"] = exit_of_document(exit_and_signal(job));
@@ -146,21 +146,23 @@ void add_course(const Json& job, Json& entry) {
     entry[key] = "";
 }
 
-void add_held(const DocumentFacts& facts, const Json& job, Json& entry) {
+void add_held(const DocumentFacts& facts, const QueueEntry& shown, Json& entry) {
+  const v1::Job& job = shown.job;
   const std::vector<JobPart> parts = parts_of(job, facts.nodes);
-  const std::string user = text_at(cli::spec_of(job), "user");
+  const std::string user = job.spec().user();
   entry["gres_detail"] = gres_detail_of(parts);
   entry["group_id"] = group_number(user);
   entry["group_name"] = group_name(user);
   entry["het_job_id"] = set_number(0);
   entry["het_job_id_set"] = "";
   entry["het_job_offset"] = set_number(0);
-  const bool is_joined = array_task_id(job).ends_with(']');
-  entry["job_id"] = number_of_document(text_at(job, is_joined ? "array_id" : "id"));
+  const bool is_joined = !shown.members.empty();
+  entry["job_id"] = number_of_document(is_joined ? job.array_id() : job.id());
   entry["job_resources"] = resources_of(facts, job, parts);
   entry["job_size_str"] = Json::array();
   entry["job_state"] = states_of(state_of(job));
-  entry["last_sched_evaluation"] = set_number(seconds_of_document(cli::time_at(job, "started_at")));
+  entry["last_sched_evaluation"] =
+      set_number(seconds_of_document(client::time_of(job.started_at())));
   entry["licenses"] = "";
   entry["mail_type"] = Json::array();
   entry["mail_user"] = user;
@@ -168,13 +170,13 @@ void add_held(const DocumentFacts& facts, const Json& job, Json& entry) {
   entry["max_nodes"] = set_number(0);
   entry["mcs_label"] = "";
   entry["memory_per_tres"] = "";
-  entry["name"] = text_at(cli::spec_of(job), "name");
+  entry["name"] = job.spec().name();
   entry["network"] = "";
   entry["nodes"] = node_of(job);
   entry["nice"] = 0;
 }
 
-void add_wanted(const DocumentFacts& facts, const Json& job, Json& entry) {
+void add_wanted(const DocumentFacts& facts, const v1::Job& job, Json& entry) {
   const auto memory = memory_share_of(job);
   const auto megabytes = [&](bool is_of_each_cpu) {
     const bool is_told = memory && memory->is_of_each_cpu == is_of_each_cpu;
@@ -197,7 +199,7 @@ void add_wanted(const DocumentFacts& facts, const Json& job, Json& entry) {
   entry["power"] = {{"flags", Json::array()}};
   for (const char* key : {"preempt_time", "preemptable_time", "pre_sus_time"})
     entry[key] = set_number(0);
-  entry["hold"] = text_at(job, "state") == "HELD";
+  entry["hold"] = job.state() == v1::JOB_STATE_HELD;
   entry["priority"] = set_number(number_of_document(priority_of(job)));
   if (is_since(facts, DocumentForm::k42)) entry["priority_by_partition"] = Json::array();
   entry["profile"] = Json::array({"NOT_SET"});
@@ -209,7 +211,7 @@ void add_wanted(const DocumentFacts& facts, const Json& job, Json& entry) {
   entry["requeue"] = true;
   entry["resize_time"] = set_number(0);
   entry["restart_cnt"] = restarts_of(job);
-  entry["resv_name"] = text_at(cli::spec_of(job), "reservation");
+  entry["resv_name"] = job.spec().reservation();
   entry["scheduled_nodes"] = "";
   entry["selinux_context"] = "";
   entry["shared"] = Json::array();
@@ -219,18 +221,18 @@ void add_wanted(const DocumentFacts& facts, const Json& job, Json& entry) {
   entry["show_flags"] = Json::array();
 }
 
-void add_end(const Json& job, Json& entry) {
-  const Json& spec = cli::spec_of(job);
-  const std::string user = text_at(spec, "user");
+void add_end(const v1::Job& job, Json& entry) {
+  const v1::JobSpec& spec = job.spec();
+  const std::string user = spec.user();
   entry["sockets_per_board"] = 0;
   entry["sockets_per_node"] = unset_number();
   entry["start_time"] = set_number(seconds_of_document(expected_start(job)));
-  entry["state_description"] = text_at(cli::object_at(job, "wait_reason"), "text");
+  entry["state_description"] = job.wait_reason().text();
   entry["state_reason"] = reason_of(job);
-  entry["standard_error"] = printed_to(job, "error");
+  entry["standard_error"] = error_file_of(job);
   entry["standard_input"] = "/dev/null";
-  entry["standard_output"] = printed_to(job, "output");
-  entry["submit_time"] = set_number(seconds_of_document(cli::time_at(job, "submitted_at")));
+  entry["standard_output"] = output_file_of(job);
+  entry["submit_time"] = set_number(seconds_of_document(client::time_of(job.submitted_at())));
   entry["suspend_time"] = set_number(0);
   entry["system_comment"] = "";
   entry["time_limit"] = set_number(base::whole_milliseconds(time_limit(job)) / 60'000);
@@ -251,16 +253,16 @@ void add_end(const Json& job, Json& entry) {
   entry["user_name"] = user;
   entry["maximum_switch_wait_time"] = 0;
   entry["wckey"] = "";
-  entry["current_working_directory"] = text_at(spec, "workdir");
+  entry["current_working_directory"] = spec.workdir();
 }
 
-Json array_entry(const Json& job) {
-  const std::string array = text_at(job, "array_id");
+Json array_entry(const v1::Job& job) {
+  const std::string array = job.array_id();
   return {
       {"job_id", number_of_document(array)},
       {"limits", {{"max", {{"running", {{"tasks", number_of_document(array_throttle(job))}}}}}}},
-      {"task_id", array.empty() ? unset_number()
-                                : set_number(number_of_document(text_at(job, "array_index")))},
+      {"task_id",
+       array.empty() ? unset_number() : set_number(number_of_document(array_index_of(job)))},
       {"task", ""}};
 }
 
@@ -269,7 +271,7 @@ Json cpu_time_entry(const std::optional<std::int64_t>& milliseconds) {
   return {{"seconds", ms / 1000}, {"microseconds", ms % 1000 * 1000}};
 }
 
-Json accounted_step(const Json& job, const StepView& step, base::Instant now) {
+Json accounted_step(const v1::Job& job, const StepView& step, base::Instant now) {
   const Json none = {{"set", false}, {"infinite", false}, {"number", 0}};
   return {
       {"time",
@@ -290,7 +292,7 @@ Json accounted_step(const Json& job, const StepView& step, base::Instant now) {
       {"state", states_of(step.state)},
       {"statistics",
        {{"CPU", {{"actual_frequency", 0}}}, {"energy", {{"consumed", unset_number()}}}}},
-      {"step", {{"id", text_at(job, "id") + "." + step.id}, {"name", step.name}}},
+      {"step", {{"id", job.id() + "." + step.id}, {"name", step.name}}},
       {"task", {{"distribution", "Unknown"}}},
       {"tres",
        {{"requested", no_tres()},
@@ -298,13 +300,13 @@ Json accounted_step(const Json& job, const StepView& step, base::Instant now) {
         {"allocated", tres_of_document(trackable(step))}}}};
 }
 
-Json accounted_time(const DocumentFacts& facts, const Json& job) {
-  const auto submitted = cli::time_at(job, "submitted_at");
-  const auto started = cli::time_at(job, "started_at");
-  const auto cpu = cli::number_at(attempt_or_job(job), "cpu_time_seconds");
+Json accounted_time(const DocumentFacts& facts, const v1::Job& job) {
+  const auto submitted = client::time_of(job.submitted_at());
+  const auto started = client::time_of(job.started_at());
+  const v1::Attempt* attempt = latest_attempt(job);
   Json time = {{"elapsed", base::whole_milliseconds(run_time(job, facts.now)) / 1000},
-               {"eligible", seconds_of_document(cli::time_at(job, "eligible_at"))},
-               {"end", seconds_of_document(cli::time_at(job, "ended_at"))}};
+               {"eligible", seconds_of_document(client::time_of(job.eligible_at()))},
+               {"end", seconds_of_document(client::time_of(job.ended_at()))}};
   if (is_since(facts, DocumentForm::k41)) {
     time["planned"] = started && submitted
                           ? set_number(base::whole_milliseconds(*started - *submitted) / 1000)
@@ -315,14 +317,14 @@ Json accounted_time(const DocumentFacts& facts, const Json& job) {
   time["suspended"] = 0;
   time["system"] = cpu_time_entry(std::nullopt);
   time["limit"] = set_number(base::whole_milliseconds(time_limit(job)) / 60'000);
-  time["total"] =
-      cpu_time_entry(cpu ? std::optional(static_cast<std::int64_t>(*cpu * 1000)) : std::nullopt);
+  const double cpu_seconds = attempt != nullptr ? attempt->cpu_time_seconds() : 0;
+  time["total"] = cpu_time_entry(static_cast<std::int64_t>(cpu_seconds * 1000));
   time["user"] = cpu_time_entry(std::nullopt);
   return time;
 }
 
-void add_accounted_end(const DocumentFacts& facts, const Json& job, Json& entry) {
-  const Json& spec = cli::spec_of(job);
+void add_accounted_end(const DocumentFacts& facts, const v1::Job& job, Json& entry) {
+  const v1::JobSpec& spec = job.spec();
   const auto memory = memory_share_of(job);
   const auto megabytes = [&](bool is_of_each_cpu) {
     const bool is_told = memory && memory->is_of_each_cpu == is_of_each_cpu;
@@ -331,16 +333,16 @@ void add_accounted_end(const DocumentFacts& facts, const Json& job, Json& entry)
   entry["required"] = {{"CPUs", cpus_of(job).value_or(0)},
                        {"memory_per_cpu", megabytes(true)},
                        {"memory_per_node", megabytes(false)}};
-  entry["kill_request_user"] = text_at(job, "ended_by");
+  entry["kill_request_user"] = job.ended_by();
   if (is_since(facts, DocumentForm::k42)) entry["restart_cnt"] = restarts_of(job);
-  entry["reservation"] = {{"id", 0}, {"name", text_at(spec, "reservation")}};
+  entry["reservation"] = {{"id", 0}, {"name", spec.reservation()}};
   entry["script"] = "";
   if (is_since(facts, DocumentForm::k41)) {
     entry["stdin_expanded"] = "/dev/null";
-    entry["stdout_expanded"] = printed_to(job, "output");
-    entry["stderr_expanded"] = printed_to(job, "error");
-    entry["stdout"] = printed_to(job, "output");
-    entry["stderr"] = printed_to(job, "error");
+    entry["stdout_expanded"] = output_file_of(job);
+    entry["stderr_expanded"] = error_file_of(job);
+    entry["stdout"] = output_file_of(job);
+    entry["stderr"] = error_file_of(job);
     entry["stdin"] = "/dev/null";
   }
   entry["state"] = {{"current", states_of(recorded_state_of(job))}, {"reason", reason_of(job)}};
@@ -348,25 +350,25 @@ void add_accounted_end(const DocumentFacts& facts, const Json& job, Json& entry)
   for (const StepView& step : steps_of(job))
     entry["steps"].push_back(accounted_step(job, step, facts.now));
   entry["submit_line"] = "";
-  const bool has_started = cli::time_at(job, "started_at").has_value();
+  const bool has_started = client::time_of(job.started_at()).has_value();
   entry["tres"] = {{"allocated", has_started ? tres_of_document(trackable(job)) : Json::array()},
                    {"requested", tres_of_document(trackable(job))}};
   entry["used_gres"] = "";
-  entry["user"] = text_at(spec, "user");
+  entry["user"] = spec.user();
   entry["wckey"] = {{"wckey", ""}, {"flags", Json::array()}};
-  entry["working_directory"] = text_at(spec, "workdir");
+  entry["working_directory"] = spec.workdir();
 }
 
-Json accounted_job(const DocumentFacts& facts, const Json& job) {
-  const Json& spec = cli::spec_of(job);
-  const std::string user = text_at(spec, "user");
+Json accounted_job(const DocumentFacts& facts, const v1::Job& job) {
+  const v1::JobSpec& spec = job.spec();
+  const std::string user = spec.user();
   const bool has_nodes = !node_of(job).empty();
-  Json entry = {{"account", text_at(spec, "team")},
+  Json entry = {{"account", spec.team()},
                 {"comment", {{"administrator", ""}, {"job", comment_of(job)}, {"system", ""}}},
                 {"allocation_nodes", has_nodes ? node_count(job) : 0},
                 {"array", array_entry(job)},
                 {"association",
-                 {{"account", text_at(spec, "team")},
+                 {{"account", spec.team()},
                   {"cluster", kCluster},
                   {"partition", ""},
                   {"user", user},
@@ -383,13 +385,13 @@ Json accounted_job(const DocumentFacts& facts, const Json& job) {
                 {"flags", Json::array()},
                 {"group", group_name(user)},
                 {"het", {{"job_id", 0}, {"job_offset", unset_number()}}},
-                {"job_id", number_of_document(text_at(job, "id"))},
-                {"name", text_at(spec, "name")},
+                {"job_id", number_of_document(job.id())},
+                {"name", spec.name()},
                 {"licenses", ""},
                 {"mcs", {{"label", ""}}},
                 {"nodes", has_nodes ? node_of(job) : "None assigned"},
                 {"partition", partition_of(job)},
-                {"hold", text_at(job, "state") == "HELD"},
+                {"hold", job.state() == v1::JOB_STATE_HELD},
                 {"priority", set_number(number_of_document(priority_of(job)))},
                 {"qos", qos_of(job)}};
   if (is_since(facts, DocumentForm::k42)) entry["qosreq"] = "";
@@ -397,12 +399,11 @@ Json accounted_job(const DocumentFacts& facts, const Json& job) {
   return entry;
 }
 
-Json running_step(const Json& job, const StepView& step, base::Instant now) {
+Json running_step(const v1::Job& job, const StepView& step, base::Instant now) {
   const Json frequency = set_number(0);
-  const std::string array = text_at(job, "array_id");
+  const std::string array = job.array_id();
   constexpr std::int64_t kNoTask = 4294967294;  // as Slurm has it for none
-  const std::int64_t task =
-      array.empty() ? kNoTask : number_of_document(text_at(job, "array_index"));
+  const std::int64_t task = array.empty() ? kNoTask : number_of_document(array_index_of(job));
   return {
       {"array", {{"job_id", number_of_document(array)}, {"task_id", task}}},
       {"cluster", kCluster},
@@ -428,24 +429,24 @@ Json running_step(const Json& job, const StepView& step, base::Instant now) {
         {"limit", infinite_number()}}},
       {"srun", {{"host", ""}, {"pid", 0}}},
       {"state", states_of(step.state)},
-      {"id", text_at(job, "id") + "." + step.id},
+      {"id", job.id() + "." + step.id},
       {"submit_line", ""},
       {"task", {{"distribution", "Unknown"}}},
-      {"user", text_at(cli::spec_of(job), "user")}};
+      {"user", job.spec().user()}};
 }
 
 }  // namespace
 
-Json jobs_document(const DocumentFacts& facts, std::span<const Json> jobs) {
-  if (facts.form == DocumentForm::k38) return old_jobs_document(jobs);
+Json jobs_document(const DocumentFacts& facts, std::span<const QueueEntry> entries) {
+  if (facts.form == DocumentForm::k38) return old_jobs_document(entries);
   Json document{{"jobs", Json::array()}};
-  for (const Json& job : jobs) {
+  for (const QueueEntry& shown : entries) {
     Json entry;
-    add_identity(job, entry);
-    add_course(job, entry);
-    add_held(facts, job, entry);
-    add_wanted(facts, job, entry);
-    add_end(job, entry);
+    add_identity(shown, entry);
+    add_course(shown.job, entry);
+    add_held(facts, shown, entry);
+    add_wanted(facts, shown.job, entry);
+    add_end(shown.job, entry);
     document["jobs"].push_back(std::move(entry));
   }
   document["last_backfill"] = set_number(seconds_of_document(facts.now));
@@ -461,10 +462,10 @@ Json steps_document(const DocumentFacts& facts, std::span<const QueueStepRow> st
   return document;
 }
 
-Json accounting_document(const DocumentFacts& facts, std::span<const Json> jobs) {
+Json accounting_document(const DocumentFacts& facts, std::span<const v1::Job> jobs) {
   if (facts.form == DocumentForm::k38) return old_accounting_document(jobs, facts.now);
   Json document{{"jobs", Json::array()}};
-  for (const Json& job : jobs) document["jobs"].push_back(accounted_job(facts, job));
+  for (const v1::Job& job : jobs) document["jobs"].push_back(accounted_job(facts, job));
   return document;
 }
 

@@ -34,21 +34,20 @@ cli::Json sinfo_document(const DocumentFacts& facts, const std::vector<NodeView>
 cli::Json partitions_document(const DocumentFacts& facts, const std::vector<Partition>& shown);
 
 // Returns the document of "scontrol show reservation".
-cli::Json reservations_document(const DocumentFacts& facts, std::span<const cli::Json> shown);
+cli::Json reservations_document(const DocumentFacts& facts, std::span<const v1::Reservation> shown);
 
-// Returns the document of squeue and "scontrol show job": one entry for each job, or for the
-// members of an array that with_joined_members() has joined.
-cli::Json jobs_document(const DocumentFacts& facts, std::span<const cli::Json> jobs);
+// Returns the document of squeue and "scontrol show job".
+cli::Json jobs_document(const DocumentFacts& facts, std::span<const QueueEntry> entries);
 
 // Returns the document of "squeue -s" and "scontrol show step".
 cli::Json steps_document(const DocumentFacts& facts, std::span<const QueueStepRow> steps);
 
 // Returns the document of sacct, with the steps in their jobs.
-cli::Json accounting_document(const DocumentFacts& facts, std::span<const cli::Json> jobs);
+cli::Json accounting_document(const DocumentFacts& facts, std::span<const v1::Job> jobs);
 
 // The same of Slurm 22.05 (v0.0.38).
 cli::Json old_nodes_document(const std::vector<NodeView>& nodes, const Site& site);
-cli::Json old_jobs_document(std::span<const cli::Json> jobs);
-cli::Json old_accounting_document(std::span<const cli::Json> jobs, base::Instant now);
+cli::Json old_jobs_document(std::span<const QueueEntry> entries);
+cli::Json old_accounting_document(std::span<const v1::Job> jobs, base::Instant now);
 
 }  // namespace gpu_platform::shims

@@ -1,8 +1,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "cli/text.h"
+#include "client/answer.h"
 #include "shims/command_call.h"
 #include "shims/documents/slurm_json.h"
 #include "shims/documents/slurm_json_parts.h"
@@ -16,7 +17,6 @@ namespace gpu_platform::shims {
 namespace {
 
 using cli::Json;
-using cli::text_at;
 
 Json states_of_node(const NodeView& node) {
   Json states = Json::array({upper_case(node.base_state)});
@@ -267,38 +267,37 @@ Json sinfo_entry(const DocumentFacts& facts, const AlikeNodes& nodes, const Part
   return entry;
 }
 
-Json reservation_entry(const DocumentFacts& facts, const Json& reservation) {
-  const Json& reserved = cli::list_at(reservation, "nodes");
+Json reservation_entry(const DocumentFacts& facts, const v1::Reservation& reservation) {
   std::int64_t cores = 0;
-  for (const Json& part : reserved) {
-    const auto node = std::ranges::find(facts.nodes, text_at(part, "node"), &NodeView::name);
-    if (node != facts.nodes.end() && cli::flag_at(part, "whole_node")) cores += node->cpus;
+  for (const v1::ReservedNode& part : reservation.nodes()) {
+    const auto node = std::ranges::find(facts.nodes, part.node(), &NodeView::name);
+    if (node != facts.nodes.end() && part.whole_node()) cores += node->cpus;
   }
   Json flags = Json::array();
-  if (cli::flag_at(reservation, "maintenance")) flags.push_back("MAINT");
+  if (reservation.maintenance()) flags.push_back("MAINT");
   flags.push_back("SPEC_NODES");
-  const auto time = [&](std::string_view key) {
-    return set_number(seconds_of_document(cli::time_at(reservation, key)));
+  const auto time = [](const google::protobuf::Timestamp& at) {
+    return set_number(seconds_of_document(client::time_of(at)));
   };
-  return {{"accounts", cli::joined(cli::texts_at(reservation, "teams"), ",")},
+  return {{"accounts", fmt::format("{}", fmt::join(reservation.teams(), ","))},
           {"burst_buffer", ""},
           {"core_count", cores},
           {"core_specializations", Json::array()},
-          {"end_time", time("end")},
+          {"end_time", time(reservation.end())},
           {"features", ""},
           {"flags", flags},
           {"groups", ""},
           {"licenses", ""},
           {"max_start_delay", 0},
-          {"name", text_at(reservation, "name")},
-          {"node_count", reserved.size()},
+          {"name", reservation.name()},
+          {"node_count", reservation.nodes().size()},
           {"node_list", nodes_of_reservation(reservation)},
           {"partition", ""},
           {"purge_completed", {{"time", unset_number()}}},
-          {"start_time", time("begin")},
+          {"start_time", time(reservation.begin())},
           {"watts", Json::object()},
           {"tres", fmt::format("cpu={}", cores)},
-          {"users", cli::joined(cli::texts_at(reservation, "users"), ",")}};
+          {"users", fmt::format("{}", fmt::join(reservation.users(), ","))}};
 }
 
 Json with_update(const DocumentFacts& facts, std::string_view name, Json list) {
@@ -334,9 +333,10 @@ Json partitions_document(const DocumentFacts& facts, const std::vector<Partition
   return with_update(facts, "partitions", std::move(list));
 }
 
-Json reservations_document(const DocumentFacts& facts, std::span<const Json> shown) {
+Json reservations_document(const DocumentFacts& facts, std::span<const v1::Reservation> shown) {
   Json list = Json::array();
-  for (const Json& reservation : shown) list.push_back(reservation_entry(facts, reservation));
+  for (const v1::Reservation& reservation : shown)
+    list.push_back(reservation_entry(facts, reservation));
   return with_update(facts, "reservations", std::move(list));
 }
 

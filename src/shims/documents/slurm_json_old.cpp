@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
 #include "cli/text.h"
+#include "client/answer.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
@@ -17,7 +17,6 @@ namespace gpu_platform::shims {
 namespace {
 
 using cli::Json;
-using cli::text_at;
 
 std::string old_empty_if_null(std::string text) {
   return text == "(null)" ? std::string() : text;
@@ -27,8 +26,8 @@ std::int64_t old_unix_seconds(const std::optional<base::Instant>& at) {
   return at ? at->unix_ns() / 1'000'000'000 : 0;
 }
 
-std::int64_t old_unix_seconds_at(const Json& job, std::string_view key) {
-  return old_unix_seconds(cli::time_at(job, key));
+std::int64_t old_unix_seconds(const google::protobuf::Timestamp& at) {
+  return old_unix_seconds(client::time_of(at));
 }
 
 std::int64_t old_number_of(const std::string& text) {
@@ -98,7 +97,7 @@ Json old_node_entry(const NodeView& node, const Site& site) {
           {"tres_weighted", static_cast<double>(node.cpus_used)}};
 }
 
-Json old_gres_detail(const Json& job) {
+Json old_gres_detail(const v1::Job& job) {
   Json detail = Json::array();
   std::string node;
   std::vector<std::int64_t> indices;
@@ -107,26 +106,26 @@ Json old_gres_detail(const Json& job) {
       detail.push_back(fmt::format("gpu:{}(IDX:{})", indices.size(), cli::ranges_of(indices)));
     indices.clear();
   };
-  for (const Json& gpu : cli::list_at(job, "gpus")) {
-    if (text_at(gpu, "node") != node) flush();
-    node = text_at(gpu, "node");
-    indices.push_back(cli::integer_at(gpu, "index").value_or(0));
+  for (const v1::GpuUse& gpu : job.gpus()) {
+    if (gpu.node() != node) flush();
+    node = gpu.node();
+    indices.push_back(gpu.index());
   }
   flush();
   return detail;
 }
 
-std::int64_t old_end_seconds(const Json& job) {
-  const auto ended = cli::time_at(job, "ended_at");
-  const auto started = cli::time_at(job, "started_at");
+std::int64_t old_end_seconds(const v1::Job& job) {
+  const auto ended = client::time_of(job.ended_at());
+  const auto started = client::time_of(job.started_at());
   if (ended || !started) return old_unix_seconds(ended);
   return old_unix_seconds(*started + time_limit(job));
 }
 
-Json old_job_entry(const Json& job) {
-  const Json& spec = cli::spec_of(job);
-  const std::string user = text_at(spec, "user");
-  const std::string array = text_at(job, "array_id");
+Json old_job_entry(const v1::Job& job) {
+  const v1::JobSpec& spec = job.spec();
+  const std::string user = spec.user();
+  const std::string array = job.array_id();
   const auto memory = memory_share_of(job);
   const auto megabytes = [&](bool is_of_each_cpu) {
     const bool is_told = memory && memory->is_of_each_cpu == is_of_each_cpu;
@@ -137,14 +136,12 @@ Json old_job_entry(const Json& job) {
     const std::string asked = gpus_asked(job, per);
     return asked.empty() ? asked : "gres:" + asked;
   };
-  const std::string error = cli::file_of(job, "error");
-  const std::string output = cli::file_of(job, "output");
   return {
-      {"account", text_at(spec, "team")},
-      {"accrue_time", old_unix_seconds_at(job, "eligible_at")},
+      {"account", spec.team()},
+      {"accrue_time", old_unix_seconds(job.eligible_at())},
       {"admin_comment", ""},
       {"array_job_id", old_number_of(array)},
-      {"array_task_id", array.empty() ? null : Json(old_number_of(text_at(job, "array_index")))},
+      {"array_task_id", array.empty() ? null : Json(old_number_of(array_index_of(job)))},
       {"array_max_tasks", old_number_of(array_throttle(job))},
       {"array_task_string", ""},
       {"association_id", 0},
@@ -162,11 +159,11 @@ Json old_job_entry(const Json& job) {
       {"contiguous", false},
       {"billable_tres", static_cast<double>(cpus_of(job).value_or(0))},
       {"cpus_per_task", cpus_of_each_task(job)},
-      {"deadline", old_unix_seconds_at(spec, "deadline")},
+      {"deadline", old_unix_seconds(spec.deadline())},
       {"delay_boot", 0},
       {"dependency", old_empty_if_null(dependency_of(job))},
       {"derived_exit_code", exit_status_of(job)},
-      {"eligible_time", old_unix_seconds_at(job, "eligible_at")},
+      {"eligible_time", old_unix_seconds(job.eligible_at())},
       {"end_time", old_end_seconds(job)},
       {"excluded_nodes", excluded_nodes_of(job)},
       {"exit_code", exit_status_of(job)},
@@ -174,7 +171,7 @@ Json old_job_entry(const Json& job) {
       {"gres_detail", old_gres_detail(job)},
       {"group_id", group_number(user)},
       {"group_name", group_name(user)},
-      {"job_id", old_number_of(text_at(job, "id"))},
+      {"job_id", old_number_of(job.id())},
       {"job_resources", node_of(job).empty() ? Json::object()
                                              : Json{{"nodes", node_of(job)},
                                                     {"allocated_cpus", cpus_of(job).value_or(0)},
@@ -184,7 +181,7 @@ Json old_job_entry(const Json& job) {
       {"licenses", ""},
       {"max_cpus", 0},
       {"max_nodes", 0},
-      {"name", text_at(spec, "name")},
+      {"name", spec.name()},
       {"nodes", node_of(job)},
       {"nice", 0},
       {"cpus", cpus_of(job).value_or(1)},
@@ -201,14 +198,14 @@ Json old_job_entry(const Json& job) {
       {"required_nodes", required_nodes_of(job)},
       {"requeue", true},
       {"restart_cnt", restarts_of(job)},
-      {"resv_name", text_at(spec, "reservation")},
+      {"resv_name", spec.reservation()},
       {"start_time", old_unix_seconds(expected_start(job))},
-      {"state_description", text_at(cli::object_at(job, "wait_reason"), "text")},
+      {"state_description", job.wait_reason().text()},
       {"state_reason", reason_of(job)},
-      {"standard_error", error.empty() ? output : error},
+      {"standard_error", error_file_of(job)},
       {"standard_input", "/dev/null"},
-      {"standard_output", output},
-      {"submit_time", old_unix_seconds_at(job, "submitted_at")},
+      {"standard_output", output_file_of(job)},
+      {"submit_time", old_unix_seconds(job.submitted_at())},
       {"suspend_time", 0},
       {"system_comment", ""},
       {"time_limit", base::whole_milliseconds(time_limit(job)) / 60'000},
@@ -221,7 +218,7 @@ Json old_job_entry(const Json& job) {
       {"user_id", old_number_of(user_number(user))},
       {"user_name", user},
       {"wckey", ""},
-      {"current_working_directory", text_at(spec, "workdir")}};
+      {"current_working_directory", spec.workdir()}};
 }
 
 // "cpu=8,gres/gpu=2" as Slurm's list of counted things.
@@ -241,7 +238,7 @@ Json old_tres_list(const std::string& text) {
 }
 
 // Counts are numbers; memory is in MiB.
-Json old_counted_tres(const Json& job) {
+Json old_counted_tres(const v1::Job& job) {
   Json list = old_tres_list(trackable(job));
   for (Json& entry : list) {
     const bool is_memory = entry["type"] == "mem";
@@ -261,80 +258,76 @@ Json old_exit_code_entry(const std::string& both) {
   return entry;
 }
 
-std::int64_t old_elapsed_seconds(const Json& job, base::Instant now) {
+std::int64_t old_elapsed_seconds(const v1::Job& job, base::Instant now) {
   return base::whole_milliseconds(run_time(job, now)) / 1000;
 }
 
-Json old_step_entry(const Json& job, const StepView& step, base::Instant now) {
-  const std::string id = text_at(job, "id") + "." + step.id;
+Json old_step_entry(const v1::Job& job, const StepView& step, base::Instant now) {
+  const std::string id = job.id() + "." + step.id;
   const auto old_unix_seconds = [](const std::optional<base::Instant>& at) {
     return at ? at->unix_ns() / 1'000'000'000 : 0;
   };
-  return {
-      {"step", {{"job_id", old_number_of(text_at(job, "id"))}, {"id", id}, {"name", step.name}}},
-      {"state", step.state.name},
-      {"exit_code", old_exit_code_entry(step.exit)},
-      {"nodes", {{"count", std::ssize(step.nodes)}, {"range", host_list(step.nodes)}}},
-      {"tasks", {{"count", step.tasks}}},
-      {"time",
-       {{"elapsed", base::whole_milliseconds(run_time(step, now)) / 1000},
-        {"start", old_unix_seconds(step.started_at)},
-        {"end", old_unix_seconds(step.ended_at)}}}};
+  return {{"step", {{"job_id", old_number_of(job.id())}, {"id", id}, {"name", step.name}}},
+          {"state", step.state.name},
+          {"exit_code", old_exit_code_entry(step.exit)},
+          {"nodes", {{"count", std::ssize(step.nodes)}, {"range", host_list(step.nodes)}}},
+          {"tasks", {{"count", step.tasks}}},
+          {"time",
+           {{"elapsed", base::whole_milliseconds(run_time(step, now)) / 1000},
+            {"start", old_unix_seconds(step.started_at)},
+            {"end", old_unix_seconds(step.ended_at)}}}};
 }
 
-Json old_accounting_entry(const Json& job, base::Instant now) {
-  const Json& spec = cli::spec_of(job);
-  const std::string user = text_at(spec, "user");
-  const bool has_started = cli::time_at(job, "started_at").has_value();
+Json old_accounting_entry(const v1::Job& job, base::Instant now) {
+  const v1::JobSpec& spec = job.spec();
+  const std::string user = spec.user();
+  const bool has_started = client::time_of(job.started_at()).has_value();
   Json steps = Json::array();
   for (const StepView& step : steps_of(job)) steps.push_back(old_step_entry(job, step, now));
-  return {{"account", text_at(spec, "team")},
-          {"comment", {{"administrator", nullptr}, {"job", comment_of(job)}, {"system", nullptr}}},
-          {"allocation_nodes", node_of(job).empty() ? 0 : node_count(job)},
-          {"array",
-           {{"job_id", old_number_of(text_at(job, "array_id"))},
-            {"limits", {{"max", {{"running", {{"tasks", old_number_of(array_throttle(job))}}}}}}},
-            {"task", nullptr},
-            {"task_id", text_at(job, "array_id").empty()
-                            ? Json(nullptr)
-                            : Json(old_number_of(text_at(job, "array_index")))}}},
-          {"association",
-           {{"account", text_at(spec, "team")},
-            {"cluster", kCluster},
-            {"partition", nullptr},
-            {"user", user}}},
-          {"cluster", kCluster},
-          {"constraints", old_empty_if_null(types_of(job))},
-          {"derived_exit_code", old_exit_code_entry(exit_and_signal(job))},
-          {"time",
-           {{"elapsed", old_elapsed_seconds(job, now)},
-            {"eligible", old_unix_seconds_at(job, "eligible_at")},
-            {"end", old_unix_seconds_at(job, "ended_at")},
-            {"start", old_unix_seconds_at(job, "started_at")},
-            {"submission", old_unix_seconds_at(job, "submitted_at")},
-            {"suspended", 0},
-            {"limit", base::whole_milliseconds(time_limit(job)) / 60'000}}},
-          {"exit_code", old_exit_code_entry(exit_and_signal(job))},
-          {"flags", Json::array()},
-          {"group", group_name(user)},
-          {"job_id", old_number_of(text_at(job, "id"))},
-          {"name", text_at(spec, "name")},
-          {"nodes", node_of(job).empty() ? "None assigned" : node_of(job)},
-          {"partition", partition_of(job)},
-          {"priority", old_number_of(priority_of(job))},
-          {"qos", qos_of(job)},
-          {"required",
-           {{"CPUs", cpus_of(job).value_or(0)},
-            {"memory", memory_of(job).value_or(0) / base::kMiB.value()}}},
-          {"reservation", {{"id", 0}, {"name", text_at(spec, "reservation")}}},
-          {"state", {{"current", recorded_state_of(job).name}, {"reason", reason_of(job)}}},
-          {"steps", steps},
-          {"tres",
-           {{"allocated", has_started ? old_counted_tres(job) : Json::array()},
-            {"requested", old_counted_tres(job)}}},
-          {"user", user},
-          {"wckey", {{"wckey", ""}, {"flags", Json::array()}}},
-          {"working_directory", text_at(spec, "workdir")}};
+  return {
+      {"account", spec.team()},
+      {"comment", {{"administrator", nullptr}, {"job", comment_of(job)}, {"system", nullptr}}},
+      {"allocation_nodes", node_of(job).empty() ? 0 : node_count(job)},
+      {"array",
+       {{"job_id", old_number_of(job.array_id())},
+        {"limits", {{"max", {{"running", {{"tasks", old_number_of(array_throttle(job))}}}}}}},
+        {"task", nullptr},
+        {"task_id",
+         job.array_id().empty() ? Json(nullptr) : Json(old_number_of(array_index_of(job)))}}},
+      {"association",
+       {{"account", spec.team()}, {"cluster", kCluster}, {"partition", nullptr}, {"user", user}}},
+      {"cluster", kCluster},
+      {"constraints", old_empty_if_null(types_of(job))},
+      {"derived_exit_code", old_exit_code_entry(exit_and_signal(job))},
+      {"time",
+       {{"elapsed", old_elapsed_seconds(job, now)},
+        {"eligible", old_unix_seconds(job.eligible_at())},
+        {"end", old_unix_seconds(job.ended_at())},
+        {"start", old_unix_seconds(job.started_at())},
+        {"submission", old_unix_seconds(job.submitted_at())},
+        {"suspended", 0},
+        {"limit", base::whole_milliseconds(time_limit(job)) / 60'000}}},
+      {"exit_code", old_exit_code_entry(exit_and_signal(job))},
+      {"flags", Json::array()},
+      {"group", group_name(user)},
+      {"job_id", old_number_of(job.id())},
+      {"name", spec.name()},
+      {"nodes", node_of(job).empty() ? "None assigned" : node_of(job)},
+      {"partition", partition_of(job)},
+      {"priority", old_number_of(priority_of(job))},
+      {"qos", qos_of(job)},
+      {"required",
+       {{"CPUs", cpus_of(job).value_or(0)},
+        {"memory", memory_of(job).value_or(0) / base::kMiB.value()}}},
+      {"reservation", {{"id", 0}, {"name", spec.reservation()}}},
+      {"state", {{"current", recorded_state_of(job).name}, {"reason", reason_of(job)}}},
+      {"steps", steps},
+      {"tres",
+       {{"allocated", has_started ? old_counted_tres(job) : Json::array()},
+        {"requested", old_counted_tres(job)}}},
+      {"user", user},
+      {"wckey", {{"wckey", ""}, {"flags", Json::array()}}},
+      {"working_directory", spec.workdir()}};
 }
 
 }  // namespace
@@ -345,15 +338,15 @@ Json old_nodes_document(const std::vector<NodeView>& nodes, const Site& site) {
   return document;
 }
 
-Json old_jobs_document(std::span<const Json> jobs) {
+Json old_jobs_document(std::span<const QueueEntry> entries) {
   Json document{{"jobs", Json::array()}};
-  for (const Json& job : jobs) document["jobs"].push_back(old_job_entry(job));
+  for (const QueueEntry& entry : entries) document["jobs"].push_back(old_job_entry(entry.job));
   return document;
 }
 
-Json old_accounting_document(std::span<const Json> jobs, base::Instant now) {
+Json old_accounting_document(std::span<const v1::Job> jobs, base::Instant now) {
   Json document{{"jobs", Json::array()}};
-  for (const Json& job : jobs) document["jobs"].push_back(old_accounting_entry(job, now));
+  for (const v1::Job& job : jobs) document["jobs"].push_back(old_accounting_entry(job, now));
   return document;
 }
 

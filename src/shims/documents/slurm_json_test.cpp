@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/answer.h"
 #include "shims/documents/slurm_json_parts.h"
 
 namespace gpu_platform::shims {
@@ -9,8 +10,8 @@ namespace {
 
 using cli::Json;
 
-Json job() {
-  return Json::parse(
+v1::Job job() {
+  return *client::message_of<v1::Job>(
       R"({"id":"7","state":"RUNNING","started_at":"2026-07-01T12:00:00Z","submitted_at":"2026-07-01T11:59:00Z",)"
       R"("cpus":4,"memory_bytes":2147483648,"gpus":[{"node":"n1","index":1}],"attempts":[{"nodes":["n1"]}],)"
       R"("spec":{"name":"train","user":"ada","gpus":1,"gpu_types":["H100"],"time_limit_seconds":3600,)"
@@ -31,8 +32,8 @@ DocumentFacts facts(DocumentForm form) {
 }
 
 Json queue(DocumentForm form) {
-  const std::vector<Json> jobs = {job()};
-  return jobs_document(facts(form), jobs)["jobs"][0];
+  const std::vector<QueueEntry> entries = {{job(), {}}};
+  return jobs_document(facts(form), entries)["jobs"][0];
 }
 
 const Json kSet60 = {{"set", true}, {"infinite", false}, {"number", 60}};
@@ -82,7 +83,7 @@ TEST(SlurmDocuments, NodesAndPartitionsAreThoseOfSinfo) {
 }
 
 TEST(SlurmDocuments, AccountsHaveTheStepsOfTheirJobs) {
-  const std::vector<Json> jobs = {job()};
+  const std::vector<v1::Job> jobs = {job()};
   const Json entry = accounting_document(facts(DocumentForm::k42), jobs)["jobs"][0];
   EXPECT_EQ(entry["state"]["current"], Json::array({"RUNNING"}));
   EXPECT_EQ(entry["time"]["elapsed"], 60);

@@ -17,9 +17,11 @@
 
 #include "cli/job_end.h"
 #include "cli/json_view.h"
+#include "client/answer.h"
 #include "client/exit_code.h"
 #include "shims/steps/job_end.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {
 
@@ -29,8 +31,9 @@ constexpr base::Duration kOneLook = base::milliseconds(50);
 constexpr base::Duration kUsualWait = base::seconds(1);  // then nothing is looked at any more
 constexpr std::size_t kMaxTyped = 4096;
 
-bool is_waiting_state(std::string_view state) {
-  return state == "HELD" || state == "PENDING" || state == "QUEUED";
+bool is_waiting_state(v1::JobState state) {
+  return state == v1::JOB_STATE_HELD || state == v1::JOB_STATE_PENDING ||
+         state == v1::JOB_STATE_QUEUED;
 }
 
 // Blocks them; a descriptor tells of them instead.
@@ -255,13 +258,10 @@ base::Result<std::optional<base::Duration>> patience_of(const Settings& settings
 }
 
 bool waits_for_room(client::Client& client, const std::string& id) {
-  const auto body = client.get("/v1/jobs/" + id);
-  const auto job = body ? cli::parse_object(*body) : std::nullopt;
+  const auto job = get_job(client, id);
   if (!job) return false;
-  const std::string state = cli::text_at(*job, "state");
-  if (state == "HELD" || state == "PENDING") return true;
-  return state == "QUEUED" &&
-         cli::text_at(cli::object_at(*job, "wait_reason"), "code") != "NOT_EVALUATED";
+  if (job->state() == v1::JOB_STATE_HELD || job->state() == v1::JOB_STATE_PENDING) return true;
+  return job->state() == v1::JOB_STATE_QUEUED && job->wait_reason().code() != "NOT_EVALUATED";
 }
 
 bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
@@ -270,9 +270,8 @@ bool starts_in_time(client::Client& client, const std::string& id, base::Duratio
   const base::Instant began = around.steady();
   while (true) {
     const bool waits = waits_for_room(client, id);
-    const auto body = client.get("/v1/jobs/" + id);
-    const auto job = body ? cli::parse_object(*body) : std::nullopt;
-    if (job && !is_waiting_state(cli::text_at(*job, "state"))) return true;
+    const auto job = get_job(client, id);
+    if (job && !is_waiting_state(job->state())) return true;
     if (waits && around.steady() - began >= patience) break;
     around.pause(kOneLook, interrupts.fd());
     pollfd pressed = {interrupts.fd(), POLLIN, 0};

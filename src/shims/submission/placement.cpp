@@ -30,12 +30,10 @@ std::string lower_letters_and_digits(std::string_view text) {
 
 // The GPU types of the cluster, or nothing where the daemon does not say.
 std::vector<std::string> cluster_types(client::Client& client) {
-  const auto body = client.get("/v1/status");
-  const auto status = body ? cli::parse_object(*body) : std::nullopt;
+  const auto status = client.ask<v1::Status>("/v1/status", "the answer");
   std::vector<std::string> types;
   if (!status) return types;
-  for (const Json& gpu : cli::list_at(*status, "gpus"))
-    types.push_back(lower_letters_and_digits(cli::text_at(gpu, "type")));
+  for (const v1::Gpu& gpu : status->gpus()) types.push_back(lower_letters_and_digits(gpu.type()));
   return types;
 }
 

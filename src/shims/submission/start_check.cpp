@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "client/answer.h"
+#include "gpu_platform/v1/planning.pb.h"
 #include "shims/text/host_list.h"
 #include "shims/views/job_view.h"
 #include "shims/views/node_view.h"
@@ -35,12 +37,11 @@ std::int64_t cpus_of_request(client::Client& client, const Json& body,
 
 // The number that the job would have, as far as the caller sees others' jobs.
 std::int64_t next_id(client::Client& client) {
-  const auto body = client.get("/v1/jobs?all=true&limit=1");
-  const auto page = body ? cli::parse_object(*body) : std::nullopt;
+  const auto page = client.ask<v1::ListJobsResponse>("/v1/jobs?all=true&limit=1", "a list");
   std::int64_t last = 0;
   if (!page) return 1;
-  for (const Json& job : cli::list_at(*page, "jobs")) {
-    const auto id = base::parse_count(cli::text_at(job, "id"), 1, INT64_MAX);
+  for (const v1::Job& job : page->jobs()) {
+    const auto id = base::parse_count(job.id(), 1, INT64_MAX);
     last = std::max(last, static_cast<std::int64_t>(id.value_or(0)));
   }
   return last + 1;
@@ -54,14 +55,14 @@ client::Called<StartCheck> check_start(client::Client& client, const Json& body,
   for (const char* field : {"environment", "request_id", "hold", "dependency"}) spec.erase(field);
   const auto answer = client.post("/v1/check", Json{{"spec", std::move(spec)}}.dump());
   if (!answer) return std::unexpected(answer.error());
-  const auto result = cli::parse_object(*answer);
-  if (!result) return std::unexpected(client::bad_answer("what was checked is not a JSON object"));
+  const auto result = client::read_answer<v1::CheckResult>(*answer, "what was checked");
+  if (!result) return std::unexpected(result.error());
   StartCheck check;
-  check.is_never = cli::flag_at(*result, "never");
-  check.start = cli::flag_at(*result, "starts_now") ? std::optional(now)
-                                                    : cli::time_at(*result, "estimated_start");
-  check.nodes = cli::texts_at(*result, "nodes");
-  check.reasons = cli::texts_at(*result, "reasons");
+  check.is_never = result->never();
+  check.start =
+      result->starts_now() ? std::optional(now) : client::time_of(result->estimated_start());
+  check.nodes.assign(result->nodes().begin(), result->nodes().end());
+  check.reasons.assign(result->reasons().begin(), result->reasons().end());
   return check;
 }
 

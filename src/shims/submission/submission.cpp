@@ -10,6 +10,7 @@
 #include "api/convert/text_forms.h"
 #include "base/base64.h"
 #include "cli/input.h"
+#include "client/answer.h"
 #include "client/submission.h"
 #include "shims/steps/gpu_binding.h"
 #include "shims/steps/task_layout.h"
@@ -401,8 +402,8 @@ std::expected<std::string, int> submit(CommandCall& call, client::Client& client
     answer.error().field = option_of_field(answer.error().field);
     return std::unexpected(call.fail(answer.error()));
   }
-  const auto job = cli::parse_object(*answer);
-  std::string id = job ? cli::text_at(*job, "id") : std::string();
+  const auto job = client::message_of<v1::Job>(*answer);
+  std::string id = job ? job->id() : std::string();
   if (id.empty()) return std::unexpected(call.fail("the daemon's answer has no job id"));
   return id;
 }

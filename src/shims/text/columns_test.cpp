@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/answer.h"
 #include "shims/text/slurm_times.h"
 #include "shims/views/job_view.h"
 #include "shims/views/sacct_fields.h"
@@ -45,8 +46,9 @@ TEST(Columns, AreHarmlessToTerminals) {
   EXPECT_EQ(in_column({"", 'i', "", 0, false}, "a\x1b[2J").find('\x1b'), std::string::npos);
 }
 
-cli::Json job(std::string_view state, std::string_view more = "") {
-  return cli::Json::parse("{\"state\":\"" + std::string(state) + "\"" + std::string(more) + "}");
+v1::Job job(std::string_view state, std::string_view more = "") {
+  return *client::message_of<v1::Job>("{\"state\":\"" + std::string(state) + "\"" +
+                                      std::string(more) + "}");
 }
 
 TEST(States, HaveSlurmsNames) {

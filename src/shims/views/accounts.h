@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_view.h"
+#include "gpu_platform/v1/shares.pb.h"
 #include "shims/command_call.h"
 
 // The teams of the configuration and their users, which are Slurm's accounts: what sacctmgr and
@@ -16,15 +16,23 @@ namespace gpu_platform::shims {
 // The organisation as a whole.
 inline constexpr std::string_view kRootAccount = "root";
 
-bool is_user(const cli::Json& share);
+// A line of the organisation with its limits as Slurm writes them; empty ones are not set.
+struct AccountShare {
+  v1::Share share;
+  std::string grp_jobs;
+  std::string grp_submit;
+  std::string grp_tres;
+  std::string grp_tres_mins;
+};
+
+bool is_user(const v1::Share& share);
 // The team; "root" for the organisation and for users without a team.
-std::string account_of(const cli::Json& share);
+std::string account_of(const v1::Share& share);
 // "gres/gpu", "gres/gpu:h100".
 std::string gpu_resource(const std::string& type);
 
-// The shares as the daemon lists them: a team, then its users and the teams below it. Each has its
-// limits as "grp_jobs", "grp_submit", "grp_tres" and "grp_tres_mins"; those of a user are for all
-// of its accounts together. Nothing after a message.
-std::optional<std::vector<cli::Json>> shares_of(CommandCall& call);
+// The shares as the daemon lists them: a team, then its users and the teams below it. The limits of
+// a user are for all of its accounts together. Nothing after a message.
+std::optional<std::vector<AccountShare>> shares_of(CommandCall& call);
 
 }  // namespace gpu_platform::shims

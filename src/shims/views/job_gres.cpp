@@ -14,9 +14,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
-
 std::string type_on(const std::string& name, const std::vector<NodeView>& nodes) {
   const auto node = std::ranges::find(nodes, name, &NodeView::name);
   const bool has_one = node != nodes.end() && node->gpus.size() == 1;
@@ -29,12 +26,12 @@ std::string counted_gpus(const std::string& type, std::size_t count) {
 
 }  // namespace
 
-std::vector<JobPart> parts_of(const Json& job, const std::vector<NodeView>& nodes) {
+std::vector<JobPart> parts_of(const v1::Job& job, const std::vector<NodeView>& nodes) {
   const std::vector<std::string> names = node_names(job);
   const auto count = std::max<std::int64_t>(1, std::ssize(names));
   // Of a job that has ended the latest attempt says it.
-  const Json& own = cli::list_at(job, "gpus");
-  const Json& gpus = own.empty() ? cli::list_at(attempt_or_job(job), "gpus") : own;
+  const v1::Attempt* attempt = latest_attempt(job);
+  const auto& gpus = job.gpus().empty() && attempt != nullptr ? attempt->gpus() : job.gpus();
   std::vector<JobPart> parts;
   for (const std::size_t place : host_order(names)) {
     JobPart part{names[place],
@@ -42,9 +39,8 @@ std::vector<JobPart> parts_of(const Json& job, const std::vector<NodeView>& node
                  memory_of(job).value_or(0) / count / base::kMiB.value(),
                  "",
                  {}};
-    for (const Json& gpu : gpus) {
-      if (text_at(gpu, "node") == part.node)
-        part.gpus.push_back(cli::integer_at(gpu, "index").value_or(0));
+    for (const v1::GpuUse& gpu : gpus) {
+      if (gpu.node() == part.node) part.gpus.push_back(gpu.index());
     }
     if (!part.gpus.empty()) part.gpu_type = type_on(part.node, nodes);
     parts.push_back(std::move(part));

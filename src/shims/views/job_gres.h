@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/views/node_view.h"
 
 // Which GPUs, CPUs and memory of its nodes a job has. Pure.
@@ -20,7 +20,7 @@ struct JobPart {
 };
 
 // In the order of the nodes' names; none while it has no node. `nodes` are those of the cluster.
-std::vector<JobPart> parts_of(const cli::Json& job, const std::vector<NodeView>& nodes);
+std::vector<JobPart> parts_of(const v1::Job& job, const std::vector<NodeView>& nodes);
 
 // "gpu:H100-80GB:2(IDX:0-1)"; empty without GPUs.
 std::string gres_of(const JobPart& part);

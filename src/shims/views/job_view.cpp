@@ -6,6 +6,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -13,10 +14,8 @@
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
 #include "base/percent.h"
-#include "cli/job_text.h"
 #include "cli/text.h"
-#include "client/follow.h"
-#include "client/members.h"
+#include "client/answer.h"
 #include "http/http.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
@@ -27,26 +26,23 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
-
 constexpr StateName kOutOfMemory{"OOM", "OUT_OF_MEMORY"};
 constexpr StateName kNodeFail{"NF", "NODE_FAIL"};
 constexpr StateName kDeadline{"DL", "DEADLINE"};
 
 struct StateRow {
-  std::string_view platform;
+  v1::JobState platform;
   StateName slurm;
 };
 constexpr StateRow kStates[] = {
-    {"HELD", {"PD", "PENDING"}},        {"PENDING", {"PD", "PENDING"}},
-    {"QUEUED", {"PD", "PENDING"}},      {"STARTING", {"CF", "CONFIGURING"}},
-    {"RUNNING", {"R", "RUNNING"}},      {"STOPPING", {"CG", "COMPLETING"}},
-    {"SUSPENDED", {"S", "SUSPENDED"}},  {"PREEMPTED", {"PR", "PREEMPTED"}},
-    {"COMPLETED", {"CD", "COMPLETED"}}, {"FAILED", {"F", "FAILED"}},
-    {"CANCELLED", {"CA", "CANCELLED"}}, {"TIMED_OUT", {"TO", "TIMEOUT"}},
-    {"FAILED", kOutOfMemory},           {"FAILED", kNodeFail},
-    {"CANCELLED", kDeadline},
+    {v1::JOB_STATE_HELD, {"PD", "PENDING"}},        {v1::JOB_STATE_PENDING, {"PD", "PENDING"}},
+    {v1::JOB_STATE_QUEUED, {"PD", "PENDING"}},      {v1::JOB_STATE_STARTING, {"CF", "CONFIGURING"}},
+    {v1::JOB_STATE_RUNNING, {"R", "RUNNING"}},      {v1::JOB_STATE_STOPPING, {"CG", "COMPLETING"}},
+    {v1::JOB_STATE_SUSPENDED, {"S", "SUSPENDED"}},  {v1::JOB_STATE_PREEMPTED, {"PR", "PREEMPTED"}},
+    {v1::JOB_STATE_COMPLETED, {"CD", "COMPLETED"}}, {v1::JOB_STATE_FAILED, {"F", "FAILED"}},
+    {v1::JOB_STATE_CANCELLED, {"CA", "CANCELLED"}}, {v1::JOB_STATE_TIMED_OUT, {"TO", "TIMEOUT"}},
+    {v1::JOB_STATE_FAILED, kOutOfMemory},           {v1::JOB_STATE_FAILED, kNodeFail},
+    {v1::JOB_STATE_CANCELLED, kDeadline},
 };
 
 // States of Slurm that no job here ever has: filters may name them and find nothing.
@@ -56,45 +52,64 @@ constexpr StateName kNever[] = {
     {"SI", "SIGNALING"}, {"SO", "STAGE_OUT"},     {"ST", "STOPPED"},
 };
 
-// Of an entry that stands for several members: their indices.
-constexpr std::string_view kMembers = "slurm_members";
-
-std::string label_of(const Json& job, std::string_view name) {
-  return text_at(cli::object_at(cli::spec_of(job), "labels"), name);
+std::string label_of(const v1::Job& job, const std::string& name) {
+  const auto label = job.spec().labels().find(name);
+  return label == job.spec().labels().end() ? std::string() : label->second;
 }
 
-// The request is that of one node.
-std::optional<std::int64_t> on_all_nodes(const Json& job, std::string_view field) {
-  const auto held = cli::integer_at(job, field);
-  const auto each = cli::integer_at(cli::spec_of(job), field);
-  return held || !each ? held : std::optional(*each * node_count(job));
+// "JOB_STATE_HELD" as queries of the daemon have it.
+std::string name_of_state(v1::JobState state) {
+  constexpr std::string_view kOfEnum = "JOB_STATE_";
+  return v1::JobState_Name(state).substr(kOfEnum.size());
 }
 
-const Json* latest_attempt(const Json& job) {
-  const Json& attempts = cli::list_at(job, "attempts");
-  return attempts.empty() ? nullptr : &attempts.back();
+std::string exit_text(std::uint32_t code, const std::string& signal_name) {
+  return fmt::format("{}:{}", code, api::signal_number(signal_name).value_or(0));
+}
+
+// What the job has on all its nodes, else what it asks for: the request is that of one node.
+template <class Amount>
+std::optional<std::int64_t> on_all_nodes(const v1::Job& job, Amount held, Amount each) {
+  if (held) return static_cast<std::int64_t>(*held);
+  if (!each) return std::nullopt;
+  return static_cast<std::int64_t>(*each) * node_count(job);
+}
+
+template <class Message>
+client::Called<Message> told(client::Client& client, const std::string& target,
+                             std::string_view what) {
+  const auto body = client.get(target);
+  if (!body) return std::unexpected(body.error());
+  auto message = client::message_of<Message>(*body);
+  if (message) return *std::move(message);
+  return std::unexpected(client::Failure{
+      client::Failure::Kind::kBadAnswer, fmt::format("{} is not a JSON object", what), {}, {}});
 }
 
 }  // namespace
 
-StateName state_of(const Json& job) {
-  const std::string state = text_at(job, "state");
-  if (state == "FAILED") {
-    if (text_at(job, "reason") == "OUT_OF_MEMORY") return kOutOfMemory;
-    if (!text_at(job, "lost").empty()) return kNodeFail;
+StateName state_of(const v1::Job& job) {
+  if (job.state() == v1::JOB_STATE_FAILED) {
+    if (job.reason() == v1::END_REASON_OUT_OF_MEMORY) return kOutOfMemory;
+    if (job.lost() != v1::LOST_UNSPECIFIED) return kNodeFail;
   }
-  if (state == "CANCELLED" && text_at(job, "reason") == "DEADLINE") return kDeadline;
-  const auto row = std::ranges::find(kStates, std::string_view(state), &StateRow::platform);
+  if (job.state() == v1::JOB_STATE_CANCELLED && job.reason() == v1::END_REASON_DEADLINE)
+    return kDeadline;
+  const auto row = std::ranges::find(kStates, job.state(), &StateRow::platform);
   return row == std::end(kStates) ? StateName{"?", "UNKNOWN"} : row->slurm;
 }
 
-std::string array_task_id(const Json& job) {
-  const std::string members = text_at(job, kMembers);
-  if (members.empty()) return cli::shown_id(job);
-  return fmt::format("{}_[{}]", text_at(job, "array_id"), members);
+std::string array_task_id(const v1::Job& job, std::string_view members) {
+  if (!members.empty()) return fmt::format("{}_[{}]", job.array_id(), members);
+  if (job.array_id().empty()) return job.id();
+  return fmt::format("{}_{}", job.array_id(), array_index_of(job));
 }
 
-StateName recorded_state_of(const Json& job) {
+std::string array_index_of(const v1::Job& job) {
+  return job.has_array_index() ? fmt::format("{}", job.array_index()) : std::string();
+}
+
+StateName recorded_state_of(const v1::Job& job) {
   const StateName state = state_of(job);
   if (state.code == "CF") return {"PD", "PENDING"};
   if (state.code == "CG") return {"R", "RUNNING"};
@@ -105,7 +120,8 @@ std::optional<std::vector<std::string>> platform_states(std::string_view name) {
   const std::string wanted = upper_case(name);
   std::vector<std::string> states;
   for (const StateRow& row : kStates) {
-    if (row.slurm.code == wanted || row.slurm.name == wanted) states.emplace_back(row.platform);
+    if (row.slurm.code == wanted || row.slurm.name == wanted)
+      states.push_back(name_of_state(row.platform));
   }
   const bool is_known = !states.empty() || std::ranges::any_of(kNever, [&](const StateName& state) {
     return state.code == wanted || state.name == wanted;
@@ -120,11 +136,12 @@ bool is_in_state(const StateName& state, const std::vector<std::string>& names) 
   });
 }
 
-bool has_ended(const Json& job) {
-  return cli::is_ended_state(text_at(job, "state"));
+bool has_ended(const v1::Job& job) {
+  return job.state() == v1::JOB_STATE_COMPLETED || job.state() == v1::JOB_STATE_FAILED ||
+         job.state() == v1::JOB_STATE_CANCELLED || job.state() == v1::JOB_STATE_TIMED_OUT;
 }
 
-std::string reason_of(const Json& job) {
+std::string reason_of(const v1::Job& job) {
   constexpr std::pair<std::string_view, std::string_view> kWaiting[] = {
       {"NO_CAPACITY", "Resources"},
       {"PRIORITY", "Priority"},
@@ -139,94 +156,97 @@ std::string reason_of(const Json& job) {
       {"BEGIN_TIME", "BeginTime"},
       {"DEPENDENCY", "Dependency"},
       {"ARRAY_LIMIT", "JobArrayTaskLimit"}};
-  if (const std::string code = text_at(cli::object_at(job, "wait_reason"), "code"); !code.empty()) {
+  if (const std::string code = job.wait_reason().code(); !code.empty()) {
     const auto row = std::ranges::find(kWaiting, std::string_view(code),
                                        &std::pair<std::string_view, std::string_view>::first);
     return row == std::end(kWaiting) ? code : std::string(row->second);
   }
   const StateName state = state_of(job);
   if (state.code == "DL") return "DeadLine";
-  if (text_at(job, "reason") == "DEPENDENCY_FAILED") return "DependencyNeverSatisfied";
+  if (job.reason() == v1::END_REASON_DEPENDENCY_FAILED) return "DependencyNeverSatisfied";
   if (state.code == "TO") return "TimeLimit";
   if (state.code == "OOM") return "OutOfMemory";
   if (state.code == "NF") return "NodeDown";
-  if (text_at(job, "reason") == "LAUNCH_FAILED") return "JobLaunchFailure";
+  if (job.reason() == v1::END_REASON_LAUNCH_FAILED) return "JobLaunchFailure";
   if (state.code == "F") return "NonZeroExitCode";
   return "None";
 }
 
-const Json& attempt_or_job(const Json& job) {
-  const Json* attempt = latest_attempt(job);
-  return attempt == nullptr ? job : *attempt;
+const v1::Attempt* latest_attempt(const v1::Job& job) {
+  return job.attempts().empty() ? nullptr : &*job.attempts().rbegin();
 }
 
-std::vector<std::string> node_names(const Json& job) {
-  const Json* attempt = latest_attempt(job);
+std::vector<std::string> node_names(const v1::Job& job) {
+  const v1::Attempt* attempt = latest_attempt(job);
   const std::string_view code = state_of(job).code;
   if (attempt == nullptr || code == "PD" || code == "PR") return {};
-  return cli::texts_at(*attempt, "nodes");
+  return {attempt->nodes().begin(), attempt->nodes().end()};
 }
 
-bool is_on_any(const Json& job, const std::string& list) {
+bool is_on_any(const v1::Job& job, const std::string& list) {
   const auto wanted = host_names(list);
   return std::ranges::any_of(node_names(job), [&](const std::string& name) {
     return std::ranges::find(wanted, name) != wanted.end();
   });
 }
 
-std::string printed_to(const Json& job, std::string_view key) {
-  const std::string file = cli::file_of(job, key);
-  return file.empty() && key == "error" ? cli::file_of(job, "output") : file;
+std::string output_file_of(const v1::Job& job) {
+  return job.output().empty() ? job.spec().output() : job.output();
 }
 
-std::string node_of(const Json& job) {
+std::string error_file_of(const v1::Job& job) {
+  const std::string& own = job.error().empty() ? job.spec().error() : job.error();
+  return own.empty() ? output_file_of(job) : own;
+}
+
+std::string node_of(const v1::Job& job) {
   return host_list(node_names(job));
 }
 
-std::string first_node_of(const Json& job) {
+std::string first_node_of(const v1::Job& job) {
   const auto nodes = node_names(job);
   return nodes.empty() ? std::string() : nodes[host_order(nodes).front()];
 }
 
-std::int64_t node_count(const Json& job) {
+std::int64_t node_count(const v1::Job& job) {
   const auto nodes = std::ssize(node_names(job));
   if (nodes > 0) return nodes;
-  return std::max<std::int64_t>(1, cli::integer_at(cli::spec_of(job), "nodes").value_or(1));
+  return std::max<std::int64_t>(1, job.spec().has_nodes() ? job.spec().nodes() : 1);
 }
 
-std::int64_t task_count(const Json& job) {
+std::int64_t task_count(const v1::Job& job) {
   const auto tasks = base::parse_count(label_of(job, "slurm.tasks"), 1, UINT32_MAX);
   return tasks ? static_cast<std::int64_t>(*tasks) : node_count(job);
 }
 
-std::string required_nodes_of(const Json& job) {
-  return cli::joined(cli::texts_at(cli::spec_of(job), "nodelist"), ",");
+std::string required_nodes_of(const v1::Job& job) {
+  return fmt::format("{}", fmt::join(job.spec().nodelist(), ","));
 }
 
-std::string excluded_nodes_of(const Json& job) {
-  return cli::joined(cli::texts_at(cli::spec_of(job), "exclude"), ",");
+std::string excluded_nodes_of(const v1::Job& job) {
+  return fmt::format("{}", fmt::join(job.spec().exclude(), ","));
 }
 
-std::string types_of(const Json& job) {
-  const auto types = cli::texts_at(cli::spec_of(job), "gpu_types");
-  return types.empty() ? "(null)" : cli::joined(types, "|");
+std::string types_of(const v1::Job& job) {
+  const auto& types = job.spec().gpu_types();
+  return types.empty() ? "(null)" : fmt::format("{}", fmt::join(types, "|"));
 }
 
-std::string partition_of(const Json& job) {
+std::string partition_of(const v1::Job& job) {
   const std::string label = label_of(job, "slurm.partition");
   return label.empty() ? std::string(kPartition) : label;
 }
 
-std::string qos_of(const Json& job) {
+std::string qos_of(const v1::Job& job) {
   const std::string label = label_of(job, "slurm.qos");
   if (!label.empty()) return label;
-  const std::string priority = text_at(cli::spec_of(job), "priority");
+  const std::string priority = job.spec().priority();
   if (priority.empty() || priority == "MEDIUM") return "normal";
   return lower_case(priority);
 }
 
-std::string dependency_of(const Json& job) {
-  const std::string unmet = text_at(job, "dependency_unmet");
+std::string dependency_of(const v1::Job& job) {
+  const std::string unmet = job.dependency_unmet();
   if (unmet.empty() || state_of(job).code != "PD") return "(null)";
   std::string text;
   for (const char c : unmet) {
@@ -236,15 +256,15 @@ std::string dependency_of(const Json& job) {
   return text + "(unfulfilled)";
 }
 
-bool is_batch(const Json& job) {
-  const auto command = cli::texts_at(cli::spec_of(job), "command");
+bool is_batch(const v1::Job& job) {
+  const auto& command = job.spec().command();
   const bool is_step =
       command.size() > 1 && command[0].ends_with("gpu-platform-slurm") && command[1] == "job-step";
   return !is_step;
 }
 
-std::string command_of(const Json& job) {
-  const auto command = cli::texts_at(cli::spec_of(job), "command");
+std::string command_of(const v1::Job& job) {
+  const std::vector<std::string> command(job.spec().command().begin(), job.spec().command().end());
   const bool is_ours = command.size() > 1 && command[0].ends_with("gpu-platform-slurm");
   if (!is_ours) return command.empty() ? "(null)" : cli::shell_quoted(command);
   const std::string script = label_of(job, "slurm.command");
@@ -257,34 +277,32 @@ std::string command_of(const Json& job) {
   return words.empty() ? "(null)" : cli::joined(words, " ");
 }
 
-std::string priority_of(const Json& job) {
-  if (text_at(job, "state") == "HELD") return "0";
+std::string priority_of(const v1::Job& job) {
+  if (job.state() == v1::JOB_STATE_HELD) return "0";
   constexpr std::string_view kClasses[] = {"LOW", "MEDIUM", "HIGH", "CRITICAL"};
-  const Json& spec = cli::spec_of(job);
-  const auto rank =
-      std::ranges::find(kClasses, std::string_view(text_at(spec, "priority"))) - kClasses;
-  return fmt::format(
-      "{}", (rank % 4 + 1) * 1000 + cli::integer_at(spec, "priority_number").value_or(0) * 100);
+  const v1::JobSpec& spec = job.spec();
+  const auto rank = std::ranges::find(kClasses, std::string_view(spec.priority())) - kClasses;
+  return fmt::format("{}", (rank % 4 + 1) * 1000 + std::int64_t{spec.priority_number()} * 100);
 }
 
-std::string array_throttle(const Json& job) {
-  const std::string array = text_at(cli::spec_of(job), "array");
+std::string array_throttle(const v1::Job& job) {
+  const std::string array = job.spec().array();
   const std::size_t percent = array.find('%');
   return percent == std::string::npos ? std::string() : array.substr(percent + 1);
 }
 
-std::int64_t restarts_of(const Json& job) {
-  return std::max<std::int64_t>(1, cli::integer_at(job, "attempt").value_or(1)) - 1;
+std::int64_t restarts_of(const v1::Job& job) {
+  return std::max<std::int64_t>(1, job.attempt()) - 1;
 }
 
-std::optional<base::Instant> expected_start(const Json& job) {
-  const auto started = cli::time_at(job, "started_at");
-  return started ? started : cli::time_at(job, "estimated_start");
+std::optional<base::Instant> expected_start(const v1::Job& job) {
+  const auto started = client::time_of(job.started_at());
+  return started ? started : client::time_of(job.estimated_start());
 }
 
-std::int64_t exit_status_of(const Json& job) {
-  const auto signal = api::signal_number(text_at(job, "signal"));
-  return cli::integer_at(job, "exit_code").value_or(0) * 256 + signal.value_or(0);
+std::int64_t exit_status_of(const v1::Job& job) {
+  const auto signal = api::signal_number(job.signal());
+  return std::int64_t{job.exit_code()} * 256 + signal.value_or(0);
 }
 
 std::int64_t group_number(const std::string& user) {
@@ -298,42 +316,45 @@ std::string group_name(const std::string& user) {
   return found == nullptr ? user : found->gr_name;
 }
 
-std::vector<Json> with_joined_members(std::vector<Json> jobs) {
+std::vector<QueueEntry> with_joined_members(std::vector<v1::Job> jobs) {
   std::map<std::pair<std::string, std::string>, std::vector<std::int64_t>> waiting;
-  const auto key_of = [](const Json& job) {
-    return std::pair(text_at(job, "array_id"), reason_of(job));
+  const auto key_of = [](const v1::Job& job) { return std::pair(job.array_id(), reason_of(job)); };
+  const auto is_joined = [](const v1::Job& job) {
+    return !job.array_id().empty() && state_of(job).code == "PD" && restarts_of(job) == 0;
   };
-  const auto is_joined = [](const Json& job) {
-    return !text_at(job, "array_id").empty() && state_of(job).code == "PD" && restarts_of(job) == 0;
-  };
-  for (const Json& job : jobs) {
-    if (is_joined(job))
-      waiting[key_of(job)].push_back(cli::integer_at(job, "array_index").value_or(0));
+  for (const v1::Job& job : jobs) {
+    if (is_joined(job)) waiting[key_of(job)].push_back(job.array_index());
   }
-  std::vector<Json> result;
-  for (Json& job : jobs) {
+  std::vector<QueueEntry> result;
+  for (v1::Job& job : jobs) {
     const auto members = is_joined(job) ? waiting.find(key_of(job)) : waiting.end();
     if (members == waiting.end()) {
-      if (!is_joined(job)) result.push_back(std::move(job));
+      if (!is_joined(job)) result.push_back({std::move(job), {}});
       continue;
     }
     const std::string throttle = array_throttle(job);
     std::ranges::sort(members->second);
-    job[std::string(kMembers)] =
+    std::string indices =
         cli::ranges_of(members->second) + (throttle.empty() ? "" : "%" + throttle);
     waiting.erase(members);
-    result.push_back(std::move(job));
+    result.push_back({std::move(job), std::move(indices)});
   }
   return result;
 }
 
-std::string comment_of(const Json& job) {
-  return text_at(cli::spec_of(job), "comment");
+std::vector<QueueEntry> single_entries(std::vector<v1::Job> jobs) {
+  std::vector<QueueEntry> result;
+  for (v1::Job& job : jobs) result.push_back({std::move(job), {}});
+  return result;
 }
 
-std::string gpus_asked(const Json& job, GpusPer per) {
+std::string comment_of(const v1::Job& job) {
+  return job.spec().comment();
+}
+
+std::string gpus_asked(const v1::Job& job, GpusPer per) {
   constexpr std::string_view kNames[] = {"job", "node", "task", "socket"};
-  const auto total = static_cast<std::int64_t>(cli::total_gpus(cli::spec_of(job)));
+  const std::int64_t total = gpus_of_request(job);
   if (total == 0) return {};
   std::string label = label_of(job, "slurm.gpus_per");
   if (label.empty()) label = "node";
@@ -343,30 +364,38 @@ std::string gpus_asked(const Json& job, GpusPer per) {
     std::string count = dot == std::string::npos ? std::string() : item.substr(dot + 1);
     if (count.empty())
       count = fmt::format("{}", per == GpusPer::kJob ? total : total / node_count(job));
-    const auto types = cli::texts_at(cli::spec_of(job), "gpu_types");
-    return types.size() == 1 ? fmt::format("gpu:{}:{}", types.front(), count)
+    const auto& types = job.spec().gpu_types();
+    return types.size() == 1 ? fmt::format("gpu:{}:{}", types[0], count)
                              : fmt::format("gpu:{}", count);
   }
   return {};
 }
 
-std::optional<std::int64_t> cpus_of(const Json& job) {
-  return on_all_nodes(job, "cpus");
+std::int64_t gpus_of_request(const v1::Job& job) {
+  const v1::JobSpec& spec = job.spec();
+  return std::int64_t{spec.gpus()} * (spec.has_nodes() ? spec.nodes() : 1);
 }
 
-std::optional<std::int64_t> memory_of(const Json& job) {
-  return on_all_nodes(job, "memory_bytes");
+std::optional<std::int64_t> cpus_of(const v1::Job& job) {
+  return on_all_nodes(job, job.has_cpus() ? std::optional(job.cpus()) : std::nullopt,
+                      job.spec().has_cpus() ? std::optional(job.spec().cpus()) : std::nullopt);
 }
 
-std::int64_t cpus_of_each_node(const Json& job) {
+std::optional<std::int64_t> memory_of(const v1::Job& job) {
+  return on_all_nodes(
+      job, job.has_memory_bytes() ? std::optional(job.memory_bytes()) : std::nullopt,
+      job.spec().has_memory_bytes() ? std::optional(job.spec().memory_bytes()) : std::nullopt);
+}
+
+std::int64_t cpus_of_each_node(const v1::Job& job) {
   return std::max<std::int64_t>(1, cpus_of(job).value_or(1) / node_count(job));
 }
 
-std::int64_t cpus_of_each_task(const Json& job) {
+std::int64_t cpus_of_each_task(const v1::Job& job) {
   return std::max<std::int64_t>(1, cpus_of(job).value_or(1) / task_count(job));
 }
 
-std::optional<MemoryShare> memory_share_of(const Json& job) {
+std::optional<MemoryShare> memory_share_of(const v1::Job& job) {
   const auto bytes = memory_of(job);
   if (!bytes) return std::nullopt;
   const auto cpus = cpus_of(job);
@@ -374,25 +403,23 @@ std::optional<MemoryShare> memory_share_of(const Json& job) {
   return MemoryShare{*bytes / node_count(job), false};
 }
 
-std::string trackable(const Json& job) {
+std::string trackable(const v1::Job& job) {
   std::string text;
   if (const auto cpus = cpus_of(job)) text += fmt::format("cpu={},", *cpus);
   if (const auto memory = memory_of(job)) text += fmt::format("mem={},", slurm_memory(*memory));
   text += fmt::format("node={},billing={}", node_count(job), cpus_of(job).value_or(1));
-  if (const auto gpus = cli::total_gpus(cli::spec_of(job)); gpus > 0)
-    text += fmt::format(",gres/gpu={}", gpus);
+  if (const auto gpus = gpus_of_request(job); gpus > 0) text += fmt::format(",gres/gpu={}", gpus);
   return text;
 }
 
-base::Duration run_time(const Json& job, base::Instant now) {
-  const auto started = cli::time_at(job, "started_at");
+base::Duration run_time(const v1::Job& job, base::Instant now) {
+  const auto started = client::time_of(job.started_at());
   if (!started) return {};
-  return cli::time_at(job, "ended_at").value_or(now) - *started;
+  return client::time_of(job.ended_at()).value_or(now) - *started;
 }
 
-base::Duration time_limit(const Json& job) {
-  return base::milliseconds(static_cast<std::int64_t>(
-      cli::number_at(cli::spec_of(job), "time_limit_seconds").value_or(0) * 1000));
+base::Duration time_limit(const v1::Job& job) {
+  return base::milliseconds(static_cast<std::int64_t>(job.spec().time_limit_seconds() * 1000));
 }
 
 std::string slurm_time(const std::optional<base::Instant>& at, std::string_view none) {
@@ -403,12 +430,15 @@ std::string slurm_time(const std::optional<base::Instant>& at, std::string_view 
   return time_in_form(*at, now, form == nullptr ? "" : form);
 }
 
-std::string exit_and_signal(const Json& job) {
-  const auto signal = api::signal_number(text_at(job, "signal"));
-  return fmt::format("{}:{}", cli::integer_at(job, "exit_code").value_or(0), signal.value_or(0));
+std::string exit_and_signal(const v1::Job& job) {
+  return exit_text(job.exit_code(), job.signal());
 }
 
-std::string recorded_exit_of(const Json& job) {
+std::string exit_and_signal(const v1::JobStep& step) {
+  return exit_text(step.exit_code(), step.signal());
+}
+
+std::string recorded_exit_of(const v1::Job& job) {
   const std::string_view code = state_of(job).code;
   return code == "TO" || code == "CA" ? "0:0" : exit_and_signal(job);
 }
@@ -430,46 +460,40 @@ std::string slurm_memory(std::int64_t bytes) {
                   : fmt::format("{:.2f}{}", count, kUnits[unit]);
 }
 
-client::Called<std::vector<Json>> list_jobs(client::Client& client, const std::string& query) {
-  std::vector<Json> jobs;
+client::Called<std::vector<v1::Job>> list_jobs(client::Client& client, const std::string& query) {
+  std::vector<v1::Job> jobs;
   std::string token;
   do {
     std::string page = query;
     http::append_query(page, "limit", "10000");
     if (!token.empty()) http::append_query(page, "page_token", token);
-    const auto body = client.get("/v1/jobs?" + page);
-    if (!body) return std::unexpected(body.error());
-    const auto document = cli::parse_object(*body);
-    if (!document)
-      return std::unexpected(client::Failure{
-          client::Failure::Kind::kBadAnswer, "a list is not a JSON object", {}, {}});
-    for (const Json& job : cli::list_at(*document, "jobs")) jobs.push_back(job);
-    token = text_at(*document, "next_page");
+    auto list = told<v1::ListJobsResponse>(client, "/v1/jobs?" + page, "a list");
+    if (!list) return std::unexpected(list.error());
+    std::ranges::move(*list->mutable_jobs(), std::back_inserter(jobs));
+    token = list->next_page();
   } while (!token.empty());
   std::ranges::reverse(jobs);
   return jobs;
 }
 
-client::Called<std::vector<Json>> get_jobs(client::Client& client, const std::string& id) {
-  const auto members = client::members_of(client, id);
-  if (!members) return std::unexpected(members.error());
-  std::vector<Json> jobs;
-  for (const std::string& member : *members) {
-    auto job = get_job(client, member);
+client::Called<std::vector<v1::Job>> get_jobs(client::Client& client, const std::string& id) {
+  auto found = get_job(client, id);
+  if (!found) return std::unexpected(found.error());
+  const auto number = base::parse_count(id, 1, INT64_MAX);
+  const bool is_array = number && found->array_id() == id;
+  const std::uint64_t size = is_array && found->has_array_size() ? found->array_size() : 1;
+  std::vector<v1::Job> jobs{std::move(*found)};
+  // The ids of members follow each other.
+  for (std::uint64_t position = 1; position < size; ++position) {
+    auto job = get_job(client, fmt::format("{}", *number + position));
     if (!job) return std::unexpected(job.error());
     jobs.push_back(std::move(*job));
   }
   return jobs;
 }
 
-client::Called<Json> get_job(client::Client& client, const std::string& id) {
-  const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
-  if (!body) return std::unexpected(body.error());
-  auto job = cli::parse_object(*body);
-  if (!job)
-    return std::unexpected(
-        client::Failure{client::Failure::Kind::kBadAnswer, "a job is not a JSON object", {}, {}});
-  return std::move(*job);
+client::Called<v1::Job> get_job(client::Client& client, const std::string& id) {
+  return told<v1::Job>(client, "/v1/jobs/" + base::percent_encoded(id), "a job");
 }
 
 std::string own_user() {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
 #include "client/client.h"
+#include "gpu_platform/v1/jobs.pb.h"
 
 // A job of the platform as Slurm's commands tell of it.
 
@@ -22,116 +22,128 @@ struct StateName {
   friend bool operator==(const StateName&, const StateName&) = default;
 };
 
-StateName state_of(const cli::Json& job);
+StateName state_of(const v1::Job& job);
 
-// "42", and "40_3" of a member of an array.
-std::string array_task_id(const cli::Json& job);
+// "42", and "40_3" of a member of an array; "40_[3-4]" with the indices of several (QueueEntry).
+std::string array_task_id(const v1::Job& job, std::string_view members = {});
+// "3" of "40_3"; empty of a job without an array.
+std::string array_index_of(const v1::Job& job);
 
 // As sacct tells it: without the states in passing CONFIGURING and COMPLETING, which programs that
 // read sacct take for ends.
-StateName recorded_state_of(const cli::Json& job);
+StateName recorded_state_of(const v1::Job& job);
 
 // The states of the platform that may be one of Slurm's states ("PD", "pending"), for filters of
 // the daemon; exact is state_of. Nothing for what is no state.
 std::optional<std::vector<std::string>> platform_states(std::string_view name);
 bool is_in_state(const StateName& state, const std::vector<std::string>& names);
-bool has_ended(const cli::Json& job);
+bool has_ended(const v1::Job& job);
 
 // Why it waits or how it ended, in Slurm's words: "Resources", "TimeLimit".
-std::string reason_of(const cli::Json& job);
+std::string reason_of(const v1::Job& job);
 
 // Its nodes ("a1,b[1-2]"), empty while it has none; the first of them, where a batch script runs;
 // how many it has or asks for.
-std::string node_of(const cli::Json& job);
-std::string first_node_of(const cli::Json& job);
-std::int64_t node_count(const cli::Json& job);
+std::string node_of(const v1::Job& job);
+std::string first_node_of(const v1::Job& job);
+std::int64_t node_count(const v1::Job& job);
 // As it was submitted with sbatch or srun; else one for each node.
-std::int64_t task_count(const cli::Json& job);
-std::vector<std::string> node_names(const cli::Json& job);
+std::int64_t task_count(const v1::Job& job);
+std::vector<std::string> node_names(const v1::Job& job);
 // Returns whether the job has one of the nodes of a list ("a1,b[1-2]").
-bool is_on_any(const cli::Json& job, const std::string& list);
-// Returns the file that "output" or "error" goes to; without a file of its own, "error" goes to
-// that of "output".
-std::string printed_to(const cli::Json& job, std::string_view key);
-// Returns the latest attempt, or the job itself if it has had none.
-const cli::Json& attempt_or_job(const cli::Json& job);
+bool is_on_any(const v1::Job& job, const std::string& list);
+// The files that its output and its errors go to; without a file of their own, errors go to that of
+// the output.
+std::string output_file_of(const v1::Job& job);
+std::string error_file_of(const v1::Job& job);
+// Null if it has had none.
+const v1::Attempt* latest_attempt(const v1::Job& job);
 // The nodes it must have or must not have, as it was submitted; empty for none.
-std::string required_nodes_of(const cli::Json& job);
-std::string excluded_nodes_of(const cli::Json& job);
+std::string required_nodes_of(const v1::Job& job);
+std::string excluded_nodes_of(const v1::Job& job);
 // The GPU types it asks for: "h100|a100", "(null)" for any.
-std::string types_of(const cli::Json& job);
+std::string types_of(const v1::Job& job);
 
-std::string partition_of(const cli::Json& job);
-std::string qos_of(const cli::Json& job);
-std::string comment_of(const cli::Json& job);
+std::string partition_of(const v1::Job& job);
+std::string qos_of(const v1::Job& job);
+std::string comment_of(const v1::Job& job);
 // "afterok:1(unfulfilled)", "(null)" for none.
-std::string dependency_of(const cli::Json& job);
+std::string dependency_of(const v1::Job& job);
 // The script's path and arguments, or the program; "(null)" for --wrap and standard input.
-std::string command_of(const cli::Json& job);
+std::string command_of(const v1::Job& job);
 // Whether it has a batch script, as the jobs of sbatch have.
-bool is_batch(const cli::Json& job);
+bool is_batch(const v1::Job& job);
 // A number that grows with the class of priority and the number in it; 0 while it is held.
-std::string priority_of(const cli::Json& job);
+std::string priority_of(const v1::Job& job);
 // How many members of its array may run at once; empty without a limit.
-std::string array_throttle(const cli::Json& job);
+std::string array_throttle(const v1::Job& job);
 // Attempts before this one.
-std::int64_t restarts_of(const cli::Json& job);
+std::int64_t restarts_of(const v1::Job& job);
 // When it started, or will by the plan.
-std::optional<base::Instant> expected_start(const cli::Json& job);
+std::optional<base::Instant> expected_start(const v1::Job& job);
 // The exit status as wait() gives it: 256 times the code, or the signal.
-std::int64_t exit_status_of(const cli::Json& job);
+std::int64_t exit_status_of(const v1::Job& job);
 
 // The first group of a user, as name and number; the user's own name where it is not known.
 std::string group_name(const std::string& user);
 std::int64_t group_number(const std::string& user);
 
-// Members of one array that wait, as one entry with their indices, as squeue has them without -r:
-// "40_[3-4,7%2]". Other jobs stay as they are, and so does the order of what comes first.
-std::vector<cli::Json> with_joined_members(std::vector<cli::Json> jobs);
+// A line of the queue: a job, or several members of an array that wait.
+struct QueueEntry {
+  v1::Job job;          // of several the first
+  std::string members;  // their indices, "3-4,7%2"; empty: it is the job alone
+};
 
+// Members of one array that wait, as one entry, as squeue has them without -r. Other jobs stay as
+// they are, and so does the order of what comes first.
+std::vector<QueueEntry> with_joined_members(std::vector<v1::Job> jobs);
+std::vector<QueueEntry> single_entries(std::vector<v1::Job> jobs);
 // What GPUs were asked for by: --gpus, --gpus-per-node and --gres, --gpus-per-task, …
 enum class GpusPer { kJob, kNode, kTask, kSocket };
 // "gpu:8" or "gpu:h100:8"; empty where none were asked for in that way. Jobs of other
 // commands ask for each node.
-std::string gpus_asked(const cli::Json& job, GpusPer per);
+std::string gpus_asked(const v1::Job& job, GpusPer per);
 
+// GPUs that it asks for, on all its nodes.
+std::int64_t gpus_of_request(const v1::Job& job);
 // What it has on all its nodes, else what it asks for.
-std::optional<std::int64_t> cpus_of(const cli::Json& job);
-std::optional<std::int64_t> memory_of(const cli::Json& job);
-std::int64_t cpus_of_each_node(const cli::Json& job);
-std::int64_t cpus_of_each_task(const cli::Json& job);
+std::optional<std::int64_t> cpus_of(const v1::Job& job);
+std::optional<std::int64_t> memory_of(const v1::Job& job);
+std::int64_t cpus_of_each_node(const v1::Job& job);
+std::int64_t cpus_of_each_task(const v1::Job& job);
 // Its memory as Slurm tells it: of each CPU where that was asked for (--mem-per-cpu), else of each
 // node. Empty where the job neither has nor asks for any.
 struct MemoryShare {
   std::int64_t bytes = 0;
   bool is_of_each_cpu = false;
 };
-std::optional<MemoryShare> memory_share_of(const cli::Json& job);
+std::optional<MemoryShare> memory_share_of(const v1::Job& job);
 
 // "cpu=8,mem=64G,node=1,gres/gpu=2"
-std::string trackable(const cli::Json& job);
+std::string trackable(const v1::Job& job);
 
 // How long it has run, with 0 before its start.
-base::Duration run_time(const cli::Json& job, base::Instant now);
-base::Duration time_limit(const cli::Json& job);
+base::Duration run_time(const v1::Job& job, base::Instant now);
+base::Duration time_limit(const v1::Job& job);
 
 // "2026-11-21T08:30:15" in the local time zone; "Unknown" or "N/A" where there is none.
 std::string slurm_time(const std::optional<base::Instant>& at, std::string_view none);
 
 // "0:9": exit code and signal of its program.
-std::string exit_and_signal(const cli::Json& job);
+std::string exit_and_signal(const v1::Job& job);
+std::string exit_and_signal(const v1::JobStep& step);
 // The same as sacct tells it of the job: of one that was stopped, by its limit or by a person, 0:0,
 // however its program ended then. The line of its batch script has that.
-std::string recorded_exit_of(const cli::Json& job);
+std::string recorded_exit_of(const v1::Job& job);
 
 // "64G", "62.50G", "512M": as Slurm writes memory.
 std::string slurm_memory(std::int64_t bytes);
 
 // All jobs of a query ("user=ada&state=RUNNING"), ascending id.
-client::Called<std::vector<cli::Json>> list_jobs(client::Client& client, const std::string& query);
+client::Called<std::vector<v1::Job>> list_jobs(client::Client& client, const std::string& query);
 // The job of that id; of an array its members.
-client::Called<std::vector<cli::Json>> get_jobs(client::Client& client, const std::string& id);
-client::Called<cli::Json> get_job(client::Client& client, const std::string& id);
+client::Called<std::vector<v1::Job>> get_jobs(client::Client& client, const std::string& id);
+client::Called<v1::Job> get_job(client::Client& client, const std::string& id);
 
 // Name of the user of this process.
 std::string own_user();

@@ -6,20 +6,16 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "client/answer.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
-#include "shims/views/accounts.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 std::string qos_list(const Site& site, bool is_raw) {
   std::string list;
@@ -34,8 +30,10 @@ std::string qos_list(const Site& site, bool is_raw) {
 class Associations {
  public:
   explicit Associations(const Site& site) : site_(site) {
-    add(kRootAccount, "", "", Json{{"shares", 1}});
-    add(kRootAccount, kRootAccount, "", Json{{"shares", 1}});
+    AccountShare root;
+    root.share.set_shares(1);
+    add(kRootAccount, "", "", root);
+    add(kRootAccount, kRootAccount, "", root);
   }
 
   bool has(std::string_view account, std::string_view user) const {
@@ -45,7 +43,7 @@ class Associations {
   }
 
   void add(std::string_view account, std::string_view user, std::string_view parent,
-           const Json& share) {
+           const AccountShare& limits) {
     const bool is_account = user.empty();
     const bool is_root = account == kRootAccount && is_account;
     Place above = place_of(is_account ? (parent.empty() ? kRootAccount : parent) : account);
@@ -62,11 +60,11 @@ class Associations {
                      {"ParentID", fmt::format("{}", above.id)},
                      {"Lineage", lineage},
                      {"Flags", "None"},
-                     {"Share", text_at(share, "shares")},
-                     {"GrpJobs", text_at(share, "grp_jobs")},
-                     {"GrpSubmit", text_at(share, "grp_submit")},
-                     {"GrpTRES", text_at(share, "grp_tres")},
-                     {"GrpTRESMins", text_at(share, "grp_tres_mins")},
+                     {"Share", fmt::format("{}", limits.share.shares())},
+                     {"GrpJobs", limits.grp_jobs},
+                     {"GrpSubmit", limits.grp_submit},
+                     {"GrpTRES", limits.grp_tres},
+                     {"GrpTRESMins", limits.grp_tres_mins},
                      {"QOS", qos_list(site_, false)},
                      {"QOS_RAW", qos_list(site_, true)}});
     ManagedRow& row = rows_.back();
@@ -117,16 +115,15 @@ std::string state_of_event(const NodeView& node) {
 
 bool has_teams(const ManagedSite& site) {
   return std::ranges::any_of(site.shares,
-                             [](const Json& share) { return !text_at(share, "team").empty(); });
+                             [](const AccountShare& row) { return !row.share.team().empty(); });
 }
 
 std::vector<ManagedRow> association_rows(const ManagedSite& site) {
   Associations list(site.site);
-  for (const Json& share : site.shares) {
-    const std::string team = text_at(share, "team");
-    const std::string user = text_at(share, "user");
-    if (!team.empty() && !list.has(team, user))
-      list.add(team, user, text_at(share, "parent"), share);
+  for (const AccountShare& row : site.shares) {
+    const v1::Share& share = row.share;
+    if (!share.team().empty() && !list.has(share.team(), share.user()))
+      list.add(share.team(), share.user(), share.parent(), row);
   }
   return std::move(list).rows();
 }
@@ -238,26 +235,25 @@ std::vector<ManagedRow> event_rows(const std::vector<NodeView>& nodes, base::Ins
   return rows;
 }
 
-std::vector<ManagedRow> reservation_rows(const Json& reservations,
+std::vector<ManagedRow> reservation_rows(const v1::ListReservationsResponse& reservations,
                                          const std::vector<NodeView>& nodes) {
   std::vector<ManagedRow> rows;
-  for (const Json& reservation : reservations) {
-    const Json& reserved = cli::list_at(reservation, "nodes");
+  for (const v1::Reservation& reservation : reservations.reservations()) {
     std::int64_t cpus = 0;
-    for (const Json& part : reserved) {
-      const auto node = std::ranges::find(nodes, text_at(part, "node"), &NodeView::name);
-      if (node != nodes.end() && cli::flag_at(part, "whole_node")) cpus += node->cpus;
+    for (const v1::ReservedNode& part : reservation.nodes()) {
+      const auto node = std::ranges::find(nodes, part.node(), &NodeView::name);
+      if (node != nodes.end() && part.whole_node()) cpus += node->cpus;
     }
-    const auto gpus = cli::integer_at(reservation, "gpu_count").value_or(0);
+    const auto gpus = reservation.gpu_count();
     rows.push_back({{"Cluster", std::string(kCluster)},
-                    {"Name", text_at(reservation, "name")},
+                    {"Name", reservation.name()},
                     {"ID", fmt::format("{}", rows.size() + 1)},
                     {"NodeName", nodes_of_reservation(reservation)},
                     {"Flags", "SPEC_NODES"},
                     {"TRES", fmt::format("cpu={}", cpus) +
                                  (gpus > 0 ? fmt::format(",gres/gpu={}", gpus) : "")},
-                    {"TimeStart", slurm_time(cli::time_at(reservation, "begin"), "Unknown")},
-                    {"TimeEnd", slurm_time(cli::time_at(reservation, "end"), "Unknown")},
+                    {"TimeStart", slurm_time(client::time_of(reservation.begin()), "Unknown")},
+                    {"TimeEnd", slurm_time(client::time_of(reservation.end()), "Unknown")},
                     {"UnusedWall", "0.000000"}});
   }
   return rows;

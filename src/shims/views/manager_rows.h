@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/reservations.pb.h"
+#include "shims/views/accounts.h"
 #include "shims/views/manager_columns.h"
 #include "shims/views/node_view.h"
 #include "shims/views/partitions.h"
@@ -17,7 +18,7 @@ namespace gpu_platform::shims {
 
 // What the rows are made of.
 struct ManagedSite {
-  std::vector<cli::Json> shares;  // as shares_of() has them
+  std::vector<AccountShare> shares;  // as shares_of() has them
   Site site;
   std::vector<NodeView> nodes;
 };
@@ -37,7 +38,7 @@ std::vector<ManagedRow> qos_rows(const Site& site);
 std::vector<ManagedRow> tres_rows();
 // The nodes that are drained or down.
 std::vector<ManagedRow> event_rows(const std::vector<NodeView>& nodes, base::Instant now);
-std::vector<ManagedRow> reservation_rows(const cli::Json& reservations,
+std::vector<ManagedRow> reservation_rows(const v1::ListReservationsResponse& reservations,
                                          const std::vector<NodeView>& nodes);
 
 // Each row of `wide` with what the row of `narrow` has whose column `title` is the same.

@@ -5,27 +5,28 @@
 namespace gpu_platform::shims {
 namespace {
 
-using cli::Json;
-
 std::string shown(const std::vector<ManagedRow>& rows, std::string_view format) {
   return managed_table(*chosen_columns(format), rows, {false, "|"});
+}
+
+AccountShare share_of(const std::string& team, const std::string& user, std::uint32_t shares,
+                      const std::string& parent = {}) {
+  AccountShare row;
+  row.share.set_team(team);
+  row.share.set_user(user);
+  row.share.set_shares(shares);
+  row.share.set_parent(parent);
+  return row;
 }
 
 ManagedSite site_with_teams() {
   ManagedSite site;
   site.site = usual_site();
-  site.shares = {
-      Json{{"team", ""}, {"user", ""}, {"depth", 0}},
-      Json{{"team", "science"}, {"user", ""}, {"shares", 2}},
-      Json{{"team", "science"}, {"user", "ada"}, {"shares", 1}, {"grp_jobs", "5"}},
-      Json{{"team", "physics"},
-           {"user", ""},
-           {"parent", "science"},
-           {"shares", 1},
-           {"grp_tres", "gres/gpu=16"}},
-      Json{{"team", "physics"}, {"user", "ada"}, {"shares", 1}},
-      Json{{"team", ""}, {"user", "bob"}, {"shares", 1}},
-  };
+  site.shares = {share_of("", "", 0),           share_of("science", "", 2),
+                 share_of("science", "ada", 1), share_of("physics", "", 1, "science"),
+                 share_of("physics", "ada", 1), share_of("", "bob", 1)};
+  site.shares[2].grp_jobs = "5";
+  site.shares[3].grp_tres = "gres/gpu=16";
   return site;
 }
 
@@ -50,7 +51,7 @@ TEST(ManagerRows, AccountsAndUsersAreListedOnce) {
 TEST(ManagerRows, ASiteThatHasWrittenNoneHasWhatSlurmBeginsWith) {
   ManagedSite site;
   site.site = usual_site();
-  site.shares = {Json{{"team", ""}, {"user", ""}}, Json{{"team", ""}, {"user", "bob"}}};
+  site.shares = {share_of("", "", 0), share_of("", "bob", 0)};
   EXPECT_EQ(shown(association_rows(site), "cluster,account,user"),
             "gpu-platform|root|\ngpu-platform|root|root\n");
   EXPECT_EQ(shown(account_rows(site), "account,descr,org"), "root|default root account|root\n");

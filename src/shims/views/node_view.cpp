@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/text.h"
+#include "client/answer.h"
 #include "shims/text/columns.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_values.h"
@@ -17,36 +18,32 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
-
 constexpr std::string_view kNull = "(null)";
 
-bool is_out_of_service(const Json& gpu) {
-  const std::string state = text_at(gpu, "state");
-  return state == "DRAINING" || state == "OFFLINE" || state == "DEGRADED" || state == "RESETTING";
+bool is_out_of_service(const v1::Gpu& gpu) {
+  return gpu.state() == v1::GPU_STATE_DRAINING || gpu.state() == v1::GPU_STATE_OFFLINE ||
+         gpu.state() == v1::GPU_STATE_DEGRADED || gpu.state() == v1::GPU_STATE_RESETTING;
 }
 
-std::int64_t mebibytes_at(const Json& node, std::string_view key) {
-  return cli::integer_at(node, key).value_or(0) / base::kMiB.value();
+std::int64_t mebibytes(std::uint64_t bytes) {
+  return static_cast<std::int64_t>(bytes) / base::kMiB.value();
 }
 
 // Counts the node's GPUs, and takes over why they take no work.
-void put_gpus_of_types(const std::vector<const Json*>& gpus, NodeView& view) {
+void put_gpus_of_types(const std::vector<const v1::Gpu*>& gpus, NodeView& view) {
   std::size_t out = 0;
-  for (const Json* gpu : gpus) {
-    const std::string type = text_at(*gpu, "type");
+  for (const v1::Gpu* gpu : gpus) {
+    const std::string type = gpu->type();
     auto of_type = std::ranges::find(view.gpus, type, &NodeGpus::type);
     if (of_type == view.gpus.end()) of_type = view.gpus.insert(view.gpus.end(), {type, 0, {}});
     ++of_type->total;
-    if (!cli::list_at(*gpu, "jobs").empty())
-      of_type->used.push_back(cli::integer_at(*gpu, "index").value_or(0));
-    if (text_at(*gpu, "state") == "CLEANING") view.is_completing = true;
+    if (!gpu->jobs().empty()) of_type->used.push_back(gpu->index());
+    if (gpu->state() == v1::GPU_STATE_CLEANING) view.is_completing = true;
     if (!is_out_of_service(*gpu)) continue;
     ++out;
-    if (view.reason.empty()) view.reason = text_at(*gpu, "reason");
-    if (view.reason_user.empty()) view.reason_user = text_at(*gpu, "changed_by");
-    if (!view.reason_at) view.reason_at = cli::time_at(*gpu, "changed_at");
+    if (view.reason.empty()) view.reason = gpu->reason();
+    if (view.reason_user.empty()) view.reason_user = gpu->changed_by();
+    if (!view.reason_at) view.reason_at = client::time_of(gpu->changed_at());
   }
   if (!gpus.empty() && out == gpus.size()) view.is_draining = true;
   if (out < gpus.size() && !view.is_draining && view.base_state != "down") {
@@ -69,41 +66,39 @@ std::string base_state_of(const NodeView& view) {
   return is_full ? "allocated" : "mixed";
 }
 
-NodeView view_of(const Json& node, const std::vector<const Json*>& gpus) {
+NodeView view_of(const v1::Node& node, const std::vector<const v1::Gpu*>& gpus) {
   NodeView view;
-  view.name = text_at(node, "name");
-  view.cpus = cli::integer_at(node, "cpus").value_or(0);
-  view.cpus_used = cli::integer_at(node, "cpus_allocated").value_or(0);
-  view.memory_mib = mebibytes_at(node, "memory_bytes");
-  view.memory_used_mib = mebibytes_at(node, "memory_allocated_bytes");
-  view.reason = text_at(node, "reason");
-  const std::string state = text_at(node, "state");
-  view.is_silent = state == "LOST";
-  if (state == "LOST" || state == "OFFLINE") view.base_state = "down";
-  view.is_draining = state == "DRAINING";
+  view.name = node.name();
+  view.cpus = node.cpus();
+  view.cpus_used = node.cpus_allocated();
+  view.memory_mib = mebibytes(node.memory_bytes());
+  view.memory_used_mib = mebibytes(node.memory_allocated_bytes());
+  view.reason = node.reason();
+  view.is_silent = node.state() == v1::NODE_STATE_LOST;
+  if (view.is_silent || node.state() == v1::NODE_STATE_OFFLINE) view.base_state = "down";
+  view.is_draining = node.state() == v1::NODE_STATE_DRAINING;
   put_gpus_of_types(gpus, view);
   view.base_state = base_state_of(view);
   return view;
 }
 
-void mark_reserved(const Json& reservations, std::vector<NodeView>& nodes) {
-  for (const Json& reservation : cli::list_at(reservations, "reservations")) {
-    if (!cli::flag_at(reservation, "active")) continue;
-    for (const Json& reserved : cli::list_at(reservation, "nodes")) {
-      const auto node = std::ranges::find(nodes, text_at(reserved, "node"), &NodeView::name);
-      if (node == nodes.end() || !cli::flag_at(reserved, "whole_node")) continue;
-      (cli::flag_at(reservation, "maintenance") ? node->is_maintained : node->is_reserved) = true;
+void mark_reserved(const v1::ListReservationsResponse& reservations, std::vector<NodeView>& nodes) {
+  for (const v1::Reservation& reservation : reservations.reservations()) {
+    if (!reservation.active()) continue;
+    for (const v1::ReservedNode& reserved : reservation.nodes()) {
+      const auto node = std::ranges::find(nodes, reserved.node(), &NodeView::name);
+      if (node == nodes.end() || !reserved.whole_node()) continue;
+      (reservation.maintenance() ? node->is_maintained : node->is_reserved) = true;
     }
   }
 }
 
-void put_sockets(const Json& topology, std::vector<NodeView>& nodes) {
-  for (const Json& entry : cli::list_at(topology, "nodes")) {
-    const auto node = std::ranges::find(nodes, text_at(entry, "node"), &NodeView::name);
+void put_sockets(const v1::GetTopologyResponse& topology, std::vector<NodeView>& nodes) {
+  for (const v1::NodeTopology& entry : topology.nodes()) {
+    const auto node = std::ranges::find(nodes, entry.node(), &NodeView::name);
     if (node == nodes.end()) continue;
     std::set<std::int64_t> sockets;
-    for (const Json& numa : cli::list_at(entry, "numa_nodes"))
-      sockets.insert(cli::integer_at(numa, "socket").value_or(0));
+    for (const v1::NumaNode& numa : entry.numa_nodes()) sockets.insert(numa.socket());
     const auto count = std::ssize(sockets);
     if (count > 0 && node->cpus % count == 0) node->sockets = count;
   }
@@ -145,33 +140,38 @@ std::int64_t total_gpus(const NodeView& node) {
   return total;
 }
 
-client::Called<Json> document_at(client::Client& client, const std::string& path) {
-  const auto body = client.get(path);
-  if (!body) return std::unexpected(body.error());
-  auto document = cli::parse_object(*body);
-  if (!document) return std::unexpected(client::bad_answer("the answer is not a JSON object"));
-  return std::move(*document);
+// "dgx-9" before "dgx-10".
+std::vector<const v1::Node*> in_order_of_people(const v1::Status& status) {
+  std::vector<std::pair<decltype(cli::split_name("")), const v1::Node*>> keyed;
+  for (const v1::Node& node : status.nodes())
+    keyed.emplace_back(cli::split_name(node.name()), &node);
+  std::ranges::stable_sort(keyed, {}, [](const auto& pair) -> const auto& { return pair.first; });
+  std::vector<const v1::Node*> nodes;
+  for (const auto& [key, node] : keyed) nodes.push_back(node);
+  return nodes;
 }
 
 }  // namespace
 
 client::Called<std::vector<NodeView>> list_nodes(client::Client& client) {
-  const auto status = document_at(client, "/v1/status");
+  const auto status = client.ask<v1::Status>("/v1/status", "the answer");
   if (!status) return std::unexpected(status.error());
   // What these would add is left out where the daemon does not say.
-  const auto reservations = document_at(client, "/v1/reservations");
-  const auto topology = document_at(client, "/v1/topology");
-  return node_views(*status, reservations.value_or(Json::object()),
-                    topology.value_or(Json::object()));
+  const auto reservations =
+      client.ask<v1::ListReservationsResponse>("/v1/reservations", "the answer");
+  const auto topology = client.ask<v1::GetTopologyResponse>("/v1/topology", "the answer");
+  return node_views(*status, reservations.value_or(v1::ListReservationsResponse()),
+                    topology.value_or(v1::GetTopologyResponse()));
 }
 
-std::vector<NodeView> node_views(const Json& status, const Json& reservations,
-                                 const Json& topology) {
-  std::map<std::string, std::vector<const Json*>> gpus;
-  for (const Json& gpu : cli::list_at(status, "gpus")) gpus[text_at(gpu, "node")].push_back(&gpu);
+std::vector<NodeView> node_views(const v1::Status& status,
+                                 const v1::ListReservationsResponse& reservations,
+                                 const v1::GetTopologyResponse& topology) {
+  std::map<std::string, std::vector<const v1::Gpu*>> gpus;
+  for (const v1::Gpu& gpu : status.gpus()) gpus[gpu.node()].push_back(&gpu);
   std::vector<NodeView> nodes;
-  const Json ordered = cli::in_node_order(cli::list_at(status, "nodes"), "/name");
-  for (const Json& node : ordered) nodes.push_back(view_of(node, gpus[text_at(node, "name")]));
+  for (const v1::Node* node : in_order_of_people(status))
+    nodes.push_back(view_of(*node, gpus[node->name()]));
   mark_reserved(reservations, nodes);
   put_sockets(topology, nodes);
   return nodes;
@@ -268,10 +268,9 @@ std::string trackable_used_of(const NodeView& node) {
   return text;
 }
 
-std::string nodes_of_reservation(const Json& reservation) {
+std::string nodes_of_reservation(const v1::Reservation& reservation) {
   std::vector<std::string> names;
-  for (const Json& node : cli::list_at(reservation, "nodes"))
-    names.push_back(text_at(node, "node"));
+  for (const v1::ReservedNode& node : reservation.nodes()) names.push_back(node.node());
   return host_list(std::move(names));
 }
 

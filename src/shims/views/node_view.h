@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
 #include "client/client.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/reservations.pb.h"
 #include "shims/views/partitions.h"
 
 // A node of the platform as Slurm's commands tell of it.
@@ -44,9 +45,10 @@ struct NodeView {
 // All nodes in the order of people.
 client::Called<std::vector<NodeView>> list_nodes(client::Client& client);
 
-// The same from the daemon's documents.
-std::vector<NodeView> node_views(const cli::Json& status, const cli::Json& reservations,
-                                 const cli::Json& topology);
+// The same of what the daemon tells.
+std::vector<NodeView> node_views(const v1::Status& status,
+                                 const v1::ListReservationsResponse& reservations,
+                                 const v1::GetTopologyResponse& topology);
 
 // "drained", "mixed", "down*": in one word; compact: "drain", "mix", "down*".
 std::string long_state(const NodeView& node);
@@ -68,7 +70,7 @@ std::string trackable_of(const NodeView& node);
 std::string trackable_used_of(const NodeView& node);
 
 // "a1,b[1-2]"
-std::string nodes_of_reservation(const cli::Json& reservation);
+std::string nodes_of_reservation(const v1::Reservation& reservation);
 
 bool is_in(const NodeView& node, const Partition& partition);
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
+#include "client/answer.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
@@ -15,8 +15,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
 using CellText = std::function<std::string(const RecordRow&)>;
 
 bool is_step(const RecordRow& row) {
@@ -27,11 +25,11 @@ CellText empty() {
   return [](const RecordRow&) { return std::string(); };
 }
 
-CellText of_recorded_job(std::string (*text)(const Json&)) {
+CellText of_recorded_job(std::string (*text)(const v1::Job&)) {
   return [text](const RecordRow& row) { return is_step(row) ? std::string() : text(row.job); };
 }
 
-CellText of_both(std::string (*text)(const Json&)) {
+CellText of_both(std::string (*text)(const v1::Job&)) {
   return [text](const RecordRow& row) { return text(row.job); };
 }
 
@@ -40,16 +38,16 @@ CellText of_step(std::string (*text)(const StepView&)) {
 }
 
 // What a job has, and a step of it.
-CellText of_each(std::string (*of_recorded_job)(const Json&),
+CellText of_each(std::string (*of_recorded_job)(const v1::Job&),
                  std::string (*of_step)(const StepView&)) {
   return [=](const RecordRow& row) {
     return is_step(row) ? of_step(*row.step) : of_recorded_job(row.job);
   };
 }
 
-CellText of_recorded_spec(std::string key) {
-  return [key](const RecordRow& row) {
-    return is_step(row) ? std::string() : text_at(cli::spec_of(row.job), key);
+CellText of_recorded_spec(const std::string& (v1::JobSpec::*text)() const) {
+  return [text](const RecordRow& row) {
+    return is_step(row) ? std::string() : (row.job.spec().*text)();
   };
 }
 
@@ -69,20 +67,22 @@ CellText cpu_of_step(std::optional<std::int64_t> StepView::* milliseconds) {
   };
 }
 
-CellText time_of(std::string key) {
-  return [key](const RecordRow& row) { return slurm_time(cli::time_at(row.job, key), "Unknown"); };
+CellText eligible() {
+  return [](const RecordRow& row) {
+    return slurm_time(client::time_of(row.job.eligible_at()), "Unknown");
+  };
 }
 
 CellText started() {
   return [](const RecordRow& row) {
-    return slurm_time(is_step(row) ? row.step->started_at : cli::time_at(row.job, "started_at"),
+    return slurm_time(is_step(row) ? row.step->started_at : client::time_of(row.job.started_at()),
                       "Unknown");
   };
 }
 
 CellText ended() {
   return [](const RecordRow& row) {
-    return slurm_time(is_step(row) ? row.step->ended_at : cli::time_at(row.job, "ended_at"),
+    return slurm_time(is_step(row) ? row.step->ended_at : client::time_of(row.job.ended_at()),
                       "Unknown");
   };
 }
@@ -103,12 +103,12 @@ std::string with_step(const RecordRow& row, const std::string& id) {
 std::string state_text(const RecordRow& row) {
   if (is_step(row)) return std::string(row.step->state.name);
   const StateName state = recorded_state_of(row.job);
-  const std::string by = text_at(row.job, "ended_by");
+  const std::string by = row.job.ended_by();
   if (state.code != "CA" || by.empty()) return std::string(state.name);
   return fmt::format("{} by {}", state.name, user_number(by));
 }
 
-std::string record_cpus(const Json& job) {
+std::string record_cpus(const v1::Job& job) {
   return fmt::format("{}", cpus_of(job).value_or(0));
 }
 
@@ -120,7 +120,7 @@ std::string nodes_of_step(const StepView& step) {
   return fmt::format("{}", step.nodes.size());
 }
 
-std::string allocated_cpus(const Json& job) {
+std::string allocated_cpus(const v1::Job& job) {
   return node_of(job).empty() ? "0" : record_cpus(job);
 }
 
@@ -131,8 +131,9 @@ std::int64_t cpu_seconds(const RecordRow& row) {
 // A job's is that of all its processes.
 std::string total_cpu(const RecordRow& row) {
   if (is_step(row)) return cpu_time_text(row.step->cpu_ms.value_or(0));
-  const auto used = cli::number_at(attempt_or_job(row.job), "cpu_time_seconds");
-  return cpu_time_text(static_cast<std::int64_t>(used.value_or(0) * 1000));
+  const v1::Attempt* attempt = latest_attempt(row.job);
+  const double used = attempt != nullptr ? attempt->cpu_time_seconds() : 0;
+  return cpu_time_text(static_cast<std::int64_t>(used * 1000));
 }
 
 std::string average_cpu(const StepView& step) {
@@ -174,42 +175,43 @@ std::string memory_asked(const RecordRow& row) {
 
 // How long it waited, or has.
 std::int64_t planned_seconds(const RecordRow& row) {
-  const auto from = cli::time_at(row.job, "eligible_at");
+  const auto from = client::time_of(row.job.eligible_at());
   if (!from) return 0;
-  const auto until = cli::time_at(row.job, "started_at");
-  const auto ended = cli::time_at(row.job, "ended_at");
+  const auto until = client::time_of(row.job.started_at());
+  const auto ended = client::time_of(row.job.ended_at());
   return seconds(until.value_or(ended.value_or(row.now)) - *from);
 }
 
-std::string node_or_none(const Json& job) {
+std::string node_or_none(const v1::Job& job) {
   const std::string node = node_of(job);
   return node.empty() ? "None assigned" : node;
 }
 
-std::string allocated(const Json& job) {
+std::string allocated(const v1::Job& job) {
   return node_of(job).empty() ? std::string() : trackable(job);
 }
 
-std::string flags_of(const Json& job) {
-  const Json& attempts = cli::list_at(job, "attempts");
-  if (attempts.empty()) return {};
-  return text_at(attempts.back(), "why") == "BACKFILL" ? "SchedBackfill" : "SchedMain";
+std::string flags_of(const v1::Job& job) {
+  const v1::Attempt* attempt = latest_attempt(job);
+  if (attempt == nullptr) return {};
+  return attempt->why() == v1::START_REASON_BACKFILL ? "SchedBackfill" : "SchedMain";
 }
 
-std::string recorded_user(const Json& job) {
-  return text_at(cli::spec_of(job), "user");
+std::string recorded_user(const v1::Job& job) {
+  return job.spec().user();
 }
 
 // Returns the columns in the order of --helpformat.
 std::vector<Field<RecordRow>> fields_to_l() {
   return {
-      {0, "Account", "Account",
-       of_both([](const Json& j) { return text_at(cli::spec_of(j), "team"); }), 10},
+      {0, "Account", "Account", of_both([](const v1::Job& j) { return j.spec().team(); }), 10},
       {0, "AdminComment", "AdminComment", empty(), 15},
       {0, "AllocCPUS", "AllocCPUS", of_each(allocated_cpus, cpus_of_step), 10},
       {0, "AllocNodes", "AllocNodes",
        of_each(
-           [](const Json& j) { return fmt::format("{}", node_of(j).empty() ? 0 : node_count(j)); },
+           [](const v1::Job& j) {
+             return fmt::format("{}", node_of(j).empty() ? 0 : node_count(j));
+           },
            nodes_of_step),
        10},
       {0, "AllocTRES", "AllocTRES",
@@ -225,7 +227,7 @@ std::vector<Field<RecordRow>> fields_to_l() {
       {0, "BlockID", "BlockID", empty(), 16},
       {0, "Cluster", "Cluster", [](const RecordRow&) { return std::string(kCluster); }, 10},
       {0, "Comment", "Comment", of_recorded_job(comment_of), 14},
-      {0, "Constraints", "Constraints", of_recorded_job([](const Json& j) {
+      {0, "Constraints", "Constraints", of_recorded_job([](const v1::Job& j) {
          const std::string types = types_of(j);
          return types == "(null)" ? std::string() : types;
        }),
@@ -242,25 +244,24 @@ std::vector<Field<RecordRow>> fields_to_l() {
       {0, "Elapsed", "Elapsed", [](const RecordRow& r) { return long_elapsed(elapsed(r)); }, 10},
       {0, "ElapsedRaw", "ElapsedRaw",
        [](const RecordRow& r) { return fmt::format("{}", seconds(elapsed(r))); }, 10},
-      {0, "Eligible", "Eligible", time_of("eligible_at"), 19},
+      {0, "Eligible", "Eligible", eligible(), 19},
       {0, "End", "End", ended(), 19},
       {0, "ExitCode", "ExitCode",
        of_each(recorded_exit_of, [](const StepView& step) { return step.exit; }), 8},
       {0, "Extra", "Extra", empty(), 14},
       {0, "FailedNode", "FailedNode", empty(), 8},
       {0, "Flags", "Flags", of_recorded_job(flags_of), 19},
-      {0, "GID", "GID", of_recorded_job([](const Json& j) {
+      {0, "GID", "GID", of_recorded_job([](const v1::Job& j) {
          return fmt::format("{}", group_number(recorded_user(j)));
        }),
        6},
       {0, "Group", "Group",
-       of_recorded_job([](const Json& j) { return group_name(recorded_user(j)); }), 9},
+       of_recorded_job([](const v1::Job& j) { return group_name(recorded_user(j)); }), 9},
       {0, "JobID", "JobID", [](const RecordRow& r) { return with_step(r, array_task_id(r.job)); },
        -12},
-      {0, "JobIDRaw", "JobIDRaw",
-       [](const RecordRow& r) { return with_step(r, text_at(r.job, "id")); }, -12},
+      {0, "JobIDRaw", "JobIDRaw", [](const RecordRow& r) { return with_step(r, r.job.id()); }, -12},
       {0, "JobName", "JobName",
-       of_each([](const Json& j) { return text_at(cli::spec_of(j), "name"); },
+       of_each([](const v1::Job& j) { return j.spec().name(); },
                [](const StepView& step) { return step.name; }),
        10},
       {0, "Layout", "Layout", empty(), 9},
@@ -295,7 +296,8 @@ std::vector<Field<RecordRow>> fields_to_q() {
        of_step([](const StepView& step) { return number_or_nothing(step.least_task); }), 10},
       {0, "NCPUS", "NCPUS", of_each(allocated_cpus, cpus_of_step), 10},
       {0, "NNodes", "NNodes",
-       of_each([](const Json& j) { return fmt::format("{}", node_count(j)); }, nodes_of_step), 8},
+       of_each([](const v1::Job& j) { return fmt::format("{}", node_count(j)); }, nodes_of_step),
+       8},
       {0, "NodeList", "NodeList",
        of_each(node_or_none, [](const StepView& step) { return host_list(step.nodes); }), 15},
       {0, "NTasks", "NTasks",
@@ -336,9 +338,10 @@ std::vector<Field<RecordRow>> fields_to_z() {
       {0, "ReqCPUS", "ReqCPUS", of_each(record_cpus, cpus_of_step), 8},
       {0, "ReqMem", "ReqMem", memory_asked, 10},
       {0, "ReqNodes", "ReqNodes",
-       of_each([](const Json& j) { return fmt::format("{}", node_count(j)); }, nodes_of_step), 8},
+       of_each([](const v1::Job& j) { return fmt::format("{}", node_count(j)); }, nodes_of_step),
+       8},
       {0, "ReqTRES", "ReqTRES", of_recorded_job(trackable), 10},
-      {0, "Reservation", "Reservation", of_recorded_spec("reservation"), 20},
+      {0, "Reservation", "Reservation", of_recorded_spec(&v1::JobSpec::reservation), 20},
       {0, "ReservationId", "ReservationId", empty(), 8},
       {0, "Reserved", "Reserved",
        [](const RecordRow& r) {
@@ -346,18 +349,18 @@ std::vector<Field<RecordRow>> fields_to_z() {
        },
        10},
       {0, "Restarts", "Restarts",
-       of_recorded_job([](const Json& j) { return fmt::format("{}", restarts_of(j)); }), 8},
+       of_recorded_job([](const v1::Job& j) { return fmt::format("{}", restarts_of(j)); }), 8},
       {0, "Start", "Start", started(), 19},
       {0, "State", "State", state_text, 10},
-      {0, "StdErr", "StdErr", of_recorded_job([](const Json& j) { return printed_to(j, "error"); }),
+      {0, "StdErr", "StdErr", of_recorded_job([](const v1::Job& j) { return error_file_of(j); }),
        20},
-      {0, "StdIn", "StdIn", of_recorded_job([](const Json&) { return std::string("/dev/null"); }),
+      {0, "StdIn", "StdIn",
+       of_recorded_job([](const v1::Job&) { return std::string("/dev/null"); }), 20},
+      {0, "StdOut", "StdOut", of_recorded_job([](const v1::Job& j) { return output_file_of(j); }),
        20},
-      {0, "StdOut", "StdOut",
-       of_recorded_job([](const Json& j) { return printed_to(j, "output"); }), 20},
       {0, "Submit", "Submit",
        [](const RecordRow& r) {
-         return slurm_time(is_step(r) ? r.step->started_at : cli::time_at(r.job, "submitted_at"),
+         return slurm_time(is_step(r) ? r.step->started_at : client::time_of(r.job.submitted_at()),
                            "Unknown");
        },
        19},
@@ -366,8 +369,8 @@ std::vector<Field<RecordRow>> fields_to_z() {
       {0, "SystemCPU", "SystemCPU", cpu_of_step(&StepView::system_cpu_ms), 10},
       {0, "SystemComment", "SystemComment", empty(), 15},
       {0, "Timelimit", "Timelimit",
-       of_recorded_job([](const Json& j) { return long_elapsed(time_limit(j)); }), 10},
-      {0, "TimelimitRaw", "TimelimitRaw", of_recorded_job([](const Json& j) {
+       of_recorded_job([](const v1::Job& j) { return long_elapsed(time_limit(j)); }), 10},
+      {0, "TimelimitRaw", "TimelimitRaw", of_recorded_job([](const v1::Job& j) {
          return fmt::format("{}", seconds(time_limit(j)) / 60);
        }),
        10},
@@ -389,12 +392,12 @@ std::vector<Field<RecordRow>> fields_to_z() {
       {0, "TRESUsageOutMinTask", "TRESUsageOutMinTask", empty(), 19},
       {0, "TRESUsageOutTot", "TRESUsageOutTot", empty(), 15},
       {0, "UID", "UID",
-       of_recorded_job([](const Json& j) { return user_number(recorded_user(j)); }), 6},
+       of_recorded_job([](const v1::Job& j) { return user_number(recorded_user(j)); }), 6},
       {0, "User", "User", of_recorded_job(recorded_user), 9},
       {0, "UserCPU", "UserCPU", cpu_of_step(&StepView::user_cpu_ms), 10},
       {0, "WCKey", "WCKey", empty(), 10},
       {0, "WCKeyID", "WCKeyID", empty(), 10},
-      {0, "WorkDir", "WorkDir", of_recorded_spec("workdir"), 20},
+      {0, "WorkDir", "WorkDir", of_recorded_spec(&v1::JobSpec::workdir), 20},
   };
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/text/columns.h"
 #include "shims/views/step_view.h"
 
@@ -23,7 +23,7 @@ struct Units {
 
 // A line: a job, or one of its steps.
 struct RecordRow {
-  const cli::Json& job;
+  const v1::Job& job;
   base::Instant now;
   std::optional<StepView> step = {};  // absent: the job itself
   Units units = {};

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "cli/job_text.h"
 #include "cli/text.h"
+#include "client/answer.h"
 #include "shims/command_call.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
@@ -19,9 +20,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
-
 std::string or_null(std::string text) {
   return text.empty() ? "(null)" : text;
 }
@@ -34,19 +32,19 @@ std::string long_limit(const std::optional<base::Duration>& limit, std::string_v
   return limit ? long_elapsed(*limit) : std::string(none);
 }
 
-std::string scheduler_of(const Json& job) {
-  const Json& attempts = cli::list_at(job, "attempts");
-  const bool is_backfilled = !attempts.empty() && text_at(attempts.back(), "why") == "BACKFILL";
-  return is_backfilled ? "Backfill" : "Main";
+std::string scheduler_of(const v1::Job& job) {
+  const v1::Attempt* attempt = latest_attempt(job);
+  return attempt != nullptr && attempt->why() == v1::START_REASON_BACKFILL ? "Backfill" : "Main";
 }
 
-void add_identity(const Json& job, RecordText& record) {
-  const Json& spec = cli::spec_of(job);
-  const std::string user = text_at(spec, "user");
-  const std::string array = text_at(job, "array_id");
-  const std::string id = array_task_id(job);
+void add_identity(const QueueEntry& entry, RecordText& record) {
+  const v1::Job& job = entry.job;
+  const v1::JobSpec& spec = job.spec();
+  const std::string& user = spec.user();
+  const std::string& array = job.array_id();
+  const std::string id = array_task_id(job, entry.members);
   const bool is_joined = id.ends_with(']');
-  record.add("JobId", is_joined ? array : text_at(job, "id"));
+  record.add("JobId", is_joined ? array : job.id());
   if (!array.empty()) {
     const std::size_t begin = id.find('_') + (is_joined ? 2 : 1);
     record.add("ArrayJobId", array);
@@ -54,12 +52,12 @@ void add_identity(const Json& job, RecordText& record) {
     if (const auto throttle = array_throttle(job); !throttle.empty())
       record.add("ArrayTaskThrottle", throttle);
   }
-  record.add("JobName", text_at(spec, "name")).end_line();
+  record.add("JobName", spec.name()).end_line();
   record.add("UserId", fmt::format("{}({})", user, user_number(user)));
   record.add("GroupId", fmt::format("{}({})", group_name(user), group_number(user)));
   record.add("MCS_label", "N/A").end_line();
   record.add("Priority", priority_of(job)).add("Nice", "0");
-  record.add("Account", or_null(text_at(spec, "team"))).add("QOS", qos_of(job)).end_line();
+  record.add("Account", or_null(spec.team())).add("QOS", qos_of(job)).end_line();
   record.add("JobState", state_of(job).name).add("Reason", reason_of(job));
   record.add("Dependency", dependency_of(job)).end_line();
   record.add("Requeue", "1").add("Restarts", restarts_of(job));
@@ -82,25 +80,25 @@ void add_details(const Details& details, RecordText& record) {
   }
 }
 
-void add_times(const Json& job, base::Instant now, RecordText& record) {
-  const auto started = cli::time_at(job, "started_at");
-  const auto ended = cli::time_at(job, "ended_at");
+void add_times(const v1::Job& job, base::Instant now, RecordText& record) {
+  const auto started = client::time_of(job.started_at());
+  const auto ended = client::time_of(job.ended_at());
   const auto start = expected_start(job);
   const auto end = ended || !start ? ended : std::optional(*start + time_limit(job));
-  const std::string eligible = slurm_time(cli::time_at(job, "eligible_at"), "Unknown");
+  const std::string eligible = slurm_time(client::time_of(job.eligible_at()), "Unknown");
   record.add("RunTime", long_elapsed(run_time(job, now)));
   record.add("TimeLimit", long_elapsed(time_limit(job))).add("TimeMin", "N/A").end_line();
-  record.add("SubmitTime", slurm_time(cli::time_at(job, "submitted_at"), "Unknown"));
+  record.add("SubmitTime", slurm_time(client::time_of(job.submitted_at()), "Unknown"));
   record.add("EligibleTime", eligible).end_line();
   record.add("AccrueTime", eligible).end_line();
   record.add("StartTime", slurm_time(start, "Unknown")).add("EndTime", slurm_time(end, "Unknown"));
-  record.add("Deadline", slurm_time(cli::time_at(cli::spec_of(job), "deadline"), "N/A")).end_line();
+  record.add("Deadline", slurm_time(client::time_of(job.spec().deadline()), "N/A")).end_line();
   record.add("SuspendTime", "None").add("SecsPreSuspend", "0");
   record.add("LastSchedEval", slurm_time(started, "Unknown"));
   record.add("Scheduler", scheduler_of(job)).end_line();
 }
 
-void add_resources(const Json& job, const Details& details, RecordText& record) {
+void add_resources(const v1::Job& job, const Details& details, RecordText& record) {
   const std::int64_t nodes = node_count(job);
   const std::int64_t cpus = cpus_of(job).value_or(1);
   const auto memory = memory_share_of(job);
@@ -123,22 +121,20 @@ void add_resources(const Json& job, const Details& details, RecordText& record) 
              memory ? slurm_memory(memory->bytes) : "0");
   record.add("MinTmpDiskNode", "0").end_line();
   record.add("Features", types_of(job)).add("DelayBoot", "00:00:00").end_line();
-  if (const std::string name = text_at(cli::spec_of(job), "reservation"); !name.empty())
+  if (const std::string name = job.spec().reservation(); !name.empty())
     record.add("Reservation", name).end_line();
   record.add("OverSubscribe", "OK").add("Contiguous", "0");
   record.add("Licenses", "(null)").add("Network", "(null)").end_line();
 }
 
-void add_files(const Json& job, RecordText& record) {
-  const std::string output = cli::file_of(job, "output");
-  const std::string error = cli::file_of(job, "error");
+void add_files(const v1::Job& job, RecordText& record) {
   record.add("Command", command_of(job)).end_line();
-  record.add("WorkDir", text_at(cli::spec_of(job), "workdir")).end_line();
+  record.add("WorkDir", job.spec().workdir()).end_line();
   if (const std::string comment = comment_of(job); !comment.empty())
     record.add("Comment", comment).end_line();
-  record.add("StdErr", error.empty() ? output : error).end_line();
+  record.add("StdErr", error_file_of(job)).end_line();
   record.add("StdIn", "/dev/null").end_line();
-  record.add("StdOut", output).end_line();
+  record.add("StdOut", output_file_of(job)).end_line();
   for (const auto& [key, per] :
        {std::pair{"TresPerJob", GpusPer::kJob}, std::pair{"TresPerNode", GpusPer::kNode},
         std::pair{"TresPerSocket", GpusPer::kSocket}, std::pair{"TresPerTask", GpusPer::kTask}}) {
@@ -156,18 +152,25 @@ std::string partition_nodes(const std::vector<NodeView>& nodes, const Partition&
 }
 
 // "MAINT,WEEKDAY,SPEC_NODES"
-std::string flags_of_reservation(const Json& reservation) {
-  std::string flags = cli::flag_at(reservation, "maintenance") ? "MAINT," : "";
-  std::string repeat = text_at(reservation, "repeat");
-  if (repeat.ends_with('S')) repeat.pop_back();  // WEEKDAYS, WEEKENDS
-  if (!repeat.empty() && repeat != "NEVER") flags += repeat + ",";
+std::string flags_of_reservation(const v1::Reservation& reservation) {
+  std::string flags = reservation.maintenance() ? "MAINT," : "";
+  constexpr std::pair<v1::ReservationRepeat, std::string_view> kRepeats[] = {
+      {v1::RESERVATION_REPEAT_HOURLY, "HOURLY,"},
+      {v1::RESERVATION_REPEAT_DAILY, "DAILY,"},
+      {v1::RESERVATION_REPEAT_WEEKDAYS, "WEEKDAY,"},
+      {v1::RESERVATION_REPEAT_WEEKENDS, "WEEKEND,"},
+      {v1::RESERVATION_REPEAT_WEEKLY, "WEEKLY,"}};
+  for (const auto& [repeat, flag] : kRepeats) {
+    if (reservation.repeat() == repeat) flags += flag;
+  }
   return flags + "SPEC_NODES";
 }
 
-std::string page_of_job(const Json& job, const Details& details, bool is_one_line,
+std::string page_of_job(const QueueEntry& entry, const Details& details, bool is_one_line,
                         base::Instant now) {
   RecordText record(is_one_line);
-  add_identity(job, record);
+  const v1::Job& job = entry.job;
+  add_identity(entry, record);
   if (!details.derived_exit.empty()) record.add("DerivedExitCode", details.derived_exit).end_line();
   add_times(job, now, record);
   add_resources(job, details, record);
@@ -177,13 +180,14 @@ std::string page_of_job(const Json& job, const Details& details, bool is_one_lin
 
 }  // namespace
 
-std::string job_page(const Json& job, bool is_one_line, base::Instant now) {
-  return page_of_job(job, {}, is_one_line, now);
+std::string job_page(const QueueEntry& entry, bool is_one_line, base::Instant now) {
+  return page_of_job(entry, {}, is_one_line, now);
 }
 
-std::string detailed_job_page(const Json& job, const std::vector<NodeView>& nodes, bool is_one_line,
-                              base::Instant now) {
-  return page_of_job(job, {derived_exit_of(job), parts_of(job, nodes)}, is_one_line, now);
+std::string detailed_job_page(const QueueEntry& entry, const std::vector<NodeView>& nodes,
+                              bool is_one_line, base::Instant now) {
+  return page_of_job(entry, {derived_exit_of(entry.job), parts_of(entry.job, nodes)}, is_one_line,
+                     now);
 }
 
 std::string node_page(const NodeView& node, const Site& site, bool is_one_line) {
@@ -270,42 +274,40 @@ std::string partition_page(const Partition& partition, const std::vector<NodeVie
   return std::move(record).text();
 }
 
-std::string reservation_page(const Json& reservation, const std::vector<NodeView>& nodes,
+std::string reservation_page(const v1::Reservation& reservation, const std::vector<NodeView>& nodes,
                              bool is_one_line) {
-  const auto begin = cli::time_at(reservation, "begin");
-  const auto end = cli::time_at(reservation, "end");
-  const Json& reserved = cli::list_at(reservation, "nodes");
+  const auto begin = client::time_of(reservation.begin());
+  const auto end = client::time_of(reservation.end());
   std::int64_t cores = 0;
-  for (const Json& part : reserved) {
-    const auto node = std::ranges::find(nodes, text_at(part, "node"), &NodeView::name);
-    if (node != nodes.end() && cli::flag_at(part, "whole_node")) cores += node->cpus;
+  for (const v1::ReservedNode& part : reservation.nodes()) {
+    const auto node = std::ranges::find(nodes, part.node(), &NodeView::name);
+    if (node != nodes.end() && part.whole_node()) cores += node->cpus;
   }
   RecordText record(is_one_line);
-  record.add("ReservationName", text_at(reservation, "name"));
+  record.add("ReservationName", reservation.name());
   record.add("StartTime", slurm_time(begin, "Unknown")).add("EndTime", slurm_time(end, "Unknown"));
   record.add("Duration", begin && end ? long_elapsed(*end - *begin) : "UNLIMITED").end_line();
   record.add("Nodes", nodes_of_reservation(reservation));
-  record.add("NodeCnt", static_cast<std::int64_t>(reserved.size())).add("CoreCnt", cores);
+  record.add("NodeCnt", reservation.nodes().size()).add("CoreCnt", cores);
   record.add("Features", "(null)").add("PartitionName", "(null)");
   record.add("Flags", flags_of_reservation(reservation));
   record.end_line();
-  record.add("TRES", fmt::format("cpu={},gres/gpu={}", cores,
-                                 cli::integer_at(reservation, "gpu_count").value_or(0)));
+  record.add("TRES", fmt::format("cpu={},gres/gpu={}", cores, reservation.gpu_count()));
   record.end_line();
-  record.add("Users", or_null(cli::joined(cli::texts_at(reservation, "users"), ",")));
+  record.add("Users", or_null(fmt::format("{}", fmt::join(reservation.users(), ","))));
   record.add("Groups", "(null)");
-  record.add("Accounts", or_null(cli::joined(cli::texts_at(reservation, "teams"), ",")));
+  record.add("Accounts", or_null(fmt::format("{}", fmt::join(reservation.teams(), ","))));
   record.add("Licenses", "(null)");
-  record.add("State", cli::flag_at(reservation, "active") ? "ACTIVE" : "INACTIVE");
+  record.add("State", reservation.active() ? "ACTIVE" : "INACTIVE");
   record.add("BurstBuffer", "(null)").end_line();
   record.add("MaxStartDelay", "(null)");
   return std::move(record).text();
 }
 
-std::string step_page(const Json& job, const StepView& step, bool is_one_line) {
+std::string step_page(const v1::Job& job, const StepView& step, bool is_one_line) {
   RecordText record(is_one_line);
   record.add("StepId", array_task_id(job) + "." + step.id);
-  record.add("UserId", user_number(text_at(cli::spec_of(job), "user")));
+  record.add("UserId", user_number(job.spec().user()));
   record.add("StartTime", slurm_time(step.started_at, "Unknown"));
   record.add("TimeLimit", "UNLIMITED").end_line();
   record.add("State", step.state.name).add("Partition", partition_of(job));

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
+#include "client/answer.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
@@ -13,9 +13,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
-using cli::text_at;
 
 std::string none_if_empty(std::string text, std::string_view none) {
   return text.empty() ? std::string(none) : text;
@@ -26,19 +23,22 @@ std::function<std::string(const QueueRow&)> always_in_queue(std::string text) {
 }
 
 // Makes the column of a text that depends on the job alone.
-std::function<std::string(const QueueRow&)> of_queued_job(std::string (*text)(const Json&),
+std::function<std::string(const QueueRow&)> of_queued_job(std::string (*text)(const v1::Job&),
                                                           std::string none = "") {
   return [text, none](const QueueRow& row) { return none_if_empty(text(row.job), none); };
 }
 
-std::function<std::string(const QueueRow&)> of_spec(std::string key, std::string none = "") {
-  return [key, none](const QueueRow& row) {
-    return none_if_empty(text_at(cli::spec_of(row.job), key), none);
-  };
+std::function<std::string(const QueueRow&)> of_spec(const std::string& (v1::JobSpec::*text)() const,
+                                                    std::string none = "") {
+  return
+      [text, none](const QueueRow& row) { return none_if_empty((row.job.spec().*text)(), none); };
 }
 
-std::function<std::string(const QueueRow&)> time_in_queue(std::string key) {
-  return [key](const QueueRow& row) { return slurm_time(cli::time_at(row.job, key), "N/A"); };
+using Time = google::protobuf::Timestamp;
+
+std::function<std::string(const QueueRow&)> time_in_queue(const Time& (v1::Job::*time)() const) {
+  return
+      [time](const QueueRow& row) { return slurm_time(client::time_of((row.job.*time)()), "N/A"); };
 }
 
 std::string node_or_reason(const QueueRow& row) {
@@ -46,19 +46,19 @@ std::string node_or_reason(const QueueRow& row) {
   return node.empty() || has_ended(row.job) ? fmt::format("({})", reason_of(row.job)) : node;
 }
 
-std::optional<base::Instant> end_of(const Json& job) {
-  const auto ended = cli::time_at(job, "ended_at");
-  const auto started = cli::time_at(job, "started_at");
+std::optional<base::Instant> end_of(const v1::Job& job) {
+  const auto ended = client::time_of(job.ended_at());
+  const auto started = client::time_of(job.started_at());
   return ended || !started ? ended : std::optional(*started + time_limit(job));
 }
 
 template <GpusPer per>
-std::string gpus_text(const Json& job) {
+std::string gpus_text(const v1::Job& job) {
   const std::string gpus = gpus_asked(job, per);
   return gpus.empty() ? "N/A" : "gres/" + gpus;
 }
 
-std::function<std::string(const QueueRow&)> count_of(std::int64_t (*count)(const Json&)) {
+std::function<std::string(const QueueRow&)> count_of(std::int64_t (*count)(const v1::Job&)) {
   return [count](const QueueRow& row) { return fmt::format("{}", count(row.job)); };
 }
 
@@ -66,20 +66,20 @@ std::string queue_cpus(const QueueRow& row) {
   return fmt::format("{}", cpus_of(row.job).value_or(1));
 }
 
-std::string queue_memory(const Json& job) {
+std::string queue_memory(const v1::Job& job) {
   const auto memory = memory_share_of(job);
   return memory ? slurm_memory(memory->bytes) : "0";
 }
 
 // Part of the largest number that a priority may be, as %p has it.
-std::string priority_part(const Json& job) {
+std::string priority_part(const v1::Job& job) {
   constexpr double kMost = 4294967296.0;
   return fmt::format("{:.14f}", std::strtod(priority_of(job).c_str(), nullptr) / kMost);
 }
 
 // The text between the brackets of several members that wait.
-std::string array_index(const Json& job) {
-  const std::string id = array_task_id(job);
+std::string array_index(const QueueRow& row) {
+  const std::string id = array_task_id(row.job, row.members);
   const std::size_t bar = id.find('_');
   if (bar == std::string::npos) return "N/A";
   return id[bar + 1] == '[' ? id.substr(bar + 2, id.size() - bar - 3) : id.substr(bar + 1);
@@ -149,21 +149,21 @@ std::vector<Field<QueueRow>> fields_of_times() {
        [](const QueueRow& row) {
          return short_elapsed(time_limit(row.job) - run_time(row.job, row.now));
        }},
-      {'V', "SubmitTime", "SUBMIT_TIME", time_in_queue("submitted_at")},
-      {0, "EligibleTime", "ELIGIBLE_TIME", time_in_queue("eligible_at")},
-      {0, "AccrueTime", "ACCRUE_TIME", time_in_queue("eligible_at")},
+      {'V', "SubmitTime", "SUBMIT_TIME", time_in_queue(&v1::Job::submitted_at)},
+      {0, "EligibleTime", "ELIGIBLE_TIME", time_in_queue(&v1::Job::eligible_at)},
+      {0, "AccrueTime", "ACCRUE_TIME", time_in_queue(&v1::Job::eligible_at)},
       {'S', "StartTime", "START_TIME",
        [](const QueueRow& row) { return slurm_time(expected_start(row.job), "N/A"); }},
       {'e', "EndTime", "END_TIME",
        [](const QueueRow& row) { return slurm_time(end_of(row.job), "N/A"); }},
       {0, "Deadline", "DEADLINE",
        [](const QueueRow& row) {
-         return slurm_time(cli::time_at(cli::spec_of(row.job), "deadline"), "N/A");
+         return slurm_time(client::time_of(row.job.spec().deadline()), "N/A");
        }},
       {0, "PendingTime", "PENDING_TIME",
        [](const QueueRow& row) {
-         const auto from = cli::time_at(row.job, "submitted_at").value_or(row.now);
-         const auto until = cli::time_at(row.job, "started_at").value_or(row.now);
+         const auto from = client::time_of(row.job.submitted_at()).value_or(row.now);
+         const auto until = client::time_of(row.job.started_at()).value_or(row.now);
          return fmt::format(
              "{}", std::max<std::int64_t>(0, base::whole_milliseconds(until - from) / 1000));
        }},
@@ -176,25 +176,22 @@ std::vector<Field<QueueRow>> fields_of_times() {
 
 std::vector<Field<QueueRow>> fields_of_identity() {
   return {
-      {'i', "JobArrayID", "JOBID", of_queued_job(array_task_id)},
-      {'A', "JobID", "JOBID", [](const QueueRow& row) { return text_at(row.job, "id"); }},
+      {'i', "JobArrayID", "JOBID",
+       [](const QueueRow& row) { return array_task_id(row.job, row.members); }},
+      {'A', "JobID", "JOBID", [](const QueueRow& row) { return row.job.id(); }},
       {'F', "ArrayJobID", "ARRAY_JOB_ID",
-       [](const QueueRow& row) {
-         return none_if_empty(text_at(row.job, "array_id"), text_at(row.job, "id"));
-       }},
-      {'K', "ArrayTaskID", "ARRAY_TASK_ID", of_queued_job(array_index)},
+       [](const QueueRow& row) { return none_if_empty(row.job.array_id(), row.job.id()); }},
+      {'K', "ArrayTaskID", "ARRAY_TASK_ID", array_index},
       {'P', "Partition", "PARTITION", of_queued_job(partition_of)},
-      {'j', "Name", "NAME", of_spec("name")},
-      {'u', "UserName", "USER", of_spec("user")},
+      {'j', "Name", "NAME", of_spec(&v1::JobSpec::name)},
+      {'u', "UserName", "USER", of_spec(&v1::JobSpec::user)},
       {'U', "UserID", "UID",
-       [](const QueueRow& row) { return user_number(text_at(cli::spec_of(row.job), "user")); }},
+       [](const QueueRow& row) { return user_number(row.job.spec().user()); }},
       {'g', "GroupName", "GROUP",
-       [](const QueueRow& row) { return group_name(text_at(cli::spec_of(row.job), "user")); }},
+       [](const QueueRow& row) { return group_name(row.job.spec().user()); }},
       {'G', "GroupID", "GROUP",
-       [](const QueueRow& row) {
-         return fmt::format("{}", group_number(text_at(cli::spec_of(row.job), "user")));
-       }},
-      {'a', "Account", "ACCOUNT", of_spec("team", "(null)")},
+       [](const QueueRow& row) { return fmt::format("{}", group_number(row.job.spec().user())); }},
+      {'a', "Account", "ACCOUNT", of_spec(&v1::JobSpec::team, "(null)")},
       {'q', "QOS", "QOS", of_queued_job(qos_of)},
       {'t', "StateCompact", "ST",
        [](const QueueRow& row) { return std::string(state_of(row.job).code); }},
@@ -212,12 +209,12 @@ std::vector<Field<QueueRow>> fields_of_identity() {
       {0, "system_comment", "SYSTEM_COMMENT", always_in_queue("(null)")},
       {0, "admin_comment", "ADMIN_COMMENT", always_in_queue("(null)")},
       {'o', "Command", "COMMAND", of_queued_job(command_of)},
-      {'Z', "WorkDir", "WORK_DIR", of_spec("workdir")},
-      {0, "STDOUT", "STDOUT", [](const QueueRow& row) { return printed_to(row.job, "output"); }},
-      {0, "STDERR", "STDERR", [](const QueueRow& row) { return printed_to(row.job, "error"); }},
+      {'Z', "WorkDir", "WORK_DIR", of_spec(&v1::JobSpec::workdir)},
+      {0, "STDOUT", "STDOUT", [](const QueueRow& row) { return output_file_of(row.job); }},
+      {0, "STDERR", "STDERR", [](const QueueRow& row) { return error_file_of(row.job); }},
       {0, "STDIN", "STDIN", always_in_queue("/dev/null")},
       {'E', "Dependency", "DEPENDENCY", of_queued_job(dependency_of)},
-      {'v', "Reservation", "RESERVATION", of_spec("reservation", "(null)")},
+      {'v', "Reservation", "RESERVATION", of_spec(&v1::JobSpec::reservation, "(null)")},
       {0, "exit_code", "EXIT_CODE", of_queued_job(exit_and_signal)},
       {0, "DerivedEC", "DERIVED_EC", always_in_queue("0")},
       {0, "RestartCnt", "RESTART_COUNT",

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/text/columns.h"
 
 // The columns of squeue.
@@ -11,8 +11,9 @@
 namespace gpu_platform::shims {
 
 struct QueueRow {
-  const cli::Json& job;
+  const v1::Job& job;
   base::Instant now;
+  std::string_view members = {};  // of a QueueEntry
 };
 
 std::span<const Field<QueueRow>> squeue_fields();

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_text.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
@@ -14,9 +13,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
-
 constexpr std::string_view kUsualSteps = "%.15i %.8j %.9P %.8u %.9M %N";
 
 std::string id_of(const QueueStepRow& row) {
@@ -24,7 +20,7 @@ std::string id_of(const QueueStepRow& row) {
 }
 
 std::string user_of_step(const QueueStepRow& row) {
-  return text_at(cli::spec_of(row.job), "user");
+  return row.job.spec().user();
 }
 
 const std::vector<Field<QueueStepRow>>& step_fields() {
@@ -70,10 +66,10 @@ base::Result<std::vector<Bound<QueueStepRow>>> step_columns_of(const Settings& s
   return bound(columns, known);
 }
 
-std::vector<QueueStepRow> running_steps(const std::vector<Json>& jobs, const std::string& wanted,
+std::vector<QueueStepRow> running_steps(const std::vector<v1::Job>& jobs, const std::string& wanted,
                                         base::Instant now) {
   std::vector<QueueStepRow> rows;
-  for (const Json& job : jobs) {
+  for (const v1::Job& job : jobs) {
     for (StepView& step : steps_of(job)) {
       QueueStepRow row{job, std::move(step), now};
       if (!row.step.runs()) continue;

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/options/option_table.h"
 #include "shims/text/columns.h"
 #include "shims/views/step_view.h"
@@ -16,7 +16,7 @@
 namespace gpu_platform::shims {
 
 struct QueueStepRow {
-  const cli::Json& job;
+  const v1::Job& job;
   StepView step;
   base::Instant now;
 };
@@ -25,7 +25,7 @@ base::Result<std::vector<Bound<QueueStepRow>>> step_columns_of(const Settings& s
 
 // The steps of these jobs that run; only those that `wanted` names ("7.0,8.batch"), unless it is
 // empty.
-std::vector<QueueStepRow> running_steps(const std::vector<cli::Json>& jobs,
-                                        const std::string& wanted, base::Instant now);
+std::vector<QueueStepRow> running_steps(const std::vector<v1::Job>& jobs, const std::string& wanted,
+                                        base::Instant now);
 
 }  // namespace gpu_platform::shims

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
-#include "cli/job_text.h"
+#include "client/answer.h"
 #include "shims/steps/step_record.h"
 #include "shims/text/host_list.h"
 
@@ -14,32 +14,28 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-using cli::text_at;
-
 constexpr StateName kRunning{"R", "RUNNING"};
 constexpr StateName kCompleted{"CD", "COMPLETED"};
 constexpr StateName kFailed{"F", "FAILED"};
 constexpr StateName kCancelled{"CA", "CANCELLED"};
 constexpr StateName kTimeout{"TO", "TIMEOUT"};
 
-std::optional<std::int64_t> milliseconds_at(const Json& object, std::string_view key) {
-  const auto seconds = cli::number_at(object, key);
-  return seconds ? std::optional<std::int64_t>(std::llround(*seconds * 1000)) : std::nullopt;
+std::int64_t milliseconds_of(double seconds) {
+  return std::llround(seconds * 1000);
 }
 
 // The part of the job that every step of it has, until it is said otherwise.
-StepView whole_job(const Json& job) {
+StepView whole_job(const v1::Job& job) {
   StepView step;
   step.state = recorded_state_of(job);
   step.exit = exit_and_signal(job);
-  step.started_at = cli::time_at(job, "started_at");
-  step.ended_at = cli::time_at(job, "ended_at");
+  step.started_at = client::time_of(job.started_at());
+  step.ended_at = client::time_of(job.ended_at());
   step.nodes = node_names(job);
   step.tasks = node_count(job);
   step.cpus = cpus_of(job).value_or(0);
   step.memory_bytes = memory_of(job).value_or(0);
-  step.gpus = static_cast<std::int64_t>(cli::total_gpus(cli::spec_of(job)));
+  step.gpus = gpus_of_request(job);
   return step;
 }
 
@@ -59,79 +55,87 @@ StateName state_by_end(std::string_view exit) {
 }
 
 // The job's own program, whose processes are all of the job's: the memory is that of all together.
-StepView own_program(const Json& job) {
+StepView own_program(const v1::Job& job) {
   StepView step = whole_job(job);
   step.id = is_batch(job) ? "batch" : "0";
-  step.name = is_batch(job) ? "batch" : text_at(cli::spec_of(job), "name");
+  step.name = is_batch(job) ? "batch" : job.spec().name();
   if (is_batch(job)) keep_first_node(step);
   // A job is stopped by its limit or by a person, its program ends by a signal or of its own.
   if (step.state.code == "TO" || step.state.code == "CA") step.state = state_by_end(step.exit);
-  step.cpu_ms = milliseconds_at(attempt_or_job(job), "cpu_time_seconds");
-  step.peak_bytes = cli::integer_at(attempt_or_job(job), "peak_memory_bytes");
+  const v1::Attempt* attempt = latest_attempt(job);
+  if (attempt != nullptr && attempt->has_cpu_time_seconds())
+    step.cpu_ms = milliseconds_of(attempt->cpu_time_seconds());
+  if (attempt != nullptr && attempt->has_peak_memory_bytes())
+    step.peak_bytes = attempt->peak_memory_bytes();
   step.average_bytes = step.all_bytes = step.peak_bytes;
   if (step.cpu_ms) step.least_cpu_ms = *step.cpu_ms / std::max<std::int64_t>(1, step.tasks);
   if (step.peak_bytes && step.nodes.size() == 1) step.peak_task = step.least_task = 0;
   return step;
 }
 
-bool has_timed_out(const Json& record, const Json& job) {
-  const auto number = static_cast<std::uint32_t>(cli::integer_at(record, "number").value_or(0));
-  const std::string attempt =
-      text_at(cli::object_at(cli::spec_of(job), "labels"), timed_out_label(number));
-  return !attempt.empty() &&
-         attempt == fmt::format("{}", cli::integer_at(record, "attempt").value_or(0));
+bool has_timed_out(const v1::JobStep& record, const v1::Job& job) {
+  const auto attempt = job.spec().labels().find(timed_out_label(record.number()));
+  return attempt != job.spec().labels().end() &&
+         attempt->second == fmt::format("{}", record.attempt());
 }
 
-StateName state_of_step(const Json& record, const Json& job) {
-  if (!cli::time_at(record, "ended_at")) return kRunning;
+StateName state_of_step(const v1::JobStep& record, const v1::Job& job) {
+  if (!client::time_of(record.ended_at())) return kRunning;
   // Its end was not reported: the job ended first.
-  if (!text_at(record, "lost").empty()) {
+  if (record.lost() != v1::LOST_UNSPECIFIED) {
     const StateName state = recorded_state_of(job);
     return state.code == "OOM" || state.code == "NF" ? state : kCancelled;
   }
   if (has_timed_out(record, job)) return kTimeout;
-  if (!text_at(record, "signal").empty()) {
-    const std::string reason = text_at(attempt_or_job(job), "reason");
-    if (reason == "OUT_OF_MEMORY") return {"OOM", "OUT_OF_MEMORY"};
+  if (!record.signal().empty()) {
+    const v1::Attempt* attempt = latest_attempt(job);
+    const v1::EndReason reason = attempt != nullptr ? attempt->reason() : job.reason();
+    if (reason == v1::END_REASON_OUT_OF_MEMORY) return {"OOM", "OUT_OF_MEMORY"};
     return kCancelled;
   }
-  return cli::integer_at(record, "exit_code").value_or(0) == 0 ? kCompleted : kFailed;
+  return record.exit_code() == 0 ? kCompleted : kFailed;
 }
 
-StepView recorded(const Json& record, const Json& job) {
+// What it used, as far as that is on record.
+void add_usage(const v1::JobStep& record, StepView& step) {
+  if (record.has_user_cpu_seconds()) step.user_cpu_ms = milliseconds_of(record.user_cpu_seconds());
+  if (record.has_system_cpu_seconds())
+    step.system_cpu_ms = milliseconds_of(record.system_cpu_seconds());
+  if (step.user_cpu_ms && step.system_cpu_ms) step.cpu_ms = *step.user_cpu_ms + *step.system_cpu_ms;
+  if (record.has_least_cpu_seconds())
+    step.least_cpu_ms = milliseconds_of(record.least_cpu_seconds());
+  if (record.has_least_cpu_task()) step.least_task = record.least_cpu_task();
+  if (record.has_peak_memory_bytes()) step.peak_bytes = record.peak_memory_bytes();
+  if (record.has_peak_memory_task()) step.peak_task = record.peak_memory_task();
+  if (record.has_all_memory_bytes()) step.all_bytes = record.all_memory_bytes();
+  if (step.all_bytes) step.average_bytes = *step.all_bytes / step.tasks;
+}
+
+StepView recorded(const v1::JobStep& record, const v1::Job& job) {
   StepView step;
-  step.id = fmt::format("{}", cli::integer_at(record, "number").value_or(0));
-  step.name = text_at(record, "name");
+  step.id = fmt::format("{}", record.number());
+  step.name = record.name();
   step.state = state_of_step(record, job);
   step.exit = exit_and_signal(record);
-  step.started_at = cli::time_at(record, "started_at");
-  step.ended_at = cli::time_at(record, "ended_at");
-  step.nodes = cli::texts_at(record, "nodes");
-  step.tasks = std::max<std::int64_t>(1, cli::integer_at(record, "tasks").value_or(1));
-  step.cpus = cli::integer_at(record, "cpus").value_or(0);
-  step.memory_bytes = cli::integer_at(record, "memory_bytes").value_or(0);
-  step.gpus = cli::integer_at(record, "gpus").value_or(0);
-  step.user_cpu_ms = milliseconds_at(record, "user_cpu_seconds");
-  step.system_cpu_ms = milliseconds_at(record, "system_cpu_seconds");
-  if (step.user_cpu_ms && step.system_cpu_ms) step.cpu_ms = *step.user_cpu_ms + *step.system_cpu_ms;
-  step.least_cpu_ms = milliseconds_at(record, "least_cpu_seconds");
-  step.least_task = cli::integer_at(record, "least_cpu_task");
-  step.peak_bytes = cli::integer_at(record, "peak_memory_bytes");
-  step.peak_task = cli::integer_at(record, "peak_memory_task");
-  step.all_bytes = cli::integer_at(record, "all_memory_bytes");
-  if (step.all_bytes) step.average_bytes = *step.all_bytes / step.tasks;
+  step.started_at = client::time_of(record.started_at());
+  step.ended_at = client::time_of(record.ended_at());
+  step.nodes.assign(record.nodes().begin(), record.nodes().end());
+  step.tasks = std::max<std::int64_t>(1, record.tasks());
+  step.cpus = record.cpus();
+  step.memory_bytes = static_cast<std::int64_t>(record.memory_bytes());
+  step.gpus = record.gpus();
+  add_usage(record, step);
   return step;
 }
 
 }  // namespace
 
-std::vector<StepView> steps_of(const Json& job) {
+std::vector<StepView> steps_of(const v1::Job& job) {
   std::vector<StepView> steps;
-  if (!cli::time_at(job, "started_at")) return steps;
-  const auto attempt = cli::integer_at(job, "attempt");
+  if (!client::time_of(job.started_at())) return steps;
   std::vector<StepView> on_record;
-  for (const Json& record : cli::list_at(job, "steps")) {
-    if (cli::integer_at(record, "attempt") == attempt) on_record.push_back(recorded(record, job));
+  for (const v1::JobStep& record : job.steps()) {
+    if (record.attempt() == job.attempt()) on_record.push_back(recorded(record, job));
   }
   // The program of srun is step 0, and on record as such unless that was lost.
   const bool has_own = is_batch(job) || on_record.empty() || on_record.front().id != "0";
@@ -157,7 +161,7 @@ std::string node_of_task(const StepView& step, std::optional<std::int64_t> task)
   return task && step.nodes.size() == 1 ? step.nodes.front() : std::string();
 }
 
-std::string derived_exit_of(const Json& job) {
+std::string derived_exit_of(const v1::Job& job) {
   std::pair<std::int64_t, std::int64_t> highest;
   for (const StepView& step : steps_of(job)) {
     if (step.id == "batch") continue;

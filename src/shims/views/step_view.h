@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/views/job_view.h"
 
 // The steps of a job as Slurm's commands tell of them: the batch script, and the steps that are on
@@ -42,11 +42,11 @@ struct StepView {
 };
 
 // Of the latest attempt, in the order in which sacct tells of them; none before it has started.
-std::vector<StepView> steps_of(const cli::Json& job);
+std::vector<StepView> steps_of(const v1::Job& job);
 
 // The highest exit code of the steps of its own, besides its batch script: "3:0", and "0:0" if it
 // has none.
-std::string derived_exit_of(const cli::Json& job);
+std::string derived_exit_of(const v1::Job& job);
 
 // "cpu=2,mem=4G,node=1,gres/gpu=2"
 std::string trackable(const StepView& step);

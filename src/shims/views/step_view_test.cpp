@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/json_view.h"
+#include "client/answer.h"
 #include "shims/steps/live_usage.h"
 
 namespace gpu_platform::shims {
@@ -9,8 +11,8 @@ namespace {
 
 using cli::Json;
 
-Json job_with_steps(const std::string& kind, const std::string& steps) {
-  return Json::parse(
+v1::Job job_with_steps(const std::string& kind, const std::string& steps) {
+  return *client::message_of<v1::Job>(
       R"({"id":"7","state":"COMPLETED","attempt":2,"exit_code":0,"cpus":8,"memory_bytes":4294967296,)"
       R"("started_at":"2026-07-01T12:00:00Z","ended_at":"2026-07-01T13:00:00Z",)"
       R"("attempts":[{"attempt":1,"nodes":["n1"]},{"attempt":2,"nodes":["n1"],"cpu_time_seconds":9.5,"peak_memory_bytes":2048}],)"
@@ -71,10 +73,9 @@ TEST(StepView, StatesAreThoseOfSlurm) {
 // As in Slurm: the job's line tells of no end of its own, the batch script's does.
 TEST(StepView, AJobThatWasStoppedHasTheEndOfItsScript) {
   const auto stopped = [](const std::string& state, const std::string& end) {
-    Json job = job_with_steps("batch-step", kStep0);
-    job.erase("exit_code");
-    job["state"] = state;
-    job.update(Json::parse("{" + end + "}"));
+    v1::Job job = job_with_steps("batch-step", kStep0);
+    job.clear_exit_code();
+    job.MergeFrom(*client::message_of<v1::Job>(R"({"state":")" + state + R"(",)" + end + "}"));
     const StepView batch = steps_of(job).at(0);
     return recorded_exit_of(job) + " " + std::string(batch.state.name) + " " + batch.exit;
   };
@@ -88,15 +89,16 @@ TEST(StepView, AJobThatWasStoppedHasTheEndOfItsScript) {
 }
 
 TEST(StepView, AStepThatItsLimitHasEndedIsTimedOut) {
-  Json job = job_with_steps("batch-step", kStep0);
-  job["spec"]["labels"] = {{"slurm.timed_out.0", "1"}};
+  v1::Job job = job_with_steps("batch-step", kStep0);
+  std::string& label = (*job.mutable_spec()->mutable_labels())["slurm.timed_out.0"];
+  label = "1";
   EXPECT_EQ(steps_of(job).at(1).state.code, "F") << "that was in another attempt";
-  job["spec"]["labels"] = {{"slurm.timed_out.0", "2"}};
+  label = "2";
   EXPECT_EQ(steps_of(job).at(1).state.name, "TIMEOUT");
 }
 
 TEST(StepView, AJobThatHasNotStartedHasNone) {
-  EXPECT_TRUE(steps_of(Json::parse(R"({"id":"1","state":"QUEUED"})")).empty());
+  EXPECT_TRUE(steps_of(*client::message_of<v1::Job>(R"({"id":"1","state":"QUEUED"})")).empty());
 }
 
 TEST(StepView, ANameMayHaveAStep) {

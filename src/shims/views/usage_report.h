@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/jobs.pb.h"
 
 // What jobs held within a time, as sreport sums it up. Pure.
 
@@ -33,9 +34,9 @@ using HeldBy = std::map<std::pair<std::string, std::string>, Held>;
 
 // Sums up the attempts of jobs as far as they ran within the period. An attempt that runs still
 // counts until `now`.
-HeldBy usage_of(const std::vector<cli::Json>& jobs, const Period& period, base::Instant now);
+HeldBy usage_of(const std::vector<v1::Job>& jobs, const Period& period, base::Instant now);
 
-// What the nodes of the document of GET /v1/status have, of each resource. Memory in MiB.
-Held capacity_of(const cli::Json& status);
+// What the nodes have, of each resource. Memory in MiB.
+Held capacity_of(const v1::Status& status);
 
 }  // namespace gpu_platform::shims

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/json_view.h"
+#include "client/answer.h"
+
 namespace gpu_platform::shims {
 namespace {
 
@@ -20,15 +23,17 @@ Json attempt(const std::string& began, const Json& ended) {
           {"gpus", Json::array({Json::object(), Json::object()})}};
 }
 
-Json job_of(const std::string& user, const std::string& team, const Json& attempts) {
-  return {{"spec", {{"user", user}, {"team", team}}}, {"attempts", attempts}};
+v1::Job job_of(const std::string& user, const std::string& team, const Json& attempts) {
+  const Json job = {{"spec", {{"user", user}, {"team", team}}}, {"attempts", attempts}};
+  return *client::message_of<v1::Job>(job.dump());
 }
 
 constexpr auto kAt100 = "1970-01-01T00:01:40.000Z";
 constexpr auto kAt200 = "1970-01-01T00:03:20.000Z";
 
 TEST(UsageReport, CountsAttemptsOnlyWithinThePeriod) {
-  const std::vector<Json> jobs = {job_of("ada", "vision", Json::array({attempt(kAt100, kAt200)}))};
+  const std::vector<v1::Job> jobs = {
+      job_of("ada", "vision", Json::array({attempt(kAt100, kAt200)}))};
   const auto used = [&](std::int64_t from, std::int64_t to) {
     const HeldBy usage = usage_of(jobs, {at(from), at(to)}, at(900));
     return usage.empty() ? 0 : usage.at({"vision", "ada"}).at("cpu");
@@ -41,7 +46,7 @@ TEST(UsageReport, CountsAttemptsOnlyWithinThePeriod) {
 }
 
 TEST(UsageReport, CountsEveryResourceOfEveryAttempt) {
-  const std::vector<Json> jobs = {
+  const std::vector<v1::Job> jobs = {
       job_of("ada", "vision", Json::array({attempt(kAt100, kAt200), attempt(kAt200, nullptr)})),
       job_of("ada", "", Json::array({attempt(kAt100, kAt200)}))};
   const HeldBy usage = usage_of(jobs, {at(1), at(1000)}, at(210));
@@ -51,10 +56,9 @@ TEST(UsageReport, CountsEveryResourceOfEveryAttempt) {
 }
 
 TEST(UsageReport, ACapacityIsThatOfAllNodes) {
-  const Json status = {
-      {"nodes",
-       {{{"cpus", 8}, {"memory_bytes", 2 << 20}}, {{"cpus", 4}, {"memory_bytes", 1 << 20}}}},
-      {"gpus", {1, 2, 3}}};
+  const v1::Status status = *client::message_of<v1::Status>(
+      R"({"nodes":[{"cpus":8,"memory_bytes":2097152},{"cpus":4,"memory_bytes":1048576}],)"
+      R"("gpus":[{},{},{}]})");
   EXPECT_EQ(capacity_of(status), (Held{{"cpu", 12}, {"mem", 3}, {"node", 2}, {"gres/gpu", 3}}));
 }
 
