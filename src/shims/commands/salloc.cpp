@@ -245,11 +245,11 @@ int salloc(CommandCall& call) {
   work.name =
       command->empty() ? "interactive" : command->front().substr(command->front().rfind('/') + 1);
   work.words = {place->name()};
-  work.fields["kind"] = "INTERACTIVE";
+  work.fields.set_kind(v1::JOB_KIND_INTERACTIVE);
   if (!joined->parts.empty()) work.variables["SLURM_SHIM_HET"] = parts_text(joined->parts);
-  const auto body = job_request(call, *client, settings, work);
-  if (!body) return call.fail(body.error());
-  const auto id = submit(call, *client, *body);
+  const auto spec = job_request(call, *client, settings, work);
+  if (!spec) return call.fail(spec.error());
+  const auto id = submit(call, *client, *spec);
   if (!id) return id.error();
   return Allocation(call, settings, *id, *client).run(*place, *command, *patience);
 }

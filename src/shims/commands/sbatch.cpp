@@ -51,7 +51,7 @@ void put_script_path(const std::string& directory, const std::string& name, Work
   constexpr std::size_t kMaxLabel = 255;
   const std::string path = name.starts_with('/') ? name : directory + "/" + name;
   if (path.size() <= kMaxLabel && api::is_valid_utf8(path))
-    work.fields["labels"]["slurm.command"] = path;
+    (*work.fields.mutable_labels())["slurm.command"] = path;
 }
 
 // The script from --wrap, the file, or standard input, with the words behind it.
@@ -135,10 +135,10 @@ int sbatch(CommandCall& call) {
   if (const auto put = put_files(*settings, true, *work); !put) return call.fail(put.error());
   auto client = call.client();
   if (!client) return 1;
-  const auto body = job_request(call, *client, *settings, *work);
-  if (!body) return call.fail(body.error());
-  if (settings->has("test-only")) return tell_start(call, *client, *body);
-  const auto id = submit(call, *client, *body);
+  const auto spec = job_request(call, *client, *settings, *work);
+  if (!spec) return call.fail(spec.error());
+  if (settings->has("test-only")) return tell_start(call, *client, *spec);
+  const auto id = submit(call, *client, *spec);
   if (!id) return id.error();
   if (settings->has("parsable")) {
     call.console().out(*id + "\n");

@@ -5,11 +5,10 @@
 
 #include "base/letters.h"
 #include "base/percent.h"
-#include "cli/json_view.h"
 #include "cli/text.h"
-#include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"
+#include "shims/request_text.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_view.h"
@@ -17,8 +16,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
 
 constexpr std::string_view kCancelSynopsis = "[options] [JOB_ID…]";
 
@@ -59,7 +56,9 @@ How how_to_end(const Settings& settings) {
   std::string signal = base::to_upper(settings.value("signal"));
   if (signal.starts_with("SIG")) signal.erase(0, 3);
   if (signal == "KILL" || signal == "9") return {"kill", {}};
-  return {"signal", Json{{"signal", signal}}.dump()};
+  v1::SignalJobRequest request;
+  request.set_signal(signal);
+  return {"signal", request_text(request)};
 }
 
 bool is_one_of(const std::string& value, const Settings& settings, std::string_view option) {

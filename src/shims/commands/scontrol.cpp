@@ -7,7 +7,6 @@
 #include "base/name_list.h"
 #include "cli/text.h"
 #include "client/answer.h"
-#include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/commands/scontrol_jobs.h"
 #include "shims/commands/scontrol_site.h"

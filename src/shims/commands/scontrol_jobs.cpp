@@ -8,8 +8,8 @@
 
 #include "base/percent.h"
 #include "cli/input.h"
-#include "cli/json_view.h"
-#include "http/http.h"
+#include "gpu_platform/v1/jobs.pb.h"
+#include "shims/request_text.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
@@ -20,8 +20,6 @@
 namespace gpu_platform::shims {
 
 namespace {
-
-using cli::Json;
 
 constexpr std::string_view kUpdate = "update";
 
@@ -41,7 +39,7 @@ constexpr Command kCommands[] = {{"hold", "hold"},
 
 // What an update asks for.
 struct Change {
-  Json body = Json::object();
+  v1::UpdateJobRequest request;
   bool is_held = false;     // Priority=0
   int limit_direction = 0;  // TimeLimit=+N and -N: 1 and -1, by `limit`
   base::Duration limit;
@@ -52,6 +50,15 @@ struct Change {
   std::optional<Partition> moved_to;
 };
 
+// Whether there is anything for UpdateJob.
+bool changes_job(const Change& change) {
+  return change.request.has_spec() || !change.request.clear().empty();
+}
+
+double in_whole_seconds(base::Duration duration) {
+  return static_cast<double>(base::whole_milliseconds(duration) / 1000);
+}
+
 base::Status put_time_limit(std::string_view value, Change& change) {
   if (value.starts_with('+')) change.limit_direction = 1;
   if (value.starts_with('-') && value != "-1") change.limit_direction = -1;
@@ -59,55 +66,58 @@ base::Status put_time_limit(std::string_view value, Change& change) {
   if (!limit)
     return base::invalid({}, "no job runs without a time limit; write the longest allowed");
   change.limit = *limit;
-  change.body["spec"]["time_limit_seconds"] = base::whole_milliseconds(*limit) / 1000;
+  change.request.mutable_spec()->set_time_limit_seconds(in_whole_seconds(*limit));
   return {};
 }
 
 base::Status put_name(std::string_view value, Change& change) {
-  change.body["spec"]["name"] = value;
+  change.request.mutable_spec()->set_name(std::string(value));
   return {};
 }
 
 base::Status put_comment(std::string_view value, Change& change) {
   if (value.empty()) {
-    change.body["clear"].push_back("comment");
+    change.request.add_clear("comment");
   } else {
-    change.body["spec"]["comment"] = value;
+    change.request.mutable_spec()->set_comment(std::string(value));
   }
   return {};
 }
 
 base::Status put_begin(std::string_view value, Change& change) {
-  return put_coming_time(change.body["spec"], "begin", value, change.now);
+  return put_coming_time("begin", value, change.now,
+                         *change.request.mutable_spec()->mutable_begin());
 }
 
 base::Status put_deadline(std::string_view value, Change& change) {
-  return put_coming_time(change.body["spec"], "deadline", value, change.now);
+  return put_coming_time("deadline", value, change.now,
+                         *change.request.mutable_spec()->mutable_deadline());
 }
 
 base::Status put_dependency(std::string_view value, Change& change) {
   if (value.empty()) {
-    change.body["clear"].push_back("dependency");
+    change.request.add_clear("dependency");
   } else {
-    change.body["spec"]["dependency"] = value;
+    change.request.mutable_spec()->set_dependency(std::string(value));
   }
   return {};
 }
 
 base::Status change_cpus(std::string_view value, Change& change) {
-  TRY_ASSIGN(change.body["spec"]["cpus"], parse_number(value.substr(0, value.find('-')), 1));
+  TRY_ASSIGN(const std::uint32_t cpus, parse_number(value.substr(0, value.find('-')), 1));
+  change.request.mutable_spec()->set_cpus(cpus);
   return {};
 }
 
 base::Status change_nodes(std::string_view value, Change& change) {
   TRY_ASSIGN(const NodeCount nodes, parse_nodes(value));
-  change.body["spec"]["nodes"] = nodes.least;
+  change.request.mutable_spec()->set_nodes(nodes.least);
   return {};
 }
 
 base::Status change_memory(std::string_view value, Change& change) {
   TRY_ASSIGN(const base::Bytes memory, parse_memory(value));
-  change.body["spec"]["memory_bytes"] = memory.value();
+  change.request.mutable_spec()->set_memory_bytes(static_cast<std::uint64_t>(memory.value()));
   return {};
 }
 
@@ -118,27 +128,29 @@ base::Status put_gres(std::string_view value, Change& change) {
   TRY_ASSIGN(const GpuCount gpus, parse_gres(value, others));
   if (!others.empty())
     return base::invalid({}, fmt::format("'{}' is no resource here: gpu is", others.front()));
-  change.body["spec"]["gpus"] = gpus.count;
-  change.body["spec"]["labels"]["slurm.gpus_per"] = "node";
-  if (!gpus.type.empty()) change.body["spec"]["gpu_types"].push_back(gpus.type);
-  return {};
-}
-
-base::Status put_list(const char* field, std::string_view value, Change& change) {
-  if (value.empty()) {
-    change.body["clear"].push_back(field);
-  } else {
-    change.body["spec"][field].push_back(value);
-  }
+  v1::JobSpec& spec = *change.request.mutable_spec();
+  spec.set_gpus(gpus.count);
+  (*spec.mutable_labels())["slurm.gpus_per"] = "node";
+  if (!gpus.type.empty()) spec.add_gpu_types(gpus.type);
   return {};
 }
 
 base::Status put_required_nodes(std::string_view value, Change& change) {
-  return put_list("nodelist", value, change);
+  if (value.empty()) {
+    change.request.add_clear("nodelist");
+  } else {
+    change.request.mutable_spec()->add_nodelist(std::string(value));
+  }
+  return {};
 }
 
 base::Status put_excluded_nodes(std::string_view value, Change& change) {
-  return put_list("exclude", value, change);
+  if (value.empty()) {
+    change.request.add_clear("exclude");
+  } else {
+    change.request.mutable_spec()->add_exclude(std::string(value));
+  }
+  return {};
 }
 
 base::Status refuse_throttle(std::string_view, Change&) {
@@ -167,8 +179,9 @@ base::Status put_site_qos(const Site& site, Change& change) {
                                          qos_names(site)));
   }
   const std::string priority = qos != nullptr ? qos->priority : *priority_of_qos(change.qos);
-  if (!priority.empty()) change.body["spec"]["priority"] = priority;
-  change.body["spec"]["labels"]["slurm.qos"] = change.qos;
+  v1::JobSpec& spec = *change.request.mutable_spec();
+  if (!priority.empty()) spec.set_priority(priority);
+  (*spec.mutable_labels())["slurm.qos"] = change.qos;
   return {};
 }
 
@@ -180,9 +193,9 @@ base::Status put_site_partition(const Site& site, Change& change) {
                                          change.partition, partition_names(site)));
   }
   change.moved_to = *partition;
-  if (!partition->priority.empty() && change.qos.empty())
-    change.body["spec"]["priority"] = partition->priority;
-  change.body["spec"]["labels"]["slurm.partition"] = partition->name;
+  v1::JobSpec& spec = *change.request.mutable_spec();
+  if (!partition->priority.empty() && change.qos.empty()) spec.set_priority(partition->priority);
+  (*spec.mutable_labels())["slurm.partition"] = partition->name;
   return {};
 }
 
@@ -195,7 +208,7 @@ base::Status put_site_names(client::Client& client, Change& change) {
 }
 
 base::Status put_nice(std::string_view value, Change& change) {
-  TRY_ASSIGN(change.body["spec"]["priority"], priority_of_nice(value));
+  TRY_ASSIGN(*change.request.mutable_spec()->mutable_priority(), priority_of_nice(value));
   return {};
 }
 
@@ -280,58 +293,73 @@ base::Result<Asked> asked_of(const Command& command, std::span<const std::string
   }
   if (asked.ids.empty()) return base::invalid(std::string(command.name), "no job: name its id");
   const bool has_names = !asked.change.qos.empty() || !asked.change.partition.empty();
-  if (command.name == kUpdate && asked.change.body.empty() && !asked.change.is_held && !has_names)
+  if (command.name == kUpdate && !changes_job(asked.change) && !asked.change.is_held && !has_names)
     return base::invalid(std::string(command.name), "nothing to change");
-  if (command.call == "requeue") asked.change.body["hold"] = command.holds;
   return asked;
 }
 
 // A job with GPUs is in a partition by their types, another one by the names of the nodes. Types
 // that it has asked for itself stay where the partition has all nodes.
 std::optional<client::Failure> put_place(client::Client& client, const v1::Job& job,
-                                         const Partition& partition, Json& body) {
+                                         const Partition& partition,
+                                         v1::UpdateJobRequest& request) {
   const bool has_gpus = job.spec().gpus() > 0;
   if (partition.gpu_types.empty()) {
-    if (!has_gpus) body["clear"].push_back("nodelist");
+    if (!has_gpus) request.add_clear("nodelist");
     return std::nullopt;
   }
   if (has_gpus) {
-    body["spec"]["gpu_types"] = partition.gpu_types;
+    request.mutable_spec()->mutable_gpu_types()->Assign(partition.gpu_types.begin(),
+                                                        partition.gpu_types.end());
     return std::nullopt;
   }
   const auto nodes = list_nodes(client);
   if (!nodes) return nodes.error();
   for (const NodeView& node : *nodes) {
-    if (is_in(node, partition)) body["spec"]["nodelist"].push_back(node.name);
+    if (is_in(node, partition)) request.mutable_spec()->add_nodelist(node.name);
   }
   return std::nullopt;
 }
 
 // What depends on the job itself: more or less than the limit that it has, and its place.
-client::Called<Json> body_for(client::Client& client, const std::string& id, const Change& change) {
-  Json body = change.body;
-  if (change.limit_direction == 0 && !change.moved_to) return body;
+client::Called<v1::UpdateJobRequest> request_for(client::Client& client, const std::string& id,
+                                                 const Change& change) {
+  v1::UpdateJobRequest request = change.request;
+  if (change.limit_direction == 0 && !change.moved_to) return request;
   const auto job = get_job(client, id);
   if (!job) return std::unexpected(job.error());
   if (change.moved_to) {
-    if (auto failure = put_place(client, *job, *change.moved_to, body))
+    if (auto failure = put_place(client, *job, *change.moved_to, request))
       return std::unexpected(std::move(*failure));
   }
-  if (change.limit_direction == 0) return body;
+  if (change.limit_direction == 0) return request;
   const base::Duration now = time_limit(*job);
   const base::Duration then = change.limit_direction > 0 ? now + change.limit : now - change.limit;
-  body["spec"]["time_limit_seconds"] = base::whole_milliseconds(then) / 1000;
-  return body;
+  request.mutable_spec()->set_time_limit_seconds(in_whole_seconds(then));
+  return request;
+}
+
+// The text of the request; empty where the call says all.
+client::Called<std::string> body_for(client::Client& client, const Command& command,
+                                     const std::string& id, const Change& change) {
+  if (command.name == kUpdate) {
+    const auto request = request_for(client, id, change);
+    if (!request) return std::unexpected(request.error());
+    return request_text(*request);
+  }
+  if (command.call != "requeue") return std::string();
+  v1::RequeueJobRequest request;
+  request.set_hold(command.holds);
+  return request_text(request);
 }
 
 std::optional<client::Failure> change_one(client::Client& client, const Command& command,
                                           const std::string& id, const Change& change) {
   const std::string path = fmt::format("/v1/jobs/{}/", base::percent_encoded(id));
-  if (command.name != kUpdate || !change.body.empty()) {
-    const auto body = body_for(client, id, change);
-    if (!body) return body.error();
-    const std::string text = body->empty() ? std::string() : body->dump();
-    const auto done = client.post(path + std::string(command.call), text);
+  if (command.name != kUpdate || changes_job(change)) {
+    const auto text = body_for(client, command, id, change);
+    if (!text) return text.error();
+    const auto done = client.post(path + std::string(command.call), *text);
     if (!done) return done.error();
   }
   if (!change.is_held) return std::nullopt;

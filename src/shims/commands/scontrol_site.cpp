@@ -7,8 +7,8 @@
 
 #include "base/percent.h"
 #include "cli/input.h"
-#include "cli/json_view.h"
-#include "http/http.h"
+#include "gpu_platform/v1/reservations.pb.h"
+#include "shims/request_text.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
@@ -19,7 +19,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
 using ChangeWords = std::span<const std::string>;
 // KEY=VALUE words by their key in small letters, in their order.
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -85,9 +84,10 @@ int update_nodes(CommandCall& call, const Pairs& pairs) {
   if (!names) return call.fail(names.error());
   int code = 0;
   for (const std::string& name : *names) {
-    Json body{{"node", name}};
-    if (!reason.empty()) body["reason"] = reason;
-    const auto done = client->post(std::string(known->path), body.dump());
+    v1::ChangeGpusRequest request;
+    request.set_node(name);
+    request.set_reason(reason);
+    const auto done = client->post(std::string(known->path), request_text(request));
     if (done) continue;
     const bool is_missing = done.error().code == base::ErrorCode::kNotFound;
     code =
@@ -97,34 +97,38 @@ int update_nodes(CommandCall& call, const Pairs& pairs) {
   return code;
 }
 
-base::Status put_duration(const std::string& value, Json& body) {
+// Requests to make and to change a reservation have the same fields: `Request` is either.
+template <class Request>
+base::Status put_duration(const std::string& value, Request& request) {
   const auto duration = parse_time_limit(value);
   if (!duration) return base::invalid("Duration", duration.error().message);
   if (!duration->has_value())
     return base::invalid("Duration", "a reservation ends: write a time, or use EndTime");
-  body["duration_seconds"] = static_cast<double>(base::whole_milliseconds(**duration)) / 1000;
+  request.set_duration_seconds(static_cast<double>(base::whole_milliseconds(**duration)) / 1000);
   return {};
 }
 
 // Flags of reservations that repeat themselves, and the daemon's word for each.
-constexpr std::pair<std::string_view, std::string_view> kRepeatFlags[] = {{"hourly", "HOURLY"},
-                                                                          {"daily", "DAILY"},
-                                                                          {"weekday", "WEEKDAYS"},
-                                                                          {"weekend", "WEEKENDS"},
-                                                                          {"weekly", "WEEKLY"}};
+using RepeatFlag = std::pair<std::string_view, v1::ReservationRepeat>;
+constexpr RepeatFlag kRepeatFlags[] = {{"hourly", v1::RESERVATION_REPEAT_HOURLY},
+                                       {"daily", v1::RESERVATION_REPEAT_DAILY},
+                                       {"weekday", v1::RESERVATION_REPEAT_WEEKDAYS},
+                                       {"weekend", v1::RESERVATION_REPEAT_WEEKENDS},
+                                       {"weekly", v1::RESERVATION_REPEAT_WEEKLY}};
 
-base::Status put_flags(const std::string& value, Json& body) {
+template <class Request>
+base::Status put_flags(const std::string& value, Request& request) {
   for (const std::string& flag : comma_separated(value)) {
     const std::string plain = lower_case(flag);
-    const auto* repeat = std::ranges::find(kRepeatFlags, std::string_view(plain),
-                                           &std::pair<std::string_view, std::string_view>::first);
+    const auto* repeat =
+        std::ranges::find(kRepeatFlags, std::string_view(plain), &RepeatFlag::first);
     if (repeat != std::end(kRepeatFlags)) {
-      body["repeat"] = repeat->second;
+      request.set_repeat(repeat->second);
     } else if (plain == "maint") {
-      body["maintenance"] = true;
+      request.set_maintenance(true);
     } else if (plain == "ignore_jobs") {
-      body["ignore_running"] = true;
-      body["force"] = true;
+      request.set_ignore_running(true);
+      request.set_force(true);
     } else if (plain != "spec_nodes" && plain != "any_nodes") {
       return base::invalid("Flags", fmt::format("'{}' is not supported: MAINT, IGNORE_JOBS, "
                                                 "SPEC_NODES, ANY_NODES, HOURLY, DAILY, WEEKDAY, "
@@ -136,7 +140,8 @@ base::Status put_flags(const std::string& value, Json& body) {
 }
 
 // "gres/gpu=4", "gres/gpu:h100=4"
-base::Status put_tres(const std::string& value, Json& body) {
+template <class Request>
+base::Status put_tres(const std::string& value, Request& request) {
   std::string_view rest = value;
   const bool is_gpu = rest.starts_with("gres/gpu") || rest.starts_with("gpu");
   const std::size_t equals = rest.rfind('=');
@@ -146,35 +151,44 @@ base::Status put_tres(const std::string& value, Json& body) {
     return base::invalid("TRES", fmt::format("'{}' is not gres/gpu=N or gres/gpu:TYPE=N", value));
   const std::string_view name = rest.substr(0, equals);
   if (const std::size_t colon = name.find(':'); colon != std::string_view::npos)
-    body["gpu_type"] = name.substr(colon + 1);
-  body["gpus"] = *count;
+    request.set_gpu_type(std::string(name.substr(colon + 1)));
+  request.set_gpus(*count);
   return {};
 }
 
-base::Status put_names(const char* key, const std::string& value, Json& body) {
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+void assign(const std::vector<std::string>& from, Names& names) {
+  names.Assign(from.begin(), from.end());
+}
+
+base::Status put_names(const char* key, const std::string& value, Names& names) {
   if (value.find('-') == 0 || value.find('+') == 0)
     return base::invalid(key, "names are given, not added or taken away");
-  body[key] = comma_separated(value);
+  assign(comma_separated(value), names);
   return {};
 }
 
+template <class Request>
 base::Status put_pair(const std::string& key, const std::string& value, base::Instant now,
-                      Json& body) {
+                      Request& request) {
   if (key == "reservation" || key == "reservationname") {
-    body["name"] = value;
+    request.set_name(value);
     return {};
   }
   if (key == "starttime") {
-    return lower_case(value) == "now" ? base::Status() : put_coming_time(body, "begin", value, now);
+    return lower_case(value) == "now"
+               ? base::Status()
+               : put_coming_time("begin", value, now, *request.mutable_begin());
   }
-  if (key == "endtime") return put_coming_time(body, "end", value, now);
-  if (key == "duration") return put_duration(value, body);
-  if (key == "flags") return put_flags(value, body);
-  if (key == "tres") return put_tres(value, body);
-  if (key == "users") return put_names("users", value, body);
-  if (key == "accounts") return put_names("teams", value, body);
+  if (key == "endtime") return put_coming_time("end", value, now, *request.mutable_end());
+  if (key == "duration") return put_duration(value, request);
+  if (key == "flags") return put_flags(value, request);
+  if (key == "tres") return put_tres(value, request);
+  if (key == "users") return put_names("users", value, *request.mutable_users());
+  if (key == "accounts") return put_names("teams", value, *request.mutable_teams());
   if (key == "nodes") {
-    if (lower_case(value) != "all") body["nodes"] = host_names(value);
+    if (lower_case(value) != "all") assign(host_names(value), *request.mutable_nodes());
     return {};
   }
   return base::invalid(key,
@@ -183,24 +197,27 @@ base::Status put_pair(const std::string& key, const std::string& value, base::In
 }
 
 // The days of WEEKDAY and WEEKEND are those of the caller's time zone, as it is now.
-std::int64_t utc_offset_seconds(base::Instant now) {
+std::int32_t utc_offset_seconds(base::Instant now) {
   const std::time_t seconds = now.unix_ns() / 1'000'000'000;
   std::tm parts = {};
-  return ::localtime_r(&seconds, &parts) != nullptr ? parts.tm_gmtoff : 0;
+  return ::localtime_r(&seconds, &parts) != nullptr ? static_cast<std::int32_t>(parts.tm_gmtoff)
+                                                    : 0;
 }
 
-base::Result<Json> reservation_of(const Pairs& pairs, base::Instant now) {
-  Json body = Json::object();
-  for (const auto& [key, value] : pairs) TRY(put_pair(key, value, now, body));
-  const std::string repeat = body.value("repeat", "");
-  if (repeat.starts_with("WEEKD") || repeat.starts_with("WEEKE"))
-    body["utc_offset_seconds"] = utc_offset_seconds(now);
-  return body;
+template <class Request>
+base::Result<Request> reservation_of(const Pairs& pairs, base::Instant now) {
+  Request request;
+  for (const auto& [key, value] : pairs) TRY(put_pair(key, value, now, request));
+  if (request.repeat() == v1::RESERVATION_REPEAT_WEEKDAYS ||
+      request.repeat() == v1::RESERVATION_REPEAT_WEEKENDS)
+    request.set_utc_offset_seconds(utc_offset_seconds(now));
+  return request;
 }
 
-base::Status put_all_nodes(client::Client& client, const Pairs& pairs, Json& body) {
+base::Status put_all_nodes(client::Client& client, const Pairs& pairs, Names& nodes) {
   if (lower_case(value_of_pair(pairs, "nodes")) != "all") return {};
-  TRY_ASSIGN(body["nodes"], names_of_nodes(client, "all"));
+  TRY_ASSIGN(const std::vector<std::string> names, names_of_nodes(client, "all"));
+  assign(names, nodes);
   return {};
 }
 
@@ -211,15 +228,16 @@ int update_reservation(CommandCall& call, ChangeWords words) {
       std::erase_if(rest, [](const std::string& word) { return lower_case(word) == "skip"; }) > 0;
   const auto pairs = pairs_of(rest);
   if (!pairs) return call.fail(pairs.error());
-  auto body = reservation_of(*pairs, call.around().now());
-  if (!body) return call.fail(body.error());
-  if (skips) (*body)["skip"] = true;
+  auto request = reservation_of<v1::UpdateReservationRequest>(*pairs, call.around().now());
+  if (!request) return call.fail(request.error());
+  request->set_skip(skips);
   auto client = call.client();
   if (!client) return 1;
-  if (const auto put = put_all_nodes(*client, *pairs, *body); !put) return call.fail(put.error());
-  const std::string name = body->value("name", "");
+  if (const auto put = put_all_nodes(*client, *pairs, *request->mutable_nodes()); !put)
+    return call.fail(put.error());
   const auto done =
-      client->post("/v1/reservations/" + base::percent_encoded(name) + "/update", body->dump());
+      client->post("/v1/reservations/" + base::percent_encoded(request->name()) + "/update",
+                   request_text(*request));
   if (!done)
     return call.fail(fmt::format("Error updating the reservation: {}", done.error().message));
   call.console().out("Reservation updated.\n");
@@ -230,27 +248,30 @@ int create_reservation(CommandCall& call, ChangeWords words) {
   const auto pairs = pairs_of(words);
   if (!pairs) return call.fail(pairs.error());
   const base::Instant now = call.around().now();
-  auto made_of = reservation_of(*pairs, now);
-  if (!made_of) return call.fail(made_of.error());
-  Json& body = *made_of;
+  auto request = reservation_of<v1::CreateReservationRequest>(*pairs, now);
+  if (!request) return call.fail(request.error());
   // Slurm wants a user for maintenance too, and people write root: here it is for none.
-  if (body.contains("maintenance") && value_of_pair(*pairs, "users") == "root") body.erase("users");
-  if (!body.contains("name")) {
+  if (request->maintenance() && value_of_pair(*pairs, "users") == "root") request->clear_users();
+  const bool is_named = std::ranges::any_of(*pairs, [](const auto& pair) {
+    return pair.first == "reservation" || pair.first == "reservationname";
+  });
+  if (!is_named) {
     // Slurm names a reservation by whom it is for.
     std::string whom = value_of_pair(*pairs, "users");
     if (whom.empty()) whom = value_of_pair(*pairs, "accounts");
     if (whom.empty()) whom = "reservation";
-    body["name"] = fmt::format("{}_{}", whom.substr(0, whom.find(',')),
-                               now.unix_ns() / 1'000'000'000 % 1'000'000);
+    request->set_name(fmt::format("{}_{}", whom.substr(0, whom.find(',')),
+                                  now.unix_ns() / 1'000'000'000 % 1'000'000));
   }
   auto client = call.client();
   if (!client) return 1;
-  if (const auto put = put_all_nodes(*client, *pairs, body); !put) return call.fail(put.error());
-  const auto made = client->post("/v1/reservations", body.dump());
+  if (const auto put = put_all_nodes(*client, *pairs, *request->mutable_nodes()); !put)
+    return call.fail(put.error());
+  const auto made = client->post("/v1/reservations", request_text(*request));
   if (!made) {
     return call.fail(fmt::format("Error creating the reservation: {}", made.error().message));
   }
-  call.console().out(fmt::format("Reservation created: {}\n", body["name"].get<std::string>()));
+  call.console().out(fmt::format("Reservation created: {}\n", request->name()));
   return call.console().out_failed() ? 1 : 0;
 }
 

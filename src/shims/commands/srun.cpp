@@ -158,15 +158,15 @@ int run_inside(CommandCall& call, Settings settings, const HetStep& het, Variabl
 std::optional<model::TerminalSize> put_terminal(CommandCall& call, const Settings& settings,
                                                 Work& work) {
   if (!settings.has("pty")) return std::nullopt;
-  work.fields["kind"] = "INTERACTIVE";
+  work.fields.set_kind(v1::JOB_KIND_INTERACTIVE);
   const auto terminal = client::terminal_size(call.around());
   if (!terminal) {
     call.warn("--pty: standard input is no terminal, so the program has none");
     return std::nullopt;
   }
-  work.fields["terminal"] = true;
-  work.fields["columns"] = terminal->columns;
-  work.fields["rows"] = terminal->rows;
+  work.fields.set_terminal(true);
+  work.fields.set_columns(terminal->columns);
+  work.fields.set_rows(terminal->rows);
   return terminal;
 }
 
@@ -185,11 +185,11 @@ base::Status check_contained(CommandCall& call, const Settings& settings,
 
 // Files that the job's first process opens, because the other streams are srun's own.
 void open_files_in_job(const Settings& settings, Work& work) {
-  for (const auto& [option, variable] :
-       {std::pair{"output", "SLURM_SHIM_OUTPUT"}, std::pair{"error", "SLURM_SHIM_ERROR"}}) {
-    if (work.fields.erase(option) > 0) work.variables[variable] = settings.value(option);
-  }
-  work.fields.erase("open_mode");
+  if (work.fields.has_output()) work.variables["SLURM_SHIM_OUTPUT"] = settings.value("output");
+  if (work.fields.has_error()) work.variables["SLURM_SHIM_ERROR"] = settings.value("error");
+  work.fields.clear_output();
+  work.fields.clear_error();
+  work.fields.clear_open_mode();
 }
 
 // Where the streams of srun can be lent to the job: both are on one machine, and the job's first
@@ -215,9 +215,9 @@ int follow_from_afar(CommandCall& call, client::Client& client, const Settings& 
   if (!settings.has("quiet"))
     call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", id));
   client::Interrupts interrupts(call.console(), client, id);
-  if (!work.fields.contains("output")) {
+  if (!work.fields.has_output()) {
     const auto failure =
-        work.fields.contains("takes_input")
+        work.fields.has_takes_input()
             ? cli::follow_with_input(call.console(), client, id, interrupts)
             : client::follow_output(call.console(), client, id,
                                     {client::OutputPlace::kNone, 0, false, true}, interrupts);
@@ -261,12 +261,12 @@ int run_outside(CommandCall& call, Settings settings, const std::vector<std::str
     open_files_in_job(settings, work);
     signals = watch_srun_signals();
   } else if (!terminal && !reads_rules && has_input(call, settings)) {
-    work.fields["takes_input"] = true;
+    work.fields.set_takes_input(true);
   }
-  const auto body = job_request(call, *client, settings, work);
-  if (!body) return call.fail(body.error());
-  if (settings.has("test-only")) return tell_start(call, *client, *body);
-  const auto id = submit(call, *client, *body);
+  const auto spec = job_request(call, *client, settings, work);
+  if (!spec) return call.fail(spec.error());
+  if (settings.has("test-only")) return tell_start(call, *client, *spec);
+  const auto id = submit(call, *client, *spec);
   if (!id) return id.error();
   const OwnJobRules own{settings.has("quiet"), *patience};
   if (place) return stay_with_own_job(call, *client, *place, signals, *id, own);

@@ -16,9 +16,9 @@
 #include <fmt/format.h>
 
 #include "cli/job_end.h"
-#include "cli/json_view.h"
 #include "client/answer.h"
 #include "client/exit_code.h"
+#include "shims/request_text.h"
 #include "shims/steps/job_end.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_view.h"
@@ -34,6 +34,12 @@ constexpr std::size_t kMaxTyped = 4096;
 bool is_waiting_state(v1::JobState state) {
   return state == v1::JOB_STATE_HELD || state == v1::JOB_STATE_PENDING ||
          state == v1::JOB_STATE_QUEUED;
+}
+
+std::string text_of_signal(int number) {
+  v1::SignalJobRequest request;
+  request.set_signal(fmt::format("{}", number));
+  return request_text(request);
 }
 
 // Blocks them; a descriptor tells of them instead.
@@ -304,10 +310,8 @@ void SignalsFromAfar::pass_on(CommandCall& call, const std::string& id) {
     if (::read(signals_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
     const int number = static_cast<int>(info.ssi_signo);
     const bool is_end = number == SIGHUP || number == SIGQUIT;
-    const auto done = is_end
-                          ? client->post("/v1/jobs/" + id + "/cancel")
-                          : client->post("/v1/jobs/" + id + "/signal",
-                                         cli::Json{{"signal", fmt::format("{}", number)}}.dump());
+    const auto done = is_end ? client->post("/v1/jobs/" + id + "/cancel")
+                             : client->post("/v1/jobs/" + id + "/signal", text_of_signal(number));
     if (!done) call.fail(done.error());
   }
 }

@@ -14,13 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/convert/job.h"
 #include "api/convert/text_forms.h"
-#include "base/utc.h"
 #include "base/utf8.h"
 #include "client/client.h"
 #include "client/profiles.h"
 #include "client/session.h"
 #include "model/step.h"
+#include "shims/request_text.h"
 
 namespace gpu_platform::shims {
 
@@ -43,12 +44,6 @@ void wait(base::Duration duration) {
   timespec left = {duration.value() / 1'000'000'000, duration.value() % 1'000'000'000};
   while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
-}
-
-std::string time_text(base::Instant at) {
-  std::string text;
-  base::append_rfc3339(text, at);
-  return text;
 }
 
 std::int64_t microseconds(const timeval& time) {
@@ -125,19 +120,19 @@ int StepUsage::signal() const {
   return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
 }
 
-void StepUsage::put(cli::Json& report) const {
+void StepUsage::put(v1::JobStep& report) const {
   if (signal() != 0) {
-    report["signal"] = api::signal_name(static_cast<std::uint8_t>(signal()));
+    report.set_signal(api::signal_name(static_cast<std::uint8_t>(signal())));
   } else {
-    report["exit_code"] = WEXITSTATUS(status_);
+    report.set_exit_code(static_cast<std::uint32_t>(WEXITSTATUS(status_)));
   }
-  report["user_cpu_seconds"] = static_cast<double>(user_us_) / 1e6;
-  report["system_cpu_seconds"] = static_cast<double>(system_us_) / 1e6;
-  report["least_cpu_seconds"] = static_cast<double>(least_us_) / 1e6;
-  report["least_cpu_task"] = least_task_;
-  report["peak_memory_bytes"] = peak_kib_ * 1024;
-  report["all_memory_bytes"] = all_kib_ * 1024;
-  report["peak_memory_task"] = peak_task_;
+  report.set_user_cpu_seconds(static_cast<double>(user_us_) / 1e6);
+  report.set_system_cpu_seconds(static_cast<double>(system_us_) / 1e6);
+  report.set_least_cpu_seconds(static_cast<double>(least_us_) / 1e6);
+  report.set_least_cpu_task(least_task_);
+  report.set_peak_memory_bytes(static_cast<std::uint64_t>(peak_kib_) * 1024);
+  report.set_all_memory_bytes(static_cast<std::uint64_t>(all_kib_) * 1024);
+  report.set_peak_memory_task(peak_task_);
 }
 
 std::string step_name(const std::string& command) {
@@ -157,16 +152,18 @@ std::string timed_out_label(std::uint32_t number) {
   return fmt::format("slurm.timed_out.{}", number);
 }
 
-cli::Json running_report(const StepFacts& facts, base::Instant started_at) {
-  return {{"attempt", facts.attempt},
-          {"number", facts.number},
-          {"name", step_name(facts.command)},
-          {"tasks", facts.tasks},
-          {"nodes", facts.nodes},
-          {"cpus", facts.cpus},
-          {"memory_bytes", facts.memory_bytes},
-          {"gpus", facts.gpus},
-          {"started_at", time_text(started_at)}};
+v1::JobStep running_report(const StepFacts& facts, base::Instant started_at) {
+  v1::JobStep report;
+  report.set_attempt(facts.attempt);
+  report.set_number(facts.number);
+  report.set_name(step_name(facts.command));
+  report.set_tasks(facts.tasks);
+  report.mutable_nodes()->Assign(facts.nodes.begin(), facts.nodes.end());
+  report.set_cpus(facts.cpus);
+  report.set_memory_bytes(facts.memory_bytes);
+  report.set_gpus(facts.gpus);
+  api::to_proto(started_at, *report.mutable_started_at());
+  return report;
 }
 
 StepRecorder::~StepRecorder() {
@@ -182,7 +179,7 @@ void StepRecorder::stop_first_report() {
 
 void StepRecorder::begin() {
   started_at_ = now();
-  const std::string report = running_report(facts_, started_at_).dump();
+  const std::string report = request_text(running_report(facts_, started_at_));
   const pid_t self = ::getpid();
   const pid_t made = ::fork();
   if (made != 0) {
@@ -198,15 +195,17 @@ void StepRecorder::begin() {
 
 void StepRecorder::end(const StepUsage& usage, bool has_timed_out) {
   stop_first_report();
-  cli::Json report = running_report(facts_, started_at_);
-  report["ended_at"] = time_text(std::max(now(), started_at_));
+  v1::JobStep report = running_report(facts_, started_at_);
+  api::to_proto(std::max(now(), started_at_), *report.mutable_ended_at());
   usage.put(report);
   std::vector<Posting> reports;
   if (has_timed_out) {
-    const cli::Json labels = {{timed_out_label(facts_.number), fmt::format("{}", facts_.attempt)}};
-    reports.push_back({"/update", cli::Json{{"spec", {{"labels", labels}}}}.dump()});
+    v1::UpdateJobRequest update;
+    (*update.mutable_spec()->mutable_labels())[timed_out_label(facts_.number)] =
+        fmt::format("{}", facts_.attempt);
+    reports.push_back({"/update", request_text(update)});
   }
-  reports.push_back({"/steps", report.dump()});
+  reports.push_back({"/steps", request_text(report)});
   const pid_t made = ::fork();
   if (made == 0) {
     leave_everything();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 
 // What the daemon is told of a step. A step never fails for it: the daemon may be away, and then
 // the report comes later, or not at all.
@@ -39,7 +39,7 @@ class StepUsage {
   // The signal that ended the task with that code; 0: none did.
   int signal() const;
   // Fills the report's fields about the end.
-  void put(cli::Json& report) const;
+  void put(v1::JobStep& report) const;
 
  private:
   int code_ = 0;
@@ -63,7 +63,7 @@ std::string timed_out_label(std::uint32_t number);
 
 // The report of a step that runs; with times, the fields that StepUsage puts make it that of its
 // end. Pure.
-cli::Json running_report(const StepFacts& facts, base::Instant started_at);
+v1::JobStep running_report(const StepFacts& facts, base::Instant started_at);
 
 // Reports one step, each time from a process of its own, which has none of the step's files and
 // locks.

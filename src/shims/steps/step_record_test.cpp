@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "shims/request_text.h"
+
 #include <csignal>
 
 namespace gpu_platform::shims {
@@ -25,31 +27,31 @@ TEST(StepUsage, SumsUpTimesAndNamesTheTasksOfTheExtremes) {
   usage.add(2, exited(0), used(1'500'000, 250'000, 100));
   usage.add(0, exited(0), used(500'000, 0, 300));
   usage.add(1, exited(0), used(3'000'000, 0, 200));
-  cli::Json report;
+  v1::JobStep report;
   usage.put(report);
-  EXPECT_EQ(report["user_cpu_seconds"], 5.0);
-  EXPECT_EQ(report["system_cpu_seconds"], 0.25);
-  EXPECT_EQ(report["least_cpu_seconds"], 0.5);
-  EXPECT_EQ(report["least_cpu_task"], 0);
-  EXPECT_EQ(report["peak_memory_bytes"], 300 * 1024);
-  EXPECT_EQ(report["all_memory_bytes"], 600 * 1024);
-  EXPECT_EQ(report["peak_memory_task"], 0);
+  EXPECT_EQ(report.user_cpu_seconds(), 5.0);
+  EXPECT_EQ(report.system_cpu_seconds(), 0.25);
+  EXPECT_EQ(report.least_cpu_seconds(), 0.5);
+  EXPECT_EQ(report.least_cpu_task(), 0U);
+  EXPECT_EQ(report.peak_memory_bytes(), 300 * 1024U);
+  EXPECT_EQ(report.all_memory_bytes(), 600 * 1024U);
+  EXPECT_EQ(report.peak_memory_task(), 0U);
 }
 
 TEST(StepUsage, TheWorstEndIsThatOfTheStep) {
   StepUsage usage;
   usage.add(0, exited(3), {});
   usage.add(1, exited(1), {});
-  cli::Json report;
+  v1::JobStep report;
   usage.put(report);
-  EXPECT_EQ(report["exit_code"], 3);
-  EXPECT_FALSE(report.contains("signal"));
+  EXPECT_EQ(report.exit_code(), 3U);
+  EXPECT_FALSE(report.has_signal());
   usage.add(2, SIGKILL, {});
   usage.add(3, exited(4), {});
-  cli::Json killed;
+  v1::JobStep killed;
   usage.put(killed);
-  EXPECT_EQ(killed["signal"], "SIGKILL");
-  EXPECT_FALSE(killed.contains("exit_code"));
+  EXPECT_EQ(killed.signal(), "SIGKILL");
+  EXPECT_FALSE(killed.has_exit_code());
   EXPECT_EQ(usage.code(), 128 + SIGKILL);
   EXPECT_EQ(usage.signal(), SIGKILL);
 }
@@ -72,8 +74,8 @@ TEST(StepReport, TellsWhatTheStepHas) {
   facts.cpus = 6;
   facts.gpus = 1;
   facts.memory_bytes = 1024;
-  const cli::Json report = running_report(facts, base::Instant(1'500'000'000));
-  EXPECT_EQ(report.dump(),
+  const v1::JobStep report = running_report(facts, base::Instant(1'500'000'000));
+  EXPECT_EQ(request_text(report),
             R"({"attempt":2,"number":5,"name":"true","tasks":3,"nodes":["a","b"],"cpus":6,)"
             R"("memory_bytes":1024,"gpus":1,"started_at":"1970-01-01T00:00:01.500Z"})");
 }

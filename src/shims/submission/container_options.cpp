@@ -12,8 +12,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-
 constexpr std::string_view kDockerHub = "docker.io";  // enroot's default
 constexpr std::size_t kLargestContained = 96 * 1024;  // one argument of a program holds 128 KiB
 
@@ -75,9 +73,10 @@ base::Result<std::vector<std::string>> script_command(const Work& work) {
 }
 
 // The variables that --export and --container-env name, besides those of the job.
-Json container_variables(const Settings& settings, const Variables& callers, const Json& jobs) {
+Variables container_variables(const Settings& settings, const Variables& callers,
+                              const v1::JobSpec& spec) {
   Variables chosen;
-  for (const auto& [name, value] : jobs.items()) {
+  for (const auto& [name, value] : spec.environment()) {
     if (name.starts_with("SLURM_") && !name.starts_with("SLURM_SHIM_")) chosen[name] = value;
   }
   const auto take = [&](const std::string& name) {
@@ -93,7 +92,7 @@ Json container_variables(const Settings& settings, const Variables& callers, con
   for (const char* const name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) chosen[name] = "1";
   for (const char* const name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
     chosen[name] = "0";
-  return Json(chosen);
+  return chosen;
 }
 
 // Files that are opened inside the job, which is the image.
@@ -107,7 +106,8 @@ base::Status check_files(const Work& work) {
   return {};
 }
 
-base::Status put_places(const Settings& settings, const ContainerCaller& caller, Json& body) {
+base::Status put_places(const Settings& settings, const ContainerCaller& caller,
+                        v1::JobSpec& spec) {
   auto mounts = mounts_of(settings.value("container-mounts"));
   if (!mounts) return base::invalid("--container-mounts", mounts.error().message);
   if (settings.has("container-mount-home")) {
@@ -117,9 +117,9 @@ base::Status put_places(const Settings& settings, const ContainerCaller& caller,
                            "--container-mounts");
     mounts->push_back(caller.home + ":" + caller.home);
   }
-  if (!mounts->empty()) body["mounts"] = *mounts;
+  spec.mutable_mounts()->Assign(mounts->begin(), mounts->end());
   if (settings.has("container-workdir"))
-    body["container_workdir"] = settings.value("container-workdir");
+    spec.set_container_workdir(settings.value("container-workdir"));
   return {};
 }
 
@@ -168,24 +168,26 @@ base::Result<std::vector<std::string>> mounts_of(std::string_view list) {
 }
 
 base::Status put_container(const Settings& settings, const Work& work,
-                           const ContainerCaller& caller, Json& body) {
-  TRY_ASSIGN(body["image"], image_of(settings.value("container-image")));
+                           const ContainerCaller& caller, v1::JobSpec& spec) {
+  TRY_ASSIGN(*spec.mutable_image(), image_of(settings.value("container-image")));
   TRY(check_files(work));
-  TRY(put_places(settings, caller, body));
+  TRY(put_places(settings, caller, spec));
   std::vector<std::string> words = work.words;
   if (!work.script.empty()) {
     TRY_ASSIGN(words, script_command(work));
   }
-  body["environment"] = container_variables(settings, caller.variables, body["environment"]);
+  const Variables variables = container_variables(settings, caller.variables, spec);
+  spec.clear_environment();
+  spec.mutable_environment()->insert(variables.begin(), variables.end());
   std::vector<std::string> command = {"-c", std::string(kPreamble), "sh"};
   command.insert(command.end(), words.begin(), words.end());
   // The image's own entry point gets a program as its arguments.
   if (settings.has("container-entrypoint")) {
     command.insert(command.begin(), "/bin/sh");
   } else {
-    body["entrypoint"] = "/bin/sh";
+    spec.set_entrypoint("/bin/sh");
   }
-  body["command"] = std::move(command);
+  spec.mutable_command()->Assign(command.begin(), command.end());
   return {};
 }
 

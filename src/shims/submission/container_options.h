@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/options/option_table.h"
 #include "shims/steps/step_variables.h"
 #include "shims/submission/submission.h"
@@ -34,11 +34,11 @@ struct ContainerCaller {
   std::string home;  // empty: unknown
 };
 
-// Makes the job of `body`, which has its environment, run in the image that the options name: the
+// Makes the job of `spec`, which has its environment, run in the image that the options name: the
 // script with its interpreter, which is in the image, or the command. No variable of the caller
 // gets there but those that --export or --container-env names. Errors name the option.
 base::Status put_container(const Settings& settings, const Work& work,
-                           const ContainerCaller& caller, cli::Json& body);
+                           const ContainerCaller& caller, v1::JobSpec& spec);
 
 // Returns the options that mean nothing without an image, in words.
 std::vector<std::string> container_warnings(const Settings& settings);

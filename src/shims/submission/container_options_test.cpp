@@ -36,15 +36,17 @@ struct Contained {
   Settings settings;
   Work work;
   ContainerCaller caller{{{"HOME", "/home/ann"}, {"KEY", "secret"}, {"DATA", "/d"}}, "/home/ann"};
-  cli::Json body = {{"environment", {{"KEY", "secret"}, {"SLURM_NTASKS", "2"}}}};
+  v1::JobSpec spec;
 
   explicit Contained(std::map<std::string, std::string> further = {}) {
+    (*spec.mutable_environment())["KEY"] = "secret";
+    (*spec.mutable_environment())["SLURM_NTASKS"] = "2";
     settings.set(Option{"container-image"}, "localhost/a:1");
     for (const auto& [name, value] : further) settings.set(Option{std::string_view(name)}, value);
   }
   // Empty: it was put.
   std::string put() {
-    const auto done = put_container(settings, work, caller, body);
+    const auto done = put_container(settings, work, caller, spec);
     return done ? "" : done.error().field + ": " + done.error().message;
   }
 };
@@ -54,17 +56,17 @@ TEST(ContainerOptions, AScriptGoesWithItsInterpreterAsAnArgument) {
   it.work.script = "#!/bin/bash -l\necho $1\n";
   it.work.words = {"train.sh", "one"};
   ASSERT_EQ(it.put(), "");
-  EXPECT_EQ(it.body["image"], "localhost/a:1");
-  EXPECT_EQ(it.body["entrypoint"], "/bin/sh");
-  const auto words = it.body["command"].get<std::vector<std::string>>();
+  EXPECT_EQ(it.spec.image(), "localhost/a:1");
+  EXPECT_EQ(it.spec.entrypoint(), "/bin/sh");
+  const std::vector<std::string> words(it.spec.command().begin(), it.spec.command().end());
   ASSERT_EQ(words.size(), 9U);
   EXPECT_EQ(words[0], "-c");
   EXPECT_THAT(std::vector(words.begin() + 3, words.end()),
               ElementsAre("/bin/bash", "-l", "-c", it.work.script, "train.sh", "one"));
   it.work.script = "#!/usr/bin/env python3\nprint()\n";
   ASSERT_EQ(it.put(), "");
-  EXPECT_EQ(it.body["command"].back(), "one");
-  EXPECT_EQ(it.body["command"][3], "/usr/bin/env");
+  EXPECT_EQ(*it.spec.command().rbegin(), "one");
+  EXPECT_EQ(it.spec.command(3), "/usr/bin/env");
 }
 
 TEST(ContainerOptions, ScriptsThatNoArgumentCanHoldAreRefused) {
@@ -80,7 +82,7 @@ TEST(ContainerOptions, NoVariableOfTheCallerGoesAlongUnlessItIsNamed) {
   Contained it({{"container-env", "DATA"}, {"export", "ALL,SEED=7"}});
   it.work.words = {"tool"};
   ASSERT_EQ(it.put(), "");
-  const auto variables = it.body["environment"].get<Variables>();
+  const auto& variables = it.spec.environment();
   EXPECT_FALSE(variables.contains("KEY"));
   EXPECT_EQ(variables.at("DATA"), "/d");
   EXPECT_EQ(variables.at("SEED"), "7");
@@ -94,10 +96,10 @@ TEST(ContainerOptions, FoldersAndTheEntryPointAreTheOnesOfTheOptions) {
                 {"container-entrypoint", ""}});
   it.work.words = {"tool", "x"};
   ASSERT_EQ(it.put(), "");
-  EXPECT_EQ(it.body["mounts"], (std::vector<std::string>{"/data:/in:ro", "/home/ann:/home/ann"}));
-  EXPECT_EQ(it.body["container_workdir"], "/in");
-  EXPECT_FALSE(it.body.contains("entrypoint"));
-  EXPECT_EQ(it.body["command"][0], "/bin/sh");
+  EXPECT_THAT(it.spec.mounts(), ElementsAre("/data:/in:ro", "/home/ann:/home/ann"));
+  EXPECT_EQ(it.spec.container_workdir(), "/in");
+  EXPECT_FALSE(it.spec.has_entrypoint());
+  EXPECT_EQ(it.spec.command(0), "/bin/sh");
   it.caller.home.clear();
   EXPECT_THAT(it.put(), HasSubstr("--container-mount-home: "));
 }

@@ -17,8 +17,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-
 std::string lower_letters_and_digits(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -132,18 +130,18 @@ base::Result<std::vector<NodeView>> nodes_of(client::Client& client) {
 
 // A job without GPUs is kept to the nodes of its partition by their names.
 base::Status put_named_nodes(client::Client& client, const Settings& settings,
-                             const SiteChoice& choice, Json& body) {
-  if (settings.has("exclude")) body["exclude"].push_back(settings.value("exclude"));
+                             const SiteChoice& choice, v1::JobSpec& spec) {
+  if (settings.has("exclude")) spec.add_exclude(settings.value("exclude"));
   if (settings.has("nodelist")) {
-    body["nodelist"].push_back(settings.value("nodelist"));
+    spec.add_nodelist(settings.value("nodelist"));
     return {};
   }
-  if (choice.gpu_types.empty() || cli::integer_at(body, "gpus").value_or(0) > 0) return {};
+  if (choice.gpu_types.empty() || spec.gpus() > 0) return {};
   TRY_ASSIGN(const auto nodes, nodes_of(client));
   for (const NodeView& node : nodes) {
-    if (has_type(node, choice.gpu_types)) body["nodelist"].push_back(node.name);
+    if (has_type(node, choice.gpu_types)) spec.add_nodelist(node.name);
   }
-  if (body.contains("nodelist")) return {};
+  if (!spec.nodelist().empty()) return {};
   return base::fail(base::ErrorCode::kFailedPrecondition,
                     fmt::format("the partition {} has no nodes", choice.partition), "--partition");
 }
@@ -196,10 +194,10 @@ std::vector<WholeNodes> nodes_by_size(const std::vector<NodeView>& nodes, const 
   return sizes;
 }
 
-void put_size(const WholeNodes& size, const std::vector<std::string>& types, Json& body) {
-  body["gpus"] = size.gpus;
-  body["cpus"] = size.cpus;
-  if (size.gpus > 0 && !types.empty()) body["gpu_types"] = types;
+void put_size(const WholeNodes& size, const std::vector<std::string>& types, v1::JobSpec& spec) {
+  spec.set_gpus(static_cast<std::uint32_t>(size.gpus));
+  spec.set_cpus(static_cast<std::uint32_t>(size.cpus));
+  if (size.gpus > 0 && !types.empty()) spec.mutable_gpu_types()->Assign(types.begin(), types.end());
 }
 
 // Of sizes that differ the one with which the job starts first; of several the smallest, because
@@ -207,14 +205,14 @@ void put_size(const WholeNodes& size, const std::vector<std::string>& types, Jso
 base::Result<WholeNodes> first_to_start(client::Client& client,
                                         const std::vector<WholeNodes>& sizes,
                                         const std::vector<std::string>& types, std::int64_t nodes,
-                                        base::Instant now, const Json& body) {
+                                        base::Instant now, const v1::JobSpec& spec) {
   std::optional<WholeNodes> best;
   std::optional<base::Instant> start;
   for (const WholeNodes& size : sizes) {
     if (std::ssize(size.names) < nodes) continue;
-    Json asked = body;
+    v1::JobSpec asked = spec;
     put_size(size, types, asked);
-    asked["nodelist"] = size.names;
+    asked.mutable_nodelist()->Assign(size.names.begin(), size.names.end());
     const auto check = check_start(client, asked, now);
     if (!check) return base::fail(base::ErrorCode::kUnavailable, check.error().message);
     if (check->is_never) continue;
@@ -233,19 +231,20 @@ base::Result<WholeNodes> first_to_start(client::Client& client,
 
 // All GPUs and CPUs of the nodes, which are alike in one job.
 base::Status put_whole_nodes(client::Client& client, const Settings& settings,
-                             const std::vector<std::string>& types, base::Instant now, Json& body) {
+                             const std::vector<std::string>& types, base::Instant now,
+                             v1::JobSpec& spec) {
   TRY_ASSIGN(const auto nodes, nodes_of(client));
   const std::vector<WholeNodes> sizes = nodes_by_size(nodes, settings, types);
   if (sizes.empty()) return {};
   if (sizes.size() == 1) {
-    put_size(sizes.front(), types, body);
+    put_size(sizes.front(), types, spec);
     return {};
   }
-  TRY_ASSIGN(
-      const WholeNodes size,
-      first_to_start(client, sizes, types, cli::integer_at(body, "nodes").value_or(1), now, body));
-  put_size(size, types, body);
-  if (!settings.has("nodelist")) body["nodelist"] = size.names;
+  TRY_ASSIGN(const WholeNodes size,
+             first_to_start(client, sizes, types, spec.has_nodes() ? spec.nodes() : 1, now, spec));
+  put_size(size, types, spec);
+  if (!settings.has("nodelist"))
+    spec.mutable_nodelist()->Assign(size.names.begin(), size.names.end());
   return {};
 }
 
@@ -263,16 +262,17 @@ base::Result<std::uint32_t> fewest_nodes(client::Client& client, const Settings&
 
 base::Status put_placement(client::Client& client, const Settings& settings,
                            const Resources& resources, const SiteChoice& choice, base::Instant now,
-                           Json& body) {
+                           v1::JobSpec& spec) {
   TRY_ASSIGN(const auto types, types_for(client, settings, resources, choice));
   const std::string& exclusive = settings.value("exclusive");
   if (settings.has("exclusive") && exclusive != "user" && exclusive != "mcs" && exclusive != "no") {
     if (!exclusive.empty() && exclusive != "exclusive" && exclusive != "yes")
       return base::invalid("--exclusive", fmt::format("'{}' is neither user nor mcs", exclusive));
-    TRY(put_whole_nodes(client, settings, types, now, body));
+    TRY(put_whole_nodes(client, settings, types, now, spec));
   }
-  if (cli::integer_at(body, "gpus").value_or(0) > 0 && !types.empty()) body["gpu_types"] = types;
-  return put_named_nodes(client, settings, choice, body);
+  if (spec.gpus() > 0 && !types.empty())
+    spec.mutable_gpu_types()->Assign(types.begin(), types.end());
+  return put_named_nodes(client, settings, choice, spec);
 }
 
 }  // namespace gpu_platform::shims

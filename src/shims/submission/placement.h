@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/json_view.h"
 #include "client/client.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/options/option_table.h"
 #include "shims/submission/partition_choice.h"
 #include "shims/submission/resources.h"
@@ -17,10 +17,10 @@ base::Result<std::uint32_t> fewest_nodes(client::Client& client, const Settings&
                                          const Resources& resources, const SiteChoice& choice);
 
 // Puts types and nodes into the request: those of -C, --gres=gpu:TYPE and the partition, of -w and
-// -x; and with --exclusive all GPUs and CPUs of a node, of unlike nodes those of one size. `body`
+// -x; and with --exclusive all GPUs and CPUs of a node, of unlike nodes those of one size. `spec`
 // has the resources already. Errors name the option.
 base::Status put_placement(client::Client& client, const Settings& settings,
                            const Resources& resources, const SiteChoice& choice, base::Instant now,
-                           cli::Json& body);
+                           v1::JobSpec& spec);
 
 }  // namespace gpu_platform::shims

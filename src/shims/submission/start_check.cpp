@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "client/answer.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "shims/request_text.h"
 #include "shims/text/host_list.h"
 #include "shims/views/job_view.h"
 #include "shims/views/node_view.h"
@@ -15,14 +16,12 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-
 // The CPUs of the job on all its nodes: those that it asks for, else the nodes' share for its GPUs.
-std::int64_t cpus_of_request(client::Client& client, const Json& body,
+std::int64_t cpus_of_request(client::Client& client, const v1::JobSpec& spec,
                              const std::vector<std::string>& nodes) {
   const std::int64_t count = std::max<std::int64_t>(1, std::ssize(nodes));
-  if (const auto each = cli::integer_at(body, "cpus")) return *each * count;
-  const std::int64_t gpus = cli::integer_at(body, "gpus").value_or(0);
+  if (spec.has_cpus()) return spec.cpus() * count;
+  const std::int64_t gpus = spec.gpus();
   std::int64_t cpus = 0;
   if (const auto all = list_nodes(client)) {
     for (const NodeView& node : *all) {
@@ -49,11 +48,15 @@ std::int64_t next_id(client::Client& client) {
 
 }  // namespace
 
-client::Called<StartCheck> check_start(client::Client& client, const Json& body,
+client::Called<StartCheck> check_start(client::Client& client, const v1::JobSpec& spec,
                                        base::Instant now) {
-  Json spec = body;
-  for (const char* field : {"environment", "request_id", "hold", "dependency"}) spec.erase(field);
-  const auto answer = client.post("/v1/check", Json{{"spec", std::move(spec)}}.dump());
+  v1::CheckJobRequest request;
+  *request.mutable_spec() = spec;
+  request.mutable_spec()->clear_environment();
+  request.mutable_spec()->clear_request_id();
+  request.mutable_spec()->clear_hold();
+  request.mutable_spec()->clear_dependency();
+  const auto answer = client.post("/v1/check", request_text(request));
   if (!answer) return std::unexpected(answer.error());
   const auto result = client::read_answer<v1::CheckResult>(*answer, "what was checked");
   if (!result) return std::unexpected(result.error());
@@ -66,8 +69,8 @@ client::Called<StartCheck> check_start(client::Client& client, const Json& body,
   return check;
 }
 
-int tell_start(CommandCall& call, client::Client& client, const Json& body) {
-  const auto check = check_start(client, body, call.around().now());
+int tell_start(CommandCall& call, client::Client& client, const v1::JobSpec& spec) {
+  const auto check = check_start(client, spec, call.around().now());
   if (!check) return call.fail(check.error());
   if (!check->start) {
     for (const std::string& reason : check->reasons) call.fail(reason);
@@ -76,11 +79,12 @@ int tell_start(CommandCall& call, client::Client& client, const Json& body) {
                                                    : "Requested nodes are busy"));
     return 1;
   }
-  const std::string partition = cli::text_at(cli::object_at(body, "labels"), "slurm.partition");
+  const auto partition = spec.labels().find("slurm.partition");
   call.console().err(
       fmt::format("{}: Job {} to start at {} using {} processors on nodes {} in partition {}\n",
                   call.name(), next_id(client), slurm_time(check->start, "Unknown"),
-                  cpus_of_request(client, body, check->nodes), host_list(check->nodes), partition));
+                  cpus_of_request(client, spec, check->nodes), host_list(check->nodes),
+                  partition == spec.labels().end() ? "" : partition->second));
   return 0;
 }
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/json_view.h"
 #include "client/client.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/command_call.h"
 
 // When a job would start: the daemon's answer to `check`, for --test-only and to choose among
@@ -21,11 +21,11 @@ struct StartCheck {
   std::vector<std::string> reasons;  // why it does not start now
 };
 
-// `body` is that of POST /v1/jobs. A hold and dependencies do not count, as in Slurm.
-client::Called<StartCheck> check_start(client::Client& client, const cli::Json& body,
+// A hold and dependencies do not count, as in Slurm.
+client::Called<StartCheck> check_start(client::Client& client, const v1::JobSpec& spec,
                                        base::Instant now);
 
 // What sbatch and srun say for --test-only, on standard error. Returns the exit code.
-int tell_start(CommandCall& call, client::Client& client, const cli::Json& body);
+int tell_start(CommandCall& call, client::Client& client, const v1::JobSpec& spec);
 
 }  // namespace gpu_platform::shims

@@ -10,8 +10,10 @@
 #include "api/convert/text_forms.h"
 #include "base/base64.h"
 #include "cli/input.h"
+#include "cli/json_view.h"
 #include "client/answer.h"
 #include "client/submission.h"
+#include "shims/request_text.h"
 #include "shims/steps/gpu_binding.h"
 #include "shims/steps/task_layout.h"
 #include "shims/submission/container_options.h"
@@ -24,8 +26,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-using cli::Json;
-
 constexpr std::size_t kLargestPiece = 96 * 1024;
 constexpr std::size_t kLongestComment = 1024;  // of the daemon
 
@@ -33,16 +33,24 @@ std::string piece_name(std::size_t number) {
   return fmt::format("SLURM_SHIM_SCRIPT_{}", number);
 }
 
+std::int64_t whole_time_limit(const v1::JobSpec& spec) {
+  return static_cast<std::int64_t>(spec.time_limit_seconds());
+}
+
+void put_time_limit(base::Duration limit, v1::JobSpec& spec) {
+  spec.set_time_limit_seconds(static_cast<double>(base::whole_milliseconds(limit) / 1000));
+}
+
 // The class of the QOS or the partition; a niceness that would go ahead of others is told.
 void put_priority_of_job(CommandCall& call, const Settings& settings, const SiteChoice& choice,
-                         Json& body) {
-  if (!choice.priority.empty()) body["priority"] = choice.priority;
+                         v1::JobSpec& spec) {
+  if (!choice.priority.empty()) spec.set_priority(choice.priority);
   if (!settings.has("nice")) return;
   const auto priority = priority_of_nice(settings.value("nice"));
   if (!priority) {
     call.warn(fmt::format("--nice is ignored: {}", priority.error().message));
   } else if (*priority == "low") {
-    body["priority"] = *priority;
+    spec.set_priority(*priority);
   }
 }
 
@@ -50,12 +58,11 @@ void put_priority_of_job(CommandCall& call, const Settings& settings, const Site
 // returned.
 base::Result<SiteChoice> choice_for(CommandCall& call, client::Client& client,
                                     const Settings& settings, const Resources& resources,
-                                    const Work& work, const Json& body) {
+                                    const Work& work, const v1::JobSpec& spec) {
   const auto site = site_of(client);
   if (!site) return base::fail(base::ErrorCode::kUnavailable, site.error().message);
   std::optional<base::Duration> limit;
-  if (const auto seconds = cli::integer_at(body, "time_limit_seconds"))
-    limit = base::seconds(*seconds);
+  if (spec.has_time_limit_seconds()) limit = base::seconds(whole_time_limit(spec));
   auto choice = choose(*site, settings, resources, limit);
   if (choice) return std::move(*choice);
   call.fail(choice.error().detail);
@@ -74,12 +81,12 @@ struct Wanted {
 // The job's resources, and what -p and -q stand for. A job that names no number of nodes has the
 // fewest that hold it.
 base::Result<Wanted> wanted_of(CommandCall& call, client::Client& client, const Settings& settings,
-                               const Work& work, const Json& body,
+                               const Work& work, const v1::JobSpec& spec,
                                std::vector<std::string>& warnings) {
   Wanted wanted;
   TRY_ASSIGN(wanted.resources, resources_of(settings, warnings));
   TRY(check_equal_parts(wanted.resources));
-  TRY_ASSIGN(wanted.choice, choice_for(call, client, settings, wanted.resources, work, body));
+  TRY_ASSIGN(wanted.choice, choice_for(call, client, settings, wanted.resources, work, spec));
   if (!leaves_nodes_open(settings, wanted.resources)) return wanted;
   TRY_ASSIGN(const std::uint32_t nodes,
              fewest_nodes(client, settings, wanted.resources, wanted.choice));
@@ -88,16 +95,16 @@ base::Result<Wanted> wanted_of(CommandCall& call, client::Client& client, const 
   spread.set(Option{"nodes"}, fmt::format("{}", nodes));
   std::vector<std::string> said;
   TRY_ASSIGN(wanted.resources, resources_of(spread, said));
-  TRY_ASSIGN(wanted.choice, choice_for(call, client, settings, wanted.resources, work, body));
+  TRY_ASSIGN(wanted.choice, choice_for(call, client, settings, wanted.resources, work, spec));
   return wanted;
 }
 
-void put_comment_of_job(CommandCall& call, const Settings& settings, Json& body) {
+void put_comment_of_job(CommandCall& call, const Settings& settings, v1::JobSpec& spec) {
   const std::string& comment = settings.value("comment");
   if (comment.size() > kLongestComment) {
     call.warn(fmt::format("--comment is not kept: it is longer than {} bytes", kLongestComment));
   } else if (!comment.empty()) {
-    body["comment"] = comment;
+    spec.set_comment(comment);
   }
 }
 
@@ -119,12 +126,13 @@ base::Status check_step_options(const Settings& settings) {
   return {};
 }
 
-base::Status put_time(const Settings& settings, Json& body, std::vector<std::string>& warnings) {
+base::Status put_time(const Settings& settings, v1::JobSpec& spec,
+                      std::vector<std::string>& warnings) {
   if (!settings.has("time")) return {};
   const auto limit = parse_time_limit(settings.value("time"));
   if (!limit) return base::invalid("--time", limit.error().message);
   if (limit->has_value()) {
-    body["time_limit_seconds"] = base::whole_milliseconds(**limit) / 1000;
+    put_time_limit(**limit, spec);
   } else {
     warnings.emplace_back("no job runs without a time limit: it gets the site's maximum");
   }
@@ -132,20 +140,22 @@ base::Status put_time(const Settings& settings, Json& body, std::vector<std::str
 }
 
 // The daemon reads dependencies and arrays as Slurm writes them, and says what it does not have.
-base::Status put_start_conditions(const Settings& settings, base::Instant now, Json& body) {
-  for (const char* option : {"begin", "deadline"}) {
-    if (!settings.has(option)) continue;
-    TRY(put_coming_time(body, fmt::format("--{}", option), settings.value(option), now));
+base::Status put_start_conditions(const Settings& settings, base::Instant now, v1::JobSpec& spec) {
+  if (settings.has("begin")) {
+    TRY(put_coming_time("--begin", settings.value("begin"), now, *spec.mutable_begin()));
   }
-  for (const char* option : {"dependency", "array", "reservation"}) {
-    if (settings.has(option)) body[option] = settings.value(option);
+  if (settings.has("deadline")) {
+    TRY(put_coming_time("--deadline", settings.value("deadline"), now, *spec.mutable_deadline()));
   }
+  if (settings.has("dependency")) spec.set_dependency(settings.value("dependency"));
+  if (settings.has("array")) spec.set_array(settings.value("array"));
+  if (settings.has("reservation")) spec.set_reservation(settings.value("reservation"));
   return {};
 }
 
 // The signal before the time limit. Without "B:" it is for steps: the variable tells the job's
 // first process to leave it alone.
-base::Status put_signal(const Settings& settings, const Work& work, Json& body) {
+base::Status put_signal(const Settings& settings, const Work& work, v1::JobSpec& spec) {
   if (!settings.has("signal")) return {};
   const auto signal = api::to_limit_signal(settings.value("signal"));
   if (!signal) {
@@ -157,9 +167,9 @@ base::Status put_signal(const Settings& settings, const Work& work, Json& body) 
   if (signal->first_process_only && work.script.empty()) {
     return base::invalid("--signal", "srun has no batch shell for B:");
   }
-  body["limit_signal"] = api::limit_signal_text(*signal);
+  spec.set_limit_signal(api::limit_signal_text(*signal));
   if (!signal->first_process_only)
-    body["environment"]["SLURM_SHIM_SIGNAL"] = fmt::format("{}", signal->signal);
+    (*spec.mutable_environment())["SLURM_SHIM_SIGNAL"] = fmt::format("{}", signal->signal);
   return {};
 }
 
@@ -172,8 +182,8 @@ base::Result<std::string> directory_of(CommandCall& call, const Settings& settin
   return given.empty() ? here : here + "/" + given;
 }
 
-Json environment_for(CommandCall& call, const Settings& settings, const Work& work,
-                     const Submitted& submitted, const Resources& resources) {
+Variables environment_for(CommandCall& call, const Settings& settings, const Work& work,
+                          const Submitted& submitted, const Resources& resources) {
   const auto callers = client::environment_of(call.console()).get<Variables>();
   Variables variables = exported(settings.value("export"), callers);
   if (settings.has("export")) variables["SLURM_EXPORT_ENV"] = settings.value("export");
@@ -186,7 +196,7 @@ Json environment_for(CommandCall& call, const Settings& settings, const Work& wo
   if (settings.has("distribution"))
     variables["SLURM_DISTRIBUTION"] = settings.value("distribution");
   if (settings.has("gpu-bind")) variables["SLURM_GPU_BIND"] = settings.value("gpu-bind");
-  return Json(variables);
+  return variables;
 }
 
 // How GPUs were asked for, for commands that show it: "job,task.2".
@@ -200,19 +210,21 @@ std::string gpus_per(const Settings& settings, const Resources& resources) {
   return fmt::format("{}", fmt::join(all, ","));
 }
 
-void put_resources(const Settings& settings, const Resources& resources, Json& body) {
+void put_resources(const Settings& settings, const Resources& resources, v1::JobSpec& spec) {
+  auto& labels = *spec.mutable_labels();
   if (const std::string per = gpus_per(settings, resources);
       resources.gpus.count > 0 && !per.empty())
-    body["labels"]["slurm.gpus_per"] = per;
-  if (resources.memory_per_cpu) body["labels"]["slurm.memory_per"] = "cpu";
-  body["gpus"] = resources.gpus.count;
+    labels["slurm.gpus_per"] = per;
+  if (resources.memory_per_cpu) labels["slurm.memory_per"] = "cpu";
+  spec.set_gpus(resources.gpus.count);
   if (resources.nodes > 1) {
-    body["nodes"] = resources.nodes;
+    spec.set_nodes(resources.nodes);
     // The batch script, or srun, starts the tasks on all of them.
-    body["first_node_only"] = true;
+    spec.set_first_node_only(true);
   }
-  if (resources.cpus) body["cpus"] = *resources.cpus;
-  if (resources.memory) body["memory_bytes"] = resources.memory->value();
+  if (resources.cpus) spec.set_cpus(*resources.cpus);
+  if (resources.memory)
+    spec.set_memory_bytes(static_cast<std::uint64_t>(resources.memory->value()));
 }
 
 // What the daemon finds wrong is told by the name of the option.
@@ -334,8 +346,9 @@ base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
     const auto pattern = platform_pattern(settings.value(option), is_one_task, of);
     // Inside the job the output takes standard error along, so the two are opened in one place.
     if (pattern && !work.variables.contains("SLURM_SHIM_OUTPUT")) {
-      work.fields[option] = *pattern;
-      work.fields["open_mode"] = is_appended ? "APPEND" : "TRUNCATE";
+      std::string_view(option) == "error" ? work.fields.set_error(*pattern)
+                                          : work.fields.set_output(*pattern);
+      work.fields.set_open_mode(is_appended ? v1::OPEN_MODE_APPEND : v1::OPEN_MODE_TRUNCATE);
     } else {
       work.variables[variable] = settings.value(option);
     }
@@ -343,61 +356,63 @@ base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
   return {};
 }
 
-base::Result<Json> job_request(CommandCall& call, client::Client& client, const Settings& settings,
-                               const Work& work) {
+base::Result<v1::JobSpec> job_request(CommandCall& call, client::Client& client,
+                                      const Settings& settings, const Work& work) {
   TRY(check_text(settings, work));
   TRY(check_step_options(settings));
   std::vector<std::string> warnings;
-  Json body = work.fields;
+  v1::JobSpec spec = work.fields;
   TRY_ASSIGN(const std::string self, own_path());
-  body["command"] = std::vector<std::string>{self, work.step};
-  for (const std::string& word : work.words) body["command"].push_back(word);
-  body["name"] = settings.has("job-name") ? settings.value("job-name") : work.name;
-  TRY(put_time(settings, body, warnings));
-  TRY_ASSIGN(const Wanted wanted, wanted_of(call, client, settings, work, body, warnings));
+  spec.add_command(self);
+  spec.add_command(work.step);
+  for (const std::string& word : work.words) spec.add_command(word);
+  spec.set_name(settings.has("job-name") ? settings.value("job-name") : work.name);
+  TRY(put_time(settings, spec, warnings));
+  TRY_ASSIGN(const Wanted wanted, wanted_of(call, client, settings, work, spec, warnings));
   const auto& [resources, choice] = wanted;
   call.warn_all(warnings);
-  put_resources(settings, resources, body);
+  put_resources(settings, resources, spec);
   call.warn_all(choice.warnings);
-  if (choice.time_limit)
-    body["time_limit_seconds"] = base::whole_milliseconds(*choice.time_limit) / 1000;
-  TRY(put_placement(client, settings, resources, choice, call.around().now(), body));
+  if (choice.time_limit) put_time_limit(*choice.time_limit, spec);
+  TRY(put_placement(client, settings, resources, choice, call.around().now(), spec));
   if (const std::string& whose = settings.value("exclusive"); whose == "user" || whose == "mcs")
     call.warn(fmt::format("--exclusive={} is ignored: nodes are shared by the jobs of all", whose));
-  put_priority_of_job(call, settings, choice, body);
-  TRY(put_start_conditions(settings, call.around().now(), body));
-  if (settings.has("hold")) body["hold"] = true;
+  put_priority_of_job(call, settings, choice, spec);
+  TRY(put_start_conditions(settings, call.around().now(), spec));
+  if (settings.has("hold")) spec.set_hold(true);
   // Another attempt would come to nothing, so a script that did well is done.
-  if (settings.has("no-requeue")) body["complete_on_exit_zero"] = true;
-  body["labels"]["slurm.partition"] = choice.partition;
-  if (!choice.qos.empty()) body["labels"]["slurm.qos"] = choice.qos;
+  if (settings.has("no-requeue")) spec.set_complete_on_exit_zero(true);
+  auto& labels = *spec.mutable_labels();
+  labels["slurm.partition"] = choice.partition;
+  if (!choice.qos.empty()) labels["slurm.qos"] = choice.qos;
   // For scontrol, which cannot read the job's environment.
-  if (resources.counts_tasks) body["labels"]["slurm.tasks"] = fmt::format("{}", resources.tasks);
-  put_comment_of_job(call, settings, body);
-  if (!settings.value("account").empty()) body["team"] = settings.value("account");
-  TRY_ASSIGN(body["workdir"], directory_of(call, settings));
-  body["umask"] = call.around().umask;
+  if (resources.counts_tasks) labels["slurm.tasks"] = fmt::format("{}", resources.tasks);
+  put_comment_of_job(call, settings, spec);
+  if (!settings.value("account").empty()) spec.set_team(settings.value("account"));
+  TRY_ASSIGN(*spec.mutable_workdir(), directory_of(call, settings));
+  spec.set_umask(call.around().umask);
   Submitted submitted{call.around().directory,
                       host_name(),
                       choice.partition,
                       settings.value("account"),
                       choice.qos.empty() ? "normal" : choice.qos,
                       std::nullopt};
-  submitted.time_limit_seconds = cli::integer_at(body, "time_limit_seconds");
-  body["environment"] = environment_for(call, settings, work, submitted, resources);
-  TRY(put_signal(settings, work, body));
+  if (spec.has_time_limit_seconds()) submitted.time_limit_seconds = whole_time_limit(spec);
+  const Variables variables = environment_for(call, settings, work, submitted, resources);
+  spec.mutable_environment()->insert(variables.begin(), variables.end());
+  TRY(put_signal(settings, work, spec));
   call.warn_all(container_warnings(settings));
   if (wants_container(settings)) {
     const auto callers = client::environment_of(call.console()).get<Variables>();
-    TRY(put_container(settings, work, {callers, std::string(variable(callers, "HOME"))}, body));
+    TRY(put_container(settings, work, {callers, std::string(variable(callers, "HOME"))}, spec));
   }
-  if (const std::string key = client::random_request_id(); !key.empty()) body["request_id"] = key;
-  return body;
+  if (const std::string key = client::random_request_id(); !key.empty()) spec.set_request_id(key);
+  return spec;
 }
 
 std::expected<std::string, int> submit(CommandCall& call, client::Client& client,
-                                       const Json& body) {
-  auto answer = client::submit_job(call.console(), client, body);
+                                       const v1::JobSpec& spec) {
+  auto answer = client::submit_job(call.console(), client, cli::Json::parse(request_text(spec)));
   if (!answer) {
     answer.error().field = option_of_field(answer.error().field);
     return std::unexpected(call.fail(answer.error()));

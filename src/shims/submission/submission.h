@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "shims/command_call.h"
 #include "shims/options/option_table.h"
 #include "shims/steps/step_variables.h"
@@ -21,9 +21,9 @@ struct Work {
   std::string name;  // unless --job-name gives one
   std::string
       script;  // of sbatch; the job carries it along, so that a later change means nothing to it
-  std::vector<std::string> words;          // the script's name and arguments, or the command
-  Variables variables;                     // of SLURM_SHIM_*, besides those of the script
-  cli::Json fields = cli::Json::object();  // of the request, besides what the options ask for
+  std::vector<std::string> words;  // the script's name and arguments, or the command
+  Variables variables;             // of SLURM_SHIM_*, besides those of the script
+  v1::JobSpec fields;              // of the request, besides what the options ask for
 };
 
 // Puts the files of -o, -e and -i into the work: output goes where the platform opens it, so that
@@ -39,15 +39,15 @@ std::optional<std::string> taken_script(Variables& variables);
 // The variables of the caller that --export lets through.
 Variables exported(const std::string& selection, const Variables& callers);
 
-// The body of POST /v1/jobs. Warnings are told.
-base::Result<cli::Json> job_request(CommandCall& call, client::Client& client,
-                                    const Settings& settings, const Work& work);
+// What the daemon is asked for. Warnings are told.
+base::Result<v1::JobSpec> job_request(CommandCall& call, client::Client& client,
+                                      const Settings& settings, const Work& work);
 
 // This program, under a name that does not depend on the link it was called by.
 base::Result<std::string> own_path();
 
 // Sends it: the job's id, or the exit code after a message.
 std::expected<std::string, int> submit(CommandCall& call, client::Client& client,
-                                       const cli::Json& body);
+                                       const v1::JobSpec& spec);
 
 }  // namespace gpu_platform::shims

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
+#include "api/convert/job.h"
 #include "base/parse.h"
-#include "base/utc.h"
 #include "cli/local_clock.h"
 #include "cli/time_expression.h"
 #include "shims/text/slurm_values.h"
@@ -309,18 +309,15 @@ base::Result<base::Instant> parse_time_expression(std::string_view option, std::
                   text));
 }
 
-base::Status put_coming_time(cli::Json& body, std::string_view key, std::string_view text,
-                             base::Instant now) {
-  auto at = parse_time_expression(key, text, now, Sought::kFuture);
+base::Status put_coming_time(std::string_view option, std::string_view text, base::Instant now,
+                             google::protobuf::Timestamp& time) {
+  auto at = parse_time_expression(option, text, now, Sought::kFuture);
   if (!at) {
     const auto own = cli::parse_future_time(text, now);
     if (!own) return std::unexpected(at.error());
     at = *own;
   }
-  std::string written;
-  base::append_rfc3339(written, *at);
-  const std::size_t name = std::min(key.find_first_not_of('-'), key.size());
-  body[std::string(key.substr(name))] = written;
+  api::to_proto(*at, time);
   return {};
 }
 

@@ -4,9 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include <google/protobuf/timestamp.pb.h>
+
 #include "base/result.h"
 #include "base/units.h"
-#include "cli/json_view.h"
 
 namespace gpu_platform::shims {
 
@@ -24,8 +25,8 @@ base::Result<base::Instant> parse_time_expression(std::string_view option, std::
 
 // Puts a time to come, of an option or of KEY=VALUE, into a request. Besides Slurm's forms those of
 // the platform's own commands are read ("now+2h", "2026-01-31T12:00:00Z").
-base::Status put_coming_time(cli::Json& body, std::string_view key, std::string_view text,
-                             base::Instant now);
+base::Status put_coming_time(std::string_view option, std::string_view text, base::Instant now,
+                             google::protobuf::Timestamp& time);
 
 // "Sun Nov 22 21:22:16 2026" in the local time zone, with its end of line: the first line of long
 // tables.

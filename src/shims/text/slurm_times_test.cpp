@@ -84,11 +84,11 @@ TEST(TimeExpressions, WhatIsNoneIsRefused) {
 }
 
 TEST(TimeExpressions, OfAJobMayHaveThePlatformsFormsToo) {
-  cli::Json body;
-  ASSERT_TRUE(put_coming_time(body, "--begin", "now+2h", noon_of_november()));
-  EXPECT_EQ(cli::time_at(body, "begin"), noon_of_november() + base::hours(2));
-  ASSERT_TRUE(put_coming_time(body, "begin", "2030-01-31T12:00:00Z", noon_of_november()));
-  const auto refused = put_coming_time(body, "--begin", "soon", noon_of_november());
+  google::protobuf::Timestamp time;
+  ASSERT_TRUE(put_coming_time("--begin", "now+2h", noon_of_november(), time));
+  EXPECT_EQ(client::time_of(time), noon_of_november() + base::hours(2));
+  ASSERT_TRUE(put_coming_time("begin", "2030-01-31T12:00:00Z", noon_of_november(), time));
+  const auto refused = put_coming_time("--begin", "soon", noon_of_november(), time);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "--begin");
 }
