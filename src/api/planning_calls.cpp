@@ -140,8 +140,7 @@ base::Result<v1::Explanation> PlanningCalls::explain(const v1::ExplainJobRequest
     to_proto(*run, *out.mutable_predicted_run());
   }
   if (found.job->state != model::JobState::kQueued) return out;
-  const auto effort =
-      request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
+  const auto effort = request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
   const views::Explanation explanation =
       context_.reader.planner().explain(found.snapshot, id, effort);
   out.set_jobs_ahead(explanation.line.jobs_ahead);

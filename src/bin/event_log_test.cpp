@@ -25,10 +25,15 @@ class EventLogTest : public ::testing::Test {
 };
 
 TEST_F(EventLogTest, HasALineForEachEventOfANode) {
-  EXPECT_EQ(line_of(model::NodeStateChanged{model::NodeId(2), model::NodeTrigger::kLose,
-                                            "no \"answer\"\n", "node"}),
-            fmt::format("info: event=7 node_id=2 trigger={} cause=\"no \\\"answer\\\"\\n\"",
-                        to_string(model::NodeTrigger::kLose)));
+  model::NodeTaintChanged change{
+      model::NodeId(2),
+      {model::TaintSource::kConnection, model::TaintEffect::kOut, "no \"answer\"\n", "node", {}}};
+  EXPECT_EQ(line_of(change),
+            "info: event=7 node_id=2 party=CONNECTION effect=OUT cause=\"no \\\"answer\\\"\\n\" "
+            "by=\"node\"");
+  change.is_lifted = true;
+  EXPECT_TRUE(
+      line_of(change).starts_with("info: event=7 node_id=2 party=CONNECTION effect=LIFTED"));
 }
 
 TEST_F(EventLogTest, TellsWhoKeepsAGpuFromWork) {

@@ -174,18 +174,21 @@ class SpecValue {
     return shell_quoted(words);
   }
 
+  // By key, as the daemon writes them: "run=7 run-id=3", though '-' is before '='.
   std::string pairs() const {
-    std::vector<std::string> pairs;
+    std::vector<std::pair<std::string, std::string>> pairs;
     for (int i = 0; i < reflection_.FieldSize(spec_, plan_.field); ++i) {
       const pb::Message& entry = reflection_.GetRepeatedMessage(spec_, plan_.field, i);
       const auto part = [&](int number) {
         return entry.GetReflection()->GetString(entry,
                                                 entry.GetDescriptor()->FindFieldByNumber(number));
       };
-      pairs.push_back(fmt::format("{}={}", part(1), part(2)));
+      pairs.emplace_back(part(1), part(2));
     }
     std::ranges::sort(pairs);
-    return joined(pairs, " ");
+    std::vector<std::string> words;
+    for (const auto& [key, value] : pairs) words.push_back(fmt::format("{}={}", key, value));
+    return joined(words, " ");
   }
 
   const v1::JobSpec& spec_;

@@ -168,6 +168,14 @@ TEST_F(Show, DescribeIsAPageForPeople) {
   }
 }
 
+TEST_F(Show, DescribeHasLabelsInTheOrderOfTheirKeys) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"id":"9","spec":{"labels":{"run":"7","run-id":"3","run.at":"n1"}}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "describe", "9"}), 0);
+  EXPECT_TRUE(has(out(), "Labels:         run=7 run-id=3 run.at=n1\n")) << out();
+}
+
 TEST_F(Show, DescribeShowsWarnings) {
   FakeServer server([](const Request&) {
     return json_answer(

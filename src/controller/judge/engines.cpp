@@ -15,7 +15,8 @@ using model::Unsupported;
 
 namespace {
 
-Unsupported unsupported_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec) {
+Unsupported unsupported_at(const model::Policy& policy, EngineKind kind,
+                           const model::JobSpec& spec) {
   const model::EngineTraits& traits = model::traits_of(kind);
   if (!spec.workload.empty() && !traits.admits_workloads) {
     return {"workload", "workload: its pods are in a cluster"};
