@@ -479,34 +479,4 @@ std::string job_page(const v1::Job& job, base::Instant now) {
   return page + attempts_of(job, now) + steps_of(job, now);
 }
 
-// ---- of documents, for room shims
-
-const Json& spec_of(const Json& job) {
-  return object_at(job, "spec");
-}
-
-std::uint64_t total_gpus(const Json& spec) {
-  const auto count = [&](std::string_view key, std::int64_t otherwise) {
-    return static_cast<std::uint64_t>(
-        std::max<std::int64_t>(0, integer_at(spec, key).value_or(otherwise)));
-  };
-  return count("gpus", 0) * count("nodes", 1);
-}
-
-std::string file_of(const Json& job, std::string_view key) {
-  const std::string path = text_at(job, key);
-  return path.empty() ? text_at(spec_of(job), key) : path;
-}
-
-std::string shown_id(const Json& job) {
-  const std::string array = text_at(job, "array_id");
-  return array.empty() ? text_at(job, "id")
-                       : fmt::format("{}_{}", array, text_at(job, "array_index"));
-}
-
-bool is_ended_state(std::string_view state) {
-  constexpr std::array kEnded = {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"};
-  return std::ranges::find(kEnded, state) != kEnded.end();
-}
-
 }  // namespace gpu_platform::cli

@@ -7,7 +7,6 @@
 #include <google/protobuf/repeated_field.h>
 
 #include "base/units.h"
-#include "cli/json_view.h"
 #include "cli/table.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
@@ -51,12 +50,5 @@ std::string place_of(const v1::Job& job);
 std::string waited(const v1::Job& job, base::Instant now);
 // "42", and "40_3" of a member of an array.
 std::string shown_id(const v1::Job& job);
-
-// The same of documents, for room shims.
-const Json& spec_of(const Json& job);
-std::uint64_t total_gpus(const Json& spec);
-std::string file_of(const Json& job, std::string_view key);
-std::string shown_id(const Json& job);
-bool is_ended_state(std::string_view state);
 
 }  // namespace gpu_platform::cli

@@ -29,25 +29,10 @@ std::string text_at(const Json& object, std::string_view key) {
   return value->is_string() ? value->get<std::string>() : json_text(*value);
 }
 
-std::optional<double> number_at(const Json& object, std::string_view key) {
-  const Json* value = find(object, key);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  return value->get<double>();
-}
-
 std::optional<std::int64_t> integer_at(const Json& object, std::string_view key) {
   const Json* value = find(object, key);
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;
   return value->get<std::int64_t>();
-}
-
-std::uint64_t count_at(const Json& object, std::string_view key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, integer_at(object, key).value_or(0)));
-}
-
-bool flag_at(const Json& object, std::string_view key) {
-  const Json* value = find(object, key);
-  return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
 std::optional<base::Instant> time_at(const Json& object, std::string_view key) {

@@ -23,11 +23,7 @@ std::optional<Json> parse_object(std::string_view text);
 
 // Text; numbers as they are written; empty when absent.
 std::string text_at(const Json& object, std::string_view key);
-std::optional<double> number_at(const Json& object, std::string_view key);
 std::optional<std::int64_t> integer_at(const Json& object, std::string_view key);
-// 0 where there is no number, or one below.
-std::uint64_t count_at(const Json& object, std::string_view key);
-bool flag_at(const Json& object, std::string_view key);
 std::optional<base::Instant> time_at(const Json& object, std::string_view key);
 std::vector<std::string> texts_at(const Json& object, std::string_view key);
 // The list or object there, or an empty one.
