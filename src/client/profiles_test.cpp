@@ -197,11 +197,11 @@ TEST_F(ProfilesFile, GoBehindTheOptionAndTheVariableAndBeforeTheMachine) {
 
 TEST_F(ProfilesFile, GiveWayToWhatAScriptSays) {
   put(lab());
-  around_.directory = "/work";
+  around_.directory = "/home/ann";
   around_.environment.push_back("GPU_PLATFORM_TOKEN=gpt_script");
   around_.environment.push_back("GPU_PLATFORM_CA_FILE=ca.pem");
   EXPECT_EQ(servers_to_try({}, around_)->front().token, "gpt_script");
-  EXPECT_EQ(servers_to_try({}, around_)->front().tls.authorities, "/work/ca.pem");
+  EXPECT_EQ(servers_to_try({}, around_)->front().tls.authorities, "/home/ann/ca.pem");
   EXPECT_EQ(servers_to_try({.authorities = "/b.pem"}, around_)->front().tls.authorities, "/b.pem");
   around_.environment.push_back("GPU_PLATFORM_TOKEN=");
   std::erase(around_.environment, "GPU_PLATFORM_TOKEN=gpt_script");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/codec.h"
+#include "base/testing/hex.h"
 
 namespace gpu_platform::listener {
 namespace {
@@ -29,16 +30,6 @@ TEST(Link, MessagesReadBackAsTheSame) {
   }
 }
 
-std::string hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
-    text.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
-  }
-  return text;
-}
-
 // A change of one of them counts kLinkVersion up and records them anew.
 TEST(Link, BytesOfAMessageAreThoseOfItsVersion) {
   ASSERT_EQ(kLinkVersion, 2U);
@@ -58,7 +49,7 @@ TEST(Link, BytesOfAMessageAreThoseOfItsVersion) {
            Open{{Credential::Kind::kCertificate, std::string("\0\x30\x82", 3), "::1"}})),
        "060103003082033a3a31"},
       {encode(FromListener(Note{true, "a line"})), "07010661206c696e65"}};
-  for (const auto& [bytes, expected] : recorded) EXPECT_EQ(hex(bytes), expected);
+  for (const auto& [bytes, expected] : recorded) EXPECT_EQ(base::hex(bytes), expected);
 }
 
 TEST(Link, EveryPartOfAMessageIsRefused) {

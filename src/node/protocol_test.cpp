@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/prng.h"
+#include "base/testing/hex.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -83,16 +84,6 @@ TEST(Protocol, EveryMessageComesBackAsItWas) {
   }
 }
 
-std::string hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
-    text.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
-  }
-  return text;
-}
-
 // A node part that is older than its daemon reads these bytes. A change of one of them counts
 // kProtocolVersion up and records them anew.
 TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
@@ -122,12 +113,13 @@ TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
   const std::vector<Message> messages = every_message();
   ASSERT_EQ(messages.size(), std::size(kRecorded));
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    EXPECT_EQ(hex(encode(messages[i])), kRecorded[i]) << i;
+    EXPECT_EQ(base::hex(encode(messages[i])), kRecorded[i]) << i;
   }
-  EXPECT_EQ(hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})), "0f018401320001");
-  EXPECT_EQ(hex(encode_channel_start({std::nullopt, 8888, false})), "0f00b84500");
-  EXPECT_EQ(hex(encode_opened_file({13, {}})), "1a00");
-  EXPECT_EQ(hex(encode_opened_file({0, "why"})), "0003776879");
+  EXPECT_EQ(base::hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})),
+            "0f018401320001");
+  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "0f00b84500");
+  EXPECT_EQ(base::hex(encode_opened_file({13, {}})), "1a00");
+  EXPECT_EQ(base::hex(encode_opened_file({0, "why"})), "0003776879");
 }
 
 TEST(Protocol, CutOrLengthenedMessageIsRefused) {
@@ -261,12 +253,12 @@ LaunchRequest a_request_with_an_image() {
 }
 
 TEST(Request, BytesAreThoseOfItsVersion) {
-  EXPECT_EQ(hex(encode_request(a_request())),
+  EXPECT_EQ(base::hex(encode_request(a_request())),
             "0f04626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
             "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
             "61667465720001018401320c00b0ea0101000000000000010001000100000000");
   const std::string bytes = encode_request(a_request_with_an_image());
-  EXPECT_EQ(hex(bytes),
+  EXPECT_EQ(base::hex(bytes),
             "0f04626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
             "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
             "61667465720001000c01ac020a64656269616e3a31320001062f613a2f620001062f743a314d0040"
