@@ -69,9 +69,10 @@ base::Status admit(const CallAccess& access, const model::AccessRules& rules,
   if (!allows(access.role, rules, caller)) {
     return base::fail(
         base::ErrorCode::kPermissionDenied,
-        fmt::format("user {} has the role {}, and this needs the role {}: ask an "
-                    "administrator",
-                    caller.user, model::to_string(caller.role), name_of(access.role)));
+        fmt::format(
+            "permission denied: this needs the role {2}, and user {0} has the role {1}; ask an "
+            "administrator",
+            caller.user, model::to_string(caller.role), name_of(access.role)));
   }
   const bool coordinates = caller.teams != nullptr && !caller.teams->coordinates.empty();
   caller.reach = allows(access.others, rules, caller) ? model::Reach::kAll

@@ -41,16 +41,18 @@ base::Result<FoundGpu> find_gpu(const Nodes& nodes, const model::GpuSelector& wh
     TRY_ASSIGN(const model::Node* node, find_node(nodes, which.node, "gpu"));
     if (*which.index < node->gpus.size()) return FoundGpu{node, *which.index};
     return base::fail(base::ErrorCode::kNotFound,
-                      fmt::format("node {} has no GPU {}: it has {}", which.node, *which.index,
-                                  node->gpus.size()),
+                      fmt::format("node {} has no GPU {}: it has {}, numbered from 0", which.node,
+                                  *which.index, node->gpus.size()),
                       "gpu");
   }
   const std::vector<model::GpuRef> places = model::places_of_gpu(nodes, which.uuid);
   if (!places.empty()) {
     return FoundGpu{nodes.find(places.back().node.value), places.back().index};
   }
-  return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no GPU {}", which.uuid),
-                    "gpu_id");
+  return base::fail(
+      base::ErrorCode::kNotFound,
+      fmt::format("there is no GPU '{}'; 'gpu-platform status --all' lists them", which.uuid),
+      "gpu_id");
 }
 
 // Calls `visit` with the node of that name, or with each where there is no name.

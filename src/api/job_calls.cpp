@@ -26,7 +26,9 @@ bool stops(model::JobAction action) {
 // The core does not know jobs that have left it.
 base::Error has_left(model::JobId id) {
   return {base::ErrorCode::kFailedPrecondition,
-          fmt::format("job {} has ended and cannot be changed: submit it again", id.value), "id"};
+          fmt::format("job {} has ended and cannot be changed; 'jobs rerun' submits it again",
+                      id.value),
+          "id"};
 }
 
 // Returns the answer about the job after a change.
@@ -173,7 +175,9 @@ void JobCalls::act(std::string_view id, model::JobAction action, const Peer& pee
     done(changed_job(context, std::move(reply), caller, job));
   };
   if (found->archived != nullptr && !found->whole_array) {
-    return finish(base::fail(base::ErrorCode::kNotFound, "the job has left the core"));
+    return finish(base::fail(
+        base::ErrorCode::kNotFound,
+        "the job has ended and is only in the history; name a job that is not archived"));
   }
   context_.send({caller, model::ActOnJob{job, action, found->whole_array}}, std::move(resume),
                 std::move(finish));

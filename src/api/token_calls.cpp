@@ -122,7 +122,7 @@ base::Result<model::Token> token_of(const CallContext& context,
   });
   if (found) return *std::move(found);
   return base::fail(ErrorCode::kNotFound,
-                    fmt::format("there is no token {} of {} that holds", request.token(), user),
+                    fmt::format("user {1} has no valid token '{0}'", request.token(), user),
                     "token");
 }
 

@@ -14,10 +14,10 @@ struct VerbText {
   std::string_view summary;
 };
 inline constexpr std::array<VerbText, 4> kVerbs = {
-    {{"serve", "run the daemon in the foreground"},
-     {"doctor", "check this host and say what to fix"},
-     {"simulate", "run the scheduling core on virtual time: simulate faults"},
-     {"store", "check or recover the store of a daemon that is not running"}}};
+    {{"serve", "Run the daemon in the foreground."},
+     {"doctor", "Check this host and print what to fix."},
+     {"simulate", "Run the scheduling core on virtual time, with simulated faults."},
+     {"store", "Check or recover the store of a daemon that is not running."}}};
 
 int serve_main(int argc, char** argv);
 int store_main(int argc, char** argv);

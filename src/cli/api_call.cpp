@@ -107,7 +107,7 @@ int run_api(const CommandText& text, Invocation& invocation) {
   arguments
       .words("[METHOD] PATH", words, 1, 2, "GET, POST, PATCH or DELETE, and a path of docs/api.md")
       .option("--data,-d", data, "JSON",
-              "the body: JSON, @FILE, or - for stdin; the method is POST then");
+              "body of the request: JSON, @FILE, or - for stdin; it makes the method POST");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string method;

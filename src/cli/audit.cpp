@@ -162,17 +162,19 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
               "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
               "port-forward, top, signal, create-token, revoke-token, "
               "set-team, remove-team")
-      .option("--since", o.since, "TIME", "only entries since then: 2h, 7d, or a time")
-      .option("--until", o.until, "TIME", "up to then")
+      .option("--since", o.since, "TIME",
+              "only entries after this time: 2h ago (2h), 7d, or a time")
+      .option("--until", o.until, "TIME", "only entries before this time")
       .option("--outcome", o.outcome, "OUTCOME", "ok, refused, or a code: permission-denied")
       .option("--limit", o.limit, "N",
               fmt::format(
                   "maximum number, the newest first (default: {}; all with -o json, yaml or name)",
                   kRowsOfTable))
-      .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before")
+      .option("--page-token", o.page_token, "TOKEN",
+              "continue a list: the next_page of the previous answer")
       .flag("--json-lines", o.json_lines,
-            "each entry as a JSON object in a line of its own, for log collectors; all unless "
-            "--limit")
+            "print each entry as a JSON object on its own line, for log collectors; all of them "
+            "unless --limit is given")
       .output(o.output, {"entries", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

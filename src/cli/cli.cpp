@@ -180,7 +180,7 @@ constexpr std::array kCommands = {
              "  gpu-platform reservations describe course\n"
              "  gpu-platform reservations describe course --json\n"}, run_reservations_describe},
     Command{{"reservations delete", "[options] NAME",
-             "The same as 'reservations cancel'.",
+             "Cancel a reservation (the same as 'reservations cancel').",
              "  gpu-platform reservations delete course\n"}, run_reservations_cancel},
     Command{{"reservations cancel", "[options] NAME",
              "Cancel a reservation; jobs that wait for it are cancelled, running jobs go on.",
@@ -315,7 +315,7 @@ constexpr std::array kCommands = {
              "  gpu-platform config check site.yaml --json\n"
              "  gpu-platform config check site.yaml && systemctl restart gpu-platform\n"}, run_config_check},
     Command{{"config show", "[options] [FILE]",
-             "Show every value that the daemon goes by, or that a configuration file results in, and where it comes from.",
+             "Show the effective configuration of the daemon or of a file, and where each value comes from.",
              "  gpu-platform config show\n"
              "  gpu-platform config show site.yaml --set\n"
              "  gpu-platform config show site.yaml --json | jq '.values[] | select(.line != null)'\n"}, run_config_show},

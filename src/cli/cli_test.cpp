@@ -84,11 +84,11 @@ TEST_F(Cli, TakesTheFirstWordThatIsNoOptionForTheBeginningOfTheCommand) {
 TEST_F(Cli, NamesTheOptionInWhatTheDaemonSaysOfItsField) {
   FakeServer server([&](const FakeServer::Request&) {
     return json_answer(
-        R"({"detail":"time_limit_seconds: 2d asked; the site's longest is 1d","status":409,"code":"FAILED_PRECONDITION","field":"time_limit_seconds"})",
+        R"({"detail":"time_limit_seconds: 2d exceeds the site's maximum of 1d","status":409,"code":"FAILED_PRECONDITION","field":"time_limit_seconds"})",
         409);
   });
   EXPECT_EQ(call(server, {"submit", "--gpus", "1", "--time", "2d", "true"}), 4);
-  EXPECT_TRUE(has(err(), "error: --time: 2d asked; the site's longest is 1d")) << err();
+  EXPECT_TRUE(has(err(), "error: --time: 2d exceeds the site's maximum of 1d")) << err();
   EXPECT_EQ(call(server, {"jobs", "update", "7", "--time", "2d"}), 4);
   EXPECT_FALSE(has(err(), "time_limit_seconds")) << err();
 }

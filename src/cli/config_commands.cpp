@@ -124,7 +124,7 @@ std::expected<config::InForce, int> values_of_file(const std::string& file, Cons
   return std::unexpected(kUsage);
 }
 
-// The values that the daemon goes by.
+// The effective values of the daemon.
 std::expected<config::InForce, int> values_of_daemon(const client::ServerChoice& choice,
                                                      const Output& output, Console& console) {
   auto client = client_for(choice, console);

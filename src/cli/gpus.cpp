@@ -62,7 +62,7 @@ std::string gpu_request_body(const Which& which, const std::optional<std::string
 int tell_changed(Console& console, const v1::ChangeGpusResponse& answer, const Which& which,
                  const Change& change) {
   if (!answer.changed()) {
-    console.note("nothing changed: it was so already");
+    console.note("nothing changed: it is already in this state");
     return kOk;
   }
   if (answer.gpus().empty()) {

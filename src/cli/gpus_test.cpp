@@ -61,7 +61,7 @@ TEST_F(Gpus, ThatWereSoAlreadyAreNoError) {
   FakeServer server([](const Request&) { return json_answer(R"({"gpus":[],"changed":false})"); });
   EXPECT_EQ(call(server, {"online", "--gpu", "dgx-1:3"}), 0);
   EXPECT_EQ(out(), "");
-  EXPECT_TRUE(has(err(), "nothing changed: it was so already")) << err();
+  EXPECT_TRUE(has(err(), "nothing changed: it is already in this state")) << err();
 }
 
 TEST_F(Gpus, ANodeWithoutAnyIsChangedToo) {

@@ -84,7 +84,8 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
       .many("--label", o.labels, "KEY=VALUE", "only jobs with this label; may be repeated")
       .option("--since", o.since, "TIME", "leave out jobs that ended before: 2h, 7d, or a time")
       .option("--limit", o.limit, "N", "maximum number of jobs (default: all)")
-      .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before");
+      .option("--page-token", o.page_token, "TOKEN",
+              "continue a list: the next_page of the previous answer");
   arguments.output_and_watch(o.output, {"jobs", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

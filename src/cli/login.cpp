@@ -146,9 +146,10 @@ int run_login(const CommandText& text, Invocation& invocation) {
       .flag("--token-stdin", o.token.from_stdin, "read the token from standard input")
       .option("--issuer", o.issuer, "URL",
               "sign in with a browser at this OpenID Connect issuer (https://HOST/…)")
-      .option("--client-id", o.client_id, "ID", "what the issuer calls this platform")
+      .option("--client-id", o.client_id, "ID",
+              "client id under which this platform is registered at the issuer")
       .option("--issuer-ca", o.issuer_ca, "FILE",
-              "the authority that the issuer's certificate comes from (default: the system's)")
+              "authority that signed the issuer's certificate (default: the system's)")
       .option("--name", o.name, "NAME", "name of the profile (default: the host)");
   add_server_options(arguments, o.choice);
   if (const auto done = arguments.parse(invocation.words, console)) return *done;

@@ -47,7 +47,7 @@ void expect_well_formed(const ManPage& page) {
   }
 }
 
-const OtherCommand kServe{"serve", "run the daemon in the foreground", {}};
+const OtherCommand kServe{"serve", "Run the daemon in the foreground.", {}};
 
 TEST(ManPages, AreWellFormed) {
   for (const ManPage& page : man_pages({&kServe, 1})) expect_well_formed(page);

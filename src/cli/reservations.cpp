@@ -227,12 +227,12 @@ void add_which(Arguments& arguments, EditOptions& o) {
               "this number of GPUs of one type, on nodes that the platform chooses")
       .option("--gpu-type", o.gpu_type, "TYPE", "type of these GPUs (default: any)")
       .flag("--ignore-running", o.ignore_running,
-            "let jobs finish that may still run then (default: refuse)")
+            "accept although jobs may still run at its begin; they finish (default: refuse)")
       .flag("--force", o.force,
-            "take GPUs that are promised to a waiting job, or are being freed for one (default: "
+            "take GPUs that are planned for a waiting job or are being freed for one (default: "
             "refuse)")
       .option("--repeat", o.repeat, "HOW",
-              "come again: hourly, daily, weekdays, weekends, weekly, at the same time in UTC")
+              "repeat hourly, daily, weekdays, weekends or weekly, at the same time in UTC")
       .option("--until", o.until, "TIME", "with --repeat: no occurrence begins later")
       .output(o.output, {"", "name"});
 }
@@ -254,9 +254,10 @@ int run_reservations_update(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   auto body = body_of(o, console.process_environment().now(), 0);
   if (o.begin == "now") {
-    body = base::invalid("--begin", "a time to come; to begin at once, make another reservation");
+    body =
+        base::invalid("--begin", "must be in the future; to begin now, create a new reservation");
   } else if (body && body->size() == 1) {
-    body = base::invalid("NAME", "say what is to change, such as --begin or --skip");
+    body = base::invalid("NAME", "give at least one change, such as --begin or --skip");
   }
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
@@ -274,7 +275,7 @@ int run_reservations_create(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.words("NAME", o.name, 1, 1, "its name, for submit --reservation NAME")
       .option("--begin", o.begin, "TIME", "begin: tomorrow, 16:00, 2026-01-31T12:00 (default: now)")
-      .option("--end", o.end, "TIME", "until then")
+      .option("--end", o.end, "TIME", "end of the reservation")
       .option("--duration", o.duration, "DURATION", "length, instead of --end: 4h, 2d")
       .option("--count", o.count, "N", "with --repeat: the number of occurrences");
   add_which(arguments, o);

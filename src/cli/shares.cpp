@@ -134,9 +134,7 @@ std::string surplus_of(const v1::ListSharesResponse& answer, std::size_t width) 
 
 std::string basis_of(const v1::ListSharesResponse& answer) {
   if (!answer.counted()) {
-    return fmt::format(
-        "order: {}, which does not depend on usage; fair_share and weighted count it\n",
-        answer.order());
+    return fmt::format("scheduling order: {} (usage is not counted)\n", answer.order());
   }
   const auto half_life =
       base::milliseconds(static_cast<std::int64_t>(answer.half_life_seconds() * 1000));

@@ -47,14 +47,14 @@ constexpr std::array<LimitOption, 8> kLimits = {{
      &v1::Team::has_max_queued_jobs, &v1::Team::max_queued_jobs},
     {"gpu_hours", "--gpu-hours", "GPU HOURS", "GPU-hours in one quota period",
      &v1::Team::has_gpu_hours, &v1::Team::gpu_hours},
-    {"guaranteed_gpus", "--guaranteed-gpus", "GUARANTEED", "GPUs that are its own",
+    {"guaranteed_gpus", "--guaranteed-gpus", "GUARANTEED", "GPUs guaranteed to the team",
      &v1::Team::has_guaranteed_gpus, &v1::Team::guaranteed_gpus},
     {"borrow_limit", "--borrow-limit", "BORROW LIMIT", "GPUs at once above the guaranteed ones",
      &v1::Team::has_borrow_limit, &v1::Team::borrow_limit},
     {"lend_limit", "--lend-limit", "LEND LIMIT", "guaranteed GPUs that others may use",
      &v1::Team::has_lend_limit, &v1::Team::lend_limit},
     {"over_quota_weight", "--over-quota-weight", "WEIGHT",
-     "its share of the GPUs beyond all guarantees", &v1::Team::has_over_quota_weight,
+     "its weight in sharing GPUs that are not guaranteed", &v1::Team::has_over_quota_weight,
      &v1::Team::over_quota_weight},
 }};
 
@@ -197,8 +197,8 @@ void add_limits(std::string& page, const v1::Team& team) {
   }
   for (const v1::HiddenTeamValue& hidden : team.hidden()) {
     add_row(page, "hidden",
-            fmt::format("{} {}, set at run time; the configuration speaks of it", hidden.key(),
-                        hidden.value()));
+            fmt::format("{} {}, set at run time, has no effect: the configuration sets it",
+                        hidden.key(), hidden.value()));
   }
 }
 
@@ -242,7 +242,7 @@ int mistake(Console& console, const base::Error& error, std::string_view command
 int change_team(const CommandText& text, Console& console, Client& client, const TeamOptions& o,
                 base::Result<Json> body) {
   if (body && body->empty()) {
-    body = base::invalid("TEAM", "say what is to change, such as --max-gpus 8");
+    body = base::invalid("TEAM", "give at least one change, such as --max-gpus 8");
   }
   if (!body) return mistake(console, body.error(), text.name);
   (*body)["must_exist"] = true;
@@ -257,7 +257,8 @@ int run_team_create(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.words("NAME", o.words, 1, 1, "its name, for submit --team NAME")
       .option("--parent", o.parent, "TEAM", "the team above it (default: the organisation)")
-      .option("--shares", o.shares, "N", "relative to the teams beside it (default: 1)")
+      .option("--shares", o.shares, "N",
+              "fair-share weight relative to its sibling teams (default: 1)")
       .many("--member", o.members, "USER[:SHARES]", "its members: ann,bob:2")
       .many("--coordinator", o.coordinators, "USER", "users who may change its members and jobs");
   add_limit_options(arguments, o, false);
@@ -280,9 +281,9 @@ int run_team_set(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.words("TEAM", o.words, 1, 1, "the team")
       .option("--parent", o.parent, "TEAM|none", "the team above it")
-      .option("--shares", o.shares, "N", "relative to the teams beside it")
-      .many("--coordinator", o.coordinators, "USER", "one more user who coordinates it")
-      .many("--remove-coordinator", o.dismissed, "USER", "this user coordinates it no longer");
+      .option("--shares", o.shares, "N", "fair-share weight relative to its sibling teams")
+      .many("--coordinator", o.coordinators, "USER", "add a coordinator")
+      .many("--remove-coordinator", o.dismissed, "USER", "remove this coordinator");
   add_limit_options(arguments, o, true);
   arguments.output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
@@ -450,7 +451,9 @@ int run_team_list(const CommandText& text, Invocation& invocation) {
 int run_quota_show(const CommandText& text, Invocation& invocation) {
   TeamOptions o;
   Arguments arguments(text);
-  arguments.words("[TEAM]", o.words, 0, 1, "only this team (default: all that have some)")
+  arguments
+      .words("[TEAM]", o.words, 0, 1,
+             "only this team (default: all teams with a limit or guarantee)")
       .output(o.output, {"teams", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

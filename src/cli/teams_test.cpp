@@ -54,16 +54,17 @@ TEST_F(TeamCommands, SendWhatIsAskedFor) {
 
 TEST_F(TeamCommands, ShowSaysWhereEachValueComesFrom) {
   sent({"team", "show", "vision"});
-  EXPECT_EQ(out(),
-            "team               vision (configuration)\n"
-            "parent             lab (configuration)\n"
-            "shares             2\n"
-            "members            ann, bob:2\n"
-            "coordinators       cyd\n"
-            "max_gpus           1 (run time, lowered from 4 by a coordinator)\n"
-            "gpu_hours          9 (configuration)\n"
-            "hidden             gpu_hours 12, set at run time; the configuration speaks of it\n"
-            "changed            2026-07-01 12:00:00 +0000 by root\n");
+  EXPECT_EQ(
+      out(),
+      "team               vision (configuration)\n"
+      "parent             lab (configuration)\n"
+      "shares             2\n"
+      "members            ann, bob:2\n"
+      "coordinators       cyd\n"
+      "max_gpus           1 (run time, lowered from 4 by a coordinator)\n"
+      "gpu_hours          9 (configuration)\n"
+      "hidden             gpu_hours 12, set at run time, has no effect: the configuration sets it\n"
+      "changed            2026-07-01 12:00:00 +0000 by root\n");
 }
 
 TEST_F(TeamCommands, ListsAreTables) {
@@ -98,7 +99,7 @@ TEST_F(TeamCommands, TellOfAnInvitation) {
 TEST_F(TeamCommands, AMistakeNamesTheOption) {
   FakeServer server([](const Request&) { return json_answer(std::string(kTeam)); });
   const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{"team", "set", "vision"}, "say what is to change"},
+      {{"team", "set", "vision"}, "give at least one change"},
       {{"team", "set", "vision", "--max-gpus", "many"}, "--max-gpus"},
       {{"team", "create", "vision", "--max-gpus", "none"}, "--max-gpus"},
       {{"team", "set", "vision", "--shares", "0"}, "--shares"},

@@ -64,9 +64,10 @@ base::Status put_end(Json& body, const std::optional<std::string>& expires, base
   }
   Json read;
   if (!put_future_time(read, "expires", time, now)) {
-    return base::invalid("--expires", fmt::format("'{}' is no length (30d), no time to come "
-                                                  "(2026-12-31), and not never",
-                                                  *expires));
+    return base::invalid("--expires",
+                         fmt::format("'{}' is neither a duration (30d), nor a future time "
+                                     "(2026-12-31), nor 'never'",
+                                     *expires));
   }
   body["expires_at"] = read["expires"];
   return {};
@@ -153,16 +154,16 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   CreateOptions o;
   Arguments arguments(text);
-  arguments
-      .option("--name", o.name, "NAME", "its name, for list and revoke: the place where it is kept")
+  arguments.option("--name", o.name, "NAME", "name of the token, such as the machine that keeps it")
       .option("--expires", o.expires, "WHEN",
-              "30d, a time to come, or never (default: 90d, or less where the site allows less)")
+              "30d, a future time, or never (default: 90d, or the site's maximum if that is less)")
       .option("--role", o.role, "viewer|user|operator|admin",
-              "the most that it allows (default: user); never more than its user may do")
+              "role of the token (default: user), at most its owner's")
       .option("--user", o.user, "NAME",
               "for this user (for root, and for admins where access.admins_act_as_users is set)")
-      .option("--request-id", o.request_id, "KEY", "a repetition with the same key makes no other")
-      .flag("-q,--quiet", o.quiet, "print the secret alone")
+      .option("--request-id", o.request_id, "KEY",
+              "a repeat with the same key creates no second token")
+      .flag("-q,--quiet", o.quiet, "print only the secret")
       .output(o.output, {"", "token/id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

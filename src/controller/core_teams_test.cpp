@@ -161,7 +161,7 @@ TEST_F(CoreTeams, TheConfigurationKeepsWhatItSets) {
   EXPECT_EQ(error.code, ErrorCode::kFailedPrecondition);
   EXPECT_EQ(error.field, "max_gpus");
   EXPECT_EQ(error.message,
-            "max_gpus: the configuration (/etc/site.yaml) says it of the team vision (max_gpus): "
+            "max_gpus: the configuration (/etc/site.yaml) sets it for team vision (max_gpus); "
             "change it there and reload the configuration");
   EXPECT_EQ(refused(kAdministrator, members("vision", {{"bob", 1}})),
             "FAILED_PRECONDITION add_members");

@@ -361,7 +361,7 @@ TEST_F(TopTest, ASignalIsRefusedWithoutProcessesAndForOthers) {
     const auto refused = signal(each);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
-    EXPECT_NE(refused.error().message.find("no processes"), std::string::npos);
+    EXPECT_NE(refused.error().message.find("only a running job has processes"), std::string::npos);
   }
   see(execution::Started{attempt(id), 5, now_});
   EXPECT_EQ(signal(id, SIGUSR1, kOtherUser).error().code, ErrorCode::kPermissionDenied);

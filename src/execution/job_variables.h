@@ -20,8 +20,8 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 // dropped, because a job submitted from within a job must not believe it is that one.
 Variables parse_variables(std::string_view submitted);
 
-// Sets what tells an attempt who it is: its job, and its place in an array. The variables of an
-// array that are passed on by chance are removed.
+// Sets the variables that identify the attempt: its job, and its place in an array. The variables
+// of an array that are passed on by chance are removed.
 void set_identity(Variables& variables, const StartOrder& order);
 
 // Returns the indices of GPUs within their node, and what the driver calls them; one each, in their

@@ -14,8 +14,8 @@
 // Follows all objects of one kind that a selector matches: a list, then a watch from its resource
 // version, again and again. A watch that ends silently goes on from the last version that was seen;
 // 410 (as a status, or as an ERROR in a watch, or of a page) lists anew. Failures are tried again
-// after a growing pause with jitter. Nothing is kept but the version: who follows keeps what it
-// needs. Thread: the client's.
+// after a growing pause with jitter. Nothing is kept but the version: the follower keeps the
+// objects. Thread: the client's.
 
 namespace gpu_platform::kubernetes {
 

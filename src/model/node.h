@@ -45,7 +45,7 @@ struct NodeInfo {
   Topology topology;
   NetworkPlace network;
   EngineKind engine = EngineKind::kProcess;
-  // What others use on it who are not ours: the pods of others. CPUs are rounded up.
+  // CPUs and memory that pods of other owners use on the node. CPUs are rounded up.
   std::uint32_t others_cpus = 0;
   base::Bytes others_memory;
   CapacityClass capacity = CapacityClass::kOnDemand;

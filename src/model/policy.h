@@ -96,7 +96,8 @@ struct Policy {
   // Jobs of a class below it may be stopped for others unless they say no; the rest if they say so.
   PriorityClass preempt_below = PriorityClass::kMedium;
   std::uint32_t max_preemptions_per_job = 3;
-  // Not of jobs that are reclaimed; of jobs whose team says nothing else.
+  // The minimum run time before a job is preempted. Reclaims have reclaim_min_runtime; a team may
+  // set its own.
   base::Duration preempt_min_runtime = base::minutes(10);
   // For jobs that borrow, where their team says nothing else: they are not reclaimed earlier, and
   // not once they were stopped for others so often.

@@ -36,15 +36,15 @@ std::string key_of_type(const QuotaExcess& excess) {
   return excess.gpu_type.empty() ? "" : "gpu_types." + excess.gpu_type + ".";
 }
 
-// "team a holds 6 GPUs of 4 guaranteed (2 above), this job asks for 4: 6 above".
+// "team a uses 6 GPUs, its guarantee is 4; 4 more would be 6 above it".
 std::string beyond_guarantee(const std::string& whose, const QuotaExcess& excess) {
   const auto above = [&](std::uint64_t gpus) {
     return of_thousandths(gpus > excess.guaranteed ? gpus - excess.guaranteed : 0);
   };
-  return fmt::format(
-      "{} holds {} GPUs{}, {} guaranteed ({} above), and this job asks for {}: {} above", whose,
-      of_thousandths(excess.used), of_type(excess), of_thousandths(excess.guaranteed),
-      above(excess.used), of_thousandths(excess.asked), above(excess.used + excess.asked));
+  return fmt::format("{} uses {} GPUs{}, its guarantee is {}; {} more would be {} above it", whose,
+                     of_thousandths(excess.used), of_type(excess),
+                     of_thousandths(excess.guaranteed), of_thousandths(excess.asked),
+                     above(excess.used + excess.asked));
 }
 
 }  // namespace

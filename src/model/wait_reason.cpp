@@ -190,7 +190,7 @@ std::string_view opening(WaitCode code) {
     case WaitCode::kHeldByUser:
       return "held by its owner until it is released (jobs release)";
     case WaitCode::kHeldByAdministrator:
-      return "held by an administrator; an operator or a coordinator of its team can release it";
+      return "held by an operator; an operator or a coordinator of its team can release it";
     case WaitCode::kNoNode:
       return "no node that is up could hold it, even with nothing else running";
     case WaitCode::kNoCapacity:

@@ -17,13 +17,13 @@ namespace gpu_platform::node {
 std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo);
 // Returns those of the older trees (v1), of which hybrid systems have one for each controller.
 std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo);
-// In those: removes the groups that a container engine has made below the name of an attempt's
-// cgroup, an absolute path in the v2 tree, and those of that name, unless processes are in them.
-// The engine's own end a moment after the container: they are waited for so long.
+// Removes, in each cgroup v1 tree, the groups of the name of an attempt's cgroup (an absolute path
+// in the v2 tree) and those that a container engine has made below it, unless processes are in
+// them. The engine's own end a moment after the container: they are waited for so long.
 void remove_engine_groups(const std::string& cgroup, int timeout_ms = 0);
-// There: returns the names directly below that of `base`, each once.
+// Returns the names directly below that of `base` in the cgroup v1 trees, each once.
 std::vector<std::string> engine_groups_below(const std::string& base);
-// There: returns the most memory that all processes of the attempt's containers had at a time, in
+// Returns the peak memory of all processes of the attempt's containers in the cgroup v1 trees, in
 // bytes; nothing where no older tree counts it.
 std::optional<std::uint64_t> peak_of_engine_groups(const std::string& cgroup);
 // Returns the path of the calling process in it, from the text of /proc/self/cgroup.

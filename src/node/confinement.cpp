@@ -44,7 +44,8 @@ GuardState state_of(Guard guard, const std::string& why_not) {
 
 GuardState state_of(Guard guard, const LimitPlace& place, const std::string& why_no_scope) {
   if (place.kind != LimitPlace::Kind::kNone) return {guard, true, ""};
-  std::string why = "the host passes its controller on neither in cgroup v2 nor in v1";
+  std::string why =
+      "the controller is not delegated to this cgroup, neither in cgroup v2 nor in v1";
   if (!why_no_scope.empty()) why += ", and systemd gives jobs no scope: " + why_no_scope;
   return {guard, false, std::move(why)};
 }

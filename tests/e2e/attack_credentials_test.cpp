@@ -150,7 +150,7 @@ TEST_F(AttackByCredentials, WhatAShortCredentialMakesEndsWithIt) {
                            R"({"name":"x","expires_at":"2199-01-01T00:00:00Z"})"}) {
     const auto refused = ask(brief, "POST", "/v1/tokens", body);
     EXPECT_EQ(refused.status, 409) << refused.body;
-    EXPECT_THAT(refused.body, HasSubstr("the credential that you came with ends"));
+    EXPECT_THAT(refused.body, HasSubstr("your credential expires"));
   }
   const json first = make(brief, "first");
   EXPECT_LE(seconds_of(first["token"]["expires_at"]), end);

@@ -250,8 +250,7 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
                             request.label().empty() && !request.all() && !request.all_users();
   if (is_unbounded) {
     return base::invalid("all",
-                         "all: must be given where no ids, user, state, name, label or "
-                         "all_users is");
+                         "all: give ids, a filter (user, state, name, label), all or all_users");
   }
   for (const std::string& id : request.ids()) {
     const auto job = to_job_id(id);

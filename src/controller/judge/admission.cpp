@@ -39,7 +39,7 @@ base::Status check_queue(const model::JobSpec& spec, const model::Policy& policy
   const std::string whose =
       most < policy.max_queue_size ? ", of which " + share_of_root(policy) : std::string();
   if (spec.array && waiting + jobs > most) {
-    return full(fmt::format("array: {} members asked, the queue has room for {} of {} "
+    return full(fmt::format("array: {} members do not fit: the queue has room for {} of {} "
                             "(scheduling.max_queue_size){}",
                             jobs, most - std::min(waiting, most), policy.max_queue_size, whose),
                 "array");

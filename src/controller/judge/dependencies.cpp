@@ -187,10 +187,10 @@ base::Status check_times(const model::JobSpec& spec, base::Instant earliest,
   return base::fail(
       ErrorCode::kFailedPrecondition,
       fmt::format(
-          "deadline: {} lie between {} and the deadline, and the time limit is {}{}", shown(left),
-          spec.begin > earliest ? "begin" : "the earliest start", shown(spec.time_limit),
-          limit_from == TimeLimitFrom::kJob ? ""
-                                            : " (the default, as time_limit_seconds gives none)"),
+          "deadline: the job cannot end by then: {} are left after {}, and its time limit is "
+          "{}{}; give a shorter time limit or a later deadline",
+          shown(left), spec.begin > earliest ? "its begin" : "the earliest start",
+          shown(spec.time_limit), limit_from == TimeLimitFrom::kJob ? "" : " (the default)"),
       "deadline");
 }
 

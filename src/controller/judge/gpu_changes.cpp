@@ -31,8 +31,8 @@ std::unexpected<base::Error> busy(std::string_view what,
   return base::fail(
       ErrorCode::kFailedPrecondition,
       fmt::format(
-          "{} is held by job {}{}: drain it and wait, or use force, which stops its jobs and "
-          "queues them again",
+          "{} is in use by job {}{}: drain it and wait until it is empty, or use --force, which "
+          "stops its jobs and queues them again",
           what, attempts.front().job.value,
           attempts.size() > 1 ? fmt::format(" and {} more", attempts.size() - 1) : ""),
       "force");
@@ -44,8 +44,10 @@ base::Result<std::vector<model::GpuRef>> select_gpus(const State& state,
   if (!which.uuid.empty()) {
     gpus = model::places_of_gpu(state.nodes, which.uuid);
     if (gpus.empty()) {
-      return base::fail(ErrorCode::kNotFound, fmt::format("there is no GPU {}", which.uuid),
-                        "gpu_id");
+      return base::fail(
+          ErrorCode::kNotFound,
+          fmt::format("there is no GPU '{}'; 'gpu-platform status --all' lists them", which.uuid),
+          "gpu_id");
     }
     return gpus;
   }
@@ -56,10 +58,10 @@ base::Result<std::vector<model::GpuRef>> select_gpus(const State& state,
   }
   const model::Node& node = *state.nodes.find(known->second.value);
   if (which.index && *which.index >= node.gpus.size()) {
-    return base::fail(
-        ErrorCode::kNotFound,
-        fmt::format("node {} has no GPU {}: it has {}", which.node, *which.index, node.gpus.size()),
-        "gpu");
+    return base::fail(ErrorCode::kNotFound,
+                      fmt::format("node {} has no GPU {}: it has {}, numbered from 0", which.node,
+                                  *which.index, node.gpus.size()),
+                      "gpu");
   }
   for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
     if (!which.index || *which.index == i) gpus.push_back({node.id, i});
@@ -97,7 +99,8 @@ base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
   if (command.action == GpuAction::kBringOnline && own == nullptr && !gpu.is_reported) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
-        fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it",
+        fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it; "
+                    "look at nvidia-smi and the kernel log there",
                     ref.index, node.name));
   }
   if (is_so_already(own, command)) return Events();
@@ -130,7 +133,10 @@ base::Result<Events> bring_node_online(const model::Node& node, const std::strin
   if (!model::is_heard(node)) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
-        fmt::format("node {} cannot be brought online: it is not heard of", node.name), "node");
+        fmt::format("node {} cannot be brought online: it does not report; check its launcher and "
+                    "its network",
+                    node.name),
+        "node");
   }
   Events events = bring_online(node, by);
   const model::Taint* const clusters = model::find_taint(node.taints, model::TaintSource::kCluster);
@@ -168,7 +174,7 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
     return base::fail(
         ErrorCode::kPermissionDenied,
         fmt::format("user {} may not take GPUs out of service or put them back: ask an "
-                    "administrator",
+                    "operator",
                     caller.user));
   }
   GpuChange change;

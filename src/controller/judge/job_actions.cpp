@@ -36,8 +36,8 @@ Judged judge_hold(const model::Caller& caller, const Job& job) {
   if (model::is_ended(job.state)) return has_ended(job, "held");
   if (model::is_active(job.state)) {
     return refused(
-        fmt::format("job {} is {}, and only a waiting job can be held: jobs requeue "
-                    "--hold stops it and holds it",
+        fmt::format("job {} is {}; only a waiting job can be held: 'jobs requeue "
+                    "--hold' stops it and holds it",
                     job.id.value, to_string(job.state)));
   }
   const Hold hold = hold_by(caller, *job.spec);
@@ -51,8 +51,8 @@ Judged judge_release(const model::Caller& caller, const Job& job) {
   if (job.hold == Hold::kByAdministrator && !model::manages(caller, *job.spec)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
-        fmt::format("job {} is held by an administrator; only an operator or a coordinator of its "
-                    "team can release it",
+        fmt::format("job {} is held by an operator; ask an operator, an admin or a coordinator of "
+                    "its team to release it",
                     job.id.value),
         "id");
   }
@@ -65,8 +65,8 @@ Judged judge_requeue(const model::Caller& caller, const Job& job) {
   const model::Attempt& attempt = *job.current_attempt();
   if (is_stopped_by_person(attempt)) {
     return refused(
-        fmt::format("job {} is being cancelled and cannot be queued again: submit it "
-                    "again",
+        fmt::format("job {} is being cancelled and cannot be queued again; submit it again with "
+                    "'jobs rerun'",
                     job.id.value));
   }
   if (goes_back(job, attempt)) return std::nullopt;
@@ -134,7 +134,7 @@ base::Result<model::SignalRequested> judge_signal(const State& state, const mode
                     model::name_of(job), model::traits_of(*engine).place));
   }
   if (has_processes) return model::SignalRequested{{job.id, attempt->number}, signal, caller.user};
-  return refused(fmt::format("job {} is {}: it has no processes that a signal could be sent to",
+  return refused(fmt::format("job {} is {}: only a running job has processes to send a signal to",
                              model::name_of(job), to_string(job.state)));
 }
 

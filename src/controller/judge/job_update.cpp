@@ -28,8 +28,8 @@ base::Status check_new_start(const Job& job, const model::JobChanged& change) {
   const bool has_begin = change.to.get(&JobSpec::begin) != nullptr;
   if (!model::is_active(job.state) || (!has_begin && !change.dependencies)) return {};
   const std::string_view field = has_begin ? "begin" : "dependency";
-  return refused(fmt::format("{}: job {} is {}, and it is about the start", field, job.id.value,
-                             to_string(job.state)),
+  return refused(fmt::format("{}: job {} is {}; this can be changed only before a job starts",
+                             field, job.id.value, to_string(job.state)),
                  std::string(field));
 }
 
@@ -61,8 +61,10 @@ model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
 base::Status check_preemptible(const JobSpec& spec, const model::JobChanged& change) {
   const auto* preemptible = change.to.get(&JobSpec::preemptible);
   if (preemptible == nullptr || *preemptible != true || model::can_begin_anew(spec)) return {};
-  return refused("preemptible: what was sent to the job through a pipe is gone when it begins anew",
-                 "preemptible");
+  return refused(
+      "preemptible: a job with a pipe as its input cannot be preempted, because a restart loses "
+      "what was sent",
+      "preemptible");
 }
 
 // A quota of GPU-hours is never exceeded, even if an administrator gives a running job more time.
@@ -120,11 +122,10 @@ base::Status check_still_stoppable(const State& state, const Job& job,
   if (!excess) return {};
   const std::string_view field =
       change.to.get(&JobSpec::preemptible) != nullptr ? "preemptible" : "priority";
-  return refused(
-      fmt::format("{}: job {} runs on GPUs guaranteed to others and could not be stopped "
-                  "for them any more: {}",
-                  field, job.id.value, describe(*excess)),
-      std::string(field));
+  return refused(fmt::format("{}: job {} uses GPUs that are guaranteed to others, so it must stay "
+                             "preemptible: {}",
+                             field, job.id.value, describe(*excess)),
+                 std::string(field));
 }
 
 base::Status check_new_limit(const State& state, const model::Caller& caller, const Job& job,
@@ -134,8 +135,8 @@ base::Status check_new_limit(const State& state, const model::Caller& caller, co
   if (model::has(caller, model::Right::kPassLimits)) return {};
   if (model::is_active(job.state) && time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,
-                      fmt::format("time_limit_seconds: job {} is {}; only an operator can "
-                                  "give it more time",
+                      fmt::format("time_limit_seconds: job {} is {}, so its time limit can only be "
+                                  "shortened; ask an operator to extend it",
                                   job.id.value, to_string(job.state)),
                       "time_limit_seconds");
   }
@@ -185,19 +186,19 @@ base::Status check_new_request(const State& state, Feasibility& feasibility, con
   if (!change.to.changes_request()) return {};
   const std::string_view field = change.to.first_name();
   if (!job.spec->workload.empty()) {
-    return refused(fmt::format("{}: job {} stands for {}, and its pods say what it needs: change "
+    return refused(fmt::format("{}: job {} belongs to {}, whose pods define what it needs: change "
                                "that workload",
                                field, job.id.value, job.spec->workload),
                    std::string(field));
   }
   if (model::is_active(job.state)) {
-    return refused(fmt::format("{}: job {} is {}, and only a waiting job can ask for something "
-                               "else: jobs requeue --hold, jobs update, then jobs release",
+    return refused(fmt::format("{}: job {} is {}; only a waiting job's requests can be changed: "
+                               "use 'jobs requeue --hold', 'jobs update' and 'jobs release'",
                                field, job.id.value, to_string(job.state)),
                    std::string(field));
   }
   if (model::holds_resources(job)) {
-    return refused(fmt::format("{}: what the last attempt of job {} held is being cleaned up; try "
+    return refused(fmt::format("{}: the GPUs of the last attempt of job {} are being cleaned; try "
                                "again in a moment",
                                field, job.id.value),
                    std::string(field));

@@ -17,12 +17,12 @@ std::unexpected<base::Error> has_no_place(const Job& job) {
   const bool has_ended = model::is_ended(job.state);
   const bool is_held = job.state == model::JobState::kHeld;
   std::string_view why = "it has no place in the queue";
-  if (has_ended) why = "submit it again";
+  if (has_ended) why = "'jobs rerun' submits it again";
   if (is_held) why = "it has no place in the queue until it is released";
   if (job.state == model::JobState::kPending)
     why = "it has no place in the queue until it is QUEUED";
   return base::fail(base::ErrorCode::kFailedPrecondition,
-                    fmt::format("job {} is {}, and only a QUEUED job can be raised: {}",
+                    fmt::format("job {} is {}; only a QUEUED job can be raised: {}",
                                 model::name_of(job), to_string(job.state), why),
                     "id");
 }

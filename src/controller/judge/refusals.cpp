@@ -11,8 +11,8 @@ std::unexpected<base::Error> refused(std::string message, std::string field) {
 }
 
 std::unexpected<base::Error> has_ended(const model::Job& job, std::string_view what) {
-  return refused(fmt::format("job {} is {} and cannot be {}: submit it again", job.id.value,
-                             to_string(job.state), what));
+  return refused(fmt::format("job {} is {} and cannot be {}; 'jobs rerun' submits it again",
+                             job.id.value, to_string(job.state), what));
 }
 
 }  // namespace gpu_platform::controller

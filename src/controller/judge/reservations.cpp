@@ -52,9 +52,9 @@ base::Result<base::Instant> end_of(const model::MakeReservation& command, base::
   if (command.end.is_set() == has_duration) {
     return wrong("end", "give either end or duration_seconds");
   }
-  if (command.duration < base::Duration()) return wrong("duration_seconds", "it is negative");
+  if (command.duration < base::Duration()) return wrong("duration_seconds", "must not be negative");
   if (command.duration > model::kLongestReservation) {
-    return reservation_refused("duration_seconds", "longer than the longest allowed, 90 days");
+    return reservation_refused("duration_seconds", "must not exceed 90 days");
   }
   return has_duration ? begin + command.duration : command.end;
 }
@@ -69,10 +69,10 @@ base::Status check_span(const Reservation& reservation, base::Instant now) {
                                            base::utc(reservation.begin)));
   }
   if (reservation.end - reservation.begin > model::kLongestReservation) {
-    return reservation_refused("end", "it lasts longer than the longest allowed, 90 days");
+    return reservation_refused("end", "a reservation must not last longer than 90 days");
   }
   if (reservation.begin - now > model::kFarthestReservation) {
-    return reservation_refused("begin", "it is farther away than allowed, 366 days");
+    return reservation_refused("begin", "must be within the next 366 days");
   }
   return {};
 }
@@ -88,7 +88,7 @@ base::Status set_repeat(Reservation& reservation, const Limit& limit) {
   if (limit.until.is_set() && limit.count != 0) return wrong("until", "give either until or count");
   if (repeat == model::Repeat::kNever) {
     if (limit.until.is_set() || limit.count != 0) {
-      return wrong(limit.count != 0 ? "count" : "until", "it is for a reservation with repeat");
+      return wrong(limit.count != 0 ? "count" : "until", "needs repeat");
     }
     reservation.last_begin = {};
     return {};
@@ -102,14 +102,15 @@ base::Status set_repeat(Reservation& reservation, const Limit& limit) {
   }
   if (!is_day_of(reservation, reservation.begin)) {
     return reservation_refused(
-        "begin", fmt::format("{} is none of its days ({}; the days begin at 0:00 by "
-                             "UTC and utc_offset_seconds, which is {})",
+        "begin", fmt::format("{} is not on one of its days ({}; days begin at 0:00 "
+                             "UTC plus utc_offset_seconds, which is {})",
                              base::utc(reservation.begin), to_string(repeat),
                              base::whole_milliseconds(reservation.utc_offset) / 1000));
   }
   if (limit.count > model::kMaxOccurrences) {
     return reservation_refused(
-        "count", fmt::format("at most {}; left out it never ends", model::kMaxOccurrences));
+        "count", fmt::format("must be at most {}; leave it out to repeat without an end",
+                             model::kMaxOccurrences));
   }
   if (limit.count != 0) reservation.last_begin = begin_of_occurrence(reservation, limit.count);
   if (limit.until.is_set()) reservation.last_begin = limit.until;
@@ -123,20 +124,20 @@ base::Status set_repeat(Reservation& reservation, const Limit& limit) {
 
 base::Status check_which(const model::MakeReservation& command) {
   if (command.nodes.empty() == (command.gpus == 0)) {
-    return wrong("nodes", "name nodes, or say how many gpus; one of both");
+    return wrong("nodes", "give either nodes or gpus");
   }
   if (command.nodes.size() > model::kMaxReservationNodes) {
-    return wrong("nodes", fmt::format("{} named; the limit is {}", command.nodes.size(),
+    return wrong("nodes", fmt::format("{} nodes exceed the limit of {}", command.nodes.size(),
                                       model::kMaxReservationNodes));
   }
   if (command.nodes.empty() && command.gpus_per_node) {
-    return wrong("gpus_per_node", "it is for nodes that are named; without them say gpus");
+    return wrong("gpus_per_node", "needs nodes; without nodes give gpus");
   }
   if (command.gpus_per_node && *command.gpus_per_node == 0) {
-    return wrong("gpus_per_node", "at least 1; left out it means all of each node");
+    return wrong("gpus_per_node", "must be at least 1; leave it out to reserve whole nodes");
   }
   if (!command.nodes.empty() && !command.gpu_type.empty()) {
-    return wrong("gpu_type", "it is for gpus; nodes that are named have the types that they have");
+    return wrong("gpu_type", "needs gpus; it cannot be combined with nodes");
   }
   return {};
 }
@@ -147,7 +148,7 @@ std::string overlapping(const scheduling::Reservations& reservations,
   for (const auto& [name, other] : reservations.all()) {
     if (name == reservation.name || !overlap(other, reservation)) continue;
     const model::Occurrence when = *first_common(other, reservation);
-    return fmt::format("some of its GPUs are in reservation {}, from {} to {}", name,
+    return fmt::format("some of its GPUs are already in reservation {} from {} to {}", name,
                        base::utc(when.begin), base::utc(when.end));
   }
   return {};
@@ -158,9 +159,11 @@ base::Status check_name(const State& state, const std::string& name) {
     return wrong("name", "1 to 64 letters, digits, '-', '_' and '.', first a letter or digit");
   }
   if (state.books->reservations.find(name) != nullptr) {
-    return base::fail(ErrorCode::kAlreadyExists,
-                      fmt::format("name: there is a reservation {}; cancel it first", name),
-                      "name");
+    return base::fail(
+        ErrorCode::kAlreadyExists,
+        fmt::format(
+            "name: reservation '{}' exists already; choose another name, or cancel it first", name),
+        "name");
   }
   // Otherwise these jobs would be in this reservation, to which they were never admitted.
   std::optional<model::JobId> former;
@@ -169,15 +172,16 @@ base::Status check_name(const State& state, const std::string& name) {
   });
   if (!former) return {};
   return reservation_refused("name",
-                             fmt::format("job {} of a former reservation {} is still there: choose "
-                                         "another name, or wait for its end",
+                             fmt::format("job {} of a former reservation '{}' still runs or waits; "
+                                         "choose another name, or wait for its end",
                                          former->value, name));
 }
 
 base::Status check_admitted(const State& state, const model::MakeReservation& command) {
   const bool names_users = !command.teams.empty() || !command.users.empty();
   if (names_users == command.maintenance) {
-    return wrong("teams", "name the teams or users that may use it, or set maintenance, not both");
+    return wrong("teams",
+                 "give either maintenance, or the teams and users that may use the reservation");
   }
   if (command.teams.size() > model::kMaxReservationUsers ||
       command.users.size() > model::kMaxReservationUsers) {
@@ -189,9 +193,10 @@ base::Status check_admitted(const State& state, const model::MakeReservation& co
     if (organisation.teams.empty() || find_team(organisation, team) != nullptr) continue;
     std::vector<std::string> known;
     for (const model::Team& each : organisation.teams) known.push_back(each.name);
-    return base::fail(ErrorCode::kInvalidArgument,
-                      fmt::format("teams: there is no team {}; there are {}", team, some_of(known)),
-                      "teams");
+    return base::fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("teams: there is no team '{}'; the teams are {}", team, some_of(known)),
+        "teams");
   }
   return {};
 }
@@ -221,7 +226,7 @@ base::Result<std::vector<ReservationPart>> parts_of_nodes(const State& state,
       std::vector<std::string> known;
       for (const auto& [each, ignored] : state.node_ids) known.push_back(each);
       return base::fail(ErrorCode::kInvalidArgument,
-                        fmt::format("nodes: there is no node {}; there are {}", name,
+                        fmt::format("nodes: there is no node '{}'; the nodes are {}", name,
                                     known.empty() ? "none" : some_of(known)),
                         "nodes");
     }
@@ -244,7 +249,7 @@ base::Result<std::vector<ReservationPart>> parts_of_nodes(const State& state,
     if (choice.size() < *command.gpus_per_node) {
       return reservation_refused(
           "gpus_per_node",
-          fmt::format("{} asked, node {} has {} that are in no other reservation then",
+          fmt::format("{} requested, but node {} has only {} that no other reservation holds then",
                       *command.gpus_per_node, name, choice.size()));
     }
     part.gpus = 0;
@@ -297,8 +302,8 @@ base::Result<std::vector<ReservationPart>> parts_by_count(const State& state,
   if (!chosen) {
     return reservation_refused(
         "gpus",
-        fmt::format("{} of one type{} asked in equal parts on as few nodes as possible; "
-                    "so many are not in service, free of other reservations and, "
+        fmt::format("{} of one type{} requested in equal parts on as few nodes as possible, "
+                    "but fewer are in service, outside other reservations and, "
                     "by the time limits of running jobs, free then{}",
                     command.gpus, command.gpu_type.empty() ? "" : " (" + command.gpu_type + ")",
                     command.ignore_running ? "" : " (ignore_running lets these finish)"));
@@ -323,11 +328,10 @@ base::Status check_no_job_runs(const State& state, const Reservation& reservatio
         fmt::format("{} (until {})", name_of(job), base::utc(end + state.policy->stop_grace)));
   }
   if (jobs.empty()) return {};
-  return reservation_refused(
-      "ignore_running",
-      fmt::format("by their time limits these jobs may run on its GPUs after {}: {}; "
-                  "with ignore_running they are let finish",
-                  base::utc(reservation.begin), some_of(jobs)));
+  return reservation_refused("ignore_running",
+                             fmt::format("these jobs may still run on its GPUs after {}: {}; "
+                                         "with ignore_running they finish first",
+                                         base::utc(reservation.begin), some_of(jobs)));
 }
 
 // Returns whether the job would run on GPUs of the reservation while that holds, if it began then.
@@ -358,24 +362,23 @@ base::Status check_nothing_promised(const State& state, const Reservation& reser
   }
   if (jobs.empty()) return {};
   return reservation_refused(
-      "force",
-      fmt::format("its GPUs are kept for these waiting jobs, which would run after {}: {}; "
-                  "with force they are taken, and these jobs start later",
-                  base::utc(reservation.begin), some_of(jobs)));
+      "force", fmt::format("its GPUs are planned for these waiting jobs after {}: {}; "
+                           "with force these jobs start later",
+                           base::utc(reservation.begin), some_of(jobs)));
 }
 
 base::Status check_may(const model::Caller& caller, std::string_view verb) {
   if (model::may_touch_site(caller)) return {};
   return base::fail(
       ErrorCode::kPermissionDenied,
-      fmt::format("user {} may not {} reservations: ask an administrator", caller.user, verb));
+      fmt::format("user {} may not {} reservations: ask an operator", caller.user, verb));
 }
 
 base::Result<const Reservation*> find_reservation(const State& state, const std::string& name) {
   if (const Reservation* found = state.books->reservations.find(name)) return found;
   return base::fail(
       ErrorCode::kNotFound,
-      fmt::format("there is no reservation {}; {}", name, names_text(state.books->reservations)),
+      fmt::format("there is no reservation '{}'; {}", name, names_text(state.books->reservations)),
       "name");
 }
 
@@ -411,9 +414,9 @@ base::Result<model::ReservationMade> judge_reservation(
   TRY(check_admitted(state, command));
   TRY(check_which(command));
   if (state.books->reservations.all().size() >= model::kMaxReservations) {
-    return base::fail(
-        ErrorCode::kResourceExhausted,
-        fmt::format("there are {} reservations, which is the most", model::kMaxReservations));
+    return base::fail(ErrorCode::kResourceExhausted,
+                      fmt::format("there are {} reservations, which is the limit; cancel some",
+                                  model::kMaxReservations));
   }
   Reservation reservation;
   reservation.name = command.name;
@@ -499,7 +502,7 @@ base::Status change_times(const model::ChangeReservation& command, base::Instant
   if (has_begin) reservation.begin = *command.begin;
   if (command.end && command.duration) return wrong("end", "give either end or duration_seconds");
   if (command.duration && *command.duration > model::kLongestReservation) {
-    return reservation_refused("duration_seconds", "longer than the longest allowed, 90 days");
+    return reservation_refused("duration_seconds", "must not exceed 90 days");
   }
   reservation.end =
       command.end ? *command.end : reservation.begin + command.duration.value_or(length);
@@ -588,7 +591,7 @@ base::Result<Reservation> changed(const State& state, const ReservationBasis& ba
   Reservation after = before;
   if (command.skip) {
     if (changes_times(command) || changes_place(command) || changes_admitted(command)) {
-      return wrong("skip", "it is given alone");
+      return wrong("skip", "cannot be combined with other changes");
     }
     const auto next = occurrence_after(before, before.end);
     if (!next) {
@@ -624,7 +627,7 @@ base::Result<Events> judge_reservation_change(const State& state, const Reservat
   TRY_ASSIGN(const Reservation* before, find_reservation(state, command.name));
   if (!command.skip && !changes_times(command) && !changes_place(command) &&
       !changes_admitted(command)) {
-    return wrong("name", "say what is to change");
+    return wrong("name", "give at least one change");
   }
   TRY_ASSIGN(Reservation after, changed(state, basis, command, *before, now));
   Events events;

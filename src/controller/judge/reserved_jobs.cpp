@@ -111,10 +111,10 @@ base::Status enter_reservation(const State& state, model::JobSpec& spec, base::I
   if (name.empty()) return {};
   const Reservation* reservation = state.books->reservations.find(name);
   if (reservation == nullptr) {
-    return base::fail(
-        ErrorCode::kNotFound,
-        fmt::format("reservation: there is no {}; {}", name, names_text(state.books->reservations)),
-        "reservation");
+    return base::fail(ErrorCode::kNotFound,
+                      fmt::format("reservation: there is no reservation '{}'; {}", name,
+                                  names_text(state.books->reservations)),
+                      "reservation");
   }
   if (!admits(*reservation, spec, *state.policy->organisation)) {
     return base::fail(

@@ -52,11 +52,11 @@ base::Status check_array(const State& state, const model::JobSpec& spec) {
   if (!spec.array) return {};
   const std::uint64_t members = member_count(*spec.array);
   if (members <= state.policy->max_array_size) return {};
-  return base::fail(
-      ErrorCode::kFailedPrecondition,
-      fmt::format("array: {} members asked; the limit is {} (policies.max_array_size)", members,
-                  state.policy->max_array_size),
-      "array");
+  return base::fail(ErrorCode::kFailedPrecondition,
+                    fmt::format("array: {} members exceed the limit of {} "
+                                "(policies.max_array_size); submit several arrays",
+                                members, state.policy->max_array_size),
+                    "array");
 }
 
 base::Status check_submission(const State& state, Feasibility& feasibility,

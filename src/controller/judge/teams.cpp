@@ -74,8 +74,9 @@ base::Status check_caller(const State& state, const model::Caller& caller, const
 base::Status check_presence(const State& state, const SetTeam& command) {
   const bool is_there = find_team(*state.policy->organisation, command.name) != nullptr;
   if (is_there && command.presence == SetTeam::Presence::kNew) {
-    return base::fail(ErrorCode::kAlreadyExists,
-                      fmt::format("name: there is a team {} already", command.name), "name");
+    return base::fail(
+        ErrorCode::kAlreadyExists,
+        fmt::format("name: team '{}' exists already; 'team set' changes it", command.name), "name");
   }
   if (is_there) return {};
   if (command.presence == SetTeam::Presence::kPresent) return no_such_team(state, command.name);
@@ -86,8 +87,8 @@ base::Status check_presence(const State& state, const SetTeam& command) {
   if (state.teams->run_time.size() >= model::kMaxRunTimeTeams) {
     return base::fail(
         ErrorCode::kResourceExhausted,
-        fmt::format("{} teams are set at run time, which is the most: remove some, or "
-                    "name them in the configuration",
+        fmt::format("{} teams are set at run time, which is the limit; remove some, or "
+                    "define them in the configuration",
                     model::kMaxRunTimeTeams));
   }
   return {};
@@ -135,12 +136,11 @@ class TeamChange {
 
  private:
   std::unexpected<base::Error> is_configured(std::string_view key, std::string field) const {
-    return base::fail(
-        ErrorCode::kFailedPrecondition,
-        fmt::format("{}: {} says it of the team {} ({}): change it there and reload the "
-                    "configuration",
-                    field, place_of_teams(state_), command_.name, key),
-        field);
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("{}: {} sets it for team {} ({}); change it there and reload the "
+                                  "configuration",
+                                  field, place_of_teams(state_), command_.name, key),
+                      field);
   }
 
   base::Status change_place() {
@@ -157,7 +157,7 @@ class TeamChange {
     team_.parent = *command_.parent;
     if (team_.parent.empty()) return {};
     if (team_.parent == team_.name) {
-      return base::invalid("parent", "parent: a team is not below itself");
+      return base::invalid("parent", "parent: a team cannot be its own parent");
     }
     if (find_team(*state_.policy->organisation, team_.parent) == nullptr) {
       auto missing = no_such_team(state_, team_.parent);
@@ -173,10 +173,10 @@ class TeamChange {
     std::string above = team_.parent;
     for (std::size_t step = 0; !above.empty() && step <= model::kMaxRunTimeTeams; ++step) {
       if (above == team_.name) {
-        return base::fail(
-            ErrorCode::kFailedPrecondition,
-            fmt::format("parent: the team {} is below {} already", team_.parent, team_.name),
-            "parent");
+        return base::fail(ErrorCode::kFailedPrecondition,
+                          fmt::format("parent: team {} is below {}, so it cannot be its parent",
+                                      team_.parent, team_.name),
+                          "parent");
       }
       const auto set = state_.teams->run_time.find(above);
       const Team* named = find_team(state_.teams->configured, above);
@@ -290,9 +290,9 @@ class TeamChange {
     if (value && most && *value > *most) {
       return base::fail(
           ErrorCode::kPermissionDenied,
-          fmt::format("{}: {} is above {}, which an administrator gave the team; a coordinator may "
-                      "lower it alone",
-                      row.name, *value, *most),
+          fmt::format(
+              "{}: {} exceeds {}, which an administrator set; a coordinator may only lower it",
+              row.name, *value, *most),
           std::string(row.name));
     }
     team_.lowered.*row.member = value;

@@ -50,7 +50,7 @@ base::Result<Bounds> bounds_of(const State& state, const model::Caller& caller,
   if (command.proven) {
     TRY(check_size(*command.proven));
     if (command.proven_until <= now) {
-      return base::fail(ErrorCode::kUnauthenticated, "the credential that you came with has ended");
+      return base::fail(ErrorCode::kUnauthenticated, "your credential has expired; log in again");
     }
     bounds.proven = command.proven;
     end_at(bounds, command.proven_until);
@@ -67,13 +67,13 @@ base::Result<Bounds> bounds_of(const State& state, const model::Caller& caller,
 base::Status check_user(const model::Caller& caller, const model::MakeToken& command) {
   if (command.uid == 0) {
     return base::fail(ErrorCode::kPermissionDenied,
-                      "user: there are no tokens of root: its rights are for the Unix socket of "
-                      "this machine alone; name a user",
+                      "user: root has no tokens, because its rights are limited to this machine's "
+                      "socket; give --user NAME",
                       "user");
   }
   if (may_touch_tokens_of(caller, command.uid)) return {};
   return base::fail(ErrorCode::kPermissionDenied,
-                    fmt::format("user: only an administrator may make tokens of another user; you "
+                    fmt::format("user: only root may make tokens of another user; you "
                                 "are {}",
                                 caller.user),
                     "user");
@@ -82,14 +82,14 @@ base::Status check_user(const model::Caller& caller, const model::MakeToken& com
 base::Status check_count(const State& state, const model::MakeToken& command, bool is_by_token) {
   if (state.token_index.has_name(command.uid, command.name)) {
     return base::fail(ErrorCode::kAlreadyExists,
-                      fmt::format("name: user {} has a token {} already; revoke it, or choose "
+                      fmt::format("name: user {} already has a token '{}'; revoke it, or choose "
                                   "another name",
                                   command.user, command.name),
                       "name");
   }
   if (state.token_index.count_of(command.uid) >= model::kMaxTokensPerUser) {
     return base::fail(ErrorCode::kResourceExhausted,
-                      fmt::format("user {} has {} tokens, which is the most; revoke some",
+                      fmt::format("user {} has {} tokens, which is the limit; revoke some",
                                   command.user, model::kMaxTokensPerUser));
   }
   const bool has_room = !is_by_token || state.token_index.count_made_with_tokens(command.uid) <
@@ -101,8 +101,9 @@ base::Status check_count(const State& state, const model::MakeToken& command, bo
                                   command.user, model::kMaxMadeWithTokensPerUser));
   }
   if (state.tokens.size() >= model::kMaxTokens) {
-    return base::fail(ErrorCode::kResourceExhausted,
-                      fmt::format("there are {} tokens, which is the most", model::kMaxTokens));
+    return base::fail(
+        ErrorCode::kResourceExhausted,
+        fmt::format("there are {} tokens, which is the limit; revoke some", model::kMaxTokens));
   }
   return {};
 }
@@ -110,12 +111,14 @@ base::Status check_count(const State& state, const model::MakeToken& command, bo
 // What sets the bound, in words.
 std::string bound_text(const State& state, const model::MakeToken& command, const Bounds& bounds) {
   if (bounds.token != nullptr && bounds.token->expires_at == bounds.end) {
-    return fmt::format("the token that you came with ends {}", base::utc(bounds.end));
+    return fmt::format("your token expires {}, and a new one cannot outlive it",
+                       base::utc(bounds.end));
   }
   if (command.proven && command.proven_until == bounds.end) {
-    return fmt::format("the credential that you came with ends {}", base::utc(bounds.end));
+    return fmt::format("your credential expires {}, and a token cannot outlive it",
+                       base::utc(bounds.end));
   }
-  return fmt::format("tokens last {} at most here (api.max_token_lifetime)",
+  return fmt::format("tokens may last at most {} (api.max_token_lifetime)",
                      base::written(state.policy->max_token_lifetime));
 }
 
@@ -163,11 +166,13 @@ base::Status check_may_end(const State& state, const model::Caller& caller, cons
   const auto line = line_of(state, own->id);
   if (std::ranges::find(line, token.id) != line.end()) return {};
   if (own->role > Role::kViewer && own->role >= token.role) return {};
-  return base::fail(ErrorCode::kPermissionDenied,
-                    fmt::format("token: the token that you came with has the role {}, and ends "
-                                "itself and what was made with it alone here",
-                                to_string(own->role)),
-                    "token");
+  return base::fail(
+      ErrorCode::kPermissionDenied,
+      fmt::format(
+          "token: your token has the role {}, and can revoke only itself and the tokens that "
+          "were made with it",
+          to_string(own->role)),
+      "token");
 }
 
 model::TokenRevoked end_of(const Token& token, std::string by) {
@@ -180,7 +185,8 @@ base::Status check_credential(const State& state, const model::Caller& caller, b
   if (caller.credential == 0) return {};
   const Token* const token = state.tokens.find(caller.credential);
   if (token != nullptr && !is_expired(*token, now)) return {};
-  return base::fail(ErrorCode::kUnauthenticated, "the token of this connection holds no longer");
+  return base::fail(ErrorCode::kUnauthenticated,
+                    "the token of this connection is no longer valid; log in again");
 }
 
 base::Result<TokenMade> judge_token(const State& state, const model::Caller& caller,
@@ -233,8 +239,7 @@ base::Result<Events> judge_revocation(const State& state, const model::Caller& c
   const Token* token = state.tokens.find(command.token.value);
   if (token == nullptr || !may_touch_tokens_of(caller, token->uid)) {
     return base::fail(ErrorCode::kNotFound,
-                      fmt::format("there is no token {} of yours that holds", command.token.value),
-                      "token");
+                      fmt::format("you have no valid token '{}'", command.token.value), "token");
   }
   TRY(check_may_end(state, caller, *token));
   std::vector<model::TokenId> ending = line_of(state, token->id);

@@ -119,8 +119,8 @@ Answered<> EngineCalls::ask_version() {
   return version;
 }
 
-// A signal ends a wait; what waited goes on unless it is to be given up. So does a wait without an
-// end of its own, every few seconds.
+// A signal ends a wait; the caller waits again unless the call is cancelled. So does a wait without
+// an end of its own, every few seconds.
 template <class T>
 Answered<T> EngineCalls::waited(
     const std::function<http::Transported<T>(const http::Waiting&)>& step,

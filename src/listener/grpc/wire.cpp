@@ -98,7 +98,9 @@ base::Status GrpcMessageReader::put(std::string_view bytes) {
   while (waiting_.size() - at >= kPrefix) {
     const std::string_view rest = std::string_view(waiting_).substr(at);
     if (rest.front() != '\0') {
-      return base::invalid("request", "request: the message is compressed, which is not taken");
+      return base::invalid(
+          "request",
+          "request: compressed messages are not supported; send grpc-encoding: identity");
     }
     const std::size_t length = length_in(rest);
     if (length > max_bytes_) {

@@ -133,7 +133,7 @@ bool RequestReader::check_text() {
     if (is_second) {
       ++lines;
       if (i + 1 < text.size() && (text[i + 1] == ' ' || text[i + 1] == '\t')) {
-        refuse(400, "the header has a line that goes on in the next");
+        refuse(400, "folded header lines are not supported");
         return false;
       }
     }
@@ -306,7 +306,7 @@ std::size_t RequestReader::put_body(std::string_view bytes) {
 void RequestReader::finish() {
   const auto& message = parser_.get();
   if (static_cast<std::size_t>(std::distance(message.begin(), message.end())) != fields_) {
-    return refuse(400, "fields behind a chunked body are not taken");
+    return refuse(400, "trailers are not supported");
   }
   request_.body = std::move(parser_.get().body());
   is_done_ = true;

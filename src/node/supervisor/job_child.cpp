@@ -220,7 +220,7 @@ void unblock_all_signals() {
   raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
 }
 
-// It stays what its supervisor is. Only the files that the user named are opened as the user.
+// It keeps its supervisor's user. Only the files that the user named are opened as the user.
 [[noreturn]] void run_container_client(JobChild& child) {
   take_streams(child);
   raw_call(SYS_umask, child.request->umask);

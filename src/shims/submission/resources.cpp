@@ -31,7 +31,7 @@ base::Result<std::optional<std::uint32_t>> number(const Settings& settings, std:
 base::Result<std::uint32_t> product(std::uint32_t a, std::uint32_t b, std::string_view field) {
   constexpr std::uint64_t kMax = 1'048'576;
   const std::uint64_t value = std::uint64_t{a} * b;
-  if (value > kMax) return base::invalid(std::string(field), "asks for more than there can be");
+  if (value > kMax) return base::invalid(std::string(field), "exceeds what a job can ask for");
   return static_cast<std::uint32_t>(value);
 }
 

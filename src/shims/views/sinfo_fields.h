@@ -25,7 +25,7 @@ struct NodeField {
 
 std::span<const NodeField> sinfo_fields();
 
-// How many of the nodes are allocated, idle, otherwise, all.
+// Node counts as sinfo's %F has them: allocated, idle, other, total.
 struct NodeUse {
   std::size_t allocated = 0;
   std::size_t idle = 0;
