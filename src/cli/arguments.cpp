@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "cli/client_names.h"
+#include "cli/text.h"
 
 namespace gpu_platform::cli {
 
@@ -28,6 +29,7 @@ struct Described {
   std::string names;  // "--limit,-n"
   std::string value;  // "N"; empty for a flag
   std::string help;
+  bool is_rare = false;
 };
 
 // ---- how to show it
@@ -56,11 +58,31 @@ base::Result<base::Duration> interval_of(const std::string& text) {
   return base::seconds(static_cast<std::int64_t>(*seconds));
 }
 
+constexpr std::size_t kHelpWidth = 80;
+constexpr std::size_t kNamesWidth = 26;  // of an option's names with the blanks around them
+
+std::string help_line(std::string_view names, std::string_view help) {
+  std::string page = fmt::format("  {:<{}}", names, kNamesWidth - 2);
+  const std::string indent(kNamesWidth, ' ');
+  bool is_first = page.size() == kNamesWidth && page.back() == ' ';
+  if (!is_first) page += '\n';
+  for (const std::string& line : wrapped(help, kHelpWidth - kNamesWidth)) {
+    page += fmt::format("{}{}\n", is_first ? "" : indent, line);
+    is_first = false;
+  }
+  return page;
+}
+
 std::string help_line(const Described& option) {
-  std::string left = "  " + option.names;
-  std::ranges::replace(left, ',', ' ');
-  if (!option.value.empty()) left += " " + option.value;
-  return fmt::format("{:<26}{}{}\n", left, left.size() >= 26 ? "  " : "", option.help);
+  std::string names = option.names;
+  std::ranges::replace(names, ',', ' ');
+  if (!option.value.empty()) names += " " + option.value;
+  return help_line(names, option.help);
+}
+
+bool has_name(const Described& option, std::string_view name) {
+  const std::string names = "," + option.names + ",";
+  return names.find(fmt::format(",{},", name)) != std::string::npos;
 }
 
 // The parser's words, but for a flag with a value, which it calls an override of the flag.
@@ -84,9 +106,31 @@ struct Arguments::State {
   bool json = false;
   Words words;
   std::string words_help;
+  std::vector<std::string_view> common;  // flags; empty: all that are not rare
+  bool is_rare = false;                  // of the options that are defined next
 
   void describe(const std::string& names, const std::string& value, const std::string& help) {
-    described.push_back({names, value, help});
+    described.push_back({names, value, help, is_rare});
+  }
+
+  bool is_common(const Described& option) const {
+    if (common.empty()) return !option.is_rare;
+    return std::ranges::any_of(common,
+                               [&](std::string_view flag) { return has_name(option, flag); });
+  }
+
+  // In the order of the page.
+  std::vector<const Described*> common_options() const {
+    std::vector<const Described*> found_options;
+    for (const Described& option : described) {
+      if (is_common(option)) found_options.push_back(&option);
+    }
+    std::ranges::stable_sort(found_options, {}, [&](const Described* option) {
+      return std::ranges::find_if(common,
+                                  [&](std::string_view flag) { return has_name(*option, flag); }) -
+             common.begin();
+    });
+    return found_options;
   }
 
   // Long names of all options, for suggestions.
@@ -144,17 +188,17 @@ Arguments& Arguments::output(Output& output, NamesPlace names, const char* optio
   output.names = names;
   state_->output = &output;
   const bool has_names = !names.name.empty();
-  return option(
-             option_names, state_->format,
-             has_names ? "table|wide|json|yaml|name" : "table|wide|json|yaml",
-             has_names ? "wide cuts nothing; name prints ids or names alone" : "wide cuts nothing")
+  return option(option_names, state_->format,
+                has_names ? "table|wide|json|yaml|name" : "table|wide|json|yaml",
+                has_names ? "form of the output; wide cuts nothing, name prints only ids or names"
+                          : "form of the output; wide cuts nothing")
       .flag("--json", state_->json, "print JSON");
 }
 
 Arguments& Arguments::output_and_watch(Output& output, NamesPlace names) {
   return this->output(output, names)
       .flag_or_value("-w,--watch", state_->watch, "SECONDS",
-                     "show it again and again, each 2 seconds or as given; Ctrl-C ends it");
+                     "refresh every SECONDS (default: 2); Ctrl-C ends it");
 }
 
 Arguments& Arguments::words(const std::string& name, std::vector<std::string>& target,
@@ -172,15 +216,33 @@ Arguments& Arguments::command(const std::string& name, std::vector<std::string>&
   return *this;
 }
 
-std::string Arguments::help() const {
+Arguments& Arguments::common(std::span<const std::string_view> flags) {
+  state_->common.assign(flags.begin(), flags.end());
+  return *this;
+}
+
+Arguments& Arguments::rarely_used() {
+  state_->is_rare = true;
+  return *this;
+}
+
+std::string Arguments::help(bool has_all) const {
   const CommandText& text = state_->text;
   std::string page = fmt::format("{}\n\nExamples:\n{}\nUsage: gpu-platform {} {}\n\n", text.summary,
                                  text.examples, text.name, text.synopsis);
-  if (!state_->words.name.empty()) {
-    page += fmt::format("  {:<24}{}\n", state_->words.name, state_->words_help);
+  if (!state_->words.name.empty()) page += help_line(state_->words.name, state_->words_help);
+  for (const Described* option : state_->common_options()) page += help_line(*option);
+  std::size_t hidden = 0;
+  std::string rare;
+  for (const Described& option : state_->described) {
+    if (state_->is_common(option)) continue;
+    ++hidden;
+    rare += help_line(option);
   }
-  for (const Described& option : state_->described) page += help_line(option);
-  return page + fmt::format("  {:<24}{}\n", "-h --help", "this page");
+  page += help_line("-h --help", "print this page");
+  if (hidden == 0) return page;
+  if (has_all) return page + "\nMore options:\n" + rare;
+  return page + fmt::format("\n{} more options: gpu-platform {} --help --all\n", hidden, text.name);
 }
 
 std::string Arguments::list() const {
@@ -188,7 +250,7 @@ std::string Arguments::list() const {
   for (const Described& option : state_->described) {
     lines += fmt::format("{}\t{}\t{}\n", option.names, option.value, option.help);
   }
-  lines += "--help,-h\t\tthis page\n";
+  lines += "--help,-h\t\tprint this page\n";
   const Words& words = state_->words;
   if (words.name.empty()) return lines;
   return lines + fmt::format("=\t{}\t{}\n", words.name, state_->words_help);
@@ -207,7 +269,7 @@ std::optional<int> Arguments::parse(std::span<const std::string> arguments, Cons
     return usage_error(console, told(error), name);
   }
   if (state_->help_wanted) {
-    console.out(help());
+    console.out(help(std::ranges::find(arguments, "--all") != arguments.end()));
     return kOk;
   }
   std::vector<std::string> found;

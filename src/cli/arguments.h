@@ -59,6 +59,11 @@ class Arguments {
   Arguments& command(const std::string& name, std::vector<std::string>& target,
                      const std::string& help);
 
+  // --help shows these options first. Those that are not common are shown only by --help --all.
+  // Without a call all options are common, but for those defined after rarely_used().
+  Arguments& common(std::span<const std::string_view> flags);
+  Arguments& rarely_used();
+
   // Reads the words. Otherwise the exit code: 0 after --help, 2 after a mistake, which has been
   // reported.
   std::optional<int> parse(std::span<const std::string> arguments, Console& console);
@@ -66,7 +71,7 @@ class Arguments {
  private:
   struct State;
   std::optional<int> read_output(Console& console);
-  std::string help() const;
+  std::string help(bool has_all) const;
   std::string list() const;
 
   std::unique_ptr<State> state_;

@@ -9,6 +9,7 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/overview.h"
 #include "client/profiles.h"
 
 namespace gpu_platform::cli {
@@ -147,8 +148,7 @@ constexpr std::array kCommands = {
              "  gpu-platform topology --node dgx-h100-1\n"
              "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
     Command{{"shares", "[options]",
-             "Show each team's and user's fair-share usage, their place in the order, and their "
-             "limits and guarantees.",
+             "Show the usage, place, limits and guarantees of each team and user.",
              "  gpu-platform shares\n"
              "  gpu-platform shares --team vision\n"
              "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
@@ -328,56 +328,38 @@ constexpr std::array kCommands = {
 // clang-format on
 
 // Names of commands as people know them from elsewhere.
-struct Alias {
-  std::string_view name;
-  std::string_view group;  // empty: the command is one word
-  std::string_view command;
-};
 constexpr std::array kAliases = {Alias{"logs", "jobs", "logs"}, Alias{"explain", "jobs", "explain"},
                                  Alias{"top", "", "watch"}};
 
-std::string_view first_word(std::string_view name) {
-  return name.substr(0, name.find(' '));
+Overview overview_of(std::span<const OtherCommand> others) {
+  return {kCommands, others, kAliases};
 }
 
-std::string_view second_word(std::string_view name) {
-  const std::size_t space = name.find(' ');
-  return space == std::string_view::npos ? std::string_view() : name.substr(space + 1);
-}
-
-std::string overview(std::span<const OtherCommand> others) {
-  std::string page =
-      "gpu-platform queues jobs, places them on GPUs and runs them.\n\n"
-      "Examples:\n"
-      "  gpu-platform status                                show the cluster and what is free\n"
-      "  gpu-platform run --gpus 1 -- python train.py       run, watch, get the exit code\n"
-      "  gpu-platform submit --gpus 8 -- torchrun train.py  submit a job and return at once\n\n"
-      "Commands:\n";
+// "jobs wait" for "wait"; empty: no group has such a command, or several have.
+std::string in_a_group(std::string_view word) {
+  std::string name;
   for (const Command& command : kCommands) {
-    page += fmt::format("  {:<23}{}\n", command.text.name, command.text.summary);
+    if (second_word(command.text.name) != word) continue;
+    // The commands of jobs are those that people look for.
+    if (first_word(command.text.name) == "jobs") return std::string(command.text.name);
+    if (!name.empty()) return {};
+    name = command.text.name;
   }
-  for (const OtherCommand& other : others) {
-    page += fmt::format("  {:<23}{}\n", other.name, other.summary);
-  }
-  page += "\nShort forms:\n";
-  for (const Alias& alias : kAliases) {
-    page += fmt::format("  {:<23}the same as {}{}{}\n", alias.name, alias.group,
-                        alias.group.empty() ? "" : " ", alias.command);
-  }
-  return page +
-         "\n'gpu-platform COMMAND --help' has the details. docs/cli.md has the exit codes.\n";
+  return name;
 }
 
 int unknown_command(Console& console, std::string_view word, std::string_view group,
                     const std::vector<std::string_view>& known) {
-  const std::string suggestion = base::did_you_mean(word, known);
-  const std::string what = group.empty() ? fmt::format("unknown command '{}'", word)
-                                         : fmt::format("unknown command '{} {}'", group, word);
+  const std::string grouped = group.empty() ? in_a_group(word) : std::string();
+  std::string suggestion = grouped.empty() ? base::did_you_mean(word, known)
+                                           : fmt::format("; did you mean '{}'?", grouped);
+  if (suggestion.empty() && !group.empty()) {
+    suggestion = fmt::format("; the commands of {} are {}", group, fmt::join(known, ", "));
+  }
   return usage_error(
       console,
-      what + (suggestion.empty() ? fmt::format("; the commands are: {}", fmt::join(known, ", "))
-                                 : suggestion),
-      "");
+      fmt::format("unknown command '{}{}{}'{}", group, group.empty() ? "" : " ", word, suggestion),
+      group);
 }
 
 std::vector<std::string_view> top_names(std::span<const OtherCommand> others) {
@@ -409,16 +391,6 @@ const Command* find_command(std::string_view first, std::string_view second) {
   return it == kCommands.end() ? nullptr : &*it;
 }
 
-std::string group_page(std::string_view group) {
-  std::string page = "Commands:\n";
-  for (const Command& command : kCommands) {
-    if (first_word(command.text.name) == group) {
-      page += fmt::format("  {:<23}{}\n", command.text.name, command.text.summary);
-    }
-  }
-  return page + fmt::format("\n'gpu-platform {} COMMAND --help' has the details.\n", group);
-}
-
 bool asks_for_help(std::string_view word) {
   return word == "--help" || word == "-h" || word == "help";
 }
@@ -427,11 +399,11 @@ bool asks_for_help(std::string_view word) {
 int run_group(std::string_view group, std::span<const std::string> words,
               const std::optional<std::string>& server, Console& console) {
   if (words.empty()) {
-    console.err(group_page(group));
+    console.err(group_page(kCommands, group));
     return kUsage;
   }
   if (asks_for_help(words.front())) {
-    console.out(group_page(group));
+    console.out(group_page(kCommands, group));
     return kOk;
   }
   const Command* command = find_command(group, words.front());
@@ -513,6 +485,7 @@ void add_server_options(Arguments& arguments, client::ServerChoice& choice) {
       .option("--server", choice.server, "SERVER",
               "https://HOST:PORT, unix:PATH, a profile, or local for this machine's daemon "
               "(default: GPU_PLATFORM_SERVER, else the current profile, else local)")
+      .rarely_used()
       .option("--ca-file", choice.authorities, "FILE",
               "the authority that the server's certificate comes from (default: the system's)")
       .option("--cert", choice.certificate, "FILE",
@@ -555,7 +528,7 @@ int run_in(const ProcessEnvironment& process_environment, const std::vector<std:
     words = words.subspan(2);
   }
   if (words.empty()) {
-    console.err(overview(others));
+    console.err(short_overview(overview_of(others)));
     return kUsage;
   }
   if (words.front() == "--version") {
@@ -563,8 +536,10 @@ int run_in(const ProcessEnvironment& process_environment, const std::vector<std:
     return kOk;
   }
   if (!asks_for_help(words.front())) return dispatch(words, server, console, others);
-  if (words.size() == 1) {
-    console.out(overview(others));
+  const bool wants_all = words.size() == 2 && words[1] == "--all";
+  if (words.size() == 1 || wants_all) {
+    const Overview overview = overview_of(others);
+    console.out(wants_all ? full_overview(overview) : short_overview(overview));
     return kOk;
   }
   // "help submit" is "submit --help".

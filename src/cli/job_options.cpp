@@ -1,6 +1,7 @@
 #include "cli/job_options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 
@@ -101,6 +102,13 @@ base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field
 
 }  // namespace
 
+// What most jobs need, of these options and of those of the commands that take them.
+constexpr std::array<std::string_view, 22> kCommonOptions = {
+    "--gpus",   "--nodes", "--gpu-type", "--gpu-memory", "--cpus",  "--memory",
+    "--time",   "--name",  "--priority", "--team",       "--array", "--dependency",
+    "--output", "--env",   "--image",    "--pty",        "--wait",  "--timeout",
+    "--file",   "--json",  "--dry-run",  "--server"};
+
 JobOptions::JobOptions(Of of) : of_(of) {
   for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
     const auto& options = field.field->options();
@@ -113,6 +121,7 @@ JobOptions::JobOptions(Of of) : of_(of) {
 }
 
 void JobOptions::define(Arguments& arguments) {
+  arguments.common(kCommonOptions);
   for (Given& given : given_) {
     const v1::CommandOption& option = *given.option;
     const bool is_update = of_ == Of::kUpdate;

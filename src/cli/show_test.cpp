@@ -354,7 +354,7 @@ TEST_F(Show, OverviewListsCommandsOfOthersAndStartsThem) {
                                     return 9;
                                   }}};
   EXPECT_EQ(run_in(around_, {"--help"}, others), 0);
-  EXPECT_TRUE(has(out(), "  serve                  Run the daemon.\n")) << out();
+  EXPECT_TRUE(has(out(), "  serve         Run the daemon.\n")) << out();
   EXPECT_EQ(run_in(around_, {"serve", "--emulate", "dgx"}, others), 9);
   EXPECT_EQ(got, (std::vector<std::string>{"serve", "--emulate", "dgx"}));
   EXPECT_EQ(run_in(around_, {"sevre"}, others), 2);

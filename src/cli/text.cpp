@@ -76,6 +76,50 @@ std::string shortened(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, text.size() - rest.size())) + "…";
 }
 
+namespace {
+
+// Takes as many characters from the front as fit; one at least, so that a caller comes on.
+std::string_view take_columns(std::string_view& text, std::size_t width) {
+  std::string_view rest = text;
+  for (std::size_t used = 0; !rest.empty();) {
+    std::string_view after = rest;
+    used += width_of(take_character(after));
+    if (used > width && rest.size() < text.size()) break;
+    rest = after;
+  }
+  const std::string_view taken = text.substr(0, text.size() - rest.size());
+  text = rest;
+  return taken;
+}
+
+}  // namespace
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  if (width == 0) return {std::string(text)};
+  std::vector<std::string> lines(1);
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t taken = display_width(word);
+    if (used > 0 && used + 1 + taken <= width) {
+      lines.back().push_back(' ');
+      lines.back() += word;
+      used += 1 + taken;
+      continue;
+    }
+    if (used > 0) lines.emplace_back();
+    while (display_width(word) > width) {
+      lines.back() += take_columns(word, width);
+      lines.emplace_back();
+    }
+    lines.back() += word;
+    used = display_width(word);
+  }
+  return lines;
+}
+
 std::string age(base::Duration duration) {
   const std::int64_t seconds = std::max<std::int64_t>(0, duration.value() / 1'000'000'000);
   if (seconds < 60) return fmt::format("{}s", seconds);

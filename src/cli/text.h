@@ -24,6 +24,10 @@ std::size_t display_width(std::string_view text);
 // character.
 std::string shortened(std::string_view text, std::size_t width);
 
+// The text in lines of at most `width` columns, divided at spaces; a longer word is divided where
+// its line ends. At least one line. A width of 0 divides nothing.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
 // "45s", "3m12s", "2h05m", "4d03h": two units at most, cut, not rounded. Negative counts as zero.
 std::string age(base::Duration duration);
 
