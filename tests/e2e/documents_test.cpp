@@ -1,0 +1,220 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <regex>
+#include <string_view>
+
+#include "harness.h"
+
+// The pages agree with the program: each command of theirs is one, and what they show is what it
+// prints.
+
+namespace gpu_platform::e2e {
+namespace {
+
+const std::string kSources = GP_SOURCE_DIRECTORY;
+
+struct Block {
+  std::string place;  // "docs/users.md:17"
+  std::vector<std::string> lines;
+};
+
+// The fenced blocks of a page that have no language: what is typed and what is printed.
+std::vector<Block> blocks_of(const std::string& page) {
+  std::vector<Block> blocks;
+  bool is_open = false;
+  bool is_ours = false;
+  int number = 0;
+  for (const std::string& line : lines_of(read_file(kSources + "/" + page))) {
+    ++number;
+    if (line.starts_with("```")) {
+      is_open = !is_open;
+      is_ours = is_open && line == "```";
+      if (is_ours) blocks.push_back({page + ":" + std::to_string(number), {}});
+    } else if (is_ours) {
+      blocks.back().lines.push_back(line);
+    }
+  }
+  return blocks;
+}
+
+std::vector<std::string> pages() {
+  std::vector<std::string> names = {"README.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(kSources + "/docs")) {
+    if (entry.path().extension() == ".md")
+      names.push_back("docs/" + entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// ---- each command is one
+
+// The command of our program in a line, without the prompt, sudo, comments and what other programs
+// do with its output; empty: there is none.
+std::string command_in(std::string line) {
+  line = std::regex_replace(line, std::regex(R"(^\$ )"), "");
+  line = std::regex_replace(line, std::regex(R"(^sudo )"), "");
+  if (!line.starts_with("gpu-platform ")) return {};
+  static const std::regex kEnd(R"(\s+#| \| | > | >> | < | && | & ?$|; )");
+  for (std::sregex_iterator end(line.begin(), line.end(), kEnd); end != std::sregex_iterator();
+       ++end) {
+    const std::string before = line.substr(0, static_cast<std::size_t>(end->position()));
+    if (std::ranges::count(before, '\'') % 2 == 0) return before;  // not within quotes
+  }
+  return line;
+}
+
+// What a page may leave to its reader: "ID…", "[options]" and the like are no words to be typed.
+bool is_synopsis(std::string_view command) {
+  return command.find("…") != std::string_view::npos || command.find('[') != std::string_view::npos;
+}
+
+// They do not ask a daemon first, or read a file that the reader has.
+bool is_done_elsewhere(std::string_view command) {
+  constexpr std::array<std::string_view, 9> kElsewhere = {
+      "serve", "simulate", "store", "doctor", "login", "config", "profile", "estimate", "help"};
+  const std::string_view rest = command.substr(std::string_view("gpu-platform ").size());
+  return std::ranges::any_of(kElsewhere, [&](std::string_view word) {
+    return rest == word || rest.starts_with(std::string(word) + " ");
+  });
+}
+
+// A command whose words are right finds no daemon, or waits for one; one whose words are wrong is
+// told so before.
+TEST(Documents, EachCommandOfThePagesIsOne) {
+  const TemporaryDirectory folder;
+  const std::string programs = std::filesystem::path(program("gpu-platform")).parent_path();
+  const std::vector<std::string> environment = {
+      "PATH=" + programs + ":/usr/bin:/bin", "HOME=" + folder.path(),
+      "GPU_PLATFORM_SERVER=unix:" + folder.path() + "/none", "id=1"};
+  std::size_t checked = 0;
+  for (const std::string& page : pages()) {
+    for (const Block& block : blocks_of(page)) {
+      for (const std::string& line : block.lines) {
+        const std::string command = command_in(line);
+        if (command.empty() || is_synopsis(command) || is_done_elsewhere(command)) continue;
+        const Finished done = run_command(
+            {"/bin/bash", "-c", "cd " + folder.path() + "; timeout 2 " + command}, environment);
+        const bool wants_terminal = done.err.find("is not a terminal") != std::string::npos;
+        EXPECT_TRUE(done.exit_code != 2 || wants_terminal) << block.place << ": " << command << "\n"
+                                                           << done.err;
+        EXPECT_NE(done.exit_code, 127) << block.place << ": " << command << "\n" << done.err;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 70U);
+}
+
+// ---- what they show is what it prints
+
+struct Step {
+  std::string command;
+  std::vector<std::string> shown;
+};
+
+std::vector<Step> steps_of(const Block& block) {
+  std::vector<Step> steps;
+  for (const std::string& line : block.lines) {
+    if (line.starts_with("$ ")) {
+      steps.push_back({std::regex_replace(line.substr(2), std::regex(R"(\s+#.*$)"), ""), {}});
+    } else if (!steps.empty() && !line.empty()) {
+      steps.back().shown.push_back(line);
+    }
+  }
+  return steps;
+}
+
+// A line without what differs from run to run: times, durations, users and blanks.
+std::string stable(std::string line) {
+  static const std::pair<std::regex, const char*> kChanges[] = {
+      {std::regex(R"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(Z| [+-]\d{4}))"), "TIME"},
+      {std::regex(R"(\b\d\d:\d\d(:\d\d)?\b)"), "TIME"},
+      {std::regex(R"(~?\b(\d+[dhms])+\b)"), "DURATION"},
+      {std::regex(R"(\b(ann|root|daemon)\b)"), "USER"},
+      {std::regex(R"(\s+)"), " "},
+      {std::regex(R"(^ | $)"), ""},
+  };
+  for (const auto& [what, with] : kChanges) line = std::regex_replace(line, what, with);
+  return line;
+}
+
+class Pages : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
+
+  // A job that was just submitted runs, or waits with a reason.
+  void settle(const std::string& id) {
+    EXPECT_TRUE(eventually([&] {
+      const nlohmann::json job = daemon.job(id);
+      return job["state"] == "RUNNING" ||
+             (job["state"] == "QUEUED" && !job["wait_reason"].is_null());
+    })) << id;
+  }
+
+  void walk(const Block& block) {
+    for (const Step& step : steps_of(block)) {
+      if (step.command.starts_with("./dev ") || step.command.find(" serve ") != std::string::npos) {
+        continue;  // the harness has built it and started the daemon
+      }
+      const Finished done = run_command({"/bin/bash", "-c", step.command}, environment());
+      EXPECT_EQ(done.exit_code, 0) << block.place << ": " << step.command << "\n" << done.err;
+      if (step.command.find(" submit ") != std::string::npos) settle(lines_of(done.out).front());
+      compare(block.place + ": " + step.command, step.shown, lines_of(done.out + done.err));
+    }
+  }
+
+  // A page may leave out what is printed; what it shows must be there, line by line.
+  static void compare(const std::string& place, const std::vector<std::string>& shown,
+                      const std::vector<std::string>& printed) {
+    if (shown.empty()) return;
+    const auto all = [](const std::vector<std::string>& lines) {
+      std::string text;
+      for (const std::string& line : lines) {
+        if (!line.empty()) text += stable(line) + "\n";
+      }
+      return text;
+    };
+    EXPECT_EQ(all(printed), all(shown)) << place;
+  }
+
+  std::vector<std::string> environment() const {
+    const std::string programs = std::filesystem::path(program("gpu-platform")).parent_path();
+    return {"PATH=" + programs + ":/usr/bin:/bin", "GPU_PLATFORM_SERVER=unix:" + daemon.socket(),
+            "TZ=UTC"};
+  }
+
+  Daemon daemon;
+};
+
+TEST_F(Pages, TheQuickStartOfTheReadmeRunsAsPrinted) {
+  std::size_t walked = 0;
+  for (const Block& block : blocks_of("README.md")) {
+    if (steps_of(block).empty()) continue;
+    walk(block);
+    ++walked;
+  }
+  EXPECT_EQ(walked, 1U);
+}
+
+TEST_F(Pages, TheFiveMinutesOfUsersRunAsPrinted) {
+  const std::string text = read_file(kSources + "/docs/users.md");
+  const std::size_t end = text.find("## Start the daemon");
+  ASSERT_NE(end, std::string::npos);
+  const auto last = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  std::size_t walked = 0;
+  for (const Block& block : blocks_of("docs/users.md")) {
+    if (std::stol(block.place.substr(block.place.rfind(':') + 1)) > last) break;
+    if (steps_of(block).empty()) continue;
+    walk(block);
+    ++walked;
+  }
+  EXPECT_EQ(walked, 3U);
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
