@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,31 +9,13 @@
 #include "execution/attempt_access.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
-#include "execution/kubernetes/cluster/preflight.h"
-#include "execution/kubernetes/settings.h"
+#include "execution/kubernetes/engine_options.h"
 #include "execution/kubernetes/workloads/port.h"
-#include "kubernetes/kubeconfig.h"
 #include "model/channel.h"
 
 namespace gpu_platform::execution {
 
-struct KubernetesEngineOptions {
-  kubernetes::ClusterAccess access;
-  KubernetesSettings settings;
-  LeaseTerms lease;
-  ClusterHistory history = ClusterHistory::kKnown;
-  std::string output_folder;             // of what jobs print; made if it is not there
-  std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
-  base::Duration patience = base::seconds(30);  // of open()
-  std::function<bool()> must_end;               // open() waits no more; may be empty
-  // The engine has found that it must not go on: another controller took the lease. Called once, on
-  // the engine's thread.
-  std::function<void(const base::Error&)> on_fatal;
-  // Troubles and their ends, one line each.
-  std::function<void(const std::string& line)> warn;
-  WorkloadPort* workload_port =
-      nullptr;  // where workloads of others are submitted; needed to admit any
-};
+class EngineThread;  // engine_thread.h
 
 // Runs jobs as pods of a Kubernetes cluster: we choose the node and the GPUs, Kubernetes does the
 // rest (docs/kubernetes.md). What an attempt has in the cluster follows from its id, so a repeated
@@ -86,9 +66,8 @@ class KubernetesEngine : public Engine, public AttemptAccess {
   bool wait_for_nodes(std::chrono::milliseconds time) const;
 
  private:
-  class Worker;
-  explicit KubernetesEngine(std::unique_ptr<Worker> worker);
-  std::unique_ptr<Worker> worker_;
+  explicit KubernetesEngine(std::unique_ptr<EngineThread> thread);
+  const std::unique_ptr<EngineThread> thread_;
 };
 
 }  // namespace gpu_platform::execution
