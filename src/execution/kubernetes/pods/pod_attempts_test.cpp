@@ -1,81 +1,41 @@
 #include "execution/kubernetes/pods/pod_attempts.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "execution/kubernetes/pods/pod_attempts_fixture.h"
+
 // What the simulated faults found, each alone.
 
 namespace gpu_platform::execution {
 namespace {
 
-using model::AttemptId;
 using model::AttemptState;
-
-constexpr AttemptId kOne{model::JobId(1), 1};
 
 class PodAttemptsTest : public ::testing::Test {
  protected:
-  PodAttemptsTest() { open(); }
-
-  void open() {
-    KubernetesSettings settings;
-    settings.cluster = "test";
-    settings.namespace_name = "jobs";
-    attempts_ = std::make_unique<PodAttempts>(
-        settings, [](std::string_view) { return std::string("boot-1"); });
-  }
   void list() {
-    attempts_->begin_list();
-    if (pod_) attempts_->see(*pod_);
-    attempts_->listed();
+    attempts_.begin_list();
+    if (pod_) attempts_.see(*pod_);
+    attempts_.listed();
   }
 
-  static StartOrder order() {
-    auto spec = std::make_shared<model::JobSpec>();
-    spec->image = "img";
-    StartOrder order;
-    order.attempt = kOne;
-    order.boot_id = "boot-1";
-    order.time_limit = base::seconds(60);
-    LaunchNode node;
-    node.node_name = "node-1";
-    node.cpus = 1;
-    order.nodes.push_back(node);
-    order.spec = std::move(spec);
-    return order;
-  }
-  PodView pod() const {
-    PodView pod;
-    pod.name = "gp-test-1-1-0";
-    pod.namespace_name = "jobs";
-    pod.uid = "uid-1";
-    pod.attempt = kOne;
-    pod.node = "node-1";
-    pod.finalizer_at = 0;
-    return pod;
-  }
-  PodView ended_after(base::Duration time) const {
-    PodView ended = pod();
-    ended.phase = PodPhase::kSucceeded;
-    ended.started_at = start_;
-    ended.finished_at = start_ + time;
-    ended.exit_code = 0;
-    return ended;
-  }
+  static StartOrder order() { return order_of_one(); }
+  static PodView pod() { return pod_of_one(); }
+  PodView ended_after(base::Duration time) const { return ended_pod_of_one(start_, time); }
 
   // Does what is due, and answers each call with success.
   void advance(base::Instant now) {
     for (int i = 0; i < 10; ++i) {
-      attempts_->advance(now);
-      for (Observation& each : attempts_->take_observations()) told_.push_back(std::move(each));
-      for (const Call& call : attempts_->take_calls()) {
+      attempts_.advance(now);
+      for (Observation& each : attempts_.take_observations()) told_.push_back(std::move(each));
+      for (const Call& call : attempts_.take_calls()) {
         kinds_.push_back(call.kind);
-        attempts_->answer(call.id, {.status = 200}, now);
+        attempts_.answer(call.id, {.status = 200}, now);
       }
     }
   }
@@ -88,7 +48,7 @@ class PodAttemptsTest : public ::testing::Test {
   bool has_called(CallKind kind) const { return std::ranges::count(kinds_, kind) > 0; }
 
   const base::Instant start_ = base::Instant() + base::hours(1);
-  std::unique_ptr<PodAttempts> attempts_;
+  PodAttempts attempts_{settings_of_one(), [](std::string_view) { return std::string("boot-1"); }};
   std::optional<PodView> pod_;
   std::vector<Observation> told_;
   std::vector<CallKind> kinds_;
@@ -96,7 +56,7 @@ class PodAttemptsTest : public ::testing::Test {
 
 TEST_F(PodAttemptsTest, AnEndBeforeTheTimeLimitIsItsOwnHoweverLateItIsKnown) {
   pod_ = ended_after(base::seconds(50));
-  attempts_->adopt({{order(), AttemptState::kRunning}}, start_);
+  attempts_.adopt({{order(), AttemptState::kRunning}}, start_);
   list();
   advance(start_ + base::hours(2));
   ASSERT_NE(ended(), nullptr);
@@ -106,7 +66,7 @@ TEST_F(PodAttemptsTest, AnEndBeforeTheTimeLimitIsItsOwnHoweverLateItIsKnown) {
 
 TEST_F(PodAttemptsTest, OneThatEndsWhenItIsDeletedAtItsLimitHasTimedOut) {
   pod_ = ended_after(base::seconds(61));
-  attempts_->adopt({{order(), AttemptState::kRunning}}, start_);
+  attempts_.adopt({{order(), AttemptState::kRunning}}, start_);
   list();
   advance(start_ + base::hours(2));
   ASSERT_NE(ended(), nullptr);
@@ -115,23 +75,23 @@ TEST_F(PodAttemptsTest, OneThatEndsWhenItIsDeletedAtItsLimitHasTimedOut) {
 
 // kube-scheduler binds pods one after the other: 8,000 that were made together took 16 minutes.
 TEST_F(PodAttemptsTest, AStartIsNotTakenBackWhileTheSchedulerIsBusyWithOthers) {
-  attempts_->adopt({}, start_);
+  attempts_.adopt({}, start_);
   list();
   StartOrder other = order();
   other.attempt = {model::JobId(2), 1};
-  attempts_->start(order(), {}, start_);
-  attempts_->start(other, {}, start_);
+  attempts_.start(order(), {}, start_);
+  attempts_.start(other, {}, start_);
   PodView waits = pod();
   waits.node.clear();
   PodView before = waits;
   before.attempt = other.attempt;
   before.name = "gp-test-2-1-0";
   before.uid = "uid-2";
-  attempts_->see(waits);
-  attempts_->see(before);
+  attempts_.see(waits);
+  attempts_.see(before);
   advance(start_ + base::minutes(8));
   before.node = "node-2";
-  attempts_->see(before);
+  attempts_.see(before);
   advance(start_ + base::minutes(8));
   advance(start_ + base::minutes(17));
   EXPECT_FALSE(has_called(CallKind::kDeletePod));
@@ -140,22 +100,22 @@ TEST_F(PodAttemptsTest, AStartIsNotTakenBackWhileTheSchedulerIsBusyWithOthers) {
 }
 
 TEST_F(PodAttemptsTest, AStartThatTheSchedulerHasLookedAtHasItsTimeWhateverOthersGet) {
-  attempts_->adopt({}, start_);
+  attempts_.adopt({}, start_);
   list();
-  attempts_->start(order(), {}, start_);
+  attempts_.start(order(), {}, start_);
   PodView waits = pod();
   waits.node.clear();
   waits.waiting = "Unschedulable: 0/3 nodes are available";
-  attempts_->see(waits);
+  attempts_.see(waits);
   advance(start_ + base::minutes(1));
   StartOrder other = order();
   other.attempt = {model::JobId(2), 1};
-  attempts_->start(other, {}, start_);
+  attempts_.start(other, {}, start_);
   PodView others_pod = pod();
   others_pod.attempt = other.attempt;
   others_pod.name = "gp-test-2-1-0";
   others_pod.uid = "uid-2";
-  attempts_->see(others_pod);
+  attempts_.see(others_pod);
   advance(start_ + base::minutes(8));
   EXPECT_FALSE(has_called(CallKind::kDeletePod));
   advance(start_ + base::minutes(11));
@@ -163,21 +123,18 @@ TEST_F(PodAttemptsTest, AStartThatTheSchedulerHasLookedAtHasItsTimeWhateverOther
 }
 
 TEST_F(PodAttemptsTest, OneWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
-  StartOrder idle = order();
-  idle.time_limit = base::Duration();
-  auto spec = *idle.spec;
+  model::JobSpec spec;
   spec.idle_timeout = base::minutes(10);
-  idle.spec = std::make_shared<const model::JobSpec>(spec);
-  pod_ = pod();
-  pod_->phase = PodPhase::kRunning;
-  pod_->started_at = start_;
+  StartOrder idle = order_of_one(spec);
+  idle.time_limit = base::Duration();
+  pod_ = running_pod_of_one(start_);
   // A daemon that was away does not know what was typed meanwhile.
   const base::Instant back = start_ + base::hours(1);
-  attempts_->adopt({{idle, AttemptState::kRunning}}, back);
+  attempts_.adopt({{idle, AttemptState::kRunning}}, back);
   list();
   advance(back);
-  EXPECT_EQ(attempts_->next_due(), back + base::minutes(10));
-  attempts_->note_activity(kOne, back + base::minutes(9));
+  EXPECT_EQ(attempts_.next_due(), back + base::minutes(10));
+  attempts_.note_activity(kOne, back + base::minutes(9));
   advance(back + base::minutes(11));
   EXPECT_FALSE(has_called(CallKind::kDeletePod));
   advance(back + base::minutes(20));
@@ -185,7 +142,7 @@ TEST_F(PodAttemptsTest, OneWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
   PodView ended = ended_after(base::minutes(80));
   ended.exit_code = 143;
   ended.is_being_deleted = true;
-  attempts_->see(ended);
+  attempts_.see(ended);
   advance(back + base::minutes(20));
   ASSERT_NE(this->ended(), nullptr);
   EXPECT_EQ(this->ended()->reason, model::EndReason::kIdleTimeout);
@@ -197,17 +154,17 @@ TEST_F(PodAttemptsTest, APodWhoseRemovalWasCutOffIsRemovedByTheNextDaemon) {
   pod_ = ended_after(base::seconds(50));
   pod_->is_being_deleted = true;
   pod_->finalizer_at.reset();
-  attempts_->adopt({{order(), AttemptState::kRunning}}, start_);
+  attempts_.adopt({{order(), AttemptState::kRunning}}, start_);
   list();
   advance(start_ + base::minutes(5));
-  attempts_->forget({kOne});
+  attempts_.forget({kOne});
   advance(start_ + base::minutes(6));
   EXPECT_EQ(std::ranges::count(kinds_, CallKind::kDeletePod), 1);
 }
 
 TEST_F(PodAttemptsTest, OneThatWasStoppedBeforeAnythingWasMadeIsNotLost) {
-  attempts_->adopt({{order(), AttemptState::kStopping}}, start_);
-  attempts_->stop({kOne, true, {}, model::EndReason::kCancelledBy});
+  attempts_.adopt({{order(), AttemptState::kStopping}}, start_);
+  attempts_.stop({kOne, true, {}, model::EndReason::kCancelledBy});
   list();
   advance(start_);
   ASSERT_NE(ended(), nullptr);
@@ -215,17 +172,17 @@ TEST_F(PodAttemptsTest, OneThatWasStoppedBeforeAnythingWasMadeIsNotLost) {
   EXPECT_EQ(ended()->exit.lost, model::Lost::kNo);
 }
 
-TEST_F(PodAttemptsTest, AfterThePatienceWithItsImageItAsksForNoTimeThatHasPassed) {
+TEST_F(PodAttemptsTest, AfterTheTimeoutOfItsImageItAsksForNoTimeThatHasPassed) {
   pod_ = pod();
   pod_->is_image_error = true;
   pod_->waiting = "ImagePullBackOff: the registry does not answer";
-  attempts_->adopt({{order(), AttemptState::kRequested}}, start_);
+  attempts_.adopt({{order(), AttemptState::kRequested}}, start_);
   list();
   advance(start_);
   const base::Instant late = start_ + base::minutes(6);
   advance(late);
   EXPECT_TRUE(has_called(CallKind::kDeletePod));
-  const base::Instant due = attempts_->next_due();
+  const base::Instant due = attempts_.next_due();
   EXPECT_TRUE(!due.is_set() || due > late);
 }
 
