@@ -16,7 +16,7 @@
 namespace gpu_platform::execution {
 
 // The place of one pod of an attempt.
-struct WorkloadAttempts::Seat {
+struct WorkloadAttempts::PodSlot {
   std::uint32_t rank = 0;
   std::optional<PodView> pod;        // the last that had it, also when it is gone
   bool is_there = false;             // that pod is in the cluster
@@ -40,12 +40,12 @@ struct WorkloadAttempts::Seat {
 
 struct WorkloadAttempts::Attempt : AttemptLife {
   std::string key;
-  std::string namespace_name;           // of the workload; empty: its order is not known
-  std::map<std::uint32_t, Seat> seats;  // by rank; from holders() on: pods that hold nothing
-  std::vector<Seat> surplus;            // pods of a rank that another pod has
-  std::set<std::string> gone;           // uids: what is gone does not come back
-  bool was_admitted = false;            // a pod of it, ever
-  bool is_changed = true;               // since changed_at was set
+  std::string namespace_name;              // of the workload; empty: its order is not known
+  std::map<std::uint32_t, PodSlot> slots;  // by rank; from holders() on: pods that hold nothing
+  std::vector<PodSlot> surplus;            // pods of a rank that another pod has
+  std::set<std::string> gone;              // uids: what is gone does not come back
+  bool was_admitted = false;               // a pod of it, ever
+  bool is_changed = true;                  // since changed_at was set
   base::Instant changed_at;
   base::Instant owner_asked_at;       // since it changed; unset: it was not
   std::optional<OwnerEnd> owner_end;  // likewise
@@ -55,19 +55,19 @@ struct WorkloadAttempts::Attempt : AttemptLife {
   // What was seen before the order was known gives way to the attempt's own.
   void drop_foreign() {
     std::erase_if(surplus,
-                  [this](const Seat& each) { return is_foreign(each.pod->namespace_name); });
-    for (auto& [rank, seat] : seats) {
-      if (!seat.claim.empty() && is_foreign(seat.claim_namespace)) {
-        seat.claim.clear();
-        seat.is_claim_made = false;
+                  [this](const PodSlot& each) { return is_foreign(each.pod->namespace_name); });
+    for (auto& [rank, slot] : slots) {
+      if (!slot.claim.empty() && is_foreign(slot.claim_namespace)) {
+        slot.claim.clear();
+        slot.is_claim_made = false;
       }
-      if (!seat.pod || !is_foreign(seat.pod->namespace_name)) continue;
-      seat.pod.reset();
-      seat.is_there = false;
-      const auto own = std::ranges::find(surplus, seat.rank, &Seat::rank);
+      if (!slot.pod || !is_foreign(slot.pod->namespace_name)) continue;
+      slot.pod.reset();
+      slot.is_there = false;
+      const auto own = std::ranges::find(surplus, slot.rank, &PodSlot::rank);
       if (own == surplus.end()) continue;
-      seat.pod = std::move(own->pod);
-      seat.is_there = own->is_there;
+      slot.pod = std::move(own->pod);
+      slot.is_there = own->is_there;
       surplus.erase(own);
     }
   }
@@ -77,7 +77,7 @@ struct WorkloadAttempts::Attempt : AttemptLife {
     return order.spec->request.gpus == 0 || waiting.gpus > 0;
   }
   // The job was given what its first pods asked for: one that asks for more is none of it.
-  bool may_seat(const WorkloadPod& waiting) const {
+  bool may_have_slot(const WorkloadPod& waiting) const {
     const model::ResourceRequest& request = order.spec->request;
     const std::uint64_t of_all = std::uint64_t{request.gpus} * request.nodes;
     const std::uint64_t each = of_all / std::max<std::uint32_t>(1, holders());
@@ -88,14 +88,14 @@ struct WorkloadAttempts::Attempt : AttemptLife {
     return order.nodes.at(std::min(rank / on_each, order.nodes.size() - 1)).node_name;
   }
   bool is_disrupted() const {
-    return std::ranges::any_of(seats, [](const auto& seat) {
-      return seat.second.pod && execution::is_disrupted(*seat.second.pod);
+    return std::ranges::any_of(slots, [](const auto& slot) {
+      return slot.second.pod && execution::is_disrupted(*slot.second.pod);
     });
   }
   bool must_go() const {
     return stop.has_value() || !failed_start.empty() || ended.has_value() || is_disrupted();
   }
-  // The GPUs of a seat: its part of its node's.
+  // The GPUs of a slot: its part of its node's.
   std::vector<LaunchGpu> gpus_of(std::uint32_t rank) const {
     const std::size_t on_each = std::max<std::size_t>(1, holders() / order.nodes.size());
     const auto& all = order.nodes.at(std::min(rank / on_each, order.nodes.size() - 1)).gpus;
@@ -104,12 +104,12 @@ struct WorkloadAttempts::Attempt : AttemptLife {
     return {first, first + static_cast<std::ptrdiff_t>(each)};
   }
   bool has_claims() const {
-    return std::ranges::any_of(seats, [](const auto& seat) { return !seat.second.claim.empty(); });
+    return std::ranges::any_of(slots, [](const auto& slot) { return !slot.second.claim.empty(); });
   }
   // No pod of it is alive, and none is on its way.
   bool is_empty() const {
-    const auto is_quiet = [](const Seat& seat) { return seat.is_free(); };
-    return std::ranges::all_of(seats, [&](const auto& seat) { return is_quiet(seat.second); }) &&
+    const auto is_quiet = [](const PodSlot& slot) { return slot.is_free(); };
+    return std::ranges::all_of(slots, [&](const auto& slot) { return is_quiet(slot.second); }) &&
            std::ranges::all_of(surplus, is_quiet);
   }
 };

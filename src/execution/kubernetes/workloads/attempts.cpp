@@ -49,7 +49,7 @@ void WorkloadAttempts::take_order(Attempt& attempt, const StartOrder& order) {
   attempt.key = order.spec->workload;
   attempt.namespace_name = workload_of_key(attempt.key).value_or(WorkloadRef()).namespace_name;
   by_key_[attempt.key] = attempt.id;
-  for (std::uint32_t rank = 0; rank < attempt.holders(); ++rank) attempt.seats[rank].rank = rank;
+  for (std::uint32_t rank = 0; rank < attempt.holders(); ++rank) attempt.slots[rank].rank = rank;
   attempt.drop_foreign();
 }
 
@@ -91,13 +91,13 @@ bool WorkloadAttempts::knows(AttemptId id) const {
 
 void WorkloadAttempts::begin_list() {
   not_in_list_.clear();
-  const auto put = [this](AttemptId id, const Seat& seat) {
-    if (seat.is_there) not_in_list_.insert({id, seat.pod->uid});
-    if (!seat.awaited.empty()) not_in_list_.insert({id, seat.awaited});
+  const auto put = [this](AttemptId id, const PodSlot& slot) {
+    if (slot.is_there) not_in_list_.insert({id, slot.pod->uid});
+    if (!slot.awaited.empty()) not_in_list_.insert({id, slot.awaited});
   };
   for (const auto& [id, attempt] : attempts_) {
-    for (const auto& [rank, seat] : attempt->seats) put(id, seat);
-    for (const Seat& seat : attempt->surplus) put(id, seat);
+    for (const auto& [rank, slot] : attempt->slots) put(id, slot);
+    for (const PodSlot& slot : attempt->surplus) put(id, slot);
   }
 }
 
@@ -105,11 +105,11 @@ void WorkloadAttempts::listed() {
   for (const auto& [id, uid] : std::exchange(not_in_list_, {})) {
     Attempt* attempt = attempts_.find(id);
     if (attempt == nullptr) continue;
-    const auto lose = [&](Seat& seat) {
-      if (seat.awaited == uid) seat.awaited.clear();
-      if (seat.is_there && seat.pod->uid == uid) seat.is_there = false;
+    const auto lose = [&](PodSlot& slot) {
+      if (slot.awaited == uid) slot.awaited.clear();
+      if (slot.is_there && slot.pod->uid == uid) slot.is_there = false;
     };
-    for (auto& [rank, seat] : attempt->seats) lose(seat);
+    for (auto& [rank, slot] : attempt->slots) lose(slot);
     std::ranges::for_each(attempt->surplus, lose);
     attempt->gone.insert(uid);
     attempt->is_changed = true;
@@ -127,40 +127,40 @@ void WorkloadAttempts::see(const PodView& pod) {
   if (attempt.gone.contains(pod.uid) || attempt.is_foreign(pod.namespace_name)) return;
   attempts_.touch(attempt.id);
   attempt.was_admitted = true;
-  for (Seat& seat : attempt.surplus) {
-    if (seat.pod->uid == pod.uid) {
-      seat.pod = pod;
+  for (PodSlot& slot : attempt.surplus) {
+    if (slot.pod->uid == pod.uid) {
+      slot.pod = pod;
       return;
     }
   }
-  Seat& seat = attempt.seats[pod.rank];
-  seat.rank = pod.rank;
-  if (seat.awaited == pod.uid) seat.awaited.clear();
-  if (seat.offer && seat.offer->uid == pod.uid) seat.offer.reset();
-  const bool is_same = seat.pod && seat.pod->uid == pod.uid;
+  PodSlot& slot = attempt.slots[pod.rank];
+  slot.rank = pod.rank;
+  if (slot.awaited == pod.uid) slot.awaited.clear();
+  if (slot.offer && slot.offer->uid == pod.uid) slot.offer.reset();
+  const bool is_same = slot.pod && slot.pod->uid == pod.uid;
   if (is_same) {
-    if (seat.pod->is_over() && !pod.is_over()) return;  // an older word
-    attempt.is_changed = attempt.is_changed || is_dead(*seat.pod) != is_dead(pod);
+    if (slot.pod->is_over() && !pod.is_over()) return;  // an older word
+    attempt.is_changed = attempt.is_changed || is_dead(*slot.pod) != is_dead(pod);
   } else {
-    if (seat.is_there && is_dead(pod)) return;  // the last word about one that had the seat before
-    if (seat.is_alive()) {
-      Seat other;
+    if (slot.is_there && is_dead(pod)) return;  // the last word about one that had the slot before
+    if (slot.is_alive()) {
+      PodSlot other;
       other.rank = pod.rank;
       other.pod = pod;
       other.is_there = true;
       attempt.surplus.push_back(std::move(other));
       return;
     }
-    seat.is_delete_sent = false;
-    seat.tries = 0;
+    slot.is_delete_sent = false;
+    slot.tries = 0;
     attempt.is_changed = true;
   }
-  if (is_same && seat.pod->node.empty() && !pod.node.empty()) attempts_.note_bound();
-  const bool had_ended = is_same && seat.pod->is_over() && !seat.pod->is_being_deleted;
-  seat.pod = pod;
+  if (is_same && slot.pod->node.empty() && !pod.node.empty()) attempts_.note_bound();
+  const bool had_ended = is_same && slot.pod->is_over() && !slot.pod->is_being_deleted;
+  slot.pod = pod;
   // It had ended by itself before it was deleted.
-  if (had_ended) seat.pod->is_being_deleted = false;
-  seat.is_there = true;
+  if (had_ended) slot.pod->is_being_deleted = false;
+  slot.is_there = true;
   attempts_.sweep_one(attempt);
 }
 
@@ -170,23 +170,24 @@ void WorkloadAttempts::see_gone(const PodView& pod) {
   attempt->gone.insert(pod.uid);
   attempts_.touch(attempt->id);
   attempt->is_changed = true;
-  std::erase_if(attempt->surplus,
-                [&](const Seat& seat) { return seat.pod->uid == pod.uid && seat.under_way == 0; });
-  for (Seat& seat : attempt->surplus) seat.is_there = seat.is_there && seat.pod->uid != pod.uid;
-  const auto found = attempt->seats.find(pod.rank);
-  if (found == attempt->seats.end()) return;
-  Seat& seat = found->second;
-  if (seat.awaited == pod.uid) seat.awaited.clear();
-  if (seat.pod && seat.pod->uid != pod.uid) return;
-  if (!seat.pod || !seat.pod->is_over()) seat.pod = pod;
-  seat.is_there = false;
+  std::erase_if(attempt->surplus, [&](const PodSlot& slot) {
+    return slot.pod->uid == pod.uid && slot.under_way == 0;
+  });
+  for (PodSlot& slot : attempt->surplus) slot.is_there = slot.is_there && slot.pod->uid != pod.uid;
+  const auto found = attempt->slots.find(pod.rank);
+  if (found == attempt->slots.end()) return;
+  PodSlot& slot = found->second;
+  if (slot.awaited == pod.uid) slot.awaited.clear();
+  if (slot.pod && slot.pod->uid != pod.uid) return;
+  if (!slot.pod || !slot.pod->is_over()) slot.pod = pod;
+  slot.is_there = false;
 }
 
 void WorkloadAttempts::begin_claim_list() {
   claims_not_in_list_.clear();
   for (const auto& [id, attempt] : attempts_) {
-    for (const auto& [rank, seat] : attempt->seats) {
-      if (!seat.claim.empty()) claims_not_in_list_.insert({id, rank});
+    for (const auto& [rank, slot] : attempt->slots) {
+      if (!slot.claim.empty()) claims_not_in_list_.insert({id, rank});
     }
   }
 }
@@ -202,11 +203,11 @@ void WorkloadAttempts::see_claim(const AdoptedClaim& claim, bool is_there) {
   if (attempts_.find(claim.attempt) == nullptr && !is_there) return;
   Attempt& attempt = attempts_.entry(claim.attempt);
   if (!claim.namespace_name.empty() && attempt.is_foreign(claim.namespace_name)) return;
-  Seat& seat = attempt.seats[claim.rank];
-  seat.rank = claim.rank;
-  seat.is_claim_made = is_there;
-  seat.claim = is_there ? claim.name : std::string();
-  if (is_there) seat.claim_namespace = claim.namespace_name;
+  PodSlot& slot = attempt.slots[claim.rank];
+  slot.rank = claim.rank;
+  slot.is_claim_made = is_there;
+  slot.claim = is_there ? claim.name : std::string();
+  if (is_there) slot.claim_namespace = claim.namespace_name;
   attempts_.sweep_one(attempt);
   attempts_.touch(attempt.id);
 }
@@ -238,7 +239,7 @@ void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
     judge_start(attempt);
     judge_limits(attempt, now);
   }
-  seat_pods(attempt, now);
+  fill_slots(attempt, now);
   if (std::exchange(attempt.is_changed, false)) {
     attempt.changed_at = now;
     attempt.owner_asked_at = {};
@@ -250,41 +251,41 @@ void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
   judge_gone(attempt);
 }
 
-// What waits takes the seats that are free. A pod that was offered a seat keeps it, so that of one
-// seat there are never two pods.
-void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
+// What waits takes the slots that are free. A pod that was offered a slot keeps it, so that of one
+// slot there are never two pods.
+void WorkloadAttempts::fill_slots(Attempt& attempt, base::Instant now) {
   std::vector<WorkloadPod> waiting;
   if (attempt.has_order) waiting = waiting_(attempt.key);
-  std::erase_if(waiting, [&](const WorkloadPod& pod) { return !attempt.may_seat(pod); });
+  std::erase_if(waiting, [&](const WorkloadPod& pod) { return !attempt.may_have_slot(pod); });
   std::ranges::sort(waiting, is_older);
   std::set<std::string> offered;
-  for (auto& [rank, seat] : attempt.seats) {
-    if (!seat.awaited.empty()) {
-      if (now >= seat.awaited_since + kSightPatience) {
-        seat.awaited.clear();
+  for (auto& [rank, slot] : attempt.slots) {
+    if (!slot.awaited.empty()) {
+      if (now >= slot.awaited_since + kSightPatience) {
+        slot.awaited.clear();
         attempt.is_changed = true;
       } else {
-        attempts_.wake_at(attempt, seat.awaited_since + kSightPatience);
+        attempts_.wake_at(attempt, slot.awaited_since + kSightPatience);
       }
     }
-    if (!seat.offer || seat.under_way != 0) {
-      if (seat.offer) offered.insert(seat.offer->uid);
+    if (!slot.offer || slot.under_way != 0) {
+      if (slot.offer) offered.insert(slot.offer->uid);
       continue;
     }
-    const auto now_so = std::ranges::find(waiting, seat.offer->uid, &WorkloadPod::uid);
+    const auto now_so = std::ranges::find(waiting, slot.offer->uid, &WorkloadPod::uid);
     const bool is_waiting = now_so != waiting.end();
     if (is_waiting && !attempt.must_go()) {
-      seat.offer = *now_so;
-      offered.insert(seat.offer->uid);
+      slot.offer = *now_so;
+      offered.insert(slot.offer->uid);
       continue;
     }
     // It was perhaps admitted, and the answer was lost: then it will be seen.
-    if (seat.tries > 0 && !is_waiting) {
-      seat.awaited = seat.offer->uid;
-      seat.awaited_since = now;
+    if (slot.tries > 0 && !is_waiting) {
+      slot.awaited = slot.offer->uid;
+      slot.awaited_since = now;
       attempts_.wake_at(attempt, now + kSightPatience);
     }
-    seat.offer.reset();
+    slot.offer.reset();
   }
   if (!attempt.may_begin || attempt.must_go() || !attempt.has_order) return;
   const auto is_holder = [&](const WorkloadPod& pod) { return attempt.holds(pod); };
@@ -295,7 +296,7 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
   }
   for (const WorkloadPod& pod : waiting) {
     const bool is_awaited = std::ranges::any_of(
-        attempt.seats, [&](const auto& seat) { return seat.second.awaited == pod.uid; });
+        attempt.slots, [&](const auto& slot) { return slot.second.awaited == pod.uid; });
     if (!offered.contains(pod.uid) && !is_awaited) offer(attempt, pod, is_holder(pod));
   }
 }
@@ -303,17 +304,17 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
 void WorkloadAttempts::offer(Attempt& attempt, const WorkloadPod& pod, bool is_holder) {
   std::uint32_t rank = is_holder ? 0 : attempt.holders();
   while (true) {
-    const auto found = attempt.seats.find(rank);
+    const auto found = attempt.slots.find(rank);
     const bool is_beyond = is_holder && rank >= attempt.holders();
     if (is_beyond) return;  // the workload has grown; its job has not
-    if (found == attempt.seats.end() || found->second.is_free()) break;
+    if (found == attempt.slots.end() || found->second.is_free()) break;
     ++rank;
   }
-  Seat& seat = attempt.seats[rank];
-  seat.rank = rank;
-  seat.offer = pod;
-  seat.tries = 0;
-  seat.not_before = {};
+  PodSlot& slot = attempt.slots[rank];
+  slot.rank = rank;
+  slot.offer = pod;
+  slot.tries = 0;
+  slot.not_before = {};
   attempt.is_changed = true;
 }
 
@@ -322,12 +323,12 @@ void WorkloadAttempts::judge_start(Attempt& attempt) {
   base::Instant latest;
   std::string step;
   bool all = true;
-  for (const auto& [rank, seat] : attempt.seats) {
+  for (const auto& [rank, slot] : attempt.slots) {
     if (rank >= attempt.holders()) break;
-    const bool runs = seat.pod && seat.pod->started_at.is_set();
+    const bool runs = slot.pod && slot.pod->started_at.is_set();
     all = all && runs;
-    if (runs) latest = std::max(latest, seat.pod->started_at);
-    if (!runs && seat.pod && step.empty()) step = seat.pod->waiting;
+    if (runs) latest = std::max(latest, slot.pod->started_at);
+    if (!runs && slot.pod && step.empty()) step = slot.pod->waiting;
   }
   if (all) {
     attempts_.started(attempt, latest);
@@ -346,7 +347,7 @@ void WorkloadAttempts::judge_limits(Attempt& attempt, base::Instant now) {
 
 StartPlaces WorkloadAttempts::places_of(const Attempt& attempt) {
   const auto holds_for_all = [&](auto holds) {
-    return std::ranges::all_of(attempt.seats, [&](const auto& entry) {
+    return std::ranges::all_of(attempt.slots, [&](const auto& entry) {
       return entry.first >= attempt.holders() || (entry.second.pod && holds(*entry.second.pod));
     });
   };
@@ -363,7 +364,7 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
   const WorkloadRef workload = workload_of_key(attempt.key).value_or(WorkloadRef());
   const bool is_alone = workload.is_single_pod();
   const bool had_pods = std::ranges::any_of(
-      attempt.seats, [](const auto& seat) { return seat.second.pod.has_value(); });
+      attempt.slots, [](const auto& slot) { return slot.second.pod.has_value(); });
   if (!attempt.must_go()) {
     const bool is_untouched = !had_pods && !attempt.was_admitted;
     if (is_untouched && attempts_.is_for_another_boot(attempt)) {
@@ -382,10 +383,10 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
     }
   }
   std::vector<RankEnd> ends;
-  for (const auto& [rank, seat] : attempt.seats) {
+  for (const auto& [rank, slot] : attempt.slots) {
     const bool has_vanished =
-        seat.pod && !seat.is_there && !is_dead(*seat.pod) && !seat.pod->is_being_deleted;
-    if (seat.pod || !had_pods) ends.push_back({seat.pod, has_vanished});
+        slot.pod && !slot.is_there && !is_dead(*slot.pod) && !slot.pod->is_being_deleted;
+    if (slot.pod || !had_pods) ends.push_back({slot.pod, has_vanished});
   }
   const auto owner = workload.has_no_owner() ? OwnerEnd::kDeleted : attempt.owner_end;
   Ended ended = end_of_workload(attempt.id, ends,
@@ -408,82 +409,82 @@ void WorkloadAttempts::judge_gone(Attempt& attempt) {
 
 // ---- calls
 
-void WorkloadAttempts::make_call(Attempt& attempt, Seat& seat, WorkloadCall call) {
+void WorkloadAttempts::make_call(Attempt& attempt, PodSlot& slot, WorkloadCall call) {
   call.id = attempts_.next_call_id();
   call.attempt = attempt.id;
-  call.rank = seat.rank;
-  seat.under_way = call.id;
+  call.rank = slot.rank;
+  slot.under_way = call.id;
   under_way_[call.id] = call;
   calls_.push_back(std::move(call));
 }
 
-// What the waiting pod that gets the seat needs next.
+// What the waiting pod that gets the slot needs next.
 std::optional<WorkloadCall> WorkloadAttempts::next_of_offer(const Attempt& attempt,
-                                                            const Seat& seat) const {
-  if (!seat.offer) return std::nullopt;
-  const WorkloadPod& pod = *seat.offer;
+                                                            const PodSlot& slot) const {
+  if (!slot.offer) return std::nullopt;
+  const WorkloadPod& pod = *slot.offer;
   WorkloadCall call;
   call.namespace_name = pod.namespace_name;
   call.name = pod.name;
   call.uid = pod.uid;
-  call.is_counted = seat.rank < attempt.holders();
-  if (call.is_counted && !pod.claim.empty() && !seat.is_claim_made) {
+  call.is_counted = slot.rank < attempt.holders();
+  if (call.is_counted && !pod.claim.empty() && !slot.is_claim_made) {
     call.kind = WorkloadCallKind::kMakeClaim;
     call.claim = pod.claim;
-    call.gpus = attempt.gpus_of(seat.rank);
+    call.gpus = attempt.gpus_of(slot.rank);
     return call;
   }
   call.kind = WorkloadCallKind::kAdmitPod;
-  if (call.is_counted) call.node = attempt.node_of(seat.rank);
+  if (call.is_counted) call.node = attempt.node_of(slot.rank);
   call.gate_at = pod.gate_at;
   call.has_labels = pod.has_labels;
   call.has_node_selector = pod.has_node_selector;
   return call;
 }
 
-std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, Seat& seat,
+std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, PodSlot& slot,
                                                         bool is_surplus, base::Instant now) {
   const bool must_go = attempt.must_go();
-  if (!must_go && !is_surplus) return next_of_offer(attempt, seat);
+  if (!must_go && !is_surplus) return next_of_offer(attempt, slot);
   WorkloadCall call;
-  if (seat.is_alive()) {
+  if (slot.is_alive()) {
     const std::uint32_t grace = std::max<std::uint32_t>(
         attempt.stop ? attempt.stop_grace : grace_in_seconds(attempt.order.stop_grace), 1);
-    if (seat.is_delete_sent && seat.delete_grace <= grace) return std::nullopt;
+    if (slot.is_delete_sent && slot.delete_grace <= grace) return std::nullopt;
     call.kind = WorkloadCallKind::kDeletePod;
-    call.namespace_name = seat.pod->namespace_name;
-    call.name = seat.pod->name;
-    call.uid = seat.pod->uid;
+    call.namespace_name = slot.pod->namespace_name;
+    call.name = slot.pod->name;
+    call.uid = slot.pod->uid;
     call.grace_seconds = grace;
-    seat.is_delete_sent = true;
-    seat.delete_grace = grace;
+    slot.is_delete_sent = true;
+    slot.delete_grace = grace;
     return call;
   }
-  if (seat.claim.empty() || !attempt.ended) return std::nullopt;
+  if (slot.claim.empty() || !attempt.ended) return std::nullopt;
   // It goes when Kubernetes has seen that its pod is over.
-  const base::Instant again = seat.claim_asked_at + kClaimPatience;
-  if (seat.claim_asked_at.is_set() && now < again) {
+  const base::Instant again = slot.claim_asked_at + kClaimPatience;
+  if (slot.claim_asked_at.is_set() && now < again) {
     attempts_.wake_at(attempt, again);
     return std::nullopt;
   }
   call.kind = WorkloadCallKind::kDeleteClaim;
-  call.namespace_name = seat.claim_namespace;
-  call.claim = seat.claim;
+  call.namespace_name = slot.claim_namespace;
+  call.claim = slot.claim;
   return call;
 }
 
 void WorkloadAttempts::make_calls(Attempt& attempt, base::Instant now) {
   // Which pods are its own is not known yet.
   if (!attempt.has_order && !attempt.is_orphan) return;
-  const auto call_for = [&](Seat& seat, bool is_surplus) {
-    if (seat.under_way != 0) return;
-    if (now < seat.not_before) return attempts_.wake_at(attempt, seat.not_before);
-    if (auto call = next_call(attempt, seat, is_surplus, now)) {
-      make_call(attempt, seat, *std::move(call));
+  const auto call_for = [&](PodSlot& slot, bool is_surplus) {
+    if (slot.under_way != 0) return;
+    if (now < slot.not_before) return attempts_.wake_at(attempt, slot.not_before);
+    if (auto call = next_call(attempt, slot, is_surplus, now)) {
+      make_call(attempt, slot, *std::move(call));
     }
   };
-  for (auto& [rank, seat] : attempt.seats) call_for(seat, false);
-  for (Seat& seat : attempt.surplus) call_for(seat, true);
+  for (auto& [rank, slot] : attempt.slots) call_for(slot, false);
+  for (PodSlot& slot : attempt.surplus) call_for(slot, true);
 }
 
 void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::Instant now) {
@@ -495,22 +496,22 @@ void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::
   if (attempt == nullptr) return;
   attempts_.touch(call.attempt);
   attempt->is_changed = true;
-  Seat* seat = nullptr;
-  for (auto& [rank, each] : attempt->seats) {
-    if (each.under_way == id) seat = &each;
+  PodSlot* slot = nullptr;
+  for (auto& [rank, each] : attempt->slots) {
+    if (each.under_way == id) slot = &each;
   }
-  for (Seat& each : attempt->surplus) {
-    if (each.under_way == id) seat = &each;
+  for (PodSlot& each : attempt->surplus) {
+    if (each.under_way == id) slot = &each;
   }
-  if (seat == nullptr) return;
-  seat->under_way = 0;
+  if (slot == nullptr) return;
+  slot->under_way = 0;
   const bool is_ok = answer.status >= 200 && answer.status < 300;
   const bool is_gone = answer.status == 404 && call.kind != WorkloadCallKind::kMakeClaim;
-  if (is_ok || is_gone) return settle(*attempt, *seat, call, is_gone, now);
-  ++seat->tries;
-  seat->not_before = now + pause_after(seat->tries);
+  if (is_ok || is_gone) return settle(*attempt, *slot, call, is_gone, now);
+  ++slot->tries;
+  slot->not_before = now + pause_after(slot->tries);
   // Another pod of that name: a watch will tell that the one that was meant is gone.
-  if (call.kind == WorkloadCallKind::kDeletePod) seat->is_delete_sent = answer.status == 409;
+  if (call.kind == WorkloadCallKind::kDeletePod) slot->is_delete_sent = answer.status == 409;
   const bool is_start =
       call.kind == WorkloadCallKind::kAdmitPod || call.kind == WorkloadCallKind::kMakeClaim;
   if (!is_start) return;
@@ -520,27 +521,27 @@ void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::
 }
 
 // What was asked for is so, or is not needed: its pod is gone.
-void WorkloadAttempts::settle(Attempt& attempt, Seat& seat, const WorkloadCall& call, bool is_gone,
-                              base::Instant now) {
-  seat.tries = 0;
+void WorkloadAttempts::settle(Attempt& attempt, PodSlot& slot, const WorkloadCall& call,
+                              bool is_gone, base::Instant now) {
+  slot.tries = 0;
   switch (call.kind) {
     case WorkloadCallKind::kDeletePod:
       break;
     case WorkloadCallKind::kMakeClaim:
-      seat.is_claim_made = true;
-      seat.claim = call.claim;
-      seat.claim_namespace = call.namespace_name;
+      slot.is_claim_made = true;
+      slot.claim = call.claim;
+      slot.claim_namespace = call.namespace_name;
       break;
     case WorkloadCallKind::kDeleteClaim:
-      seat.claim_asked_at = now;
-      if (is_gone) seat.claim.clear();
+      slot.claim_asked_at = now;
+      if (is_gone) slot.claim.clear();
       break;
     case WorkloadCallKind::kAdmitPod: {
-      seat.offer.reset();
-      const bool is_seen = seat.is_there && seat.pod->uid == call.uid;
+      slot.offer.reset();
+      const bool is_seen = slot.is_there && slot.pod->uid == call.uid;
       if (is_gone || is_seen || attempt.gone.contains(call.uid)) break;
-      seat.awaited = call.uid;
-      seat.awaited_since = now;
+      slot.awaited = call.uid;
+      slot.awaited_since = now;
       attempt.was_admitted = true;
       break;
     }
@@ -567,8 +568,8 @@ std::vector<PodView> WorkloadAttempts::pods_of(AttemptId id) const {
   std::vector<PodView> pods;
   const Attempt* attempt = attempts_.find(id);
   if (attempt == nullptr) return pods;
-  for (const auto& [rank, seat] : attempt->seats) {
-    if (seat.pod) pods.push_back(*seat.pod);
+  for (const auto& [rank, slot] : attempt->slots) {
+    if (slot.pod) pods.push_back(*slot.pod);
   }
   return pods;
 }
@@ -581,8 +582,8 @@ bool WorkloadAttempts::awaits_pods(const std::string& key) const {
 bool WorkloadAttempts::has_live_pods(const std::string& key) const {
   const Attempt* attempt = latest_of(key);
   return attempt != nullptr && !attempt->is_cleaned &&
-         std::ranges::any_of(attempt->seats, [](const auto& seat) {
-           return seat.second.is_alive() || !seat.second.awaited.empty();
+         std::ranges::any_of(attempt->slots, [](const auto& slot) {
+           return slot.second.is_alive() || !slot.second.awaited.empty();
          });
 }
 

@@ -24,7 +24,7 @@
 //
 // The truth is in the cluster: an admitted pod has the labels of its attempt and rank. Nothing of
 // ours keeps it: when it is gone, what was last seen of it counts. Each of the pods that hold what
-// the job asks for has a seat on one of the job's nodes. A pod that has ended leaves its seat to
+// the job asks for has a slot on one of the job's nodes. A pod that has ended leaves its slot to
 // the next pod of the workload; that makes a Job's retries a part of the attempt. The other pods of
 // the workload are admitted with it and go to any node.
 //
@@ -127,14 +127,14 @@ class WorkloadAttempts {
   std::size_t size() const { return attempts_.size(); }
 
  private:
-  struct Seat;
+  struct PodSlot;
   struct Attempt;
 
   const Attempt* latest_of(const std::string& key) const;
   void take_order(Attempt& attempt, const StartOrder& order);
 
   void step(Attempt& attempt, base::Instant now);
-  void seat_pods(Attempt& attempt, base::Instant now);
+  void fill_slots(Attempt& attempt, base::Instant now);
   void offer(Attempt& attempt, const WorkloadPod& pod, bool is_holder);
   void judge_start(Attempt& attempt);
   void judge_limits(Attempt& attempt, base::Instant now);
@@ -143,11 +143,11 @@ class WorkloadAttempts {
   void judge_clean(Attempt& attempt);
   void judge_gone(Attempt& attempt);
   void make_calls(Attempt& attempt, base::Instant now);
-  void make_call(Attempt& attempt, Seat& seat, WorkloadCall call);
-  std::optional<WorkloadCall> next_call(Attempt& attempt, Seat& seat, bool is_surplus,
+  void make_call(Attempt& attempt, PodSlot& slot, WorkloadCall call);
+  std::optional<WorkloadCall> next_call(Attempt& attempt, PodSlot& slot, bool is_surplus,
                                         base::Instant now);
-  std::optional<WorkloadCall> next_of_offer(const Attempt& attempt, const Seat& seat) const;
-  void settle(Attempt& attempt, Seat& seat, const WorkloadCall& call, bool is_gone,
+  std::optional<WorkloadCall> next_of_offer(const Attempt& attempt, const PodSlot& slot) const;
+  void settle(Attempt& attempt, PodSlot& slot, const WorkloadCall& call, bool is_gone,
               base::Instant now);
 
   KubernetesSettings settings_;

@@ -14,7 +14,7 @@
 #include "execution/kubernetes/workloads/attempts.h"
 
 // Controllers of others that make pods again and again, a cluster that lies, is late and repeats
-// itself, and a platform that crashes: whatever happens, a seat has one pod that runs at a time, an
+// itself, and a platform that crashes: whatever happens, a slot has one pod that runs at a time, an
 // end is told once, nothing is called free that still runs, and nothing is left behind.
 
 namespace gpu_platform::execution {
@@ -97,7 +97,7 @@ class WorkloadWorld {
     for (Observation& observation : platform_->take_observations()) {
       std::visit([this](const auto& seen) { on(seen); }, observation);
     }
-    check_seats();
+    check_slots();
   }
 
   // ---- the cluster
@@ -341,7 +341,7 @@ class WorkloadWorld {
   template <class Other>
   void on(const Other&) {}
 
-  void check_seats() {
+  void check_slots() {
     std::map<std::pair<AttemptId, std::uint32_t>, int> running;
     for (const auto& [uid, pod] : pods_) {
       if (pod.is_gated || is_dead(pod.view)) continue;
@@ -371,7 +371,7 @@ class WorkloadWorld {
   bool is_ending_ = false;
 };
 
-TEST(WorkloadAttemptsProperty, GiveASeatToOnePodAtATimeAndLeaveNothingWhateverHappens) {
+TEST(WorkloadAttemptsProperty, GiveASlotToOnePodAtATimeAndLeaveNothingWhateverHappens) {
   constexpr int kSeeds = 200;
   int started = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {

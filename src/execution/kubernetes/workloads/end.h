@@ -8,7 +8,7 @@
 
 namespace gpu_platform::execution {
 
-// The end of an attempt whose pods others have made; `ranks`: the last pod of each seat. An order
+// The end of an attempt whose pods others have made; `ranks`: the last pod of each slot. An order
 // of ours decides the reason. What the cluster took away, or gave no node, is PREEMPTED. Otherwise
 // the pods that came to an end of their own decide: of the one that failed first, or 0. Pods that
 // were only deleted have the place taken away: what made them may make others. `owner`: it will
