@@ -33,8 +33,8 @@ using Json = nlohmann::json;
 
 constexpr const char* kMountsParent = "/run";
 constexpr std::string_view kMounts = "gpu-platform-mounts-";
-constexpr std::size_t kUniqueEnd = 7;    // "-XXXXXX"
-constexpr int kGroupsPatienceMs = 2000;  // with the engine's processes in a group
+constexpr std::size_t kUniqueEnd = 7;   // "-XXXXXX"
+constexpr int kGroupsTimeoutMs = 2000;  // with the engine's processes in a group
 
 std::string last_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
@@ -95,8 +95,7 @@ class Cleanup {
   void clean_groups() const {
     if (o_.cgroup.empty()) return;
     for (const std::string& attempt : node::engine_groups_below(o_.cgroup)) {
-      if (is_over(attempt))
-        node::remove_engine_groups(o_.cgroup + "/" + attempt, kGroupsPatienceMs);
+      if (is_over(attempt)) node::remove_engine_groups(o_.cgroup + "/" + attempt, kGroupsTimeoutMs);
     }
   }
 

@@ -172,7 +172,7 @@ class ContainerExec {
           {is_gone_ ? -1 : o_.place.report_fd, POLLIN, 0},
           {container_has_ended_ ? -1 : container_.first.handle.get(), POLLIN, 0}};
       stream.watch(fds + 2);
-      poll(fds, std::size(fds), patience());
+      poll(fds, std::size(fds), poll_timeout());
       take_orders();
       look_at_container();
       look_at_command();
@@ -184,7 +184,7 @@ class ContainerExec {
     return exit_code();
   }
 
-  int patience() const {
+  int poll_timeout() const {
     if (is_gone_ && kill_at_ == 0) return 0;  // it went during a call to the engine
     const bool looks = !command_.is_there() && !container_has_ended_;
     std::int64_t next = 0;
@@ -323,7 +323,7 @@ class ContainerExec {
       look_at_container();
       if (container_has_ended_) break;
       look_at_command();
-      poll(nullptr, 0, patience() < 0 ? 0 : std::min<int>(patience(), kMaxLookMs));
+      poll(nullptr, 0, poll_timeout() < 0 ? 0 : std::min<int>(poll_timeout(), kMaxLookMs));
     }
     kill_command();
     return kNoContainer;

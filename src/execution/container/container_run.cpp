@@ -57,7 +57,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr unsigned kKillPatience = 10;  // seconds
+constexpr unsigned kKillTimeout = 10;  // seconds
 constexpr int kRetryMs = 500;
 constexpr int kRemovals = 4;
 constexpr base::Duration kTurnPause = base::milliseconds(10);
@@ -154,7 +154,7 @@ class ContainerRun {
       // A person at the terminal may give up what has not begun.
       if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) is_stopped_ = true;
       if (info.ssi_signo == SIGWINCH) is_resized_ = true;
-      if (info.ssi_signo == SIGUSR1 && !std::exchange(is_killed_, true)) alarm(kKillPatience);
+      if (info.ssi_signo == SIGUSR1 && !std::exchange(is_killed_, true)) alarm(kKillTimeout);
       const bool is_order = static_cast<int>(info.ssi_signo) == node::container_signal_number();
       if (is_order && owed_signals_.size() < kMaxOrders) owed_signals_.push_back(info.ssi_int);
     }

@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kMaxFile = 1024 * 1024;
 constexpr std::size_t kMaxFound = 64 * 1024;  // that the process tells
 constexpr std::size_t kMaxHint = 300;
-constexpr std::int64_t kPatienceMs = 10'000;
+constexpr std::int64_t kAnswerTimeoutMs = 10'000;
 
 // Empty: the user has none.
 std::string home_of(std::uint32_t uid) {
@@ -66,7 +66,7 @@ std::string home_of(std::uint32_t uid) {
 
 // Returns what is told until the pipe's end; nothing if it takes too long or is to be given up.
 std::optional<std::string> read_answer(const CredentialsSearch& search, int answer_fd) {
-  const std::int64_t until = os::boot_ms() + kPatienceMs;
+  const std::int64_t until = os::boot_ms() + kAnswerTimeoutMs;
   std::string told;
   while (told.size() <= kMaxFound) {
     pollfd handles[] = {{answer_fd, POLLIN, 0}, {search.interrupt_fd, POLLIN, 0}};

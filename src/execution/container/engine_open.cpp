@@ -5,8 +5,8 @@
 namespace gpu_platform::execution {
 
 ContainerDone<> open_engine(EngineCalls& engine, const std::string& socket, const LongStep& step,
-                            base::Duration patience) {
-  const std::int64_t give_up_at = os::boot_ms() + base::whole_milliseconds(patience);
+                            base::Duration timeout) {
+  const std::int64_t give_up_at = os::boot_ms() + base::whole_milliseconds(timeout);
   const std::string what = "the container engine at " + socket;
   while (true) {
     const auto opened = engine.open();

@@ -10,11 +10,11 @@
 namespace gpu_platform::execution {
 
 // How long a job waits for an engine that is away: a restart takes seconds.
-inline constexpr base::Duration kEnginePatience = base::seconds(120);
+inline constexpr base::Duration kEngineTimeout = base::seconds(120);
 
 // Opens the engine. One that does not answer, or is not able to yet, is asked again every second,
 // for that long.
 ContainerDone<> open_engine(EngineCalls& engine, const std::string& socket, const LongStep& step,
-                            base::Duration patience = kEnginePatience);
+                            base::Duration timeout = kEngineTimeout);
 
 }  // namespace gpu_platform::execution

@@ -13,8 +13,8 @@
 namespace gpu_platform::execution {
 
 // How long is waited for answers.
-struct Patience {
-  base::Duration time;
+struct CallLimits {
+  base::Duration timeout;  // of all calls together
   // Asked again and again: true, and nothing is waited for any more. Empty: never.
   std::function<bool()> must_end = {};
 };
@@ -23,10 +23,10 @@ struct Patience {
 // runs, or after it. Thread: the client's.
 class Caller {
  public:
-  Caller(kubernetes::Client& client, Patience patience)
+  Caller(kubernetes::Client& client, CallLimits limits)
       : client_(client),
-        must_end_(std::move(patience.must_end)),
-        end_ns_(os::monotonic_ns() + patience.time.value()) {}
+        must_end_(std::move(limits.must_end)),
+        end_ns_(os::monotonic_ns() + limits.timeout.value()) {}
 
   kubernetes::Answer call(kubernetes::Request request) {
     std::optional<kubernetes::Answer> answer;

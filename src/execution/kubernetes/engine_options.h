@@ -21,8 +21,8 @@ struct KubernetesEngineOptions {
   ClusterHistory history = ClusterHistory::kKnown;
   std::string output_folder;             // of what jobs print; made if it is not there
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
-  base::Duration patience = base::seconds(30);  // of open()
-  std::function<bool()> must_end;               // open() waits no more; may be empty
+  base::Duration open_timeout = base::seconds(30);  // of open()
+  std::function<bool()> must_end;                   // open() waits no more; may be empty
   // The engine has found that it must not go on: another controller took the lease. Called once, on
   // the engine's thread.
   std::function<void(const base::Error&)> on_fatal;

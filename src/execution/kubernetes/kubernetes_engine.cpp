@@ -35,8 +35,9 @@ base::Result<std::unique_ptr<KubernetesEngine>> KubernetesEngine::open(
              OutputSpool::open(options.output_folder, options.output_limit_bytes));
   TRY_ASSIGN(kubernetes::Endpoint endpoint, kubernetes::endpoint_of(options.access));
   TRY_ASSIGN(std::unique_ptr<kubernetes::Client> client, kubernetes::Client::make(options.access));
-  const base::Status checked = check_cluster(*client, options.settings, options.lease,
-                                             options.history, {options.patience, options.must_end});
+  const base::Status checked =
+      check_cluster(*client, options.settings, options.lease, options.history,
+                    {options.open_timeout, options.must_end});
   if (!checked) TRY(check_may_wait(options, checked.error()));
   if (!checked && options.warn) {
     options.warn("the cluster does not answer yet: " + checked.error().message);

@@ -268,7 +268,7 @@ TEST_F(KubernetesEngineTest, ASecondControllerIsRefusedAndTheSameOneIsNot) {
   KubernetesEngineOptions second = harness_.options();
   second.lease.identity = "another";
   second.lease.duration = base::seconds(6);
-  second.patience = base::seconds(30);
+  second.open_timeout = base::seconds(30);
   const NoEnvironment none;
   ToldByAttempt told;
   harness_.close();
@@ -426,7 +426,7 @@ TEST_F(NewcomerTest, DoesNotBeginWithAClusterThatItCannotSee) {
   harness_.close();
   harness_.server().go_away();
   // layers allow expires: it is to pass; what is to succeed does not wait for it
-  harness_.options().patience = base::milliseconds(200);
+  harness_.options().open_timeout = base::milliseconds(200);
   const NoEnvironment none;
   ToldByAttempt told;
   EXPECT_TRUE(KubernetesEngine::open(harness_.options(), none, told).has_value());

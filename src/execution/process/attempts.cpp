@@ -18,7 +18,7 @@ constexpr std::int64_t kFirstDelay = 5 * kMillisecond;
 constexpr std::int64_t kLongestDelay = 1000 * kMillisecond;
 constexpr std::int64_t kStopRepeat = 1000 * kMillisecond;
 // After its time a supervisor that has not even confirmed the order is bypassed.
-constexpr std::int64_t kStopPatience = 5000 * kMillisecond;
+constexpr std::int64_t kStopTimeout = 5000 * kMillisecond;
 // Supervisors that died before they began, until the fault is the host's.
 constexpr std::uint32_t kMaxFruitlessLaunches = 10;
 
@@ -104,9 +104,9 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
     tell(*a, Cleaned{order.attempt, a->epilog_failure});
     return;
   }
-  // Patience ends when the first order ends it, or a sharper one does: repeating one buys no time.
+  // The time ends when the first order ends it, or a sharper one does: repeating one buys no time.
   const std::int64_t give_up_at =
-      now + kStopPatience + (order.without_grace ? 0 : order.grace.value());
+      now + kStopTimeout + (order.without_grace ? 0 : order.grace.value());
   a->give_up_stop_at = a->stop ? std::min(a->give_up_stop_at, give_up_at) : give_up_at;
   a->stop = order;
   a->stop_taken = false;
@@ -209,7 +209,7 @@ void Attempts::discard_unknown(model::AttemptId id, std::int64_t now) {
   a.discard = true;
   a.phase = Phase::kSent;
   a.stop = StopOrder{id, true, {}, model::EndReason::kKilledBy};
-  a.give_up_stop_at = now + kStopPatience;
+  a.give_up_stop_at = now + kStopTimeout;
   look(id, Asked::kAdopt, now);
 }
 

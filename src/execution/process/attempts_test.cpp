@@ -45,7 +45,7 @@ class StopOfAnAttempt : public ::testing::Test {
   Attempts attempts_{"boot", sink_};
 };
 
-TEST_F(StopOfAnAttempt, SilentSupervisorIsPassedByAfterGraceAndPatience) {
+TEST_F(StopOfAnAttempt, SilentSupervisorIsPassedByAfterGraceAndTimeout) {
   attempts_.stop(with_grace(base::seconds(10)), 0);
   EXPECT_FALSE(is_killed_at(14 * kSecond));
   EXPECT_TRUE(is_killed_at(16 * kSecond));

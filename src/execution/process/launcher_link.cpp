@@ -21,7 +21,7 @@ namespace gpu_platform::execution {
 
 namespace {
 
-constexpr int kPatienceMs = 500;
+constexpr int kEndTimeoutMs = 500;
 
 void append_hook(std::vector<std::string>& arguments, const std::string& option,
                  const std::string& file, std::uint64_t timeout_ms) {
@@ -115,7 +115,7 @@ void LauncherLink::hang_up() {
   // and not waited for yet, so the pid is its own.
   const os::Descriptor handle(node::open_pidfd(child_));
   pollfd ended{handle.get(), POLLIN, 0};
-  if (!handle.is_open() || poll(&ended, 1, kPatienceMs) != 1) kill(child_, SIGKILL);
+  if (!handle.is_open() || poll(&ended, 1, kEndTimeoutMs) != 1) kill(child_, SIGKILL);
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;

@@ -632,11 +632,11 @@ base::Result<os::Descriptor> ProcessEngine::ask_for_users_file(std::uint32_t uid
 }
 base::Result<os::Descriptor> ProcessEngine::take_users_file(const os::Descriptor& asked,
                                                             const std::string& path,
-                                                            std::chrono::milliseconds patience) {
+                                                            std::chrono::milliseconds timeout) {
   pollfd answer{asked.get(), POLLIN, 0};
   char buffer[node::kMaxText + 64];
   os::Packet packet;
-  if (poll(&answer, 1, static_cast<int>(patience.count())) == 1) {
+  if (poll(&answer, 1, static_cast<int>(timeout.count())) == 1) {
     packet = os::receive_packet(asked.get(), buffer, sizeof buffer);
   }
   os::Descriptor file(packet.fd);

@@ -96,10 +96,10 @@ class ProcessEngine : public Engine, public AttemptAccess {
   // handle for the answer at once. Any thread.
   base::Result<os::Descriptor> ask_for_users_file(std::uint32_t uid, std::string path);
   // Waits for that answer. It is kNotFound or kPermissionDenied as for the user, and kUnavailable
-  // if it takes longer than `patience`.
+  // if it takes longer than `timeout`.
   static base::Result<os::Descriptor> take_users_file(const os::Descriptor& asked,
                                                       const std::string& path,
-                                                      std::chrono::milliseconds patience);
+                                                      std::chrono::milliseconds timeout);
 
   // Any thread.
   NodePart node_part() const;

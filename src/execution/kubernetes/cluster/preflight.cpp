@@ -231,8 +231,8 @@ std::vector<Right> needed_rights(const KubernetesSettings& settings) {
 }
 
 base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
-                          const LeaseTerms& lease, Patience patience) {
-  Caller caller(client, std::move(patience));
+                          const LeaseTerms& lease, CallLimits limits) {
+  Caller caller(client, std::move(limits));
   const Answer version = caller.call({.path = "/version"});
   if (!version.is_ok()) return failure_of(version, "asking for the server's version");
   TRY(check_rights(caller, settings, lease));
@@ -240,11 +240,11 @@ base::Status check_access(kubernetes::Client& client, const KubernetesSettings& 
 }
 
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, ClusterHistory history, Patience patience) {
-  const std::int64_t end_ns = os::monotonic_ns() + patience.time.value();
-  TRY(check_access(client, settings, lease, patience));
-  patience.time = base::nanoseconds(end_ns - os::monotonic_ns());
-  Caller caller(client, std::move(patience));
+                           const LeaseTerms& lease, ClusterHistory history, CallLimits limits) {
+  const std::int64_t end_ns = os::monotonic_ns() + limits.timeout.value();
+  TRY(check_access(client, settings, lease, limits));
+  limits.timeout = base::nanoseconds(end_ns - os::monotonic_ns());
+  Caller caller(client, std::move(limits));
   // First, so that the pods of a controller that works are not said to be left.
   TRY(take_lease(caller, lease));
   if (history == ClusterHistory::kKnown) return {};

@@ -52,12 +52,12 @@ base::Status failure_of(const kubernetes::Answer& answer, std::string_view what)
 // Looks whether the server answers, and has and allows what the settings need. Errors are those of
 // check_cluster.
 base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
-                          const LeaseTerms& lease, Patience patience);
+                          const LeaseTerms& lease, CallLimits limits);
 
 // Whether this platform has had the cluster before, by what it keeps.
 enum class ClusterHistory : std::uint8_t { kKnown, kNew };
 
-// Waits for each answer, at most `patience` in all. Errors:
+// Waits for each answer, at most `limits.timeout` in all. Errors:
 //   kUnavailable         the server does not answer; it may later
 //   kUnauthenticated     it does not know us (expired token, wrong certificate)
 //   kPermissionDenied    rights are missing: says which verbs on what
@@ -68,7 +68,7 @@ enum class ClusterHistory : std::uint8_t { kKnown, kNew };
 // Takes the lease, or sees that it is held: then watches for up to its duration whether the holder
 // still renews it. It is given back where things of another journal are there.
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, ClusterHistory history, Patience patience);
+                           const LeaseTerms& lease, ClusterHistory history, CallLimits limits);
 
 // Empties the lease if it is that of `terms.identity`.
 base::Status give_lease_back(Caller& caller, const LeaseTerms& terms);

@@ -15,7 +15,7 @@ namespace {
 
 using kubernetes::Answer;
 
-constexpr base::Duration kPatience = base::seconds(10);  // with one call
+constexpr base::Duration kCallTimeout = base::seconds(10);  // with one call
 constexpr base::Duration kPause = base::milliseconds(500);
 
 LeaseState state_in(const Answer& answer) {
@@ -46,13 +46,13 @@ class Standby {
  private:
   base::Status check() {
     const base::Status checked =
-        check_access(client_, options_.settings, options_.lease, patience());
+        check_access(client_, options_.settings, options_.lease, call_limits());
     is_checked_ = checked.has_value();
     return checked;
   }
 
   base::Status try_once() {
-    Caller caller(client_, patience());
+    Caller caller(client_, call_limits());
     const Answer got = caller.call({.path = lease_path(options_.lease)});
     if (!got.is_ok() && got.status != 404) return failure_of(got, "reading the lease");
     const LeaseState state = state_in(got);
@@ -69,7 +69,7 @@ class Standby {
     return {};
   }
 
-  Patience patience() const { return {kPatience, options_.must_end}; }
+  CallLimits call_limits() const { return {kCallTimeout, options_.must_end}; }
 
   void tell(const std::string& line) {
     if (std::exchange(told_, line) != line) options_.tell(line);
@@ -101,9 +101,9 @@ base::Result<bool> stand_by(const StandbyOptions& options) {
 }
 
 base::Status release_lease(const kubernetes::ClusterAccess& access, const LeaseTerms& terms,
-                           base::Duration patience) {
+                           base::Duration timeout) {
   TRY_ASSIGN(const auto client, kubernetes::Client::make(access));
-  Caller caller(*client, {patience});
+  Caller caller(*client, {timeout});
   return give_lease_back(caller, terms);
 }
 

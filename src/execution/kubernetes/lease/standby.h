@@ -47,8 +47,8 @@ struct StandbyOptions {
 base::Result<bool> stand_by(const StandbyOptions& options);
 
 // Empties the lease if it is ours, so that the next controller has it at once. Call it when nothing
-// of this controller works any more. Waits at most `patience`; without an answer the lease expires.
+// of this controller works any more. Waits at most `timeout`; without an answer the lease expires.
 base::Status release_lease(const kubernetes::ClusterAccess& access, const LeaseTerms& terms,
-                           base::Duration patience);
+                           base::Duration timeout);
 
 }  // namespace gpu_platform::execution

@@ -13,7 +13,7 @@
 #include "execution/engine.h"
 #include "execution/kubernetes/pods/attempt_table.h"
 #include "execution/kubernetes/pods/call_times.h"
-#include "execution/kubernetes/pods/start_patience.h"
+#include "execution/kubernetes/pods/start_timeout.h"
 #include "model/ids.h"
 
 // What the lives of attempts in a cluster have in common, whether the platform makes their pods
@@ -71,8 +71,8 @@ struct StartPlaces {
 template <class Attempt>
 class AttemptLives : public AttemptTable<Attempt> {
  public:
-  AttemptLives(base::Duration start_patience, NodeBootId boot_id)
-      : patience_(start_patience), boot_id_(std::move(boot_id)) {}
+  AttemptLives(base::Duration start_timeout, NodeBootId boot_id)
+      : start_timeout_(start_timeout), boot_id_(std::move(boot_id)) {}
 
   using AttemptTable<Attempt>::entry;
   using AttemptTable<Attempt>::find;
@@ -159,14 +159,14 @@ class AttemptLives : public AttemptTable<Attempt> {
     }
   }
   // A pod was given a node.
-  void note_bound() { patience_.note_bound(); }
+  void note_bound() { start_timeout_.note_bound(); }
 
   // ---- time
 
   // Calls `step`(attempt) for each attempt with something to do.
   template <class Step>
   void advance(base::Instant now, Step step) {
-    patience_.advance(now);
+    start_timeout_.advance(now);
     this->ring(now);
     if (!is_listed_) return;
     for (const model::AttemptId id : this->take_touched()) {
@@ -186,11 +186,11 @@ class AttemptLives : public AttemptTable<Attempt> {
   }
   // Gives a start up that has waited too long for nodes.
   void judge_start_time(Attempt& attempt, StartPlaces places, base::Instant now) {
-    if (places.all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
+    if (places.all_bound || !attempt.asked_at.is_set() || start_timeout_.is_endless()) return;
     const base::Instant latest =
-        patience_.end_of(attempt.start_wait, attempt.asked_at, places.is_in_queue);
+        start_timeout_.end_of(attempt.start_wait, attempt.asked_at, places.is_in_queue);
     if (now < latest) return wake_at(attempt, latest);
-    attempt.failed_start = patience_.complaint(attempt.step);
+    attempt.failed_start = start_timeout_.error(attempt.step);
   }
   // Stops an attempt that has run as long as it may.
   void judge_time_limit(Attempt& attempt, base::Instant now) {
@@ -248,7 +248,7 @@ class AttemptLives : public AttemptTable<Attempt> {
     if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
   }
 
-  StartPatience patience_;
+  StartTimeout start_timeout_;
   NodeBootId boot_id_;
   bool is_listed_ = false;
   bool is_adopted_ = false;

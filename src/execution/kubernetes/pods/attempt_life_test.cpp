@@ -115,7 +115,7 @@ TEST_F(AttemptLivesTest, TheTimeLimitStopsAnAttemptAtItsTimeAndWakesForIt) {
   EXPECT_EQ(attempt.at_limit, base::minutes(1));
 }
 
-TEST_F(AttemptLivesTest, AStartWithoutNodesIsGivenUpWhenItsPatienceEnds) {
+TEST_F(AttemptLivesTest, AStartWithoutNodesIsGivenUpAtItsTimeout) {
   TestAttempt& attempt = ordered();
   lives_.begin_start(attempt, kNow);
   lives_.judge_start_time(attempt, {.all_bound = true}, kNow + base::minutes(11));

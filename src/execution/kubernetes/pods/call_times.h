@@ -10,7 +10,7 @@
 namespace gpu_platform::execution {
 
 // A claim that was deleted and is still there is asked for again after this time.
-inline constexpr base::Duration kClaimPatience = base::seconds(5);
+inline constexpr base::Duration kClaimRepeat = base::seconds(5);
 
 // The pause after so many tries of a call, 1 or more: from 0.2 seconds, doubled, to 30 seconds.
 inline base::Duration pause_after(int tries) {

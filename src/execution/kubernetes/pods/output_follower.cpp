@@ -14,7 +14,7 @@ namespace {
 using kubernetes::Answer;
 
 // A stream of a pod that has ended ends soon, or its kubelet is in trouble.
-constexpr base::Duration kEndPatience = base::seconds(10);
+constexpr base::Duration kEndTimeout = base::seconds(10);
 // A job may print nothing for long.
 constexpr base::Duration kSilence = base::hours(24);
 constexpr std::size_t kMaxUnwritten = std::size_t{1} << 18;
@@ -85,8 +85,8 @@ void OutputFollower::complete(const Call& call, std::function<void(const CallAns
   Stream& stream = found->second;
   stream.waiting = call;
   stream.done = std::move(done);
-  stream.patience_ns = os::monotonic_ns() + kEndPatience.value();
-  if (due_ns_ == 0 || stream.patience_ns < due_ns_) due_ns_ = stream.patience_ns;
+  stream.until_ns = os::monotonic_ns() + kEndTimeout.value();
+  if (due_ns_ == 0 || stream.until_ns < due_ns_) due_ns_ = stream.until_ns;
 }
 
 void OutputFollower::advance(std::int64_t now_ns) {
@@ -95,12 +95,12 @@ void OutputFollower::advance(std::int64_t now_ns) {
   due_ns_ = 0;
   for (auto& [key, stream] : streams_) {
     if (!stream.done || stream.id == 0) continue;
-    if (stream.patience_ns <= now_ns) {
+    if (stream.until_ns <= now_ns) {
       client_.close_stream(std::exchange(stream.id, 0));
       write(key);
       fetch(stream.waiting, std::exchange(stream.done, nullptr));
-    } else if (due_ns_ == 0 || stream.patience_ns < due_ns_) {
-      due_ns_ = stream.patience_ns;
+    } else if (due_ns_ == 0 || stream.until_ns < due_ns_) {
+      due_ns_ = stream.until_ns;
     }
   }
 }

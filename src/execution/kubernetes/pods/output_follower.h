@@ -44,7 +44,7 @@ class OutputFollower {
     bool is_complete = false;     // it ended as a stream of a pod that has ended does
     Call waiting;                 // that is answered at its end
     std::function<void(const CallAnswer&)> done;
-    std::int64_t patience_ns = 0;  // until when its end is waited for
+    std::int64_t until_ns = 0;  // until when its end is waited for
   };
   using Key = std::pair<model::AttemptId, std::uint32_t>;
 

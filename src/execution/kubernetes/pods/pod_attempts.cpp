@@ -18,7 +18,7 @@ using model::AttemptState;
 using model::EndReason;
 
 // An image that the registry does not give now: the kubelet tries again for so long.
-constexpr base::Duration kImagePatience = base::minutes(5);
+constexpr base::Duration kImageTimeout = base::minutes(5);
 // Output that the cluster does not give: tried so often.
 constexpr int kOutputTries = 4;
 
@@ -252,10 +252,9 @@ void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
       continue;
     }
     if (!rank.image_since.is_set()) rank.image_since = now;
-    const bool is_over =
-        is_final_image_error(*rank.pod) || now >= rank.image_since + kImagePatience;
+    const bool is_over = is_final_image_error(*rank.pod) || now >= rank.image_since + kImageTimeout;
     if (is_over && attempt.failed_start.empty()) attempt.failed_start = rank.pod->waiting;
-    if (!is_over) attempts_.wake_at(attempt, rank.image_since + kImagePatience);
+    if (!is_over) attempts_.wake_at(attempt, rank.image_since + kImageTimeout);
   }
   if (all) return attempts_.started(attempt, latest);
   if (!step.empty()) attempts_.set_step(attempt, std::move(step));
@@ -283,10 +282,10 @@ StartPlaces PodAttempts::places_of(const Attempt& attempt) const {
 }
 
 void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {
-  const base::Duration patience = attempt.order.spec->idle_timeout.value_or(base::Duration());
-  if (patience == base::Duration()) return;
+  const base::Duration timeout = attempt.order.spec->idle_timeout.value_or(base::Duration());
+  if (timeout == base::Duration()) return;
   if (!attempt.active_at.is_set()) attempt.active_at = now;
-  const base::Instant end = attempt.active_at + patience;
+  const base::Instant end = attempt.active_at + timeout;
   if (now < end) return attempts_.wake_at(attempt, end);
   attempt.begin_stop({attempt.id, false, attempt.order.stop_grace, EndReason::kIdleTimeout});
 }
@@ -429,8 +428,7 @@ std::optional<Call> PodAttempts::next_removal(const Attempt& attempt, std::uint3
   if (wants_output(attempt, rank)) return call(CallKind::kFetchOutput);
   if (rank.is_claim_there) {
     // It goes when Kubernetes has seen that its pod is over.
-    const bool is_asked =
-        rank.claim_asked_at.is_set() && now < rank.claim_asked_at + kClaimPatience;
+    const bool is_asked = rank.claim_asked_at.is_set() && now < rank.claim_asked_at + kClaimRepeat;
     return is_asked ? std::nullopt : std::optional(call(CallKind::kDeleteClaim));
   }
   if (!attempt.is_forgotten) return std::nullopt;
@@ -480,7 +478,7 @@ void PodAttempts::make_calls(Attempt& attempt, base::Instant now) {
     if (rank.under_way != 0) continue;
     std::optional<Call> call = next_call(attempt, index, now);
     if (!call && rank.is_claim_there && rank.claim_asked_at.is_set()) {
-      attempts_.wake_at(attempt, rank.claim_asked_at + kClaimPatience);
+      attempts_.wake_at(attempt, rank.claim_asked_at + kClaimRepeat);
     }
     if (!call) continue;
     if (now < rank.not_before) {

@@ -21,7 +21,7 @@ using model::EndReason;
 // What makes the pods is asked again after this time whether it has finished.
 constexpr base::Duration kOwnerAskPause = base::seconds(1);
 // A pod that was perhaps admitted, and of which no watch tells, is given up after this time.
-constexpr base::Duration kSightPatience = base::seconds(30);
+constexpr base::Duration kSightTimeout = base::seconds(30);
 
 bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
   return std::pair(a.created_at, a.name) < std::pair(b.created_at, b.name);
@@ -261,11 +261,11 @@ void WorkloadAttempts::fill_slots(Attempt& attempt, base::Instant now) {
   std::set<std::string> offered;
   for (auto& [rank, slot] : attempt.slots) {
     if (!slot.awaited.empty()) {
-      if (now >= slot.awaited_since + kSightPatience) {
+      if (now >= slot.awaited_since + kSightTimeout) {
         slot.awaited.clear();
         attempt.is_changed = true;
       } else {
-        attempts_.wake_at(attempt, slot.awaited_since + kSightPatience);
+        attempts_.wake_at(attempt, slot.awaited_since + kSightTimeout);
       }
     }
     if (!slot.offer || slot.under_way != 0) {
@@ -283,7 +283,7 @@ void WorkloadAttempts::fill_slots(Attempt& attempt, base::Instant now) {
     if (slot.tries > 0 && !is_waiting) {
       slot.awaited = slot.offer->uid;
       slot.awaited_since = now;
-      attempts_.wake_at(attempt, now + kSightPatience);
+      attempts_.wake_at(attempt, now + kSightTimeout);
     }
     slot.offer.reset();
   }
@@ -462,7 +462,7 @@ std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, PodSlo
   }
   if (slot.claim.empty() || !attempt.ended) return std::nullopt;
   // It goes when Kubernetes has seen that its pod is over.
-  const base::Instant again = slot.claim_asked_at + kClaimPatience;
+  const base::Instant again = slot.claim_asked_at + kClaimRepeat;
   if (slot.claim_asked_at.is_set() && now < again) {
     attempts_.wake_at(attempt, again);
     return std::nullopt;

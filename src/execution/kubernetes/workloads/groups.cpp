@@ -23,7 +23,7 @@ constexpr base::Duration kCollectingPause = base::seconds(2);
 // An owner is read again after this time while its pods are missing.
 constexpr base::Duration kOwnerPause = base::seconds(5);
 // A workload whose owner cannot be read is gone when it had no pod for so long.
-constexpr base::Duration kGonePatience = base::seconds(30);
+constexpr base::Duration kGoneTimeout = base::seconds(30);
 // Whether admitted pods are still alive is looked at again after this time.
 constexpr base::Duration kLivePause = base::seconds(2);
 constexpr base::Duration kFirstRefusalPause = base::seconds(15);
@@ -449,7 +449,7 @@ void WorkloadGroups::judge_empty(const std::string& key, Group& group, base::Ins
     if (now >= again) return ask_owner(key, group, now);
     return wake_at(group, key, again);
   }
-  const base::Instant gone = group.changed_at + kGonePatience;
+  const base::Instant gone = group.changed_at + kGoneTimeout;
   if (now >= gone) return withdraw(kWorkloadDeleted);
   wake_at(group, key, gone);
 }

@@ -17,12 +17,12 @@ struct StartWait {
   bool was_in_queue = false;  // of kube-scheduler
 };
 
-class StartPatience {
+class StartTimeout {
  public:
   // Zero: without end.
-  explicit StartPatience(base::Duration patience) : patience_(patience) {}
+  explicit StartTimeout(base::Duration timeout) : timeout_(timeout) {}
 
-  bool is_endless() const { return patience_ == base::Duration(); }
+  bool is_endless() const { return timeout_ == base::Duration(); }
 
   // A pod was given a node, as is known at the next advance().
   void note_bound() { is_bound_ = true; }
@@ -33,10 +33,10 @@ class StartPatience {
   base::Instant end_of(StartWait& wait, base::Instant asked_at, bool is_in_queue) const;
 
   // Why such a start is taken back; `step`: what it waited for, in words, or nothing.
-  std::string complaint(std::string_view step) const;
+  std::string error(std::string_view step) const;
 
  private:
-  base::Duration patience_;
+  base::Duration timeout_;
   base::Instant last_bound_;
   bool is_bound_ = false;
 };
