@@ -149,7 +149,7 @@ class Cluster {
     ++under_way_;
     client.send(std::move(request), [this](const Answer& answer) {
       --under_way_;
-      if (!answer.is_ok()) give_up(kubernetes::complaint_of(answer));
+      if (!answer.is_ok()) give_up(kubernetes::error_message_of(answer));
     });
   }
 

@@ -6,7 +6,7 @@
 
 namespace gpu_platform::kubernetes {
 
-std::string complaint_of(const Answer& answer) {
+std::string error_message_of(const Answer& answer) {
   if (answer.status == 0) return printable(answer.failure);
   const nlohmann::json body = nlohmann::json::parse(answer.body, nullptr, false);
   if (text_of(body, "kind") == "Status") {

@@ -55,7 +55,7 @@ struct Answer {
 };
 // What the server says is wrong: the `message` of a Status object, or the status and the beginning
 // of the body. One printable line.
-std::string complaint_of(const Answer& answer);
+std::string error_message_of(const Answer& answer);
 
 struct ClientOptions {
   std::string user_agent = "gpu-platform";

@@ -158,7 +158,7 @@ TEST(Client, ADeadServerIsAnAnswerWithoutStatus) {
   const Answer refused = ask(*client, "/");
   EXPECT_EQ(refused.status, 0);
   EXPECT_THAT(refused.failure, HasSubstr("127.0.0.1"));
-  EXPECT_EQ(complaint_of(refused), refused.failure);
+  EXPECT_EQ(error_message_of(refused), refused.failure);
 }
 
 TEST(Client, ASlowServerIsGivenUpAfterTheTimeoutAndOthersAreAnswered) {
@@ -796,17 +796,17 @@ TEST(ClientCredential, ThatCannotBeHadIsAnError) {
   EXPECT_THAT(credential.error().message, HasSubstr("no-such-login"));
 }
 
-// ---- Complaints ----
+// ---- Error messages ----
 
-TEST(Complaint, IsTheServersMessageOrTheBeginningOfTheBody) {
-  EXPECT_EQ(complaint_of({.status = 403, .body = R"({"kind":"Status","message":"no\nway"})"}),
+TEST(ErrorMessage, IsTheServersMessageOrTheBeginningOfTheBody) {
+  EXPECT_EQ(error_message_of({.status = 403, .body = R"({"kind":"Status","message":"no\nway"})"}),
             "no way");
-  EXPECT_EQ(complaint_of({.status = 403, .body = R"({"kind":"Status","reason":"Forbidden"})"}),
+  EXPECT_EQ(error_message_of({.status = 403, .body = R"({"kind":"Status","reason":"Forbidden"})"}),
             "Forbidden");
-  EXPECT_EQ(complaint_of({.status = 502, .body = "<html>\x1b[1m"}), "HTTP 502: <html>?[1m");
-  EXPECT_EQ(complaint_of({.status = 500}), "HTTP 500");
-  EXPECT_EQ(complaint_of({.failure = "gone"}), "gone");
-  EXPECT_LT(complaint_of({.status = 500, .body = std::string(10'000, 'x')}).size(), 400U);
+  EXPECT_EQ(error_message_of({.status = 502, .body = "<html>\x1b[1m"}), "HTTP 502: <html>?[1m");
+  EXPECT_EQ(error_message_of({.status = 500}), "HTTP 500");
+  EXPECT_EQ(error_message_of({.failure = "gone"}), "gone");
+  EXPECT_LT(error_message_of({.status = 500, .body = std::string(10'000, 'x')}).size(), 400U);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 using base::Result;
 using base::Status;
 
-constexpr std::size_t kMaxComplaint = 4096;
+constexpr std::size_t kMaxErrorOutput = 4096;
 
 Status make_pipe(os::Descriptor& from, os::Descriptor& to) {
   int ends[2];
@@ -130,7 +130,7 @@ std::array<int, 3> ExecRun::descriptors() const {
 }
 
 std::unexpected<base::Error> ExecRun::failure(std::string_view what) const {
-  const std::string said = printable(complaint_);
+  const std::string said = printable(error_output_);
   return base::fail(base::ErrorCode::kUnauthenticated,
                     fmt::format("the program '{}' for the credentials {}{}{}", printable(command_),
                                 what, said.empty() ? "" : ": ", said));
@@ -151,7 +151,7 @@ std::optional<Result<std::string>> ExecRun::advance(std::int64_t now_ns) {
       ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       end.si_pid == pid_;
   drain(output_, text_, limits_.output_bytes);
-  drain_end(errors_, complaint_, kMaxComplaint);
+  drain_end(errors_, error_output_, kMaxErrorOutput);
   int status = 0;
   if (has_ended) {
     ::kill(-pid_, SIGKILL);  // what it has left behind; the number is ours until it is reaped

@@ -74,7 +74,7 @@ class ExecRun {
   os::Descriptor output_;  // of the program, not blocking
   os::Descriptor errors_;
   std::string text_;
-  std::string complaint_;
+  std::string error_output_;
 };
 
 }  // namespace gpu_platform::kubernetes

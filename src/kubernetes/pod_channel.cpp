@@ -60,7 +60,7 @@ void PodChannel::opened(const std::optional<Answer>& refusal) {
   if (refusal) {
     return refuse(fmt::format("the cluster's API server {}: {}",
                               refusal->status == 0 ? "cannot be used" : "refuses it",
-                              complaint_of(*refusal)));
+                              error_message_of(*refusal)));
   }
   is_open_ = true;
   wake_after(tick());
@@ -299,7 +299,7 @@ void PodChannel::take_message(std::string_view bytes) {
     case PodMessage::Kind::kEnd:
       expect_end(stream_.is_port()
                      ? StreamEnd{model::ChannelEnd::kNotOpened, 0,
-                                 complaint_of({.failure = std::string(message.bytes)})}
+                                 error_message_of({.failure = std::string(message.bytes)})}
                      : end_of_status(message.bytes));
   }
 }

@@ -282,7 +282,7 @@ class Reflector::Impl {
   }
 
   void refuse(std::string_view verb, const Answer& answer, Step next) {
-    std::string why = fmt::format("{} {}: {}", verb, what_.path, complaint_of(answer));
+    std::string why = fmt::format("{} {}: {}", verb, what_.path, error_message_of(answer));
     if (answer.status == 401) why += "; the server does not take the credentials (401)";
     if (answer.status == 403) {
       why += fmt::format("; the account needs the verbs list and watch on {} (403)",

@@ -23,7 +23,7 @@ using State = WorkloadNews::State;
 
 constexpr const char* kJobPods = "/api/v1/namespaces/jobs/pods";
 
-class RecordingDesk : public WorkloadPort {
+class RecordingPort : public WorkloadPort {
  public:
   void submit(WorkloadSubmission submission) override {
     const std::lock_guard lock(mutex_);
@@ -135,7 +135,7 @@ class KubernetesWorkloadsTest : public ::testing::Test {
 
   mutable std::mutex mutex_;
   std::string warnings_;
-  RecordingDesk workload_port_;
+  RecordingPort workload_port_;
   std::string owner_uid_;
   KubernetesHarness harness_;
 };

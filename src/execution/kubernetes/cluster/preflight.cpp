@@ -168,7 +168,7 @@ base::Status check_for_leftovers(Caller& caller, const KubernetesSettings& setti
 }  // namespace
 
 base::Status failure_of(const Answer& answer, std::string_view what) {
-  const std::string said = fmt::format("{}: {}", what, kubernetes::complaint_of(answer));
+  const std::string said = fmt::format("{}: {}", what, kubernetes::error_message_of(answer));
   if (answer.status == 401) {
     return base::fail(ErrorCode::kUnauthenticated,
                       said +

@@ -116,7 +116,7 @@ void OutputFollower::fetch(const Call& call, std::function<void(const CallAnswer
                    const auto stored = spool_.complete(call.attempt, call.rank, answer.body);
                    if (!stored) told = {.status = 500, .text = stored.error().message};
                  } else {
-                   told.text = kubernetes::complaint_of(answer);
+                   told.text = kubernetes::error_message_of(answer);
                  }
                  done(told);
                });

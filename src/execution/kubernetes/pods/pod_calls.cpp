@@ -80,7 +80,7 @@ CallAnswer PodCalls::told_by(CallKind kind, const Answer& answer) {
     told = {.status = 422, .text = "the API server has dropped the allocation of the claim"};
   } else if (!answer.is_ok()) {
     told.reason = reason_of(answer);
-    told.text = kubernetes::complaint_of(answer);
+    told.text = kubernetes::error_message_of(answer);
   } else if (kind == CallKind::kMakePod) {
     told.uid = uid_of(answer);
   }

@@ -180,7 +180,7 @@ void WorkloadKeeper::make(WorkloadCall call) {
     CallAnswer told{.status = answer.status};
     if (!answer.is_ok()) {
       told.reason = reason_in(answer);
-      told.text = kubernetes::complaint_of(answer);
+      told.text = kubernetes::error_message_of(answer);
     }
     attempts_.answer(call.id, told, os::wall_now());
     if (answer.is_ok() && call.kind == WorkloadCallKind::kAdmitPod) say_admitted(call);
