@@ -11,7 +11,7 @@
 #include "execution/kubernetes/workloads/attempts.h"
 #include "execution/kubernetes/workloads/end.h"
 
-// What WorkloadAttempts keeps of each attempt; for its own source alone.
+// What WorkloadAttempts keeps of each attempt; for its own sources alone.
 
 namespace gpu_platform::execution {
 

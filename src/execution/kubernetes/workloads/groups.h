@@ -104,6 +104,8 @@ class WorkloadGroups {
   std::size_t size() const { return groups_.size(); }
 
  private:
+  static constexpr std::string_view kRefusedReason = "Refused";
+
   struct NamespaceTerms {
     std::string queue;
     std::string user;

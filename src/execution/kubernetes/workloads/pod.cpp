@@ -182,6 +182,10 @@ void read_program(const Json& pod, WorkloadPod& view) {
 
 }  // namespace
 
+AdmissionCondition not_admitted(std::string_view reason, std::string_view message) {
+  return {false, std::string(reason), printable_line(message)};
+}
+
 std::string WorkloadRef::key() const {
   return fmt::format("{}/{}/{}/{}", namespace_name, kind, name, uid);
 }

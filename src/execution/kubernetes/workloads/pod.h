@@ -41,6 +41,8 @@ struct AdmissionCondition {
   std::string message;  // one line
   friend bool operator==(const AdmissionCondition&, const AdmissionCondition&) = default;
 };
+// Returns the condition of a pod that waits; of the message one printable line.
+AdmissionCondition not_admitted(std::string_view reason, std::string_view message);
 
 struct WorkloadPod {
   std::string name;
