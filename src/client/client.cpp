@@ -138,6 +138,16 @@ Called<std::optional<api::ServerEvent>> EventStream::next(int interrupt_fd) {
   }
 }
 
+// A port that speaks TLS ends a connection that does not, or answers what no HTTP is.
+http::TransportError with_hint(http::TransportError error, const http::Server& server) {
+  using Why = http::TransportError::Kind;
+  const bool is_puzzling = error.kind == Why::kBroken || error.kind == Why::kMalformed;
+  if (is_puzzling && server.kind == http::Server::Kind::kPlain) {
+    error.message += "; if this port speaks TLS, write https:// instead of http://";
+  }
+  return error;
+}
+
 // Connects to the first place where something listens. Only "nothing listens" leads on to the next
 // one: a daemon that answers badly must not be passed over in favour of another.
 template <class Result, class Attempt>
@@ -148,7 +158,7 @@ Called<Result> Client::at_first_place(Attempt&& attempt) {
     auto result = attempt(server);
     if (result) return std::move(*result);
     if (result.error().kind != http::TransportError::Kind::kNoDaemon) {
-      return std::unexpected(failure_of(result.error()));
+      return std::unexpected(failure_of(with_hint(result.error(), server)));
     }
     is_refused = is_refused || result.error().is_refused;
     reasons += (reasons.empty() ? "" : "; ") + result.error().message;
@@ -157,8 +167,10 @@ Called<Result> Client::at_first_place(Attempt&& attempt) {
   const std::string message =
       fmt::format("no daemon answers ({}){}", reasons,
                   is_network ? ""
-                             : "; start one with 'gpu-platform serve', or say where it is with "
-                               "--server https://HOST:PORT or --server unix:PATH");
+                             : "; start one with 'gpu-platform serve' (--emulate dgx-h100 on a "
+                               "machine without GPUs), use one on another machine with "
+                               "'gpu-platform login https://HOST:PORT', or name its socket with "
+                               "--server unix:PATH");
   Failure failure{Kind::kNoDaemon, message, {}, own_document("No daemon", message)};
   failure.is_refused = is_refused;
   return std::unexpected(std::move(failure));

@@ -66,6 +66,13 @@ TEST_F(Tls, ReadsAnAnswerFromAServerWhoseCertificateItTrusts) {
   EXPECT_TRUE(get(server.address("localhost")).has_value());
 }
 
+TEST_F(Tls, SaysThatAPortMaySpeakTlsWhenPlainHttpFails) {
+  FakeTlsServer server({.shown = certificate()}, ok);
+  const auto answer = get(fmt::format("http://127.0.0.1:{}", server.port()));
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_TRUE(has(answer.error().message, "write https://")) << answer.error().message;
+}
+
 TEST_F(Tls, SendsTheTokenInAHeaderAndNowhereElse) {
   around_.environment.push_back("GPU_PLATFORM_TOKEN=gpt_s3cret");
   FakeTlsServer server({.shown = certificate()},
