@@ -63,6 +63,8 @@ std::vector<char> keys_of(std::string_view bytes) {
       continue;
     }
     if (bytes.front() >= ' ' && bytes.front() <= '~') keys.push_back(bytes.front());
+    if (bytes.front() == '\r' || bytes.front() == '\n') keys.push_back(kKeyEnter);
+    if (bytes.front() == '\x7f' || bytes.front() == '\b') keys.push_back(kKeyBackspace);
     bytes.remove_prefix(1);
   }
   return keys;

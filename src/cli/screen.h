@@ -27,6 +27,8 @@ inline constexpr char kKeyUp = '\x01';
 inline constexpr char kKeyDown = '\x02';
 inline constexpr char kKeyPageUp = '\x03';
 inline constexpr char kKeyPageDown = '\x04';
+inline constexpr char kKeyEnter = '\x05';
+inline constexpr char kKeyBackspace = '\x06';
 
 // The keys in what a terminal sent.
 std::vector<char> keys_of(std::string_view bytes);

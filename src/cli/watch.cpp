@@ -22,6 +22,8 @@ constexpr base::Duration kShortest = base::seconds(1);
 constexpr base::Duration kLongest = base::hours(1);
 // Jobs asked for one by one; when more are new at once, the list is cheaper.
 constexpr std::size_t kMaxSingleJobs = 32;
+// The facts of a job are asked for again after this time.
+constexpr base::Duration kJobsAreKept = base::minutes(1);
 
 struct WatchOptions {
   base::Duration interval = base::seconds(1);
@@ -49,12 +51,19 @@ class Watcher {
     view_.problem.clear();
     view_.status = *std::move(status);
     put_in_node_order(*view_.status.mutable_gpus(), [](const v1::Gpu& gpu) { return gpu.node(); });
+    note_idle_gpus(view_);
     find_head();
-    find_users();
+    find_jobs();
     return {};
   }
 
   const WatchView& view() const { return view_; }
+
+  // What came of it, for the person.
+  std::string cancel(const std::string& job) {
+    const auto answer = client_.post("/v1/jobs/" + base::percent_encoded(job) + "/cancel", "{}");
+    return answer ? fmt::format("job {} is being cancelled", job) : answer.error().message;
+  }
 
  private:
   template <class Message>
@@ -73,27 +82,32 @@ class Watcher {
     if (queue && !queue->jobs().empty()) view_.head = queue->jobs(0);
   }
 
-  // The owners of the jobs on the GPUs. They never change, so each job is asked for once.
-  void find_users() {
-    std::map<std::string, std::string> known;
+  // The jobs on the GPUs. Each is asked for once, and again after a while, because its time limit
+  // may have been changed.
+  void find_jobs() {
+    if (view_.now - asked_at_ > kJobsAreKept) {
+      view_.jobs.clear();
+      asked_at_ = view_.now;
+    }
+    std::map<std::string, WatchedJob> known;
     std::set<std::string> unknown;
     for (const v1::Gpu& gpu : view_.status.gpus()) {
       for (const std::string& job : gpu.jobs()) {
-        const auto found = view_.users.find(job);
-        if (found == view_.users.end()) {
+        const auto found = view_.jobs.find(job);
+        if (found == view_.jobs.end()) {
           unknown.insert(job);
         } else {
           known.insert(*found);
         }
       }
     }
-    view_.users = std::move(known);
+    view_.jobs = std::move(known);
     if (unknown.size() > kMaxSingleJobs) return ask_for_all(unknown);
     for (const std::string& job : unknown) {
       const auto found = get<v1::Job>("/v1/jobs/" + base::percent_encoded(job));
       // A job of another user is not found, and will not be.
       const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
-      if (found || is_hidden) view_.users[job] = found ? found->spec().user() : std::string();
+      if (found || is_hidden) view_.jobs[job] = found ? watched_job(*found) : WatchedJob();
     }
   }
 
@@ -103,7 +117,7 @@ class Watcher {
         "&limit=10000");
     if (!list) return;
     for (const v1::Job& job : list->jobs()) {
-      if (unknown.contains(job.id())) view_.users[job.id()] = job.spec().user();
+      if (unknown.contains(job.id())) view_.jobs[job.id()] = watched_job(job);
     }
   }
 
@@ -111,6 +125,7 @@ class Watcher {
   const ProcessEnvironment& around_;
   base::Duration interval_;
   int interrupt_fd_ = -1;
+  base::Instant asked_at_;
   WatchView view_;
 };
 
@@ -170,13 +185,18 @@ class LiveScreen {
       around.pause(deadline - now, screen_.fd());
       const ScreenInput input = screen_.read();
       if (input.interrupted) return false;
-      for (const char key : input.keys) {
-        if (key == 'q' || key == 'Q') return false;
-        scroll(key);
-      }
+      for (const char key : input.keys) take(key);
+      if (keys_.is_ended()) return false;
       if (input.resized || !input.keys.empty()) draw();
     }
     return true;
+  }
+
+  void take(char key) {
+    note_.clear();
+    if (keys_.mode() == WatchKeys::Mode::kTable) scroll(key);
+    keys_.take(key);
+    if (const auto job = keys_.take_cancelled()) note_ = watcher_.cancel(*job);
   }
 
   void scroll(char key) {
@@ -190,34 +210,52 @@ class LiveScreen {
   void draw() {
     const ScreenSize size = screen_.size();
     std::vector<std::string> lines = watch_header(watcher_.view(), size.columns);
-    std::vector<std::string> rows = watch_rows(watcher_.view(), size.columns);
     lines.emplace_back();
+    if (keys_.mode() == WatchKeys::Mode::kHelp) {
+      for (const std::string& line : watch_help()) lines.push_back(shortened(line, size.columns));
+    } else {
+      add_table(lines, size);
+    }
+    // A terminal of very few rows shows what fits.
+    if (lines.size() > size.rows) lines.resize(size.rows);
+    screen_.draw(lines);
+  }
+
+  void add_table(std::vector<std::string>& lines, const ScreenSize& size) {
+    const WatchView view = arranged(watcher_.view(), keys_.arrangement());
+    std::vector<std::string> rows = watch_rows(view, size.columns);
     lines.push_back(fmt::format("\x1b[7m{}\x1b[0m", rows.front()));
     const std::size_t gpus = rows.size() - 1;
     const std::size_t taken = lines.size() + 1;
     visible_ = size.rows > taken ? std::min(gpus, size.rows - taken) : 0;
     first_ = std::min(first_, gpus - visible_);
     for (std::size_t i = first_; i < first_ + visible_; ++i) {
-      const v1::Gpu& gpu = watcher_.view().status.gpus(static_cast<int>(i));
-      lines.push_back(colored(rows[i + 1], gpu, console_.process_environment()));
+      lines.push_back(colored(rows[i + 1], view.status.gpus(static_cast<int>(i)),
+                              console_.process_environment()));
     }
     lines.push_back(shortened(footer(gpus), size.columns));
-    // A terminal of very few rows shows what fits.
-    if (lines.size() > size.rows) lines.resize(size.rows);
-    screen_.draw(lines);
   }
 
   std::string footer(std::size_t gpus) const {
-    const std::string quit = fmt::format("every {}; q quits", base::written(options_.interval));
-    if (visible_ == gpus) return quit;
-    return fmt::format("GPUs {} to {} of {}, arrows and page keys for the others; {}", first_ + 1,
-                       first_ + visible_, gpus, quit);
+    if (const std::string prompt = keys_.prompt(); !prompt.empty()) return prompt;
+    if (!note_.empty()) return harmless(note_);
+    std::string text =
+        fmt::format("every {}; ? for keys, q quits", base::written(options_.interval));
+    const WatchArrangement& arrangement = keys_.arrangement();
+    if (arrangement.order != WatchOrder::kNode) {
+      text += fmt::format("; sorted by {}", to_string(arrangement.order));
+    }
+    if (!arrangement.filter.empty()) text += fmt::format("; only '{}'", arrangement.filter);
+    if (visible_ == gpus) return text;
+    return fmt::format("GPUs {} to {} of {}; {}", first_ + 1, first_ + visible_, gpus, text);
   }
 
   Console& console_;
   Screen& screen_;
   Watcher& watcher_;
   WatchOptions options_;
+  WatchKeys keys_;
+  std::string note_;  // what came of the last key
   std::size_t first_ = 0;
   std::size_t visible_ = 0;
 };

@@ -50,7 +50,7 @@ std::string answer(const Request& request) {
 WatchView view_of(const std::string& status) {
   WatchView view;
   view.status = *client::message_of<v1::Status>(status);
-  view.users = {{"42", "ada"}};
+  view.jobs = {{"42", {"ada", {}, {}}}};
   view.now = *base::parse_rfc3339("2026-07-01T12:03:12Z");
   return view;
 }
@@ -85,6 +85,43 @@ TEST(WatchRows, NameAnUnmanagedProcessOnce) {
   EXPECT_TRUE(row.ends_with("AVAILABLE  unmanaged processes: pid 77 (python of bob)")) << row;
 }
 
+TEST(WatchRows, NameTheJobItsTimeLeftAndAnIdleGpu) {
+  WatchView view =
+      view_of(status_of({gpu(0, R"("state":"IN_USE","jobs":["42"],"utilization_percent":0)"),
+                         gpu(1, R"("state":"AVAILABLE","jobs":[],"utilization_percent":0)")}));
+  view.jobs["42"] = watched_job(*client::message_of<v1::Job>(
+      R"({"id":"42","started_at":"2026-07-01T12:00:00Z","spec":{"user":"ada","name":"train","time_limit_seconds":7200}})"));
+  note_idle_gpus(view);
+  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("IN_USE     42 ada train 1h56m left"))
+      << "idle since a moment only: " << watch_rows(view, 0)[1];
+  view.now = view.now + base::seconds(35);
+  note_idle_gpus(view);
+  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("42 ada train 1h56m left, idle 35s"))
+      << watch_rows(view, 0)[1];
+  EXPECT_EQ(view.idle_since.size(), 1U) << "a GPU without a job is not idle, it is free";
+}
+
+TEST(WatchRows, AreSortedAndFiltered) {
+  const WatchView view = view_of(status_of(
+      {gpu(0, R"("state":"IN_USE","jobs":["42"],"utilization_percent":60,"memory_used_bytes":1)"),
+       gpu(1, R"("state":"AVAILABLE","jobs":[])"),
+       gpu(2, R"("state":"IN_USE","jobs":["41"],"utilization_percent":5,"memory_used_bytes":9)")}));
+  const auto order = [&](const WatchArrangement& arrangement) {
+    std::string indices;
+    for (const v1::Gpu& each : arranged(view, arrangement).status.gpus()) {
+      indices += std::to_string(each.index());
+    }
+    return indices;
+  };
+  EXPECT_EQ(order({}), "012");
+  EXPECT_EQ(order({WatchOrder::kLeastBusy, {}}), "201");
+  EXPECT_EQ(order({WatchOrder::kMostMemory, {}}), "201");
+  EXPECT_EQ(order({WatchOrder::kJob, {}}), "201");
+  EXPECT_EQ(order({WatchOrder::kNode, "ADA"}), "0");
+  EXPECT_EQ(order({WatchOrder::kNode, "dgx-1:2"}), "2");
+  EXPECT_EQ(order({WatchOrder::kNode, "nobody"}), "");
+}
+
 TEST(WatchRows, FitEveryWidth) {
   for (std::size_t width = 60; width < 200; width += 7) {
     for (const std::string& row : watch_rows(view_of(two_gpus()), width)) {
@@ -108,7 +145,8 @@ TEST(Keys, AreLettersArrowsAndPages) {
   EXPECT_EQ(keys_of("qj"), (std::vector<char>{'q', 'j'}));
   EXPECT_EQ(keys_of("\x1b[A\x1bOB\x1b[5~\x1b[6~"),
             (std::vector<char>{kKeyUp, kKeyDown, kKeyPageUp, kKeyPageDown}));
-  EXPECT_TRUE(keys_of("\x1b[1;5C\x1b[200~\x1b\r\xc3\xa9").empty());
+  EXPECT_TRUE(keys_of("\x1b[1;5C\x1b[200~\x1b\xc3\xa9").empty());
+  EXPECT_EQ(keys_of("\r\x7f"), (std::vector<char>{kKeyEnter, kKeyBackspace}));
   EXPECT_TRUE(keys_of("\x1b[12").empty());
 }
 
@@ -249,7 +287,7 @@ TEST_F(WatchScreen, RedrawsInPlaceAndLeavesTheTerminalAsItWas) {
   for (std::size_t at = 0; (at = shown_.find("\x1b[H", at)) != std::string::npos; ++at) ++frames;
   EXPECT_EQ(frames, 3U);
   EXPECT_TRUE(has(shown_, "[||||||")) << shown_;
-  EXPECT_TRUE(has(shown_, "every 1s; q quits")) << shown_;
+  EXPECT_TRUE(has(shown_, "every 1s; ? for keys, q quits")) << shown_;
 }
 
 TEST_F(WatchScreen, EndsWithQ) {
@@ -257,6 +295,21 @@ TEST_F(WatchScreen, EndsWithQ) {
   on_pause_ = [&] { type("q"); };
   EXPECT_EQ(call(server, {"watch"}), 0);
   EXPECT_EQ(pauses_, 1);
+  expect_restored();
+}
+
+TEST_F(WatchScreen, CancelsAJobAfterAQuestion) {
+  FakeServer server(answer);
+  int step = 0;
+  on_pause_ = [&] {
+    const std::string_view keys[] = {"x42\r", "y", "q"};
+    const std::string_view shown[] = {"? for keys", "cancel job 42? y or n",
+                                      "job 42 is being cancelled"};
+    EXPECT_TRUE(has(last_frame(), shown[step])) << step << last_frame();
+    type(keys[step++]);
+  };
+  EXPECT_EQ(call(server, {"watch"}), 0);
+  EXPECT_EQ(server.requests().back(), "POST /v1/jobs/42/cancel");
   expect_restored();
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/letters.h"
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
 #include "cli/message_text.h"
@@ -17,6 +18,9 @@ namespace gpu_platform::cli {
 namespace {
 
 using Align = Column::Align;
+
+// A shorter pause between two steps of a job is no idle GPU.
+constexpr base::Duration kIdleMoment = base::seconds(10);
 
 std::size_t bar_width(std::size_t width) {
   if (width >= 150) return 28;
@@ -43,14 +47,34 @@ std::string memory_cell(const v1::Gpu& gpu, std::size_t width) {
   return width == 0 ? text : bar(used / total, text, bar_width(width));
 }
 
-// "42 ada, 4711 bob (no job); a fan is loud".
+std::string place_of(const v1::Gpu& gpu) {
+  return fmt::format("{}:{}", gpu.node(), gpu.index());
+}
+
+// "42 ada train 1h05m left".
+std::string job_text(const std::string& id, const WatchView& view) {
+  const auto found = view.jobs.find(id);
+  if (found == view.jobs.end() || found->second.user.empty()) return id;
+  const WatchedJob& job = found->second;
+  std::string text = fmt::format("{} {}{}{}", id, job.user, job.name.empty() ? "" : " ", job.name);
+  if (job.ends_by.is_set()) {
+    text += fmt::format(" {} left", age(std::max(job.ends_by - view.now, base::Duration())));
+  }
+  return text;
+}
+
+// "idle 35s" for a GPU that a job holds; empty where it is busy, or only since a moment.
+std::string idle_text(const v1::Gpu& gpu, const WatchView& view) {
+  const auto since = view.idle_since.find(place_of(gpu));
+  if (since == view.idle_since.end() || view.now - since->second < kIdleMoment) return {};
+  return "idle " + age(view.now - since->second);
+}
+
+// "42 ada train 1h05m left, 4711 bob (no job); a fan is loud".
 std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view) {
   std::vector<std::string> parts;
-  for (const std::string& job : gpu.jobs()) {
-    const auto user = view.users.find(job);
-    const bool known = user != view.users.end() && !user->second.empty();
-    parts.push_back(known ? fmt::format("{} {}", job, user->second) : job);
-  }
+  for (const std::string& job : gpu.jobs()) parts.push_back(job_text(job, view));
+  if (std::string idle = idle_text(gpu, view); !idle.empty()) parts.push_back(std::move(idle));
   for (const v1::GpuProcess& process : gpu.unmanaged_processes()) {
     if (unnamed_unmanaged_processes(gpu) == 0) break;
     const std::string& user = process.user();
@@ -92,6 +116,71 @@ std::string bar(double part, std::string_view text, std::size_t width) {
   const std::string shown = shortened(text, inside);
   const std::size_t taken = display_width(shown);
   return "[" + line.substr(0, inside - taken) + shown + "]";
+}
+
+WatchedJob watched_job(const v1::Job& job) {
+  WatchedJob watched{job.spec().user(), job.spec().name(), {}};
+  const auto started = client::time_of(job.started_at());
+  if (job.has_started_at() && started && job.spec().has_time_limit_seconds()) {
+    watched.ends_by =
+        *started +
+        base::milliseconds(static_cast<std::int64_t>(job.spec().time_limit_seconds() * 1000));
+  }
+  return watched;
+}
+
+void note_idle_gpus(WatchView& view) {
+  std::map<std::string, base::Instant> idle;
+  for (const v1::Gpu& gpu : view.status.gpus()) {
+    const bool is_idle =
+        !gpu.jobs().empty() && gpu.has_utilization_percent() && gpu.utilization_percent() == 0;
+    if (!is_idle) continue;
+    const auto before = view.idle_since.find(place_of(gpu));
+    idle[place_of(gpu)] = before == view.idle_since.end() ? view.now : before->second;
+  }
+  view.idle_since = std::move(idle);
+}
+
+WatchView arranged(const WatchView& view, const WatchArrangement& arrangement) {
+  WatchView shown = view;
+  auto& gpus = *shown.status.mutable_gpus();
+  if (!arrangement.filter.empty()) {
+    const std::string wanted = base::to_lower(arrangement.filter);
+    const auto fits = [&](const v1::Gpu& gpu) {
+      const std::string text = fmt::format("{} {} {} {}", place_of(gpu), gpu.type(),
+                                           state_name(gpu), jobs_cell(gpu, view));
+      return base::to_lower(text).find(wanted) != std::string::npos;
+    };
+    gpus.erase(
+        std::remove_if(gpus.begin(), gpus.end(), [&](const auto& gpu) { return !fits(gpu); }),
+        gpus.end());
+  }
+  // GPUs without a value go last.
+  const auto by = [&](auto&& key) {
+    std::ranges::stable_sort(gpus.pointer_begin(), gpus.pointer_end(), {},
+                             [&](const v1::Gpu* gpu) { return key(*gpu); });
+  };
+  switch (arrangement.order) {
+    case WatchOrder::kNode:
+      break;
+    case WatchOrder::kLeastBusy:
+      by([](const v1::Gpu& gpu) {
+        return gpu.has_utilization_percent() ? gpu.utilization_percent() : 101.0;
+      });
+      break;
+    case WatchOrder::kMostMemory:
+      by([](const v1::Gpu& gpu) {
+        return gpu.has_memory_used_bytes() ? -static_cast<double>(gpu.memory_used_bytes()) : 1.0;
+      });
+      break;
+    case WatchOrder::kJob:
+      by([](const v1::Gpu& gpu) {
+        return gpu.jobs().empty() ? std::pair(true, std::string())
+                                  : std::pair(false, std::string(gpu.jobs(0)));
+      });
+      break;
+  }
+  return shown;
 }
 
 std::vector<std::string> watch_header(const WatchView& view, std::size_t width) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "cli/watch_keys.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
@@ -13,13 +14,30 @@
 
 namespace gpu_platform::cli {
 
+// A job on a GPU.
+struct WatchedJob {
+  std::string user;  // empty: not ours to know
+  std::string name;
+  base::Instant ends_by;  // by its time limit; unset: not known
+};
+
 struct WatchView {
-  v1::Status status;                         // of the daemon's newest answer
-  std::optional<v1::Job> head;               // the job that is next; nothing: none waits
-  std::map<std::string, std::string> users;  // of jobs by their id; empty: not ours to know
-  std::string problem;                       // why there is no newer answer; empty: there is
+  v1::Status status;                       // of the daemon's newest answer
+  std::optional<v1::Job> head;             // the job that is next; nothing: none waits
+  std::map<std::string, WatchedJob> jobs;  // by their id
+  // Since when GPUs that jobs hold are at 0 %, by their place ("dgx-1:3").
+  std::map<std::string, base::Instant> idle_since;
+  std::string problem;  // why there is no newer answer; empty: there is
   base::Instant now;
 };
+
+WatchedJob watched_job(const v1::Job& job);
+
+// Brings idle_since up to the status.
+void note_idle_gpus(WatchView& view);
+
+// The view with only the GPUs that the filter finds, in that order.
+WatchView arranged(const WatchView& view, const WatchArrangement& arrangement);
 
 // "[|||||     60 %]": `width` columns in all, at least 3. The text stands over the bar's end.
 std::string bar(double part, std::string_view text, std::size_t width);

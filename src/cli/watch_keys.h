@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What the keys of `watch` mean: pure, so that it is tested without a terminal.
+
+namespace gpu_platform::cli {
+
+// The order of the GPUs.
+enum class WatchOrder : std::uint8_t { kNode, kLeastBusy, kMostMemory, kJob };
+std::string_view to_string(WatchOrder order);
+
+// Which GPUs are shown, and in which order.
+struct WatchArrangement {
+  WatchOrder order = WatchOrder::kNode;
+  std::string filter;  // letters of either case; empty: all GPUs
+};
+
+class WatchKeys {
+ public:
+  enum class Mode : std::uint8_t {
+    kTable,
+    kHelp,     // until any key
+    kFilter,   // a text is typed
+    kCancel,   // the id of a job is typed
+    kConfirm,  // y cancels that job, any other key does not
+  };
+
+  // Takes a letter or a kKey… of screen.h.
+  void take(char key);
+
+  Mode mode() const { return mode_; }
+  bool is_ended() const { return is_ended_; }
+  const WatchArrangement& arrangement() const { return arrangement_; }
+  // The question under the table; empty: there is none.
+  std::string prompt() const;
+  // The id of a job whose cancelling was confirmed, once.
+  std::optional<std::string> take_cancelled();
+
+ private:
+  void take_command(char key);
+  void take_text(char key);
+
+  Mode mode_ = Mode::kTable;
+  bool is_ended_ = false;
+  WatchArrangement arrangement_;
+  std::string typed_;
+  std::optional<std::string> cancelled_;
+};
+
+// The page of '?'.
+std::vector<std::string> watch_help();
+
+}  // namespace gpu_platform::cli
