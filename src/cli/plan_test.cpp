@@ -152,12 +152,13 @@ TEST_F(Plan, ExplainSaysWhatARunTimeWasTakenFrom) {
   EXPECT_EQ(predicted(R"({"p50_seconds":3600,"p90_seconds":5400,"basis":"expected_time"})"),
             "1h00m to 1h30m, expected time, and half as long again\n");
   EXPECT_EQ(predicted(R"({"p50_seconds":3600,"p90_seconds":4000,"basis":"expected_time",)"
-                      R"("runs":12,"level":"user","measure":"of_expected_time"})"),
-            "1h00m to 1h06m, expected time, by how far 12 runs of this user kept to theirs\n");
-  EXPECT_EQ(predicted(R"({"p50_seconds":3600,"p90_seconds":4000,"basis":"history",)"
-                      R"("runs":12,"level":"user","measure":"of_limit"})"),
-            "1h00m to 1h06m, history p50–p90 of 12 runs of this user, by the share of their time "
-            "limits\n");
+                      R"("runs":12,"level":"command","measure":"of_expected_time"})"),
+            "1h00m to 1h06m, expected time, by how far 12 runs of this command kept to theirs\n");
+  EXPECT_EQ(
+      predicted(R"({"p50_seconds":3600,"p90_seconds":4000,"basis":"history",)"
+                R"("runs":12,"level":"command","measure":"of_limit"})"),
+      "1h00m to 1h06m, history p50–p90 of 12 runs of this command, by the share of their time "
+      "limits\n");
 }
 
 TEST_F(Plan, ExplainOfAJobThatWaitsAgainSaysHowItsLastAttemptEnded) {

@@ -33,7 +33,7 @@ std::string basis_text(const v1::PredictedStart& predicted) {
 std::string whose_runs(const std::string& level) {
   if (level == "size") return " of this name and size";
   if (level == "name") return " of this name";
-  return level == "user" ? " of this user" : "";
+  return level == "command" ? " of this command" : "";
 }
 
 // What the run time was taken from.

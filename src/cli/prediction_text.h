@@ -19,7 +19,7 @@ std::string predicted_start_text(const v1::PredictedStart& predicted, base::Inst
 std::string predicted_within(const v1::PredictedStart& predicted, base::Instant now);
 
 // Returns the text of a PredictedRun, or nothing for null: "5m to 9m, history p50–p90 of 12 runs of
-// this name", or "2h to 3h, expected time, to which 12 runs of this user kept so far".
+// this name", or "2h to 3h, expected time, by how far 12 runs of this command kept to theirs".
 std::string predicted_run_text(const v1::PredictedRun* predicted);
 
 // Returns the text of a PlannedTrust beside its planned start: "by 2026-07-01 16:30:00 +0000 (in

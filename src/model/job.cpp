@@ -155,6 +155,20 @@ bool can_begin_anew(const JobSpec& spec) {
   return !spec.takes_input || spec.terminal.has_value();
 }
 
+std::string program_name(std::string_view path) {
+  const std::size_t slash = path.find_last_of('/');
+  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  constexpr std::size_t kMax = 255;
+  const std::string_view whole = name.empty() ? path : name;
+  std::size_t size = std::min(whole.size(), kMax);
+  // A character is never cut in two.
+  while (size > 0 && size < whole.size() &&
+         (static_cast<unsigned char>(whole[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  return std::string(whole.substr(0, size));
+}
+
 base::Instant last_start_for_deadline(const JobSpec& spec) {
   if (!spec.deadline.is_set()) return {};
   return spec.deadline + (base::Duration() - spec.time_limit);

@@ -98,6 +98,9 @@ inline constexpr std::uint32_t kFullSpeed = 1000;
 
 // May have parts on several nodes.
 bool is_gang(const ResourceRequest& request);
+// Returns the name of a job that names none: the last part of its program's path, at most 255 bytes
+// and no part of a character.
+std::string program_name(std::string_view path);
 // Returns the GPUs on all nodes of the request.
 std::uint64_t total_gpus(const ResourceRequest& request);
 // Returns the time that a job may run at a speed, if its time limit is meant for kFullSpeed;

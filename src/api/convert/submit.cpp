@@ -63,20 +63,6 @@ base::Result<std::string> joined_environment(const v1::JobSpec& request) {
   return out;
 }
 
-std::string base_name(std::string_view path) {
-  const std::size_t slash = path.find_last_of('/');
-  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  constexpr std::size_t kMax = 255;
-  std::size_t size = std::min(name.empty() ? path.size() : name.size(), kMax);
-  const std::string_view whole = name.empty() ? path : name;
-  // A character is never cut in two.
-  while (size > 0 && size < whole.size() &&
-         (static_cast<unsigned char>(whole[size]) & 0xc0) == 0x80) {
-    --size;
-  }
-  return std::string(whole.substr(0, size));
-}
-
 // Relative to the job's directory unless absolute; empty stays empty.
 base::Result<std::string> output_path(const std::string& asked, std::string_view field,
                                       const model::JobSpec& spec) {
@@ -160,7 +146,7 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
   TRY(model::check_request(spec.request));
   TRY(model::check_processes(spec));
   TRY(model::check_container(spec));
-  if (spec.name.empty()) spec.name = base_name(request.command(0));
+  if (spec.name.empty()) spec.name = model::program_name(request.command(0));
   spec.user = account.user;
   spec.uid = account.uid;
   spec.gid = account.gid;

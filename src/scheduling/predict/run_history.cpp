@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,11 +14,34 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
+// Returns false for a job whose name says no more than its program, such as "python3".
+bool has_name_of_its_own(const model::JobSpec& spec) {
+  return spec.command.empty() || spec.name != model::program_name(spec.command.front());
+}
+
+// Its hash: commands may be long.
+std::string command_key(const model::JobSpec& spec) {
+  std::string words;
+  for (const std::string& word : spec.command) words.append(word).push_back('\0');
+  return fmt::format("!{:016x}", base::hash64(words));
+}
+
+// Returns the levels at which runs of the job are kept, the nearest first. Without a name of its
+// own, its command is its name.
+std::span<const RunLevel> levels_of(const model::JobSpec& spec) {
+  static constexpr RunLevel kOfNamed[] = {RunLevel::kSameSize, RunLevel::kSameName,
+                                          RunLevel::kSameCommand};
+  static constexpr RunLevel kOfUnnamed[] = {RunLevel::kSameSize, RunLevel::kSameCommand};
+  if (has_name_of_its_own(spec)) return kOfNamed;
+  return kOfUnnamed;
+}
+
 // The lengths come first, so that no name can be taken for a part of another.
 std::string history_key(const model::JobSpec& spec, RunLevel level) {
   std::string key = fmt::format("{}:{}", spec.user.size(), spec.user);
-  if (level == RunLevel::kSameUser) return key;
-  key += fmt::format("/{}:{}", spec.name.size(), spec.name);
+  if (level == RunLevel::kSameCommand) return key + command_key(spec);
+  key += has_name_of_its_own(spec) ? fmt::format("/{}:{}", spec.name.size(), spec.name)
+                                   : command_key(spec);
   if (level == RunLevel::kSameName) return key;
   key += fmt::format("/{}x{}", model::total_gpus(spec.request), spec.request.nodes);
   for (const std::string& type : spec.request.gpu_types) key += "," + type;
@@ -89,8 +113,8 @@ std::string_view to_string(RunLevel level) {
       return "size";
     case RunLevel::kSameName:
       return "name";
-    case RunLevel::kSameUser:
-      return "user";
+    case RunLevel::kSameCommand:
+      return "command";
   }
   CHECK(false);
   std::unreachable();
@@ -124,8 +148,9 @@ base::Duration at_full_speed(base::Duration run, std::uint32_t speed) {
 }
 
 void RunHistory::add(const model::JobSpec& spec, base::Duration run) {
-  for (std::size_t level = 0; level < kRunLevels; ++level) {
-    std::string key = history_key(spec, static_cast<RunLevel>(level));
+  if (run < kShortest && spec.time_limit > kShortest) return;
+  for (const RunLevel level : levels_of(spec)) {
+    std::string key = history_key(spec, level);
     const std::uint64_t number = bucket_of(base::hash64(key));
     Bucket* bucket = buckets_.find_mutable(number);
     if (bucket == nullptr) bucket = &buckets_.put(number, {});
@@ -174,24 +199,20 @@ RunHistory::Level RunHistory::level_of(const model::JobSpec& spec, RunLevel leve
   const std::uint64_t hash = base::hash64(key);
   const Digest* digest = find(key, hash);
   Level found{level, hash, digest == nullptr ? Runs() : digest->runs};
-  if (level != RunLevel::kSameUser) return found;
-  std::erase_if(found.runs, [](const Run& run) { return run.time < kShortestOfOthers; });
+  if (spec.time_limit <= kShortest) return found;
+  // Older versions kept them.
+  std::erase_if(found.runs, [](const Run& run) { return run.time < kShortest; });
   return found;
 }
 
 std::optional<RunPrediction> RunHistory::predict(const model::JobSpec& spec,
                                                  base::Duration elapsed) const {
-  for (std::size_t i = 0; i < kRunLevels; ++i) {
-    const Level level = level_of(spec, static_cast<RunLevel>(i));
-    Values shares = values_of(level.runs, RunMeasure::kOfLimit, spec);
-    const bool knows_shares = shares.size() >= kFewestRuns;
-    if (level.level == RunLevel::kSameUser) {
-      if (!knows_shares) return std::nullopt;
-      return level.predict(std::move(shares), RunMeasure::kOfLimit, spec.time_limit, elapsed);
-    }
+  for (const RunLevel each : levels_of(spec)) {
+    const Level level = level_of(spec, each);
     Values times = values_of(level.runs, RunMeasure::kTime, spec);
     if (times.size() < kFewestRuns) continue;
-    if (knows_shares && are_nearer(shares, times)) {
+    Values shares = values_of(level.runs, RunMeasure::kOfLimit, spec);
+    if (shares.size() >= kFewestRuns && are_nearer(shares, times)) {
       return level.predict(std::move(shares), RunMeasure::kOfLimit, spec.time_limit, elapsed);
     }
     return level.predict(std::move(times), RunMeasure::kTime, spec.time_limit, elapsed);
@@ -201,7 +222,8 @@ std::optional<RunPrediction> RunHistory::predict(const model::JobSpec& spec,
 
 std::optional<RunPrediction> RunHistory::predict_by_expected(const model::JobSpec& spec,
                                                              base::Duration elapsed) const {
-  for (const RunLevel each : {RunLevel::kSameName, RunLevel::kSameUser}) {
+  for (const RunLevel each : levels_of(spec)) {
+    if (each == RunLevel::kSameSize) continue;
     const Level level = level_of(spec, each);
     Values shares = values_of(level.runs, RunMeasure::kOfExpectedTime, spec);
     if (shares.size() < kFewestRuns) continue;

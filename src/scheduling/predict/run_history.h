@@ -17,9 +17,9 @@
 // The run times of jobs of one kind, which predict the next one. After Tsafrir, Etsion and
 // Feitelson, Backfilling Using System-Generated Predictions Rather than User Runtime Estimates,
 // 2007. Their predictor is the mean of a user's last two runs; this one takes quantiles of more
-// runs, of the same name and size if there are enough. Runs of jobs of other names are compared by
-// the share of its time limit that each took: a user's limits may be honest where the run times
-// differ.
+// runs, and only of the same name or command: no prediction is better than one by unrelated jobs.
+// Runs are compared by their time, or by the share of its time limit that each took: a user's
+// limits may be honest where the run times differ.
 
 namespace gpu_platform::scheduling {
 
@@ -39,11 +39,10 @@ std::optional<base::Duration> nine_in_ten(std::span<const base::Duration> ascend
 
 // The runs that a prediction is taken from: the first of these levels that has enough.
 enum class RunLevel : std::uint8_t {
-  kSameSize,  // of the same user, job name, GPUs, nodes and types asked for
-  kSameName,  // of the same user and job name
-  kSameUser,  // of the same user, by the share of the time limit that they took
+  kSameSize,     // of the same user, job name, GPUs, nodes and types asked for
+  kSameName,     // of the same user and job name
+  kSameCommand,  // of the same user and command, whatever their names
 };
-inline constexpr std::size_t kRunLevels = 3;
 std::string_view to_string(RunLevel level);  // "size"
 
 // What the runs of a level have in common, by which the next one is predicted.
@@ -58,7 +57,7 @@ std::string_view to_string(RunMeasure measure);  // "time", "of_limit", "of_expe
 base::Duration at_full_speed(base::Duration run, std::uint32_t speed);
 
 // What nine in ten jobs are taken to keep within, in percent of their expected time, as long as no
-// runs of the user say more.
+// runs of its name or command say more.
 inline constexpr std::int64_t kDefaultSpreadPercent = 150;
 
 // The quantiles of the runs that a prediction was taken from, at full speed.
@@ -85,8 +84,9 @@ class RunHistory {
   static constexpr std::size_t kBuckets = 1024;
   static constexpr std::size_t kDigestsPerBucket = 8;
 
-  // Shorter runs say nothing of jobs with other names: mostly they are trials.
-  static constexpr base::Duration kShortestOfOthers = base::minutes(1);
+  // Shorter runs are mostly trials and failures to begin. They count only for jobs whose time limit
+  // is no longer than this.
+  static constexpr base::Duration kShortest = base::minutes(1);
 
   // A run at full speed, with the time limit and the expected time that its job had.
   struct Run {
@@ -102,12 +102,13 @@ class RunHistory {
   };
   using Bucket = std::vector<Digest>;  // the one added to last comes first
 
-  // Records a run that came to its end: `run` at full speed.
+  // Records a run that came to its end: `run` at full speed. Runs shorter than kShortest are left
+  // out, unless the job's limit is that short.
   void add(const model::JobSpec& spec, base::Duration run);
 
   // Returns the prediction for a job that has run for `elapsed` already, at full speed: only longer
-  // runs count then. Nothing if the first level with enough runs has none that long. Of runs of the
-  // same name, times or shares of limits count, whichever are nearer to each other.
+  // runs count then. Nothing if the first level with enough runs has none that long. Times or
+  // shares of limits count, whichever are nearer to each other.
   std::optional<RunPrediction> predict(const model::JobSpec& spec, base::Duration elapsed) const;
 
   // The same by the shares that runs took of their expected times; by kDefaultSpreadPercent if
@@ -144,9 +145,9 @@ struct PredictedRun {
 };
 
 // Returns the prediction for a job that has run for `elapsed` at full speed: by the time that its
-// user stated, as far as runs of the user kept to such times or, without any, half as long again,
-// unless that is over; else by the runs of similar jobs; else nothing. Never more than its time
-// limit.
+// user stated, as far as runs of its name or command kept to such times or, without any, half as
+// long again, unless that is over; else by the runs of its name or command; else nothing. Never
+// more than its time limit.
 std::optional<PredictedRun> predicted_run(const model::JobSpec& spec, base::Duration elapsed,
                                           const RunHistory& history);
 

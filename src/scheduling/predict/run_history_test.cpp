@@ -12,6 +12,7 @@ namespace {
 
 model::JobSpec spec(std::string user, std::string name, std::uint32_t gpus = 1) {
   model::JobSpec spec;
+  spec.command = {"python3", name + ".py"};
   spec.user = std::move(user);
   spec.name = std::move(name);
   spec.request.gpus = gpus;
@@ -84,23 +85,44 @@ TEST(RunHistory, TakesTheNearestOfItsLike) {
   const auto level = [&](const model::JobSpec& job) { return history.predict(job, {})->level; };
   EXPECT_EQ(level(spec("ann", "train", 8)), RunLevel::kSameSize);
   EXPECT_EQ(level(spec("ann", "train", 1)), RunLevel::kSameName);
-  EXPECT_EQ(level(spec("ann", "new", 1)), RunLevel::kSameUser);
+  EXPECT_FALSE(history.predict(spec("ann", "new", 1), {})) << "no run of that name or command";
   EXPECT_EQ(history.predict(spec("ann", "train", 1), {})->p50, base::minutes(60));
-  EXPECT_EQ(history.predict(spec("ann", "new", 1), {})->p50, base::minutes(1));
+  model::JobSpec renamed = spec("ann", "test", 1);
+  renamed.name = "new";
+  EXPECT_EQ(level(renamed), RunLevel::kSameCommand);
+  EXPECT_EQ(history.predict(renamed, {})->p50, base::minutes(1));
+  renamed.user = "bob";
+  EXPECT_FALSE(history.predict(renamed, {}));
+}
+
+// "python3" is the name of all jobs of python3 that have none.
+TEST(RunHistory, AJobWithoutANameOfItsOwnIsComparedByItsCommand) {
+  RunHistory history;
+  model::JobSpec job = spec("ann", "python3");
+  job.command = {"/usr/bin/python3", "train.py"};
+  add(history, job, {10, 20, 30});
+  EXPECT_EQ(history.predict(job, {})->level, RunLevel::kSameSize);
+  job.request.gpus = 4;
+  EXPECT_EQ(history.predict(job, {})->level, RunLevel::kSameCommand);
+  EXPECT_EQ(history.predict(job, {})->runs, 3U);
+  job.command = {"/usr/bin/python3", "finetune.py"};
+  EXPECT_FALSE(history.predict(job, {}));
 }
 
 // A limit of ten minutes is kept as honestly as one of ten hours.
-TEST(RunHistory, AJobWithoutRunsOfItsNameIsPredictedByItsUsersLimits) {
+TEST(RunHistory, AJobWithoutRunsOfItsNameIsPredictedByThoseOfItsCommand) {
   RunHistory history;
   for (const int minutes : {10, 20, 30, 60, 90, 100, 300, 400, 500, 600}) {
-    model::JobSpec job = spec("ann", "run-" + std::to_string(minutes));
+    model::JobSpec job = spec("ann", "train");
+    job.name = "run-" + std::to_string(minutes);
     job.time_limit = base::minutes(minutes);
     history.add(job, base::Duration(job.time_limit.value() / 100 * (80 + minutes % 7)));
   }
-  model::JobSpec job = spec("ann", "new");
+  model::JobSpec job = spec("ann", "train");
+  job.name = "new";
   job.time_limit = base::hours(1);
   const auto found = history.predict(job, {});
-  EXPECT_EQ(found->level, RunLevel::kSameUser);
+  EXPECT_EQ(found->level, RunLevel::kSameCommand);
   EXPECT_EQ(found->measure, RunMeasure::kOfLimit);
   EXPECT_GE(found->p50, base::minutes(48));
   EXPECT_LE(found->p90, base::minutes(52));
@@ -131,16 +153,30 @@ TEST(RunHistory, ARunThatMetItsLimitTookAllOfIt) {
   model::JobSpec job = spec("ann", "train");
   job.time_limit = base::minutes(10);
   for (int i = 0; i < 3; ++i) history.add(job, base::minutes(11));
-  job = spec("ann", "new");
-  job.time_limit = base::hours(1);
-  EXPECT_EQ(history.predict(job, {})->p90, base::hours(1));
+  EXPECT_EQ(history.predict(job, {})->p90, base::minutes(10));
 }
 
-TEST(RunHistory, RunsOfSecondsSayNothingOfOtherNames) {
+TEST(RunHistory, RunsOfSecondsCountOnlyForJobsWithLimitsOfSeconds) {
   RunHistory history;
   for (int i = 0; i < 16; ++i) history.add(spec("ann", "test"), base::seconds(2));
   EXPECT_FALSE(history.predict(spec("ann", "finetune-70b"), {}));
-  EXPECT_EQ(history.predict(spec("ann", "test"), {})->p90, base::seconds(2));
+  EXPECT_FALSE(history.predict(spec("ann", "test"), {}));
+  model::JobSpec short_one = spec("ann", "test");
+  short_one.time_limit = base::minutes(1);
+  for (int i = 0; i < 16; ++i) history.add(short_one, base::seconds(2));
+  EXPECT_EQ(history.predict(short_one, {})->p90, base::seconds(2));
+  EXPECT_FALSE(history.predict(spec("ann", "test"), {})) << "it asks for hours";
+}
+
+TEST(RunHistory, RunsOfSecondsThatAnOlderVersionKeptDoNotCount) {
+  RunHistory history;
+  add(history, spec("ann", "train"), {10, 20, 30});
+  RunHistory older;
+  history.buckets().for_each([&](std::uint64_t number, RunHistory::Bucket bucket) {
+    for (RunHistory::Digest& digest : bucket) digest.runs.front().time = base::seconds(5);
+    EXPECT_TRUE(older.restore(number, std::move(bucket)));
+  });
+  EXPECT_FALSE(older.predict(spec("ann", "train"), {}));
 }
 
 TEST(RunHistory, RunsThatAnOlderVersionKeptHaveTimesOnly) {
@@ -157,7 +193,7 @@ TEST(RunHistory, RunsThatAnOlderVersionKeptHaveTimesOnly) {
   EXPECT_FALSE(older.predict(spec("ann", "new"), {}));
 }
 
-TEST(ExpectedTime, IsSpreadAsTheUsersRunsKeptToTheirs) {
+TEST(ExpectedTime, IsSpreadAsRunsOfTheCommandKeptToTheirs) {
   RunHistory history;
   model::JobSpec job = spec("ann", "a");
   job.time_limit = base::hours(10);
@@ -171,7 +207,8 @@ TEST(ExpectedTime, IsSpreadAsTheUsersRunsKeptToTheirs) {
   for (const int percent : {150, 160, 170, 180, 190, 200, 210, 220, 230}) {
     history.add(job, base::minutes(percent * 60 / 100));
   }
-  model::JobSpec other = spec("ann", "b");
+  model::JobSpec other = spec("ann", "a");
+  other.name = "b";
   other.time_limit = base::hours(10);
   other.expected_time = base::minutes(100);
   const PredictedRun learned = *predicted_run(other, {}, history);
@@ -215,7 +252,7 @@ TEST(RunHistory, AJobThatHasRunLongerThanAllOfThemIsNotPredicted) {
 TEST(RunHistory, NamesThatTouchAreNotMixed) {
   RunHistory history;
   add(history, spec("ann", "a/1:b"), {10, 10, 10});
-  EXPECT_EQ(history.predict(spec("ann", "a"), {})->level, RunLevel::kSameUser);
+  EXPECT_FALSE(history.predict(spec("ann", "a"), {}));
   EXPECT_FALSE(history.predict(spec("ann/1:a", ""), {}));
 }
 
@@ -233,7 +270,7 @@ TEST(RunHistory, IsBoundedAndForgetsTheOldest) {
   EXPECT_LE(digests, RunHistory::kBuckets * RunHistory::kDigestsPerBucket);
   const auto last = history.predict(spec("ann", "job" + std::to_string(kNames - 1)), {});
   EXPECT_EQ(last->level, RunLevel::kSameSize);
-  EXPECT_NE(history.predict(spec("ann", "job0"), {})->level, RunLevel::kSameSize);
+  EXPECT_FALSE(history.predict(spec("ann", "job0"), {}));
 }
 
 TEST(RunHistory, AFrozenCopyStaysAsItIs) {

@@ -28,8 +28,8 @@ struct Rule {
 std::vector<std::string_view> submit_options() {
   std::vector<std::string_view> names = options_of_submission();
   names.insert(names.end(),
-               {"runs", "exit", "launch_exit", "launch_failures", "ignores_term", "cleaning",
-                "starts_after", "prolog_failures", "prolog_fails_on", "epilog_fails"});
+               {"command", "runs", "exit", "launch_exit", "launch_failures", "ignores_term",
+                "cleaning", "starts_after", "prolog_failures", "prolog_fails_on", "epilog_fails"});
   return names;
 }
 

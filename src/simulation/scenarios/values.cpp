@@ -144,7 +144,8 @@ base::Result<model::JobSpec> spec_of(const Statement& statement) {
   model::JobSpec spec;
   spec.name = statement.arguments[0];
   spec.user = "ann";
-  spec.command = {spec.name};
+  const std::string* const command = option(statement, "command");
+  spec.command = {command == nullptr ? "work" : *command};
   TRY(read_spec(statement, spec));
   spec.uid = uid_of_user(spec.user);
   spec.gid = spec.uid;
