@@ -205,7 +205,7 @@ constexpr std::array kCommands = {
              "Make a token, with which other machines act as you; prints its secret once.",
              "  gpu-platform token create --name laptop\n"
              "  gpu-platform token create --name nightly --expires 30d --role viewer\n"
-             "  gpu-platform token create --name ci --user ann -q > ~ann/.token\n"}, run_token_create},
+             "  gpu-platform token create --name ci --user ann --output-file ~ann/.token\n"}, run_token_create},
     Command{{"token list", "[options]",
              "Show tokens with their roles, their ends and their last uses.",
              "  gpu-platform token list\n"

@@ -19,11 +19,12 @@
 #include "cli/local_clock.h"
 #include "cli/pages.h"
 #include "cli/repeat.h"
+#include "cli/secret_file.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/tokens.pb.h"
 
-// Tokens. A secret is printed once, to stdout.
+// Tokens. A secret is printed once, to stdout, or written into a file.
 
 namespace gpu_platform::cli {
 
@@ -33,7 +34,7 @@ constexpr PagedList kTokens{"/v1/tokens", "tokens", 1'000};
 constexpr std::array<std::string_view, 4> kRoles = {"viewer", "user", "operator", "admin"};
 
 struct CreateOptions {
-  std::optional<std::string> name, user, role, expires, request_id;
+  std::optional<std::string> name, user, role, expires, request_id, output_file;
   bool quiet = false;
   Output output;
 };
@@ -111,18 +112,49 @@ std::string page_of(const v1::Token& token, const std::string& secret) {
   return page;
 }
 
+int refuse_repetition(Console& console, const v1::Token& token) {
+  console.error(fmt::format(
+      "an earlier request with this --request-id made token {}, and its secret is not shown "
+      "again; if you do not have it, use 'token revoke {}' and make another one",
+      token.name(), token.id()));
+  return kRefused;
+}
+
+std::string without_secret(const std::string& answer) {
+  Json document = Json::parse(answer, nullptr, false);
+  if (!document.is_object()) return "{}";
+  document.erase("secret");
+  return json_text(document);
+}
+
+// The secret goes into the file and nowhere else.
+int keep_created(Console& console, const std::string& answer, const CreateOptions& o,
+                 SecretFile& file) {
+  const auto created = client::message_of<v1::CreatedToken>(answer);
+  if (!created) {
+    console.error("the daemon's answer cannot be read");
+    return kFailure;
+  }
+  const v1::Token& token = created->token();
+  if (created->secret().empty()) return refuse_repetition(console, token);
+  if (const auto kept = file.put(created->secret(), o.user.value_or("")); !kept) {
+    console.error(
+        fmt::format("--output-file: {}; token {} was made, and its secret is lost: revoke it with "
+                    "'gpu-platform token revoke {}'",
+                    kept.error().message, token.name(), token.id()));
+    return kFailure;
+  }
+  if (o.output.is_document()) return print_document(console, o.output, without_secret(answer));
+  if (!o.quiet) console.out(page_of(token, fmt::format("in {}", *o.output_file)));
+  return console.out_failed() ? kFailure : kOk;
+}
+
 int print_created(Console& console, const std::string& answer, const CreateOptions& o) {
   const auto created = client::message_of<v1::CreatedToken>(answer);
   if (o.output.is_document() || !created) return print_document(console, o.output, answer);
   const v1::Token& token = created->token();
   const std::string& secret = created->secret();
-  if (secret.empty()) {
-    console.error(fmt::format(
-        "an earlier request with this --request-id made token {}, and its secret is not shown "
-        "again; if you do not have it, use 'token revoke {}' and make another one",
-        token.name(), token.id()));
-    return kRefused;
-  }
+  if (secret.empty()) return refuse_repetition(console, token);
   console.out(o.quiet ? harmless(secret) + "\n" : page_of(token, secret));
   if (!o.quiet) {
     console.warning("the secret is shown this once: keep it where no other user can read it");
@@ -163,6 +195,9 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
               "for this user (for root, and for admins where access.admins_act_as_users is set)")
       .option("--request-id", o.request_id, "KEY",
               "a repeat with the same key creates no second token")
+      .option("--output-file", o.output_file, "FILE",
+              "write the secret into this new file, which only you can read (as root with --user: "
+              "only that user), and do not print it")
       .flag("-q,--quiet", o.quiet, "print only the secret")
       .output(o.output, {"", "token/id"});
   auto client = open_client(arguments, invocation);
@@ -173,9 +208,15 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);
   }
+  std::optional<SecretFile> file;
+  if (o.output_file) {
+    auto made = SecretFile::create(*o.output_file);
+    if (!made) return usage_error(console, "--output-file: " + made.error().message, text.name);
+    file.emplace(*std::move(made));
+  }
   const auto answer = client->post(std::string(kTokens.path), json_text(*body));
   if (!answer) return report(console, answer.error(), o.output.wants_documents());
-  return print_created(console, *answer, o);
+  return file ? keep_created(console, *answer, o, *file) : print_created(console, *answer, o);
 }
 
 namespace {

@@ -1,3 +1,10 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
@@ -14,6 +21,14 @@ constexpr std::string_view kSecret = "gpt_7_0123456789abcdefghijklmnopqrstuvwxyz
 
 class Tokens : public Cli {
  protected:
+  Tokens() {
+    char folder[] = "/tmp/tokens_test.XXXXXX";
+    folder_ = mkdtemp(folder);
+  }
+  ~Tokens() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+
   static std::string created() {
     return fmt::format(R"({{"token":{},"secret":"{}"}})", kNewToken, kSecret);
   }
@@ -52,6 +67,48 @@ TEST_F(Tokens, QuietPrintsTheSecretAndNothingElse) {
   EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "-q"}), 0) << err();
   EXPECT_EQ(out(), std::string(kSecret) + "\n");
   EXPECT_EQ(err(), "");
+}
+
+TEST_F(Tokens, TheSecretGoesIntoANewFileThatOnlyItsOwnerReads) {
+  const std::string path = folder_ + "/token";
+  int asked = 0;
+  FakeServer server([&](const Request&) {
+    ++asked;
+    return json_answer(created());
+  });
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "--output-file", path}), 0)
+      << err();
+  EXPECT_EQ(count(out() + err(), kSecret), 0u) << out() << err();
+  EXPECT_TRUE(has(out(), "Secret        in " + path)) << out();
+  struct stat about{};
+  ASSERT_EQ(stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777U, 0600U);
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, kSecret);
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "--output-file", path}), 2);
+  EXPECT_TRUE(has(err(), "it exists already")) << err();
+  EXPECT_EQ(asked, 1) << "no token is made for which there is no file";
+}
+
+TEST_F(Tokens, ASecretThatIsInAFileIsInNoDocument) {
+  FakeServer server([&](const Request&) { return json_answer(created()); });
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "-o", "json", "--output-file",
+                          folder_ + "/token"}),
+            0)
+      << err();
+  EXPECT_EQ(count(out() + err(), kSecret), 0u) << out();
+  EXPECT_EQ(Json::parse(out())["token"]["name"], "laptop");
+}
+
+TEST_F(Tokens, NoFileIsLeftWithoutAToken) {
+  const std::string path = folder_ + "/refused";
+  FakeServer server([&](const Request&) {
+    return json_answer(R"({"detail":"no","status":403,"code":"PERMISSION_DENIED"})", 403);
+  });
+  EXPECT_NE(call(server, {"token", "create", "--name", "x", "--output-file", path}), 0);
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
 TEST_F(Tokens, CreateSendsNoEndNoRoleAndNoUserUnlessTold) {
