@@ -234,10 +234,9 @@ void print_table(client::Console& console, const std::vector<Finding>& findings)
   }
   console.out(table.render(console.process_environment().width));
   bool is_first = true;
-  for (const Finding& finding : findings) {
-    if (finding.advice.empty()) continue;
-    console.out(fmt::format("{}{}: {}\n", is_first ? "\nWhat to do\n  " : "  ", finding.check,
-                            finding.advice));
+  for (const doctor::Advice& advice : doctor::advice_of(findings)) {
+    console.out(fmt::format("{}{}: {}\n", is_first ? "\nWhat to do\n  " : "  ", advice.checks,
+                            advice.text));
     is_first = false;
   }
 }

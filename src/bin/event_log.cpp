@@ -63,6 +63,10 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
   } else if (const model::JobId job = model::job_of(record.event); job.valid()) {
     log.write(spdlog::level::debug, owners.of(job), "event={} kind={} job={}", seq,
               model::name_of(record.event), job.value);
+  } else if (std::holds_alternative<model::CallAudited>(record.event)) {
+    // The audit trail has it, with all that there is to tell.
+    log.write(spdlog::level::debug, logging::of_platform("audited calls"), "event={} kind={}", seq,
+              model::name_of(record.event));
   } else {
     const std::string kind(model::name_of(record.event));
     log.info(logging::of_platform("events of kind " + kind), "event={} kind={}", seq, kind);

@@ -5,8 +5,8 @@
 
 namespace gpu_platform::bin {
 
-// One log line per event: nodes and GPUs at level info, jobs at debug. Values of a job's
-// environment are not in events, so they cannot come here; commands are left out as well.
+// One log line per event: nodes and GPUs at level info, jobs and audited calls at debug. Values of
+// a job's environment are not in events, so they cannot come here; commands are left out as well.
 class EventLog : public controller::PublicationListener {
  public:
   // `log` outlives this.

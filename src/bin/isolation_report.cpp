@@ -1,6 +1,8 @@
 #include "bin/isolation_report.h"
 
+#include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,19 +16,50 @@ std::vector<api::IsolationGuard> isolation_of(const execution::NodePart& node) {
   return guards;
 }
 
+namespace {
+
+void add_word(std::string& words, std::string_view word) {
+  fmt::format_to(std::back_inserter(words), "{}{}", words.empty() ? "" : " ", word);
+}
+
+// The guards that are not held, by the reason, in the order of the first of each.
+using Advisory = std::vector<std::pair<std::string, std::string>>;
+
+Advisory advisory_of(const execution::NodePart& node) {
+  Advisory advisory;
+  for (const node::GuardState& state : node.guards) {
+    if (state.held) continue;
+    auto cause = std::ranges::find(advisory, state.why, &Advisory::value_type::first);
+    if (cause == advisory.end()) {
+      advisory.emplace_back(state.why, "");
+      cause = advisory.end() - 1;
+    }
+    add_word(cause->second, node::to_string(state.guard));
+  }
+  return advisory;
+}
+
+}  // namespace
+
 IsolationReport isolation_report(const execution::NodePart& node) {
   IsolationReport report;
   std::string held;
+  std::size_t not_held = 0;
   for (const node::GuardState& state : node.guards) {
-    const std::string_view guard = node::to_string(state.guard);
-    if (state.held) {
-      fmt::format_to(std::back_inserter(held), "{}{}", held.empty() ? "" : " ", guard);
-    } else {
-      report.advisory.push_back(
-          fmt::format("isolation advisory=\"{}\" why=\"{}\"", guard, state.why));
-    }
+    if (state.held) add_word(held, node::to_string(state.guard));
+    not_held += state.held ? 0 : 1;
   }
   report.held = fmt::format("isolation held=\"{}\" detail=\"{}\"", held, node.detail);
+  if (not_held > 0 && !node.can_switch_user) {
+    report.advisory.push_back(
+        fmt::format("not root: jobs are not isolated from each other ({} guards are advisory; "
+                    "'gpu-platform doctor' lists them)",
+                    not_held));
+    return report;
+  }
+  for (const auto& [why, guards] : advisory_of(node)) {
+    report.advisory.push_back(fmt::format("isolation advisory=\"{}\" why=\"{}\"", guards, why));
+  }
   return report;
 }
 

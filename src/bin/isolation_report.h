@@ -13,7 +13,7 @@ namespace gpu_platform::bin {
 // For the API.
 std::vector<api::IsolationGuard> isolation_of(const execution::NodePart& node);
 
-// For the log: one line for what is held, and one for each way in which it is not.
+// For the log: one line for what is held, and one for each cause for which something is not.
 struct IsolationReport {
   std::string held;
   std::vector<std::string> advisory;

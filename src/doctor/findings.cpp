@@ -202,6 +202,20 @@ Finding judge_service(const ServiceFacts& service) {
           "systemctl enable --now gpu-platform; then journalctl -u gpu-platform"};
 }
 
+std::vector<Advice> advice_of(const std::vector<Finding>& findings) {
+  std::vector<Advice> all;
+  for (const Finding& finding : findings) {
+    if (finding.advice.empty()) continue;
+    const auto known = std::ranges::find(all, finding.advice, &Advice::text);
+    if (known == all.end()) {
+      all.push_back({finding.check, finding.advice});
+    } else {
+      known->checks += ", " + finding.check;
+    }
+  }
+  return all;
+}
+
 Verdict overall(const std::vector<Finding>& findings) {
   Verdict worst = Verdict::kGood;
   for (const Finding& finding : findings) worst = std::max(worst, finding.verdict);

@@ -58,6 +58,15 @@ struct ServiceFacts {
 };
 Finding judge_service(const ServiceFacts& service);
 
+// What to do, and the findings that it helps.
+struct Advice {
+  std::string checks;  // "isolation.memory, isolation.cpu"
+  std::string text;
+  friend bool operator==(const Advice&, const Advice&) = default;
+};
+// Returns each piece of advice once, in the order of the first finding that has it.
+std::vector<Advice> advice_of(const std::vector<Finding>& findings);
+
 // The worst of them.
 Verdict overall(const std::vector<Finding>& findings);
 

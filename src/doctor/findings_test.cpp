@@ -70,6 +70,16 @@ TEST(Doctor, WantsADiskThatKeepsItsWord) {
   EXPECT_EQ(judge_disk(disk).verdict, Verdict::kBad);
 }
 
+TEST(Doctor, GivesEachAdviceOnce) {
+  const std::vector<Finding> findings = {{"isolation.memory", Verdict::kWarning, "x", "delegate"},
+                                         {"driver", Verdict::kGood, "y", ""},
+                                         {"disk", Verdict::kWarning, "z", "make room"},
+                                         {"isolation.cpu", Verdict::kWarning, "x", "delegate"}};
+  EXPECT_EQ(advice_of(findings),
+            (std::vector<Advice>{{"isolation.memory, isolation.cpu", "delegate"},
+                                 {"disk", "make room"}}));
+}
+
 TEST(Doctor, LooksAtLimitsClockAndService) {
   EXPECT_EQ(overall(judge_kernel({65536, true})), Verdict::kGood);
   EXPECT_EQ(overall(judge_kernel({1024, true})), Verdict::kWarning);
