@@ -423,7 +423,7 @@ std::string turn_of(const v1::Job& job) {
 std::string limit_from(const v1::Job& job) {
   if (!job.has_time_limit_default_of()) return {};
   const std::string& team = job.time_limit_default_of();
-  return team.empty() ? "the site's longest, as the job names none"
+  return team.empty() ? "the site's default, as the job names none"
                       : fmt::format("the default of team {}, as the job names none", team);
 }
 

@@ -21,6 +21,7 @@ namespace gpu_platform::config {
 
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 enum class Seccomp : std::uint8_t { kDefault, kOff };
+enum class CudaVisibleDevices : std::uint8_t { kAuto, kIndex, kUuid };
 enum class KubernetesDevices : std::uint8_t { kPinned, kOwned, kCounts };
 
 // A program by its absolute path; empty: none.
@@ -73,23 +74,31 @@ struct KeyPlace {
   friend bool operator==(const KeyPlace&, const KeyPlace&) = default;
 };
 
+// The policy of a site that sets nothing: that of the core with a default time limit.
+inline model::Policy usual_policy() {
+  model::Policy policy;
+  policy.default_time_limit = base::hours(4);
+  return policy;
+}
+
 // A regular value. A default-constructed one is the configuration of an empty file.
 struct Configuration {
-  model::Policy policy;
+  model::Policy policy = usual_policy();
 
   SiteName cluster_name;                    // for the log
   std::optional<std::uint32_t> total_gpus;  // what discovery should find; a difference is a warning
   SiteFile network_file;                    // where its nodes are (network_file.h)
 
   RootJobs root_jobs = RootJobs::kAllow;
-  std::uint32_t min_uid = model::kUsualMinUid;        // of users that may have jobs
-  std::optional<std::uint32_t> max_uid;               // absent: as /etc/login.defs has it
-  bool mode_setting = false;                          // jobs with GPUs may open nvidia-modeset
-  std::uint64_t max_processes = 16'384;               // of a job, threads included
-  bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own
-  bool hide_processes = true;                         // of other users; with private_tmp
-  base::Duration start_timeout = base::seconds(30);   // of a job's program, once all is prepared
-  Seccomp seccomp = Seccomp::kDefault;                // only where the daemon starts the launcher
+  std::uint32_t min_uid = model::kUsualMinUid;       // of users that may have jobs
+  std::optional<std::uint32_t> max_uid;              // absent: as /etc/login.defs has it
+  bool mode_setting = false;                         // jobs with GPUs may open nvidia-modeset
+  std::uint64_t max_processes = 16'384;              // of a job, threads included
+  bool private_tmp = true;                           // each job has /tmp and /dev/shm of its own
+  bool hide_processes = true;                        // of other users; with private_tmp
+  base::Duration start_timeout = base::seconds(30);  // of a job's program, once all is prepared
+  Seccomp seccomp = Seccomp::kDefault;               // only where the daemon starts the launcher
+  CudaVisibleDevices cuda_visible_devices = CudaVisibleDevices::kAuto;
   base::Bytes output_rotate_bytes = base::kMiB * 64;  // one output file grows to this size
   std::uint32_t output_files_kept = 8;                // rotated files kept besides the current one
   std::string notify_command;                         // program and arguments; empty: none

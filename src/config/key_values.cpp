@@ -94,6 +94,8 @@ constexpr std::array<std::string_view, model::kCapacityClasses> kWords<model::Ca
 template <>
 constexpr std::array<std::string_view, 2> kWords<Seccomp>{"default", "off"};
 template <>
+constexpr std::array<std::string_view, 3> kWords<CudaVisibleDevices>{"auto", "index", "uuid"};
+template <>
 constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical", "high", "medium",
                                                                        "low"};
 template <>

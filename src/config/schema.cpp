@@ -99,6 +99,12 @@ const std::array kKeys = {
         "--expected-time, or by the time in which 9 of 10 similar runs ended). A job that has not ended by then is "
         "stopped and queued again."},
 
+    Key{"scheduling.default_time_limit", +[](C& c) -> base::Duration& { return c.policy.default_time_limit; },
+        0, 8760 * 3600, Effect::kAnytime,
+        "The time limit of a job that sets none, unless its team has a default_time_limit. A shorter default lets such "
+        "jobs start sooner, because they fit into gaps before planned starts. At most policies.max_job_duration_hours. "
+        "0: that maximum."},
+
     Key{"scheduling.order", +[](C& c) -> model::QueueOrder& { return c.policy.order; },
         0, 0, Effect::kAnytime,
         "The order of waiting jobs. priority: the job with more points of its class goes first; fcfs: the job submitted "
@@ -148,7 +154,7 @@ const std::array kKeys = {
         "The maximum number of GPUs that a user may hold at once. This is the same as max_gpus in quotas.user_default."},
     Key{"policies.max_job_duration_hours", +[](C& c) -> base::Duration& { return c.policy.max_time_limit; },
         3600, 8760 * 3600, Effect::kAnytime,
-        "The longest time limit of a job. It is also the limit of a job that names none, unless its team has a default_time_limit.", base::hours(1)},
+        "The longest time limit of a job.", base::hours(1)},
     Key{"policies.max_array_size", +[](C& c) -> std::uint64_t& { return c.policy.max_array_size; },
         1, model::kMaxArrayMembers, Effect::kAnytime,
         "The maximum number of members of one job array. Each member also takes a place of scheduling.max_queue_size."},
@@ -237,6 +243,13 @@ const std::array kKeys = {
         0, 0, Effect::kRestart,
         "default: the kernel refuses some system calls that jobs do not need (docs/isolation.md lists them). off: jobs "
         "may make every call that their rights allow. A launcher that is a service has --seccomp instead."},
+    Key{"execution.cuda_visible_devices", +[](C& c) -> CudaVisibleDevices& { return c.cuda_visible_devices; },
+        0, 0, Effect::kRestart,
+        "What CUDA_VISIBLE_DEVICES has for the GPUs of a job. auto: numbers, which many programs need, or UUIDs if one of "
+        "the GPUs is an MIG device. index: always numbers. uuid: always UUIDs. The numbers are 0 to N-1 where the job can "
+        "open no other GPU of the node (the isolation 'devices', and containers), and the driver's numbers elsewhere. "
+        "CUDA_DEVICE_ORDER is PCI_BUS_ID. GPU_PLATFORM_GPU_UUIDS has the UUIDs in any case. Pods in Kubernetes have no "
+        "CUDA_VISIBLE_DEVICES."},
     Key{"execution.output_rotate_bytes", +[](C& c) -> base::Bytes& { return c.output_rotate_bytes; },
         64 * kKi, kKi * kKi * kKi * kKi, Effect::kRestart,
         "The size at which the output file of a running job is rotated."},
@@ -534,6 +547,11 @@ constexpr bool has_tls(const C& c) {
   return !c.tls_certificate.path.empty() && !c.tls_key.path.empty();
 }
 
+// Returns whether a file sets the key: a default gives way to other keys.
+bool sets(const C& configuration, std::string_view key) {
+  return std::ranges::find(configuration.places, key, &KeyPlace::key) != configuration.places.end();
+}
+
 bool are_addresses(const WordList& list) {
   return std::ranges::all_of(
       list.words, [](const std::string& word) { return parse_listen_address(word).has_value(); });
@@ -606,6 +624,12 @@ const std::array kRules = {
     Rule{"fault_tolerance.max_retry_backoff",
          [](const C& c) { return c.policy.max_retry_backoff >= c.policy.retry_backoff; },
          "must not be less than fault_tolerance.retry_backoff"},
+    Rule{"scheduling.default_time_limit",
+         [](const C& c) {
+           return !sets(c, "scheduling.default_time_limit") ||
+                  c.policy.default_time_limit <= c.policy.max_time_limit;
+         },
+         "must be at most policies.max_job_duration_hours"},
     Rule{"scheduling.priority_points.critical",
          [](const C& c) { return c.policy.priority_points[0] > c.policy.priority_points[1]; },
          "must be more than scheduling.priority_points.high"},
@@ -645,7 +669,7 @@ constexpr std::string_view kTeamsExample = R"(teams:
     reclaim_min_runtime: 10m  # its borrowed work is not reclaimed earlier; absent: as the team above, or policies
     max_reclaims_per_job: 5   # nor more often than this; absent: likewise
     preempt_min_runtime: 30m  # its jobs are not preempted earlier; absent: likewise
-    default_time_limit: 2h    # of its jobs that name none; absent: as the team above, or the longest
+    default_time_limit: 2h    # of its jobs that name none; absent: as the team above, or the site
 )";
 constexpr std::string_view kQuotaExample = R"(quotas:
   user_default: {max_gpus: 8, max_running_jobs: 10}

@@ -28,6 +28,7 @@ using Field =
                  model::Role& (*)(Configuration&),                    // likewise
                  model::Audience& (*)(Configuration&),                // likewise
                  Seccomp& (*)(Configuration&),                        // likewise
+                 CudaVisibleDevices& (*)(Configuration&),             // likewise
                  KubernetesDevices& (*)(Configuration&),              // likewise
                  model::CapacityClass& (*)(Configuration&),           // likewise
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // likewise

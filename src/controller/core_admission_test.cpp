@@ -175,6 +175,28 @@ TEST_F(Admission, ADryRunIsJudgedByTheSameLimits) {
   EXPECT_FALSE(core_.command(command, kNoon, store::Headroom::kAmple));
 }
 
+TEST(DefaultLimits, OneUserMaySubmitAnArrayOfTheLargestSizeToAQuietCluster) {
+  Core core;
+  core.apply_policy(model::Policy(), "test", kNoon);
+  core.observe(execution::NodeObserved{testing::node_info("n1", 1)}, kNoon);
+  model::JobSpec spec = testing::spec(1);
+  spec.array = model::ArraySpec{{{0, 9'999, 1}}, 0};
+  spec.workdir = std::string(1'000, 'd');
+  const auto reply = core.command(testing::submission(spec), kNoon, store::Headroom::kAmple);
+  EXPECT_TRUE(reply) << reply.error().message;
+}
+
+TEST(DefaultTimeLimit, OfTheSiteIsNoMoreThanItsLongestAndAbsentThatLongest) {
+  model::Policy policy;
+  policy.max_time_limit = base::hours(10);
+  EXPECT_EQ(team_rules(policy, "").default_time_limit, base::hours(10));
+  policy.default_time_limit = base::hours(4);
+  EXPECT_EQ(team_rules(policy, "").default_time_limit, base::hours(4));
+  EXPECT_EQ(team_rules(policy, "").default_time_limit_of, "");
+  policy.max_time_limit = base::hours(1);
+  EXPECT_EQ(team_rules(policy, "").default_time_limit, base::hours(1));
+}
+
 TEST(DefaultTimeLimit, IsNamedByItsOriginUntilTheJobHasOneOfItsOwn) {
   model::Policy policy;
   policy.organisation = model::Organisation{

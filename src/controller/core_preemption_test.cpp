@@ -22,6 +22,7 @@ class PreemptionTest : public ::testing::Test {
  protected:
   PreemptionTest() {
     policy_.preempt_min_runtime = minutes(10);
+    policy_.highest_user_priority = model::PriorityClass::kCritical;
     core_.apply_policy(policy_, "test", kNoon);
     core_.observe(execution::NodeObserved{testing::node_info("n1", 2)}, kNoon);
   }

@@ -42,6 +42,7 @@ class TopTest : public ::testing::Test {
  protected:
   TopTest() {
     policy_.max_queue_percent_per_user = 100;
+    policy_.highest_user_priority = model::PriorityClass::kCritical;
     apply(policy_);
     see(execution::NodeObserved{testing::node_info("n1", 8)});
   }

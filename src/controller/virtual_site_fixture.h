@@ -28,7 +28,9 @@ class VirtualSite {
   virtual ~VirtualSite() = default;
 
   // Call it before anything else.
-  void begin(const model::Policy& policy) {
+  // Its users may ask for any priority.
+  void begin(model::Policy policy) {
+    policy.highest_user_priority = model::PriorityClass::kCritical;
     grace_ = policy.stop_grace;
     core_.apply_policy(policy, "test", now_);
     for (std::uint64_t i = 0; i < nodes_; ++i) {

@@ -160,7 +160,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.set_engine(EngineKind::kKubernetes, true);  // the newest field, one byte
+  policy.default_time_limit = base::nanoseconds(1);  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -168,7 +168,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_FALSE(again->has_engine(EngineKind::kKubernetes));
+  EXPECT_EQ(again->default_time_limit, base::Duration()) << "the longest, as it was then";
 }
 
 TEST(ModelCodec, ATokenOfAnOlderVersionHoldsByNoNames) {

@@ -59,10 +59,13 @@ TeamRules team_rules(const Policy& policy, std::string_view name) {
     take(default_time_limit, team->default_time_limit);
     team = team->parent.empty() ? nullptr : find_team(*policy.organisation, team->parent);
   }
+  const base::Duration of_site = policy.default_time_limit == base::Duration()
+                                     ? policy.max_time_limit
+                                     : policy.default_time_limit;
   return {preempt_min_runtime.value_or(policy.preempt_min_runtime),
           reclaim_min_runtime.value_or(policy.reclaim_min_runtime),
           max_reclaims_per_job.value_or(policy.max_reclaims_per_job),
-          std::min(default_time_limit.value_or(policy.max_time_limit), policy.max_time_limit),
+          std::min(default_time_limit.value_or(of_site), policy.max_time_limit),
           std::move(default_time_limit_of)};
 }
 

@@ -63,7 +63,7 @@ struct OrderWeights {
 struct Policy {
   // Points of R2.5, by PriorityClass (critical, high, medium, low); higher goes first.
   std::int64_t priority_points[4] = {1'000'000, 10'000, 1'000, 100};
-  std::uint64_t max_queue_size = 1000;
+  std::uint64_t max_queue_size = 100'000;
   // Limits on what one user may take of what all have; an administrator, and the user that the
   // daemon runs as, are held to the whole alone (controller/judge/admission.h).
   std::uint32_t max_queue_percent_per_user = 25;           // of max_queue_size; rounded up
@@ -73,6 +73,9 @@ struct Policy {
       10;                     // of max_queue_size and max_specification_bytes; rounded down
   std::uint32_t own_uid = 0;  // that the daemon runs as
   base::Duration max_time_limit = base::hours(48);
+  // Of a job that names none, where its team has none either; zero: max_time_limit, as in policies
+  // that were stored before this was there.
+  base::Duration default_time_limit;
   std::uint32_t max_loss_retries = 3;                // hardware and node loss
   base::Duration retry_backoff = base::seconds(10);  // doubles with each retry
   base::Duration max_retry_backoff = base::minutes(10);
@@ -84,7 +87,7 @@ struct Policy {
   base::Duration request_id_lifetime = base::hours(24);  // counted from the end of the job
   UnmanagedProcessPolicy unmanaged_processes = UnmanagedProcessPolicy::kAvoid;
   bool can_notify = false;  // the site has a notification command
-  PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
+  PriorityClass highest_user_priority = PriorityClass::kHigh;  // administrators may go above
   std::uint32_t backfill_depth = 8;  // waiting jobs with a planned start; 0: no backfill
   base::Duration idle_timeout;       // of a job with a terminal that names none; zero: none
   QueueOrder order = QueueOrder::kPriority;

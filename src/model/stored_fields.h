@@ -214,7 +214,8 @@ inline auto fields(Policy& v) {
       v.max_audit_entries, v.max_queue_percent_per_user, v.max_specification_bytes,
       v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid, v.cpu_job_reserve_percent,
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
-      v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1]);
+      v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
+      v.default_time_limit);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);

@@ -21,6 +21,7 @@ class ReasonSite : public testing::VirtualSite {
  public:
   explicit ReasonSite(std::uint64_t seed) : VirtualSite(seed, 3) {
     policy_.stop_grace = base::seconds(30);
+    policy_.highest_user_priority = model::PriorityClass::kCritical;
     policy_.overdue_after = {};
     policy_.backfill_depth = static_cast<std::uint32_t>(1 + random().below(4));
     model::Organisation organisation;

@@ -231,7 +231,10 @@ TEST(CorpusServed, ADaemonShowsItAsItWas) {
     ASSERT_TRUE(state) << state.error().message;
     now = day_of(*state);
   }
+  // The defaults of its day: another policy would be an event.
   e2e::Daemon daemon({.emulate = "dgx-h100",
+                      .config = "scheduling: {max_queue_size: 1000, default_time_limit: 0s}\n"
+                                "policies: {highest_user_priority: critical}\n",
                       .data_dir = directory.path(),
                       .prefix = {"/usr/bin/env", kFrozenClock, frozen_time(now)}});
   ASSERT_TRUE(daemon.start()) << daemon.log();

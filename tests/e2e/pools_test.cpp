@@ -101,7 +101,8 @@ TEST(Surplus, IsSharedByWeightAndShown) {
     EXPECT_NE(described.out.find(text), std::string::npos) << described.out;
   };
   told(waits, "the default of team vision");
-  told(last, "the site's longest");
+  told(last, "the site's default");
+  EXPECT_EQ(daemon.job(last)["spec"]["time_limit_seconds"], 4 * 3600);
   EXPECT_EQ(daemon.cli({"jobs", "update", waits, "--time", "1h"}).exit_code, 0);
   EXPECT_TRUE(daemon.job(waits)["time_limit_default_of"].is_null());
   EXPECT_EQ(daemon.cli({"jobs", "cancel", waits, last}).exit_code, 0);
@@ -134,7 +135,7 @@ TEST_F(Pools, AReloadSaysWhatItAppliedAndWhatWaitsForTheNextStart) {
   EXPECT_EQ(in_force("execution.min_uid")["next_value"], "7");
   EXPECT_EQ(in_force("teams")["line"], 1);
   EXPECT_TRUE(reload(teams + "scheduling: {max_queue_size: 77}\n",
-                     "configuration key=scheduling.max_queue_size before=\"1000\" after=\"77\" "
+                     "configuration key=scheduling.max_queue_size before=\"100000\" after=\"77\" "
                      "applied=now"))
       << daemon.log();
 }

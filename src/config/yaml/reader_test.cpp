@@ -241,6 +241,16 @@ TEST(Configuration, ChecksKeysAgainstEachOtherAtTheirPlace) {
   EXPECT_EQ(problems_of("scheduling:\n  priority_points:\n    low: 20000\n").size(), 1U);
 }
 
+TEST(Configuration, ADefaultTimeLimitIsAtMostTheLongestAndGivesWayIfNoFileSetsIt) {
+  const auto problems =
+      problems_of("scheduling: {default_time_limit: 5h}\npolicies: {max_job_duration_hours: 4}\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].key, "scheduling.default_time_limit");
+  EXPECT_TRUE(mentions(problems[0], "max_job_duration_hours")) << problems[0].message;
+  EXPECT_EQ(problems_of("policies: {max_job_duration_hours: 1}\n"), std::vector<Problem>());
+  EXPECT_EQ(Configuration().policy.default_time_limit, base::hours(4));
+}
+
 TEST(Configuration, ShowsNoControlCharactersOfAFileThatIsNotOne) {
   for (const Problem& problem :
        problems_of("\"\\e[31mred\": 1\nscheduling:\n  max_queue_size: \"\\e\"\n")) {

@@ -276,6 +276,7 @@ model::Policy draw_policy(Prng& random) {
   model::Policy policy;
   if (random.chance(1, 4)) std::swap(policy.priority_points[1], policy.priority_points[3]);
   policy.max_queue_size = random.chance(1, 4) ? 1 + random.below(8) : 1000;
+  policy.highest_user_priority = model::PriorityClass::kCritical;
   policy.max_time_limit = base::minutes(15);
   policy.max_loss_retries = static_cast<std::uint32_t>(random.below(4));
   policy.retry_backoff = seconds_below(random, 30);

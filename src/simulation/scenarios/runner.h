@@ -129,10 +129,13 @@ class ScenarioRunner final : private execution::VirtualScript,
   execution::VirtualEngine engine_;
   store::MemoryStore store_;
   std::optional<controller::Controller> controller_;
-  // The configuration of a site where each user may have the whole queue, unless the scenario says
-  // otherwise. Limits of one user are absent; scenarios that are about them set them.
+  // The configuration of a site where each user may have the whole queue and ask for any priority,
+  // unless the scenario says otherwise. Limits of one user are absent; scenarios that are about
+  // them set them.
   config::Configuration configuration_ = {
-      .policy = {.max_queue_percent_per_user = 100, .percent_for_root = 0}};
+      .policy = {.max_queue_percent_per_user = 100,
+                 .percent_for_root = 0,
+                 .highest_user_priority = model::PriorityClass::kCritical}};
   std::map<std::string, model::NodeInfo> nodes_;
   std::map<std::string, std::uint32_t> boots_;
   std::map<std::string, NamedJob> jobs_;
