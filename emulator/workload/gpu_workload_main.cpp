@@ -102,8 +102,10 @@ Result<std::vector<std::uint32_t>> gpus_to_use(const StateFile& file) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   TRY_ASSIGN(auto gpus,
              gpu_emulator::visible_gpus(
-                 file.state(), visible == nullptr ? std::optional<std::string_view>()
-                                                  : std::optional<std::string_view>(visible)));
+                 file.state(),
+                 visible == nullptr ? std::optional<std::string_view>()
+                                    : std::optional<std::string_view>(visible),
+                 gpu_emulator::known_gpus(file.state(), std::getenv("GPU_EMULATOR_DEVICES"))));
   if (!gpus.empty()) return gpus;
   return fail(ErrorCode::kNotFound, "CUDA_VISIBLE_DEVICES is empty: no GPU may be used");
 }

@@ -1,11 +1,11 @@
 #include "workload/workload.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "tool/parse.h"
 
@@ -17,15 +17,16 @@ using gpu_platform::base::ErrorCode;
 using gpu_platform::base::fail;
 using gpu_platform::base::invalid;
 
-Result<std::uint32_t> find_visible(const BoardState& state, std::string_view entry) {
+Result<std::uint32_t> find_visible(const BoardState& state, std::string_view entry,
+                                   const std::vector<std::uint32_t>& known) {
   constexpr std::string_view kField = "CUDA_VISIBLE_DEVICES";
   if (const auto index = parse_number(entry)) {
-    if (*index < state.gpu_count) return static_cast<std::uint32_t>(*index);
+    if (*index < known.size()) return known[*index];
     return fail(ErrorCode::kNotFound,
                 fmt::format("{}: {} has no GPU {}", kField, state.node_name, *index));
   }
   std::optional<std::uint32_t> found;
-  for (std::uint32_t i = 0; i < state.gpu_count; ++i) {
+  for (const std::uint32_t i : known) {
     if (entry.empty() || !std::string_view(state.gpus[i].uuid).starts_with(entry)) continue;
     if (found)
       return invalid(std::string(kField), fmt::format("{}: \"{}\" fits several GPUs of {}", kField,
@@ -56,18 +57,28 @@ std::uint32_t utilization_at(const Curve& curve, Duration elapsed) {
   return static_cast<std::uint32_t>(std::lround(share * curve.peak_percent));
 }
 
-Result<std::vector<std::uint32_t>> visible_gpus(const BoardState& state,
-                                                std::optional<std::string_view> visible_devices) {
-  std::vector<std::uint32_t> gpus;
-  if (!visible_devices) {
-    gpus.resize(state.gpu_count);
-    std::iota(gpus.begin(), gpus.end(), 0u);
-    return gpus;
+std::vector<std::uint32_t> known_gpus(const BoardState& state, const char* folder) {
+  const bool knows_all = folder == nullptr || *folder == '\0';
+  std::vector<std::uint32_t> known;
+  for (std::uint32_t i = 0; i < state.gpu_count; ++i) {
+    const std::string node =
+        fmt::format("{}/nvidia{}", knows_all ? "" : folder, state.gpus[i].minor);
+    struct stat about{};
+    const bool is_there = stat(node.c_str(), &about) == 0 && S_ISCHR(about.st_mode);
+    if (knows_all || is_there) known.push_back(i);
   }
+  return known;
+}
+
+Result<std::vector<std::uint32_t>> visible_gpus(const BoardState& state,
+                                                std::optional<std::string_view> visible_devices,
+                                                const std::vector<std::uint32_t>& known) {
+  std::vector<std::uint32_t> gpus;
+  if (!visible_devices) return known;
   std::string_view rest = *visible_devices;
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
-    TRY_ASSIGN(const std::uint32_t gpu, find_visible(state, rest.substr(0, comma)));
+    TRY_ASSIGN(const std::uint32_t gpu, find_visible(state, rest.substr(0, comma), known));
     if (std::ranges::find(gpus, gpu) != gpus.end()) {
       return invalid("CUDA_VISIBLE_DEVICES",
                      fmt::format("CUDA_VISIBLE_DEVICES: names GPU {} twice", gpu));

@@ -26,11 +26,17 @@ struct Curve {
 Result<CurveKind> parse_curve(const std::string& name);
 std::uint32_t utilization_at(const Curve& curve, gpu_platform::base::Duration elapsed);
 
+// Returns the GPUs that a program may know of, by their index on the board: all of them, or those
+// that have a device node `folder`/nvidiaN (GPU_EMULATOR_DEVICES), as a container has them.
+std::vector<std::uint32_t> known_gpus(const BoardState& state, const char* folder);
+
 // Returns the GPUs that CUDA_VISIBLE_DEVICES names, in its order and by its rules: UUIDs (or
 // beginnings of them that fit one GPU alone) and indices, separated by commas. Nothing means all
 // GPUs, if it is not set; an empty value means none. A wrong entry, at which CUDA would silently
-// stop, is an error here.
+// stop, is an error here. `known`: the GPUs that there are for the program, and index N means the
+// N-th of them.
 Result<std::vector<std::uint32_t>> visible_gpus(const BoardState& state,
-                                                std::optional<std::string_view> visible_devices);
+                                                std::optional<std::string_view> visible_devices,
+                                                const std::vector<std::uint32_t>& known);
 
 }  // namespace gpu_emulator

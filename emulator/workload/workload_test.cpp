@@ -144,16 +144,24 @@ TEST_F(Workload, FailsWithoutEmulatedGpus) {
 TEST_F(Workload, SeesTheGpusThatCudaWouldSee) {
   const std::string second = board().gpus[1].uuid;
   using Gpus = std::vector<std::uint32_t>;
+  const Gpus all = known_gpus(board(), nullptr);
 
-  EXPECT_EQ(*visible_gpus(board(), std::nullopt), (Gpus{0, 1, 2, 3}));
-  EXPECT_EQ(*visible_gpus(board(), ""), Gpus{});
-  EXPECT_EQ(*visible_gpus(board(), "3,0"), (Gpus{3, 0}));
-  EXPECT_EQ(*visible_gpus(board(), second + ",2"), (Gpus{1, 2}));
-  EXPECT_EQ(*visible_gpus(board(), second.substr(0, 12)), Gpus{1});
-  EXPECT_FALSE(visible_gpus(board(), "GPU-"));
-  EXPECT_FALSE(visible_gpus(board(), "0,0"));
-  EXPECT_FALSE(visible_gpus(board(), "4"));
-  EXPECT_FALSE(visible_gpus(board(), "0,,1"));
+  EXPECT_EQ(*visible_gpus(board(), std::nullopt, all), (Gpus{0, 1, 2, 3}));
+  EXPECT_EQ(*visible_gpus(board(), "", all), Gpus{});
+  EXPECT_EQ(*visible_gpus(board(), "3,0", all), (Gpus{3, 0}));
+  EXPECT_EQ(*visible_gpus(board(), second + ",2", all), (Gpus{1, 2}));
+  EXPECT_EQ(*visible_gpus(board(), second.substr(0, 12), all), Gpus{1});
+  EXPECT_FALSE(visible_gpus(board(), "GPU-", all));
+  EXPECT_FALSE(visible_gpus(board(), "0,0", all));
+  EXPECT_FALSE(visible_gpus(board(), "4", all));
+  EXPECT_FALSE(visible_gpus(board(), "0,,1", all));
+
+  const Gpus in_container = {1, 3};
+  EXPECT_EQ(*visible_gpus(board(), "0,1", in_container), in_container);
+  EXPECT_EQ(*visible_gpus(board(), second, in_container), Gpus{1});
+  EXPECT_FALSE(visible_gpus(board(), "2", in_container));
+  EXPECT_FALSE(visible_gpus(board(), board().gpus[0].uuid, in_container));
+  EXPECT_EQ(known_gpus(board(), root_.c_str()), Gpus{}) << "no device node is there";
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ check_only_its_gpu() {
   name='only its GPU'
   has_time "$name" 40 || return
   if [ -z "$smi$cuda" ]; then check "$name" skipped "neither nvidia-smi nor libcuda"; return; fi
-  gp run --gpus 1 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"
+  gp run --gpus 1 -- sh -c 'echo "$GPU_PLATFORM_GPU_UUIDS"
     [ -z "$1" ] || "$1" -L | sed -n "s/.*UUID: \(GPU-[^)]*\)).*/nvidia-smi \1/p"
     [ -z "$2" ] || "$3" gpus --cuda "$2" | sed "s/^/CUDA /"' \
     sh "$smi" "$cuda" "$here/bin/gpu-acceptance" >"$work/seen" 2>"$work/seen.err"
@@ -182,7 +182,7 @@ EOF
   wait_until 1 job_ended "$own"
   kept=$(job_value "$own" /state)
   clear_jobs
-  seen_uid=$(cd / && as_other "$reachable/bin/gpu-platform" run --gpus 1 -- sh -c 'echo "uid $(id -u) $CUDA_VISIBLE_DEVICES"' 2>"$work/other.err")
+  seen_uid=$(cd / && as_other "$reachable/bin/gpu-platform" run --gpus 1 -- sh -c 'echo "uid $(id -u) $GPU_PLATFORM_GPU_UUIDS"' 2>"$work/other.err")
   if [ "${seen_uid#uid "$other_uid" GPU-}" != "$seen_uid" ] && [ "$refused" != 0 ] && [ "$kept" = RUNNING ]; then
     check "$name" passed "$account ran a job on a GPU as uid $other_uid; root's job was not cancelled ($refusal)"
   else
@@ -208,7 +208,7 @@ check_slurm() {
     return
   fi
   wrong=
-  printed=$(slurm srun --gres=gpu:1 sh -c '"$1" -L 2>/dev/null || echo "$CUDA_VISIBLE_DEVICES"' sh "${smi:-false}" 2>"$work/slurm.err" | tail -n 1)
+  printed=$(slurm srun --gres=gpu:1 sh -c '"$1" -L 2>/dev/null || echo "$GPU_PLATFORM_GPU_UUIDS"' sh "${smi:-false}" 2>"$work/slurm.err" | tail -n 1)
   case $printed in *GPU-*) ;; *) wrong="srun printed '$printed' ($(tail -n 1 "$work/slurm.err"))" ;; esac
   own=$(submit -- sleep 20)
   wait_until 5 job_is "$own" RUNNING

@@ -54,6 +54,18 @@ std::uint64_t in_ms(base::Duration time) {
   return static_cast<std::uint64_t>(base::whole_milliseconds(time));
 }
 
+execution::CudaNames cuda_names_of(config::CudaVisibleDevices value) {
+  switch (value) {
+    case config::CudaVisibleDevices::kAuto:
+      return execution::CudaNames::kAuto;
+    case config::CudaVisibleDevices::kIndex:
+      return execution::CudaNames::kIndex;
+    case config::CudaVisibleDevices::kUuid:
+      return execution::CudaNames::kUuid;
+  }
+  return execution::CudaNames::kAuto;
+}
+
 execution::BoardPlaces boards_of(const ProcessPlaces& places) {
   if (!places.has_boards) return {};
   return {places.data_dir + "/emulated",
@@ -85,6 +97,7 @@ base::Result<execution::ProcessEngineOptions> process_options(const Configuratio
                            configuration.mode_setting,
                            configuration.seccomp == config::Seccomp::kDefault};
   engine.board_places = boards_of(places);
+  engine.cuda_names = cuda_names_of(configuration.cuda_visible_devices);
   return engine;
 }
 

@@ -23,6 +23,7 @@ TEST(ProcessOptions, AreThoseOfTheConfiguration) {
   site.prolog.path = "/etc/prolog";
   site.prolog_timeout = base::seconds(7);
   site.start_timeout = base::seconds(3);
+  site.cuda_visible_devices = config::CudaVisibleDevices::kUuid;
   site.output_files_kept = 4;
   site.root_jobs = config::RootJobs::kAllow;
   site.min_uid = 2000;
@@ -33,6 +34,7 @@ TEST(ProcessOptions, AreThoseOfTheConfiguration) {
   EXPECT_EQ(options->hooks.prolog, "/etc/prolog");
   EXPECT_EQ(options->hooks.prolog_timeout_ms, 7'000U);
   EXPECT_EQ(options->start_timeout_ms, 3'000U);
+  EXPECT_EQ(options->cuda_names, execution::CudaNames::kUuid);
   EXPECT_EQ(options->output_files, 5U) << "with the present one";
   EXPECT_TRUE(options->launcher_rules.allow_root && options->launcher_rules.filter_syscalls);
   EXPECT_EQ(options->launcher_rules.users.min_uid, 2000U);

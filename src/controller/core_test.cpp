@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,25 @@ TEST_F(CoreTest, GivesEachEventItsNumberAndAppliesItAtOnce) {
   const auto& gpus = std::get<execution::StartOrder>(batch.effects[0]).nodes[0].gpus;
   ASSERT_EQ(gpus.size(), 1U);
   EXPECT_EQ(gpus[0].grant.share, base::kWholeGpu) << "an engine is told how much of it is its own";
+}
+
+// The node's second GPU was replaced: the new one has its index, and another place on the bus.
+TEST(StartOrders, NameGpusByTheirPlacesOnTheBusToo) {
+  model::NodeInfo info = testing::node_info("n1", 3);
+  info.gpus[0].pci_address = "00000000:9a:00.0";
+  info.gpus[1].pci_address = "00000000:1b:00.0";
+  info.gpus[2].pci_address = "00000000:5d:00.0";
+  Core core;
+  core.observe(execution::NodeObserved{info}, kNoon);
+  (void)core.command(testing::submission(testing::spec(3)), kNoon, store::Headroom::kAmple);
+  core.advance(kNoon);
+  const Batch batch = core.take_batch();
+  ASSERT_EQ(batch.effects.size(), 1U);
+  std::map<std::uint32_t, std::uint32_t> places;
+  for (const auto& gpu : std::get<execution::StartOrder>(batch.effects[0]).nodes[0].gpus) {
+    places[gpu.grant.gpu_index] = gpu.driver_index;
+  }
+  EXPECT_EQ(places, (std::map<std::uint32_t, std::uint32_t>{{0, 2}, {1, 0}, {2, 1}}));
 }
 
 TEST_F(CoreTest, TimeNeverRunsBackwardsInTheJournal) {

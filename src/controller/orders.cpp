@@ -1,5 +1,6 @@
 #include "controller/orders.h"
 
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -11,6 +12,18 @@ using model::AttemptState;
 using model::Job;
 
 namespace {
+
+// Returns how many GPUs the driver lists before this one, which it does by their PCI addresses.
+std::uint32_t driver_index(const model::Node& node, std::uint32_t index) {
+  const auto place = [&](std::uint32_t each) {
+    return std::pair(std::string_view(node.gpus.at(each).info.pci_address), each);
+  };
+  std::uint32_t before = 0;
+  for (std::uint32_t each = 0; each < node.gpus.size(); ++each) {
+    before += node.gpus[each].is_reported && place(each) < place(index) ? 1 : 0;
+  }
+  return before;
+}
 
 execution::StartOrder start_order(const State& state, const Job& job, const Attempt& attempt) {
   execution::StartOrder order;
@@ -28,7 +41,8 @@ execution::StartOrder start_order(const State& state, const Job& job, const Atte
                                  part.memory, {},         node->engine};
     std::vector<std::uint32_t> indices;
     for (const auto& grant : part.grants) {
-      launch.gpus.push_back({node->gpus.at(grant.gpu_index).info, grant});
+      launch.gpus.push_back(
+          {node->gpus.at(grant.gpu_index).info, grant, driver_index(*node, grant.gpu_index)});
       indices.push_back(grant.gpu_index);
     }
     launch.near = model::numa_nodes_near(*node, indices);

@@ -22,6 +22,9 @@ namespace gpu_platform::execution {
 struct LaunchGpu {
   model::GpuInfo info;
   model::GpuGrant grant;
+  // Its place among the GPUs that the node's driver lists, in PCI order: NVML's index. The grant's
+  // index is another one where a GPU of the node has been replaced.
+  std::uint32_t driver_index = 0;
 
   friend bool operator==(const LaunchGpu&, const LaunchGpu&) = default;
 };

@@ -53,7 +53,7 @@ GuardState state_of(Guard guard, const LimitPlace& place, const std::string& why
 // Jobs that run as the daemon's own user may change what is set for them.
 void admit_one_user(std::vector<GuardState>& guards) {
   for (GuardState& state : guards) {
-    if (state.held) state = {state.guard, false, "without root jobs run as the daemon's own user"};
+    if (state.held) state = {state.guard, false, std::string(kRunsAsDaemonsUser)};
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "base/codec.h"
 #include "base/hash.h"
 #include "base/message_fields.h"
@@ -280,6 +282,12 @@ std::uint64_t take_number(std::string_view& text) {
 }
 
 }  // namespace
+
+bool hides_other_gpus(const std::vector<GuardState>& guards) {
+  return std::ranges::any_of(guards, [](const GuardState& state) {
+    return state.guard == Guard::kDevices && (state.held || state.why == kRunsAsDaemonsUser);
+  });
+}
 
 std::string_view to_string(Guard guard) {
   switch (guard) {

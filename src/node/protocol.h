@@ -147,12 +147,20 @@ enum class Guard : std::uint8_t {
 inline constexpr std::size_t kGuards = 10;
 std::string_view to_string(Guard guard);  // "devices"
 
+// Why guards of a launcher without root are not held: they are set up all the same.
+inline constexpr std::string_view kRunsAsDaemonsUser =
+    "without root jobs run as the daemon's own user";
+
 struct GuardState {
   Guard guard = Guard::kProcessTree;
   bool held = false;  // false: advisory, a job that wants to can pass it
   std::string why;    // where it is not
   friend bool operator==(const GuardState&, const GuardState&) = default;
 };
+
+// Returns whether a job with GPUs sees its own alone: the device program is set up, whether or not
+// the job could change it.
+bool hides_other_gpus(const std::vector<GuardState>& guards);
 
 struct Welcome {
   std::uint32_t version = kProtocolVersion;

@@ -17,8 +17,8 @@ constexpr std::string_view kPath =
 
 // Set by the platform in every job's environment, whatever was submitted.
 constexpr std::string_view kOurs[] = {
-    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPU_PLATFORM_NODE",
-    "GPU_PLATFORM_GPUS",    "GPU_PLATFORM_CPUS", "GPU_PLATFORM_MEMORY_BYTES",
+    "CUDA_VISIBLE_DEVICES",   "CUDA_DEVICE_ORDER", "GPU_PLATFORM_NODE",         "GPU_PLATFORM_GPUS",
+    "GPU_PLATFORM_GPU_UUIDS", "GPU_PLATFORM_CPUS", "GPU_PLATFORM_MEMORY_BYTES",
 };
 
 // Returns an empty text if only its owner, which is root or us, can change it.

@@ -98,14 +98,24 @@ TEST_F(Cli, RunSaysWhenItWasRefusedAndWhenThereIsNoDaemon) {
   EXPECT_EQ(daemon.cli({"status"}).exit_code, 5);
 }
 
-TEST_F(Cli, JobSeesItsOwnGpusByUuidAndNoMore) {
-  const std::string id = submit(
-      {"--gpus", "2", "--", "/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"});
+// By numbers, which many programs need: the shell reads the last one as such.
+TEST_F(Cli, JobSeesItsOwnGpusAndNoMore) {
+  ASSERT_EQ(first_line(daemon.cli({"submit", "--gpus", "1", "--", "/bin/sleep", "600"})).empty(),
+            false);
+  const std::string id =
+      submit({"--gpus", "2", "--", "/bin/sh", "-c",
+              "echo $CUDA_VISIBLE_DEVICES $GPU_PLATFORM_GPU_UUIDS $CUDA_DEVICE_ORDER; "
+              "exit $((${CUDA_VISIBLE_DEVICES#*,} * 0))"});
   ASSERT_TRUE(reaches(id, "COMPLETED"));
   const auto job = daemon.job(id);
   ASSERT_EQ(job["gpus"].size(), 2u);
-  const std::string expected = job["gpus"][0]["uuid"].get<std::string>() + "," +
-                               job["gpus"][1]["uuid"].get<std::string>() + " PCI_BUS_ID\n";
+  std::string indices;
+  std::string uuids;
+  for (const auto& gpu : job["gpus"]) {
+    indices += (indices.empty() ? "" : ",") + gpu["index"].dump();
+    uuids += (uuids.empty() ? "" : ",") + gpu["uuid"].get<std::string>();
+  }
+  const std::string expected = indices + " " + uuids + " PCI_BUS_ID\n";
   EXPECT_EQ(daemon.cli({"jobs", "logs", id}).out, expected);
 }
 

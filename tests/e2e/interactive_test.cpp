@@ -137,9 +137,8 @@ TEST_F(Interactive, ExecHasTheJobsEnvironmentDirectoryAndUmask) {
   const auto job = daemon.job(id);
   const Finished finished =
       exec(id, {"/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES $ADDED $GPU_PLATFORM_JOB_ID; pwd"});
-  EXPECT_EQ(finished.out, job["gpus"][0]["uuid"].get<std::string>() + "," +
-                              job["gpus"][1]["uuid"].get<std::string>() + " yes " + id +
-                              "\n/usr\n");
+  EXPECT_EQ(finished.out, job["gpus"][0]["index"].dump() + "," + job["gpus"][1]["index"].dump() +
+                              " yes " + id + "\n/usr\n");
 }
 
 TEST_F(Interactive, ExecIsBornIntoTheJobsCgroup) {

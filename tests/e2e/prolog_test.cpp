@@ -89,12 +89,14 @@ TEST_F(Prolog, OfTheSiteIsRootInTheJobsCgroupAndKnowsTheJob) {
   ASSERT_TRUE(wait_for("after"));
   ASSERT_TRUE(eventually([&] { return daemon_->processes("gp-supervisor").empty(); }));
   const std::string uuid = job["attempts"][0]["gpus"][0]["uuid"].get<std::string>();
+  const std::string index = job["attempts"][0]["gpus"][0]["index"].dump();
   for (const std::string& text : {read_file(file("before")), read_file(file("after"))}) {
     EXPECT_TRUE(text.starts_with("0\n")) << text;
     EXPECT_THAT(text, HasSubstr("/" + id + "-1\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_JOB_ID=" + id + "\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=backup\n"));
-    EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES=" + uuid + "\n"));
+    EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES=" + index + "\n"));
+    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_GPU_UUIDS=" + uuid + "\n"));
     EXPECT_THAT(text, Not(HasSubstr("LD_PRELOAD")));
   }
   EXPECT_THAT(read_file(file("after")), HasSubstr("GPU_PLATFORM_EXIT_CODE=3\n"));

@@ -97,8 +97,9 @@ TEST_F(SlurmNodes, GpusOfAJobAreSharedOutEqually) {
   EXPECT_EQ(lines_of_job({"-N2", "--gpus=4"}, "echo $SLURM_GPUS_ON_NODE $SLURM_GPUS\n"),
             (Lines{"2 4"}));
   EXPECT_EQ(lines_of_job({"--gpus=16", "--gpus-per-node=8"}, "echo $SLURM_NNODES\n"), (Lines{"2"}));
-  EXPECT_EQ(lines_of_job({"-N2", "--ntasks-per-node=2", "--gpus-per-task=1"},
-                         "srun bash -c 'echo $CUDA_VISIBLE_DEVICES' | sort -u | wc -l\n"),
+  EXPECT_EQ(lines_of_job(
+                {"-N2", "--ntasks-per-node=2", "--gpus-per-task=1"},
+                "srun bash -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES' | sort -u | wc -l\n"),
             (Lines{"4"}));
   EXPECT_NE(refusal({"sbatch", "-N2", "--gpus=3", "--wrap=true"}).find("--gpus: 3 GPUs cannot"),
             std::string::npos);

@@ -29,7 +29,7 @@ class Sites : public SlurmCommands {
     program_of("launcher",
                "echo \"rank ${RANK:-$SLURM_PROCID} of ${WORLD_SIZE:-$SLURM_NTASKS} node "
                "$SLURM_NODEID local $SLURM_LOCALID gpus $(tr , '\\n' <<< $CUDA_VISIBLE_DEVICES | "
-               "grep -c GPU) $*\"\n");
+               "grep -c .) $*\"\n");
   }
   void program_of(const std::string& name, const std::string& text) const {
     write(name, "#!/bin/bash\n" + text);

@@ -1,5 +1,7 @@
 #include <sys/stat.h>
 
+#include <fmt/format.h>
+
 #include "shims_fixture.h"
 
 // Slurm's commands, called as the people and programs call them that were written for Slurm.
@@ -479,8 +481,7 @@ TEST_F(Shims, StepsThatRunTogetherHaveGpusOfTheirOwn) {
   for (const char* number : {"1", "2", "3", "4"})
     seen.push_back(read_file(path(std::string("gpu-") + number + ".txt")));
   std::ranges::sort(seen);
-  for (std::size_t i = 0; i < seen.size(); ++i)
-    EXPECT_TRUE(seen[i].starts_with(std::to_string(i) + " GPU-")) << seen[i];
+  for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], fmt::format("{0} {0}\n", i));
   EXPECT_EQ(std::ranges::unique(seen).size(), 0U);
 }
 
@@ -505,7 +506,7 @@ TEST_F(Shims, TasksHaveTheirOwnGpusWhereThatWasAskedFor) {
   const std::string zero = read_file(path("each-0.txt"));
   const std::string one = read_file(path("each-1.txt"));
   EXPECT_EQ(zero.find(','), std::string::npos) << zero;
-  EXPECT_TRUE(one.starts_with("1 GPU-")) << one;
+  EXPECT_EQ(one.find(','), std::string::npos) << one;
   EXPECT_NE(zero.substr(2), one.substr(2));
   EXPECT_NE(read_file(path("all-0.txt")).find(','), std::string::npos);
 }

@@ -186,9 +186,7 @@ void put_gpus(Json& body, GpuWay way, const node::LaunchRequest& request,
 std::vector<std::string> container_environment(const node::LaunchRequest& request, GpuWay way) {
   std::vector<std::string> environment;
   for (const std::string_view entry : request.environment) {
-    const bool chooses_gpus = begins_with_any(
-        entry, {"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "NVIDIA_VISIBLE_DEVICES="});
-    if (!chooses_gpus) environment.push_back(plain_text(entry));
+    if (!entry.starts_with("NVIDIA_VISIBLE_DEVICES=")) environment.push_back(plain_text(entry));
   }
   if (way != GpuWay::kNvidia) environment.emplace_back("NVIDIA_VISIBLE_DEVICES=void");
   return environment;

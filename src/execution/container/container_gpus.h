@@ -64,9 +64,9 @@ class GpuNodes {
 void put_gpus(nlohmann::json& body, GpuWay way, const node::LaunchRequest& request,
               const std::vector<ContainerDevice>& nodes);
 
-// The environment of a container: the request's without what tells CUDA which GPUs to use, because
-// a container has no others. NVIDIA's runtime hook is told to do nothing where it is not asked for:
-// many images ask it for all GPUs.
+// The environment of a container: the request's, whose CUDA_VISIBLE_DEVICES names the GPUs as a
+// container has them. NVIDIA's runtime hook is told to do nothing where it is not asked for: many
+// images ask it for all GPUs.
 std::vector<std::string> container_environment(const node::LaunchRequest& request, GpuWay way);
 
 // Returns which of the GPUs that were asked for the engine has dropped, from `HostConfig` of its

@@ -123,7 +123,8 @@ TEST_F(Hooks, OfTheSiteAreRootInTheJobsCgroupWithAnEnvironmentOfTheirOwn) {
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_USER=backup\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_WORKDIR=" + work_ + "\n"));
     EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_GPUS=5\n"));
-    EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES=GPU-x\n"));
+    EXPECT_THAT(text, HasSubstr("CUDA_VISIBLE_DEVICES=0\n"));
+    EXPECT_THAT(text, HasSubstr("GPU_PLATFORM_GPU_UUIDS=GPU-x\n"));
     EXPECT_THAT(text, HasSubstr("PATH=/usr/local/sbin"));
     for (const char* foreign : {"LD_PRELOAD", "SECRET", "GPU_PLATFORM_SERVER", "JOB_NAME"}) {
       EXPECT_THAT(text, Not(HasSubstr(foreign)));

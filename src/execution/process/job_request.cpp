@@ -1,6 +1,7 @@
 #include "execution/process/job_request.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,7 +22,23 @@ void set_login_defaults(Variables& variables, const UserIdentity& user) {
   variables.emplace("LOGNAME", user.name);
 }
 
-void set_ours(Variables& variables, const StartOrder& order) {
+// In a container there are no other GPUs. An emulated board outside of one has no device files that
+// the kernel could guard: its NVML shows all GPUs.
+bool sees_others(const StartOrder& order, const LaunchNode& node, const CudaOptions& cuda) {
+  return order.spec->image.empty() && (node.emulated || !cuda.hides_others);
+}
+
+std::vector<std::string> cuda_devices_on(const StartOrder& order, const LaunchNode& node,
+                                         const CudaOptions& cuda) {
+  return cuda_devices(node.gpus, cuda.names, sees_others(order, node, cuda));
+}
+
+void append_all(std::vector<std::string>& to, std::vector<std::string> from) {
+  std::ranges::move(from, std::back_inserter(to));
+}
+
+void set_ours(Variables& variables, const StartOrder& order, const CudaOptions& cuda) {
+  std::vector<std::string> devices;
   std::vector<std::string> uuids;
   std::vector<std::string> nodes;
   std::vector<std::uint32_t> indices;
@@ -31,17 +48,17 @@ void set_ours(Variables& variables, const StartOrder& order) {
     nodes.push_back(node.node_name);
     cpus += node.cpus;
     memory += node.memory;
-    for (const LaunchGpu& gpu : node.gpus) {
-      uuids.push_back(gpu.info.uuid);
-      indices.push_back(gpu.grant.gpu_index);
-    }
+    append_all(devices, cuda_devices_on(order, node, cuda));
+    append_all(uuids, uuids_of(node.gpus));
+    std::ranges::copy(indices_of(node.gpus), std::back_inserter(indices));
   }
   // Empty, not absent, for a CPU job: absent would mean every GPU of the machine.
-  variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(uuids, ","));
+  variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(devices, ","));
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   set_identity(variables, order);
   variables["GPU_PLATFORM_NODE"] = fmt::format("{}", fmt::join(nodes, ","));
   variables["GPU_PLATFORM_GPUS"] = fmt::format("{}", fmt::join(indices, ","));
+  variables["GPU_PLATFORM_GPU_UUIDS"] = fmt::format("{}", fmt::join(uuids, ","));
   variables["GPU_PLATFORM_CPUS"] = fmt::format("{}", cpus);
   variables["GPU_PLATFORM_MEMORY_BYTES"] = fmt::format("{}", memory.value());
 }
@@ -93,24 +110,35 @@ void set_gang(Variables& variables, const StartOrder& order) {
   if (order.spec->per_gpu) variables["WORLD_SIZE"] = fmt::format("{}", gpus);
 }
 
+// What the variables of a job's processes are made from.
+struct ProcessFacts {
+  const StartOrder& order;
+  const BoardPlaces& places;
+  const CudaOptions& cuda;
+};
+
 // Returns the variables that differ between processes, as NAME=VALUE lines.
-std::string rank_variables(const LaunchNode& node, std::size_t node_rank,
-                           const BoardPlaces& places) {
+std::string rank_variables(const ProcessFacts& facts, std::size_t node_rank) {
+  const LaunchNode& node = facts.order.nodes[node_rank];
+  const BoardPlaces& places = facts.places;
   std::string variables = fmt::format(
-      "NODE_RANK={}\nGPU_PLATFORM_NODE={}\nGPU_PLATFORM_GPUS={}\nCUDA_VISIBLE_DEVICES={}",
+      "NODE_RANK={}\nGPU_PLATFORM_NODE={}\nGPU_PLATFORM_GPUS={}\nGPU_PLATFORM_GPU_UUIDS={}\n"
+      "CUDA_VISIBLE_DEVICES={}",
       node_rank, node.node_name, fmt::join(indices_of(node.gpus), ","),
-      fmt::join(uuids_of(node.gpus), ","));
+      fmt::join(uuids_of(node.gpus), ","),
+      fmt::join(cuda_devices_on(facts.order, node, facts.cuda), ","));
   if (node.emulated && !places.boards.empty()) {
     variables += fmt::format("\nGPU_EMULATOR_STATE={}", state_of_board(node, places));
   }
   return variables;
 }
 
-std::vector<std::string> ranks_of(const StartOrder& order, const BoardPlaces& places) {
+std::vector<std::string> ranks_of(const ProcessFacts& facts) {
+  const StartOrder& order = facts.order;
   std::vector<std::string> ranks;
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     const LaunchNode& node = order.nodes[i];
-    const std::string of_node = rank_variables(node, i, places);
+    const std::string of_node = rank_variables(facts, i);
     if (!order.spec->per_gpu) {
       ranks.push_back(of_node);
       continue;
@@ -129,8 +157,7 @@ std::vector<std::string> command_of(const StartOrder& order, const RequestOption
   if (!model::has_ranks(*order.spec)) return own;
   std::vector<std::string> command = {options.node_program, "ranks",
                                       fmt::format("{}", milliseconds_up(order.stop_grace))};
-  for (std::string& rank : ranks_of(order, options.board_places))
-    command.push_back(std::move(rank));
+  append_all(command, ranks_of({order, options.board_places, options.cuda}));
   command.emplace_back("--");
   command.insert(command.end(), own.begin(), own.end());
   return command;
@@ -143,12 +170,11 @@ bool is_led(const StartOrder& order) {
 
 // What differs between the nodes, for that process: GPU_PLATFORM_NODE_1_NAME is what NAME is for a
 // process on the second node. Its own variables are those of the first.
-void set_parts(Variables& variables, const StartOrder& order, const BoardPlaces& places) {
-  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
-    const LaunchNode& node = order.nodes[i];
-    const std::string lines =
-        fmt::format("{}\nGPU_PLATFORM_CPUS={}\nGPU_PLATFORM_MEMORY_BYTES={}",
-                    rank_variables(node, i, places), node.cpus, node.memory.value());
+void set_parts(Variables& variables, const ProcessFacts& facts) {
+  for (std::size_t i = 0; i < facts.order.nodes.size(); ++i) {
+    const LaunchNode& node = facts.order.nodes[i];
+    const std::string lines = fmt::format("{}\nGPU_PLATFORM_CPUS={}\nGPU_PLATFORM_MEMORY_BYTES={}",
+                                          rank_variables(facts, i), node.cpus, node.memory.value());
     std::string_view rest = lines;
     while (!rest.empty()) {
       const std::size_t end = rest.find('\n');
@@ -264,14 +290,15 @@ std::string path_in_workdir(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
-                                         const UserIdentity& user, const BoardPlaces& places) {
+                                         const UserIdentity& user, const BoardPlaces& places,
+                                         const CudaOptions& cuda) {
   Variables variables = parse_variables(submitted);
   // An image has its own PATH, shell and home.
   if (order.spec->image.empty()) set_login_defaults(variables, user);
   if (order.spec->terminal) variables.emplace("TERM", "xterm");
-  set_ours(variables, order);
+  set_ours(variables, order, cuda);
   if (order.spec->per_gpu || model::is_gang(order.spec->request)) set_gang(variables, order);
-  if (is_led(order)) set_parts(variables, order, places);
+  if (is_led(order)) set_parts(variables, {order, places, cuda});
   set_board(variables, order, places);
   return entries_of(variables);
 }
@@ -280,7 +307,7 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
                                          const UserIdentity& user, const RequestOptions& options) {
   const model::JobSpec& spec = *order.spec;
   const std::vector<std::string> environment =
-      job_environment(order, submitted, user, options.board_places);
+      job_environment(order, submitted, user, options.board_places, options.cuda);
   const std::string workdir = spec.workdir.empty() ? "/" : spec.workdir;
 
   node::LaunchRequest request;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "execution/cuda_devices.h"
 #include "execution/engine.h"
 
 // Makes the request to the node part from a StartOrder. Pure: the environment and the user's data
@@ -31,6 +32,12 @@ struct BoardPlaces {
   std::string programs;
 };
 
+// How CUDA_VISIBLE_DEVICES names the GPUs of jobs.
+struct CudaOptions {
+  CudaNames names = CudaNames::kAuto;
+  bool hides_others = false;  // the kernel lets a job on real GPUs open its own alone
+};
+
 struct RequestOptions {
   std::uint64_t output_file_bytes = 0;
   std::uint32_t output_files = 1;
@@ -41,6 +48,7 @@ struct RequestOptions {
   std::uint64_t output_limit_bytes = 0;
   std::string node_program;  // starts the processes of jobs that have several
   BoardPlaces board_places;
+  CudaOptions cuda;
 };
 
 // The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has
@@ -48,7 +56,8 @@ struct RequestOptions {
 // Slurm's. On an emulated node the board and the emulator's library come first, and, without an
 // image, its nvidia-smi.
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
-                                         const UserIdentity& user, const BoardPlaces& places = {});
+                                         const UserIdentity& user, const BoardPlaces& places = {},
+                                         const CudaOptions& cuda = {});
 
 // Returns the encoded node::LaunchRequest, or an error if the node part could not accept it.
 base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,

@@ -28,6 +28,7 @@ StartOrder an_order() {
   node.gpus[0].info.uuid = "GPU-a";
   node.gpus[1].info.uuid = "GPU-b";
   node.gpus[1].grant.gpu_index = 3;
+  node.gpus[1].driver_index = 3;
   order.nodes = {node};
   return order;
 }
@@ -45,12 +46,36 @@ std::string submitted(std::initializer_list<std::string_view> entries) {
 TEST(JobEnvironment, TellsTheJobWhatItGot) {
   const auto environment = job_environment(an_order(), {}, a_user());
   for (const char* entry :
-       {"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b", "CUDA_DEVICE_ORDER=PCI_BUS_ID",
-        "GPU_PLATFORM_JOB_ID=42", "GPU_PLATFORM_ATTEMPT=2", "GPU_PLATFORM_JOB_NAME=train",
-        "GPU_PLATFORM_NODE=dgx-1", "GPU_PLATFORM_GPUS=0,3", "GPU_PLATFORM_CPUS=16",
-        "GPU_PLATFORM_MEMORY_BYTES=1073741824"}) {
+       {"CUDA_VISIBLE_DEVICES=0,3", "GPU_PLATFORM_GPU_UUIDS=GPU-a,GPU-b",
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID", "GPU_PLATFORM_JOB_ID=42", "GPU_PLATFORM_ATTEMPT=2",
+        "GPU_PLATFORM_JOB_NAME=train", "GPU_PLATFORM_NODE=dgx-1", "GPU_PLATFORM_GPUS=0,3",
+        "GPU_PLATFORM_CPUS=16", "GPU_PLATFORM_MEMORY_BYTES=1073741824"}) {
     EXPECT_THAT(environment, Contains(entry));
   }
+}
+
+TEST(JobEnvironment, CountsGpusFromZeroWhereTheJobSeesNoOthers) {
+  const CudaOptions hidden{.hides_others = true};
+  EXPECT_THAT(job_environment(an_order(), {}, a_user(), {}, hidden),
+              Contains("CUDA_VISIBLE_DEVICES=0,3"))
+      << "an emulated board shows all of its GPUs";
+  StartOrder real = an_order();
+  real.nodes[0].emulated = false;
+  EXPECT_THAT(job_environment(real, {}, a_user(), {}, hidden),
+              Contains("CUDA_VISIBLE_DEVICES=0,1"));
+  EXPECT_THAT(job_environment(real, {}, a_user()), Contains("CUDA_VISIBLE_DEVICES=0,3"));
+  StartOrder in_container = an_order();
+  auto with_image = std::make_shared<model::JobSpec>(*in_container.spec);
+  with_image->image = "docker.io/library/debian";
+  in_container.spec = with_image;
+  EXPECT_THAT(job_environment(in_container, {}, a_user()),
+              IsSupersetOf({"CUDA_VISIBLE_DEVICES=0,1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
+}
+
+TEST(JobEnvironment, NamesGpusByTheirUuidsIfTheSiteWantsThat) {
+  const auto environment =
+      job_environment(an_order(), {}, a_user(), {}, {.names = CudaNames::kUuid});
+  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"));
 }
 
 TEST(JobEnvironment, AJobOnAnEmulatedNodeSeesItsBoard) {
@@ -87,7 +112,7 @@ TEST(JobEnvironment, CpuJobSeesNoGpu) {
 TEST(JobEnvironment, OursWinOverTheCallers) {
   const auto environment = job_environment(
       an_order(), submitted({"CUDA_VISIBLE_DEVICES=0,1,2", "GPU_PLATFORM_JOB_ID=1"}), a_user());
-  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"));
+  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=0,3"));
   EXPECT_THAT(environment, Contains("GPU_PLATFORM_JOB_ID=42"));
   EXPECT_THAT(environment, Not(Contains("CUDA_VISIBLE_DEVICES=0,1,2")));
 }
@@ -121,6 +146,7 @@ StartOrder a_gang() {
   second.gpus[1].info.uuid = "GPU-d";
   second.gpus[0].grant.gpu_index = 1;
   second.gpus[1].grant.gpu_index = 2;
+  for (LaunchGpu& gpu : second.gpus) gpu.driver_index = gpu.grant.gpu_index;
   order.nodes.push_back(second);
   return order;
 }
@@ -142,9 +168,9 @@ TEST(Ranks, AGangIsStartedOnceForEachNode) {
   EXPECT_EQ(command[1], "ranks");
   EXPECT_EQ(command[2], "3000");
   EXPECT_THAT(command[3], HasSubstr("NODE_RANK=0"));
-  EXPECT_THAT(command[3], HasSubstr("CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"));
+  EXPECT_THAT(command[3], HasSubstr("CUDA_VISIBLE_DEVICES=0,3"));
   EXPECT_THAT(command[4], HasSubstr("NODE_RANK=1"));
-  EXPECT_THAT(command[4], HasSubstr("CUDA_VISIBLE_DEVICES=GPU-c,GPU-d"));
+  EXPECT_THAT(command[4], HasSubstr("CUDA_VISIBLE_DEVICES=1,2"));
   EXPECT_THAT(command[4], HasSubstr("GPU_PLATFORM_NODE=dgx-2"));
   EXPECT_EQ(command[5], "--");
   EXPECT_EQ(command[6], "python");
@@ -157,15 +183,16 @@ TEST(Ranks, OfTheFirstNodeOnlyAreOneProcessThatKnowsTheOthers) {
   order.spec = spec;
   EXPECT_EQ(command_in(order).front(), "python");
   const auto environment = job_environment(order, {}, a_user(), {"/data/emulated", "/lib"});
-  EXPECT_THAT(environment,
-              IsSupersetOf({"GPU_PLATFORM_NODE=dgx-1", "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b",
-                            "GPU_PLATFORM_CPUS=16", "NODE_RANK=0", "NNODES=2",
-                            "GPU_PLATFORM_NODELIST=dgx-1,dgx-2",
-                            "GPU_PLATFORM_NODE_0_CUDA_VISIBLE_DEVICES=GPU-a,GPU-b",
-                            "GPU_PLATFORM_NODE_1_CUDA_VISIBLE_DEVICES=GPU-c,GPU-d",
-                            "GPU_PLATFORM_NODE_1_GPU_PLATFORM_NODE=dgx-2",
-                            "GPU_PLATFORM_NODE_1_GPU_PLATFORM_CPUS=16",
-                            "GPU_PLATFORM_NODE_1_GPU_EMULATOR_STATE=/data/emulated/dgx-2/state"}));
+  EXPECT_THAT(
+      environment,
+      IsSupersetOf({"GPU_PLATFORM_NODE=dgx-1", "CUDA_VISIBLE_DEVICES=0,3", "GPU_PLATFORM_CPUS=16",
+                    "NODE_RANK=0", "NNODES=2", "GPU_PLATFORM_NODELIST=dgx-1,dgx-2",
+                    "GPU_PLATFORM_NODE_0_CUDA_VISIBLE_DEVICES=0,3",
+                    "GPU_PLATFORM_NODE_1_CUDA_VISIBLE_DEVICES=1,2",
+                    "GPU_PLATFORM_NODE_1_GPU_PLATFORM_GPU_UUIDS=GPU-c,GPU-d",
+                    "GPU_PLATFORM_NODE_1_GPU_PLATFORM_NODE=dgx-2",
+                    "GPU_PLATFORM_NODE_1_GPU_PLATFORM_CPUS=16",
+                    "GPU_PLATFORM_NODE_1_GPU_EMULATOR_STATE=/data/emulated/dgx-2/state"}));
 }
 
 TEST(Ranks, PerGpuThereIsOneForEachGpuOfEachNode) {

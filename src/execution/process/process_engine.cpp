@@ -410,6 +410,7 @@ class ProcessEngine::Worker {
     attempts_.use_folder(welcome.folder);
     if (was_up_) attempts_.launcher_is_new(os::monotonic_ns());
     was_up_ = true;
+    hides_other_gpus_ = node::hides_other_gpus(welcome.guards);
     const std::lock_guard lock(mutex_);
     node_part_ = {welcome.isolation == node::Isolation::kCgroup,
                   welcome.can_switch_user,
@@ -535,6 +536,7 @@ class ProcessEngine::Worker {
     RequestOptions options;
     options.node_program = options_.node_program;
     options.board_places = options_.board_places;
+    options.cuda = {options_.cuda_names, hides_other_gpus_};
     options.output_file_bytes = options_.output_file_bytes;
     options.output_files = options_.output_files;
     options.max_processes = options_.max_processes;
@@ -557,6 +559,7 @@ class ProcessEngine::Worker {
   os::Descriptor mailbox_;
   bool up_ = false;
   bool was_up_ = false;
+  bool hides_other_gpus_ = false;  // as the launcher says
   bool waits_for_launcher_ = false;
   std::int64_t connected_at_ = 0;
   std::int64_t reconnect_at_ = 0;

@@ -39,7 +39,8 @@ struct ProcessEngineOptions {
   std::string containers;  // the rules of the container engine, for such a launcher; empty: none
   // Looks up the accounts of jobs' users. Null: the engine has a directory of its own.
   std::shared_ptr<host::UserDirectory> users;
-  BoardPlaces board_places;  // of emulated nodes; empty: there are none
+  BoardPlaces board_places;                 // of emulated nodes; empty: there are none
+  CudaNames cuda_names = CudaNames::kAuto;  // of GPUs, in CUDA_VISIBLE_DEVICES
   // Reports to the board of an emulated node that a process runs on these GPUs; null: there are no
   // boards. Called on the engine's thread; must not wait.
   std::function<void(const std::string& node, const std::vector<std::string>& uuids,
