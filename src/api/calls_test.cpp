@@ -130,6 +130,26 @@ TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
   EXPECT_EQ(refused.error().field, "user");
 }
 
+TEST_F(CallsTest, RefuseATeamWhereThereIsNoneExceptForSlurmsAccounts) {
+  v1::SubmitJobRequest request;
+  request.mutable_spec()->add_command("/bin/true");
+  request.mutable_spec()->set_team("foo");
+  std::optional<base::Error> error;
+  const auto note = [&](base::Result<Created<v1::Job>> result) {
+    error.reset();
+    if (!result) error = result.error();
+  };
+  jobs_.submit(request, kAda, [](auto) {}, note);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->field, "team");
+  EXPECT_EQ(error->code, base::ErrorCode::kFailedPrecondition);
+  EXPECT_NE(error->message.find("there is no team 'foo'"), std::string::npos);
+  EXPECT_TRUE(core_.commands().empty());
+  (*request.mutable_spec()->mutable_labels())["slurm.partition"] = "gpu";
+  jobs_.submit(request, kAda, [](auto) {}, note);
+  EXPECT_EQ(core_.commands().size(), 1U);
+}
+
 TEST_F(CallsTest, RefuseJobsOfOthersWhereTheDaemonCannotStartThem) {
   const CallContext only_ada(access_, {.version = "1.2.3", .only_uid = kAda.caller.uid});
   const JobCalls own(only_ada);

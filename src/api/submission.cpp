@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/accounts.h"
 #include "api/convert/job.h"
 #include "api/dependencies.h"
@@ -11,9 +13,28 @@ namespace gpu_platform::api {
 
 namespace {
 
+// Refuses a team where there are no teams at all; the core judges it where there are. Slurm's
+// commands, which leave this label, may name any account then, as with a Slurm that has no
+// accounting.
+base::Status check_team(const v1::JobSpec& spec, const controller::Snapshot& snapshot) {
+  const bool is_of_slurm = spec.labels().contains("slurm.partition");
+  if (spec.team().empty() || is_of_slurm) return {};
+  if (!snapshot.policy->organisation->teams.empty()) return {};
+  return base::fail(base::ErrorCode::kFailedPrecondition,
+                    fmt::format("team: there is no team '{}': this site has no teams; leave it "
+                                "out, or have an administrator make it with 'gpu-platform team "
+                                "create'",
+                                spec.team()),
+                    "team");
+}
+
 void send_as(const CallContext& context, const Account& account, const Submission& submission,
              const model::Caller& caller, Resume resume, CallContext::Finish finish) {
-  auto order = api::to_model(submission.spec, account, context.core.snapshots.snapshot()->nodes);
+  const auto snapshot = context.core.snapshots.snapshot();
+  if (const auto known = check_team(submission.spec, *snapshot); !known) {
+    return finish(std::unexpected(known.error()));
+  }
+  auto order = api::to_model(submission.spec, account, snapshot->nodes);
   if (!order) return finish(std::unexpected(std::move(order).error()));
   order->dry_run = submission.dry_run;
   const std::string& dependency = submission.spec.dependency();
