@@ -1,5 +1,6 @@
 #include <array>
 
+#include "bin/site_check.h"
 #include "bin/verbs.h"
 #include "cli/cli.h"
 
@@ -12,5 +13,5 @@ int main(int argc, char** argv) {
       {bin::kVerbs[2].name, bin::kVerbs[2].summary, bin::simulate_main},
       {bin::kVerbs[3].name, bin::kVerbs[3].summary, bin::store_main},
   }};
-  return cli::run(argc, argv, others);
+  return cli::run(argc, argv, others, bin::check_site);
 }

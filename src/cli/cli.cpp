@@ -396,8 +396,9 @@ bool asks_for_help(std::string_view word) {
 }
 
 // "jobs …": the second word chooses.
-int run_group(std::string_view group, std::span<const std::string> words,
-              const std::optional<std::string>& server, Console& console) {
+int run_group(std::string_view group, const Invocation& given) {
+  const std::span<const std::string> words = given.words;
+  Console& console = given.console;
   if (words.empty()) {
     console.err(group_page(kCommands, group));
     return kUsage;
@@ -410,7 +411,7 @@ int run_group(std::string_view group, std::span<const std::string> words,
   if (command == nullptr) {
     return unknown_command(console, words.front(), group, names_in_group(group));
   }
-  Invocation invocation{words.subspan(1), server, console};
+  Invocation invocation{words.subspan(1), given.server, console, given.check_site};
   return command->run(command->text, invocation);
 }
 
@@ -455,22 +456,21 @@ CommandIndex index_of_commands(std::span<const OtherCommand> others) {
   return index;
 }
 
-int dispatch(std::span<const std::string> words, const std::optional<std::string>& server,
-             Console& console, std::span<const OtherCommand> others) {
+int dispatch(const Invocation& given, std::span<const OtherCommand> others) {
+  const std::span<const std::string> words = given.words;
+  Console& console = given.console;
   const std::string& name = words.front();
+  Invocation rest{words.subspan(1), given.server, console, given.check_site};
   for (const OtherCommand& other : others) {
     if (other.name == name) return run_other(other, words);
   }
   // Not for people: what the scripts of 'completion' call.
   if (name == "complete" && words.size() > 1 && words[1] == "--") {
-    return run_complete(index_of_commands(others), {words.subspan(2), server, console});
+    return run_complete(index_of_commands(others), {words.subspan(2), given.server, console});
   }
   const Command* command = command_of(name);
-  if (command != nullptr) {
-    Invocation invocation{words.subspan(1), server, console};
-    return command->run(command->text, invocation);
-  }
-  if (!names_in_group(name).empty()) return run_group(name, words.subspan(1), server, console);
+  if (command != nullptr) return command->run(command->text, rest);
+  if (!names_in_group(name).empty()) return run_group(name, rest);
   return unknown_command(console, name, "", top_names(others));
 }
 
@@ -516,7 +516,7 @@ std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocat
 }
 
 int run_in(const ProcessEnvironment& process_environment, const std::vector<std::string>& all_words,
-           std::span<const OtherCommand> others) {
+           std::span<const OtherCommand> others, const SiteCheck& check_site) {
   Console console(process_environment);
   std::span<const std::string> words = all_words;
   std::optional<std::string> server;
@@ -535,7 +535,8 @@ int run_in(const ProcessEnvironment& process_environment, const std::vector<std:
     console.out("gpu-platform " GP_VERSION "\n");
     return kOk;
   }
-  if (!asks_for_help(words.front())) return dispatch(words, server, console, others);
+  Invocation given{words, server, console, check_site ? &check_site : nullptr};
+  if (!asks_for_help(words.front())) return dispatch(given, others);
   const bool wants_all = words.size() == 2 && words[1] == "--all";
   if (words.size() == 1 || wants_all) {
     const Overview overview = overview_of(others);
@@ -545,13 +546,15 @@ int run_in(const ProcessEnvironment& process_environment, const std::vector<std:
   // "help submit" is "submit --help".
   std::vector<std::string> asked(words.begin() + 1, words.end());
   asked.emplace_back("--help");
-  return dispatch(asked, server, console, others);
+  given.words = asked;
+  return dispatch(given, others);
 }
 
-int run(int argc, char** argv, std::span<const OtherCommand> others) {
+int run(int argc, char** argv, std::span<const OtherCommand> others, const SiteCheck& check_site) {
   const ProcessEnvironment process_environment = client::environment_of_process();
   return run_in(process_environment,
-                std::vector<std::string>(argv + std::min(argc, 1), argv + argc), others);
+                std::vector<std::string>(argv + std::min(argc, 1), argv + argc), others,
+                check_site);
 }
 
 }  // namespace gpu_platform::cli

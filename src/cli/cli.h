@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/client_names.h"
+#include "config/configuration.h"
 
 // The command line: a client of the daemon's REST interface. It decides nothing about jobs; it
 // checks what can be checked without the daemon, asks, and shows the answer.
@@ -22,12 +23,22 @@ struct OtherCommand {
   std::function<int(int argc, char** argv)> run;
 };
 
+// What is wrong with a configuration on this host beyond the text of its file, and what is notable.
+struct SiteFindings {
+  std::vector<config::Problem> problems;
+  std::vector<config::Problem> notes;
+};
+// Looks at the files, keys and users that a configuration names: those that the daemon opens, so it
+// is done elsewhere.
+using SiteCheck = std::function<SiteFindings(const config::Configuration&)>;
+
 // Runs the command that argv names and returns the exit code of the process. Call it once, from
 // main, before any thread is started.
-int run(int argc, char** argv, std::span<const OtherCommand> others = {});
+int run(int argc, char** argv, std::span<const OtherCommand> others = {},
+        const SiteCheck& check_site = {});
 
 // The same with given process environment; words without the program's name.
 int run_in(const ProcessEnvironment& process_environment, const std::vector<std::string>& words,
-           std::span<const OtherCommand> others = {});
+           std::span<const OtherCommand> others = {}, const SiteCheck& check_site = {});
 
 }  // namespace gpu_platform::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/cli.h"
 #include "cli/client_names.h"
 #include "client/profiles.h"
 
@@ -18,6 +19,7 @@ struct Invocation {
   std::span<const std::string> words;
   std::optional<std::string> server;  // --server, if it stood before the command
   Console& console;
+  const SiteCheck* check_site = nullptr;  // null: configurations are checked by their text alone
 };
 
 struct Command {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -148,10 +150,18 @@ int run_config_check(const CommandText& text, Invocation& invocation) {
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
   const std::string& file = files.front();
   const config::Checked checked = config::read_configuration(file);
-  const std::vector<config::Problem> problems =
-      checked ? std::vector<config::Problem>{} : checked.error();
-  const std::vector<config::Problem> notes =
-      checked ? checked->notes : std::vector<config::Problem>{};
+  std::vector<config::Problem> problems;
+  std::vector<config::Problem> notes;
+  if (!checked) {
+    problems = checked.error();
+  } else {
+    notes = checked->notes;
+    if (invocation.check_site != nullptr) {
+      SiteFindings found = (*invocation.check_site)(*checked);
+      problems = std::move(found.problems);
+      std::ranges::move(found.notes, std::back_inserter(notes));
+    }
+  }
   if (output.is_document()) {
     print_document(console, output, document_of(file, problems, notes));
   } else if (problems.empty()) {

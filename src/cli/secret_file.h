@@ -10,8 +10,8 @@
 
 namespace gpu_platform::cli {
 
-// Created empty before there is a secret, so that no secret is lost for want of a place. Without
-// put(), the destructor removes it again.
+// Created empty before there is a secret, so that each secret has its place. Without put(), the
+// destructor removes it again.
 class SecretFile {
  public:
   // The file must not exist yet. Its mode is 0600.
