@@ -29,6 +29,25 @@ void tell_call(logging::Log& log, const api::Peer& peer, const api::NotableCall&
            is_known ? std::to_string(peer.caller.uid) : "-");
 }
 
+// Makes the folder of the socket if only that is missing, such as /run/gpu-platform. If more of the
+// path is missing, or a folder at the root of the disk, the path is likely to be a slip.
+base::Status make_socket_folder(const std::string& socket) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::absolute(socket, error).lexically_normal().parent_path();
+  if (error || fs::is_directory(folder, error)) return {};
+  const fs::path above = folder.parent_path();
+  if (above != above.root_path() && fs::is_directory(above, error)) {
+    fs::create_directory(folder, error);
+    return {};
+  }
+  return base::fail(base::ErrorCode::kInvalidArgument,
+                    fmt::format("--socket: there is no directory '{}': make it, or choose a socket "
+                                "in a directory that exists",
+                                folder.string()),
+                    "socket");
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<DoorPart>> DoorPart::open(Options options,
@@ -40,10 +59,7 @@ base::Result<std::unique_ptr<DoorPart>> DoorPart::open(Options options,
   const bool runs_as_itself = configuration.local_engine && !host.node_part().can_switch_user;
   TRY_ASSIGN(const model::UserRange range, users_of_site(configuration, runs_as_itself));
   TRY(door->make_authenticators(range));
-  const std::filesystem::path directory =
-      std::filesystem::path(door->options_.socket).parent_path();
-  std::error_code ignored;
-  if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
+  TRY(make_socket_folder(door->options_.socket));
   TRY_ASSIGN(door->server_, api::Server::start(door->server_options(range, runs_as_itself),
                                                door->core_access(), core.hub()));
   TRY_ASSIGN(door->network_listener_,
