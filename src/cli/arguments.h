@@ -21,7 +21,7 @@ struct CommandText {
 };
 
 // Of commands whose --output is a file of the job.
-inline constexpr const char* kFormatOption = "--format";
+inline constexpr const char* kFormatOption = "-o,--format";
 
 // As the only word, it has parse() print the options instead of reading them: for each a line of
 // its names, its value and its help, separated by tabs, and one of "=", the name of the words that

@@ -18,11 +18,12 @@ namespace {
 
 // clang-format off
 constexpr std::array kCommands = {
-    Command{{"submit", "[options] [--] COMMAND [ARGUMENT…]",
+    Command{{"submit", "[options] ([--] COMMAND [ARGUMENT…] | -f FILE)",
              "Put a job into the queue; prints its id.",
              "  gpu-platform submit --gpus 1 -- python train.py\n"
              "  gpu-platform submit --gpus 8 --gpu-type H100 --time 12h --priority high -- torchrun train.py\n"
-             "  id=$(gpu-platform submit --gpus 2 --label run=7 -- ./job.sh)\n"}, run_submit},
+             "  id=$(gpu-platform submit --gpus 2 job.sh data)   # a copy of the script, with its '#GPU --time 4h' lines\n"
+             "  gpu-platform submit -f job.yaml --dry-run -o yaml\n"}, run_submit},
     Command{{"run", "[options] [--] COMMAND [ARGUMENT…]",
              "Run a job: submit it, show its output, and exit with its exit code.",
              "  gpu-platform run --gpus 1 -- nvidia-smi\n"
@@ -70,6 +71,11 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs requeue 42 43\n"
              "  gpu-platform jobs requeue --hold 42\n"
              "  gpu-platform jobs requeue --label run=7 --yes\n"}, run_jobs_requeue},
+    Command{{"jobs rerun", "[options] ID",
+             "Submit a job again, also an ended one, with changes; prints the new id.",
+             "  gpu-platform jobs rerun 42\n"
+             "  gpu-platform jobs rerun 42 --time 8h --memory 64G\n"
+             "  gpu-platform jobs rerun 15_3      # one member of an array; 15 is the whole array\n"}, run_jobs_rerun},
     Command{{"jobs top", "[options] ID…",
              "Raise waiting jobs above your other waiting jobs of the same team and class.",
              "  gpu-platform jobs top 42\n"

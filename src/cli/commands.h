@@ -37,6 +37,7 @@ int run_jobs_hold(const CommandText& text, Invocation& invocation);
 int run_jobs_release(const CommandText& text, Invocation& invocation);
 int run_jobs_top(const CommandText& text, Invocation& invocation);
 int run_jobs_signal(const CommandText& text, Invocation& invocation);
+int run_jobs_rerun(const CommandText& text, Invocation& invocation);
 int run_jobs_requeue(const CommandText& text, Invocation& invocation);
 int run_jobs_update(const CommandText& text, Invocation& invocation);
 int run_jobs_logs(const CommandText& text, Invocation& invocation);

@@ -23,8 +23,8 @@ std::vector<std::string> words_of_lists(const std::vector<std::string>& lists) {
   return words;
 }
 
-base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
-                       std::string_view option) {
+base::Status put_pairs(google::protobuf::Map<std::string, std::string>& target,
+                       const std::vector<std::string>& pairs, std::string_view option) {
   for (const std::string& pair : pairs) {
     const std::size_t equals = pair.find('=');
     if (equals == 0 || equals == std::string::npos) {

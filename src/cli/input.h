@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <google/protobuf/map.h>
+
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/json_view.h"
@@ -16,9 +18,9 @@ namespace gpu_platform::cli {
 // "--state a,b --state c" as a, b, c.
 std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
 
-// "KEY=VALUE" pairs into an object.
-base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
-                       std::string_view option);
+// Puts "KEY=VALUE" pairs into a map.
+base::Status put_pairs(google::protobuf::Map<std::string, std::string>& target,
+                       const std::vector<std::string>& pairs, std::string_view option);
 
 // A time to come (cli/time_expression.h) under that key; the error names the option of that name.
 // Absent stays absent.

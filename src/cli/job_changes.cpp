@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/json_writer.h"
 #include "base/letters.h"
 #include "base/percent.h"
 #include "cli/client_names.h"
@@ -278,11 +279,12 @@ std::uint64_t nodes_of(Client& client, const std::string& id) {
   return job ? std::max<std::uint64_t>(job->spec().nodes(), 1) : 1;
 }
 
-// {"spec": {…}, "clear": […], "remove_labels": […]}; `nodes`: of the job where no option says them.
-base::Result<Json> update_body(const JobOptions& options,
-                               const std::vector<std::string>& remove_labels, base::Instant now,
-                               std::uint64_t nodes) {
-  Json spec = Json::object();
+// `nodes`: those of the job, where no option sets them.
+base::Result<v1::UpdateJobRequest> update_request(const JobOptions& options,
+                                                  const std::vector<std::string>& remove_labels,
+                                                  base::Instant now, std::uint64_t nodes) {
+  v1::UpdateJobRequest request;
+  v1::JobSpec spec;
   std::vector<std::string> clear;
   TRY(options.put(spec, clear, now));
   const std::vector<std::string>& types = options.texts("--gpu-type");
@@ -291,15 +293,14 @@ base::Result<Json> update_body(const JobOptions& options,
   } else {
     TRY(put_gpu_types(spec, types));
   }
-  TRY(put_gpu_count(spec, options, spec.value("nodes", nodes)));
-  Json body = Json::object();
-  if (!spec.empty()) body["spec"] = std::move(spec);
-  if (!clear.empty()) body["clear"] = clear;
+  TRY(put_gpu_count(spec, options, spec.has_nodes() ? spec.nodes() : nodes));
+  if (spec.ByteSizeLong() > 0) *request.mutable_spec() = std::move(spec);
+  request.mutable_clear()->Assign(clear.begin(), clear.end());
   for (const std::string& key : remove_labels) {
     TRY(check_text("--remove-label", key));
-    body["remove_labels"].push_back(key);
+    request.add_remove_labels(key);
   }
-  return body;
+  return request;
 }
 
 }  // namespace
@@ -392,12 +393,12 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const base::Instant now = console.process_environment().now();
-  const auto body = update_body(options, remove_labels, now, 1);
-  if (!body) {
-    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
-                       text.name);
+  const auto request = update_request(options, remove_labels, now, 1);
+  if (!request) {
+    return usage_error(
+        console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);
   }
-  if (body->empty()) {
+  if (request->ByteSizeLong() == 0) {
     return usage_error(console,
                        fmt::format("nothing to change: give {} or --remove-label", options.names()),
                        text.name);
@@ -405,20 +406,23 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
   const bool depends_on_nodes = options.has("--gpus") && !options.has("--nodes");
   std::map<std::string, std::string> requests;
   for (const std::string& id : ids) {
-    const auto of_job =
-        depends_on_nodes ? update_body(options, remove_labels, now, nodes_of(*client, id)) : body;
+    const auto of_job = depends_on_nodes
+                            ? update_request(options, remove_labels, now, nodes_of(*client, id))
+                            : request;
     if (!of_job) {
       return usage_error(
           console, fmt::format("job {}: {}: {}", id, of_job.error().field, of_job.error().message),
           text.name);
     }
-    requests[id] = json_text(*of_job);
+    api::append_request_json(requests[id], *of_job);
   }
   return for_each_job(
       console, ids, output,
       [&](const std::string& id) {
         auto answer = client->post(job_path(id, "update"), requests[id]);
-        if (!answer) answer = std::unexpected(with_option_name(std::move(answer).error()));
+        if (!answer) {
+          answer = std::unexpected(with_option_name(std::move(answer).error(), &options));
+        }
         return answer;
       },
       [&](const std::string& id, const v1::ChangeJobResponse& answer) {

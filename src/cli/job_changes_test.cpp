@@ -136,15 +136,15 @@ TEST_F(JobChanges, SendWhatTheJobIsToAskFor) {
                           "dgx-[1-2]", "--allow-cross-numa"}),
             0);
   EXPECT_EQ(sent_[0], (Json{{"spec",
-                             {{"nodelist", {"dgx-[1-2]"}},
-                              {"memory_bytes", 2147483648},
-                              {"numa", "ALLOW_CROSS"},
+                             {{"gpus", 2},
+                              {"nodelist", {"dgx-[1-2]"}},
                               {"gpu_types", {"H100", "A100"}},
                               {"gpu_speeds", {1.0, 0.5}},
-                              {"gpus", 2}}},
+                              {"memory_bytes", 2147483648},
+                              {"numa", "ALLOW_CROSS"}}},
                             {"clear", {"cpus"}}}));
   EXPECT_EQ(call(server, {"jobs", "update", "7", "--gpus", "8", "--nodes", "4"}), 0);
-  EXPECT_EQ(sent_[1], (Json{{"spec", {{"nodes", 4}, {"gpus", 2}}}}));
+  EXPECT_EQ(sent_[1], (Json{{"spec", {{"gpus", 2}, {"nodes", 4}}}}));
   EXPECT_EQ(call(server, {"jobs", "update", "8", "--gpus", "8", "--gpu-type", "none"}), 0);
   EXPECT_EQ(sent_[2], (Json{{"spec", {{"gpus", 4}}}, {"clear", {"gpu_types"}}}))
       << "divided among the two nodes of the job";

@@ -4,17 +4,18 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/convert/json_reader.h"
 #include "base/check.h"
 #include "base/letters.h"
 #include "base/parse.h"
 #include "base/utc.h"
 #include "cli/input.h"
 #include "cli/time_expression.h"
-#include "gpu_platform/v1/jobs.pb.h"
 
 namespace gpu_platform::cli {
 
@@ -24,6 +25,7 @@ using api::JsonKind;
 
 constexpr std::string_view kNone = "none";
 constexpr std::uint64_t kMaxGpus = 65535;
+constexpr std::string_view kSpecPart = "spec.";  // of the fields in a request that has a job in it
 
 // May be given several times.
 bool is_many(const api::FieldPlan& field, const v1::CommandOption& option) {
@@ -51,23 +53,29 @@ base::Status check_value(const v1::CommandOption& option, const std::string& tex
   return check_text(option.flag(), text);
 }
 
-base::Result<Json> count_of(const std::string& text, const api::FieldPlan& field) {
+base::Result<std::string> count_text(const std::string& text, const api::FieldPlan& field) {
   const auto bound = [](const std::optional<double>& limit, std::uint64_t otherwise) {
     return limit ? static_cast<std::uint64_t>(*limit) : otherwise;
   };
   TRY_ASSIGN(const std::uint64_t count, base::parse_count(text, bound(field.limits.least, 0),
                                                           bound(field.limits.most, UINT32_MAX)));
-  return Json(count);
+  return fmt::format("{}", count);
 }
 
-base::Result<Json> seconds_of(const std::string& text) {
+// Limits are told as a person writes durations: the daemon's own message counts in seconds.
+base::Result<std::string> duration_text(const std::string& text, const api::FieldPlan& field) {
   TRY_ASSIGN(const base::Duration duration, base::parse_duration(text));
-  return Json(static_cast<double>(base::whole_milliseconds(duration)) / 1000);
-}
-
-base::Result<Json> size_of(const std::string& text) {
-  TRY_ASSIGN(const base::Bytes size, base::parse_size(text));
-  return Json(size.value());
+  const double seconds = static_cast<double>(base::whole_milliseconds(duration)) / 1000;
+  if (field.limits.least && seconds < *field.limits.least) {
+    return base::invalid({}, fmt::format("'{}' is no time: write 90s, 15m, 2h, 1d, or a number of "
+                                         "minutes",
+                                         text));
+  }
+  if (field.limits.most && seconds > *field.limits.most) {
+    const auto most = base::seconds(static_cast<std::int64_t>(*field.limits.most));
+    return base::invalid({}, fmt::format("'{}' is too long: at most {}", text, written(most)));
+  }
+  return fmt::format("{}", seconds);
 }
 
 // "on-demand" stands for ON_DEMAND.
@@ -77,27 +85,54 @@ std::string enum_name(std::string_view text) {
   return name;
 }
 
-// One text as the field's value; errors need no field.
-base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field,
-                            base::Instant now) {
+// The text of an option as the API writes the field's value; errors need no field.
+base::Result<std::string> text_of_value(const std::string& text, const api::FieldPlan& field,
+                                        base::Instant now) {
   switch (field.kind) {
     case JsonKind::kUint32:
-      return count_of(text, field);
-    case JsonKind::kUint64:
-      return size_of(text);
+      return count_text(text, field);
+    case JsonKind::kUint64: {
+      TRY_ASSIGN(const base::Bytes size, base::parse_size(text));
+      return fmt::format("{}", size.value());
+    }
     case JsonKind::kDouble:
-      return seconds_of(text);
+      return duration_text(text, field);
     case JsonKind::kEnum:
-      return Json(enum_name(text));
+      return enum_name(text);
     case JsonKind::kTimestamp: {
       TRY_ASSIGN(const base::Instant at, parse_future_time(text, now));
       std::string time;
       base::append_rfc3339(time, at);
-      return Json(std::move(time));
+      return time;
     }
     default:
-      return Json(text);
+      return text;
   }
+}
+
+// The message without the field's name in front, if it stands there.
+std::string without_name(std::string message, std::string_view name) {
+  const std::string prefix = fmt::format("{}: ", name);
+  while (message.starts_with(prefix)) message.erase(0, prefix.size());
+  return message;
+}
+
+// Sets the field, or adds to it if it is a list. Errors name the option.
+base::Status put_text(v1::JobSpec& spec, const api::FieldPlan& field, const std::string& flag,
+                      std::string_view text) {
+  const base::Status put = api::read_text(field.name, text, spec);
+  if (put) return {};
+  return base::invalid(flag, without_name(put.error().message, field.name));
+}
+
+// A map of texts that options fill.
+google::protobuf::Map<std::string, std::string>& map_of(v1::JobSpec& spec,
+                                                        const api::FieldPlan& field) {
+  if (field.field->number() == v1::JobSpec::kAnnotationsFieldNumber) {
+    return *spec.mutable_annotations();
+  }
+  CHECK(field.field->number() == v1::JobSpec::kLabelsFieldNumber);
+  return *spec.mutable_labels();
 }
 
 }  // namespace
@@ -142,45 +177,76 @@ void JobOptions::define(Arguments& arguments) {
   }
 }
 
-base::Status JobOptions::put(Json& spec, std::vector<std::string>& clear, base::Instant now) const {
+void JobOptions::fill_from(const JobOptions& earlier) {
+  std::set<const api::FieldPlan*> own;
+  for (const Given& mine : given_) {
+    if (mine.is_given()) own.insert(mine.field);
+  }
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    Given& mine = given_[i];
+    const Given& theirs = earlier.given_[i];
+    if (!theirs.is_given()) continue;
+    if (mine.field->kind == JsonKind::kMap) {
+      mine.texts.insert(mine.texts.begin(), theirs.texts.begin(), theirs.texts.end());
+    } else if (!own.contains(mine.field)) {
+      mine.text = theirs.text;
+      mine.texts = theirs.texts;
+      mine.is_set = theirs.is_set;
+    }
+  }
+}
+
+base::Status JobOptions::put_given(const Given& given, v1::JobSpec& spec, base::Instant now) const {
+  const api::FieldPlan& field = *given.field;
+  const v1::CommandOption& option = *given.option;
+  const std::string& flag = option.flag();
+  if (field.kind == JsonKind::kMap) return put_pairs(map_of(spec, field), given.texts, flag);
+  spec.GetReflection()->ClearField(&spec, field.field);
+  if (given.is_set) {
+    // "\"STRICT\"" is JSON; the names in it need no escapes.
+    std::string_view value = option.sets().empty() ? "true" : std::string_view(option.sets());
+    if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+    return put_text(spec, field, flag, value);
+  }
+  if (option.kind() == v1::OPTION_KIND_JOINED) {
+    return put_text(spec, field, flag, fmt::format("{}", fmt::join(given.texts, ",")));
+  }
+  if (field.is_repeated) {
+    // Lists of names stay as they are written: the daemon knows what they name.
+    const bool is_enum = field.kind == JsonKind::kEnum;
+    for (const std::string& word : is_enum ? words_of_lists(given.texts) : given.texts) {
+      TRY(put_text(spec, field, flag, is_enum ? enum_name(word) : word));
+    }
+    return {};
+  }
+  const auto text = text_of_value(*given.text, field, now);
+  if (!text) return base::invalid(flag, text.error().message);
+  return put_text(spec, field, flag, *text);
+}
+
+base::Status JobOptions::put(v1::JobSpec& spec, std::vector<std::string>& clear,
+                             base::Instant now) const {
   const Given* before = nullptr;
   for (const Given& given : given_) {
     if (!given.is_given()) continue;
-    const api::FieldPlan& field = *given.field;
     const v1::CommandOption& option = *given.option;
-    const auto wrong = [&](std::string message) {
-      return base::invalid(option.flag(), std::move(message));
-    };
     if (given.text) TRY(check_value(option, *given.text));
     for (const std::string& text : given.texts) TRY(check_value(option, text));
     // Lists that the command line puts together itself may stand beside each other.
     const bool is_joint = option.kind() == v1::OPTION_KIND_OWN_LIST;
     if (before != nullptr && before->field == given.field && !is_joint) {
-      return wrong("cannot be used together with " + before->option->flag());
+      return base::invalid(option.flag(), "cannot be used together with " + before->option->flag());
     }
     before = &given;
     if (is_own(option)) continue;
     if (is_cleared(given)) {
-      clear.push_back(field.name);
-    } else if (given.is_set) {
-      spec[field.name] = option.sets().empty() ? Json(true) : Json::parse(option.sets());
-    } else if (field.kind == JsonKind::kMap) {
-      TRY(put_pairs(spec[field.name], given.texts, option.flag()));
-    } else if (option.kind() == v1::OPTION_KIND_JOINED) {
-      spec[field.name] = fmt::format("{}", fmt::join(given.texts, ","));
-    } else if (field.kind == JsonKind::kEnum && field.is_repeated) {
-      for (const std::string& word : words_of_lists(given.texts)) {
-        spec[field.name].push_back(enum_name(word));
-      }
-    } else if (field.is_repeated) {
-      // Lists as they are written: the daemon knows what they name.
-      for (const std::string& list : given.texts) spec[field.name].push_back(list);
+      clear.push_back(given.field->name);
     } else {
-      auto value = value_of(*given.text, field, now);
-      if (!value) return wrong(value.error().message);
-      spec[field.name] = *std::move(value);
+      TRY(put_given(given, spec, now));
     }
   }
+  // A number that was there would contradict the class.
+  if (find("--priority").is_given()) spec.clear_priority_number();
   return {};
 }
 
@@ -214,41 +280,62 @@ std::string JobOptions::names() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-base::Status put_gpu_count(Json& spec, const JobOptions& job, std::uint64_t nodes) {
+std::string JobOptions::option_of(std::string_view field) const {
+  std::string first;
+  for (const Given& given : given_) {
+    if (given.field->name != field) continue;
+    if (given.is_given()) return given.option->flag();
+    if (first.empty()) first = given.option->flag();
+  }
+  return first;
+}
+
+base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64_t nodes) {
   for (const char* const flag : {"--gpus", "--gpus-per-node"}) {
     const std::optional<std::string>& text = job.text(flag);
     if (!text) continue;
     const auto count = base::parse_count(*text, 0, kMaxGpus);
     if (!count) return base::invalid(flag, count.error().message);
-    spec["gpus"] = *count;
+    spec.set_gpus(static_cast<std::uint32_t>(*count));
   }
   if (!job.has("--gpus")) return {};
-  const std::uint64_t gpus = spec.value("gpus", std::uint64_t{0});
-  if (gpus % nodes != 0) {
+  if (spec.gpus() % nodes != 0) {
     return base::invalid("--gpus", fmt::format("{} GPUs cannot be divided among {} nodes; say "
                                                "--gpus-per-node",
-                                               gpus, nodes));
+                                               spec.gpus(), nodes));
   }
-  spec["gpus"] = gpus / nodes;
+  spec.set_gpus(static_cast<std::uint32_t>(spec.gpus() / nodes));
   return {};
 }
 
-Failure with_option_name(Failure failure) {
-  if (failure.field.empty() || !failure.message.starts_with(failure.field + ":")) return failure;
-  const auto* const field = v1::JobSpec::descriptor()->FindFieldByName(failure.field);
-  if (field == nullptr || field->options().ExtensionSize(v1::option) == 0) return failure;
-  const v1::CommandOption& option = field->options().GetExtension(v1::option, 0);
-  failure.message.replace(0, failure.field.size(), option.flag());
-  failure.field = option.flag();
+Failure with_option_name(Failure failure, const JobOptions* given) {
+  const std::string field = failure.field;
+  if (field.empty() || !failure.message.starts_with(field + ":")) return failure;
+  std::string name = field.substr(0, field.find('['));
+  if (name.starts_with(kSpecPart)) name.erase(0, kSpecPart.size());
+  std::string flag;
+  if (given != nullptr) {
+    flag = given->option_of(name);
+  } else if (const auto* const of = v1::JobSpec::descriptor()->FindFieldByName(name);
+             of != nullptr && of->options().ExtensionSize(v1::option) > 0) {
+    flag = of->options().GetExtension(v1::option, 0).flag();
+  }
+  if (flag.empty()) return failure;
+  std::string text = without_name(std::move(failure.message), field);
+  text = without_name(std::move(text), name);
+  failure.message = fmt::format("{}: {}", flag, text);
+  failure.field = flag;
   return failure;
 }
 
-base::Status put_gpu_types(Json& spec, const std::vector<std::string>& lists) {
-  Json speeds = Json::array();
+base::Status put_gpu_types(v1::JobSpec& spec, const std::vector<std::string>& lists) {
+  if (lists.empty()) return {};
+  spec.clear_gpu_types();
+  spec.clear_gpu_speeds();
   bool has_speeds = false;
   for (const std::string& word : words_of_lists(lists)) {
     const std::size_t colon = word.find(':');
-    spec["gpu_types"].push_back(word.substr(0, colon));
+    spec.add_gpu_types(word.substr(0, colon));
     double speed = 1;
     if (colon != std::string::npos) {
       has_speeds = true;
@@ -261,9 +348,9 @@ base::Status put_gpu_types(Json& spec, const std::vector<std::string>& lists) {
                                                        word));
       }
     }
-    speeds.push_back(speed);
+    spec.add_gpu_speeds(speed);
   }
-  if (has_speeds) spec["gpu_speeds"] = speeds;
+  if (!has_speeds) spec.clear_gpu_speeds();
   return {};
 }
 

@@ -11,14 +11,14 @@
 #include "base/units.h"
 #include "cli/arguments.h"
 #include "cli/client_names.h"
-#include "cli/json_view.h"
+#include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/options.pb.h"
 
 namespace gpu_platform::cli {
 
-// The options that say what a job is to be, and how their values become a request's JSON. They
-// follow from the fields of the API's JobSpec: each says by which options the command line knows it
-// (`option` in proto/gpu_platform/v1/jobs.proto).
+// The options that define a job, and the request that their values make. They follow from the
+// fields of the API's JobSpec: each has the options of the command line that set it (`option` in
+// proto/gpu_platform/v1/jobs.proto).
 class JobOptions {
  public:
   enum class Of { kSubmission, kUpdate };
@@ -29,16 +29,23 @@ class JobOptions {
   // Adds the options in the order of the fields. This object must outlive `arguments`.
   void define(Arguments& arguments);
 
-  // What was given goes into the fields of `spec`, but for options that the command line works out
-  // itself (OPTION_KIND_OWN). Fields that are to be cleared ("none", of an update) are named in
-  // `clear`. Errors name the option.
-  base::Status put(Json& spec, std::vector<std::string>& clear, base::Instant now) const;
+  // Takes what `earlier`, made for the same, gives and these options do not. Variables, labels and
+  // annotations add up, and these options win where a name is in both.
+  void fill_from(const JobOptions& earlier);
+
+  // Puts what was given into the fields of `spec`, in place of what is there, but for options that
+  // the command line works out itself (OPTION_KIND_OWN). Labels and annotations are added. Fields
+  // that are to be cleared ("none", of an update) are named in `clear`. Errors name the option.
+  base::Status put(v1::JobSpec& spec, std::vector<std::string>& clear, base::Instant now) const;
 
   bool has(std::string_view flag) const;
   // Of an option that takes one value; null where it was not given.
   const std::optional<std::string>& text(std::string_view flag) const;
   // Of one that may be given several times.
   const std::vector<std::string>& texts(std::string_view flag) const;
+  // Returns the option of that field that was given, or the first that the field has; empty if it
+  // has none.
+  std::string option_of(std::string_view field) const;
   // "--name, --time": all of them.
   std::string names() const;
 
@@ -53,22 +60,24 @@ class JobOptions {
     bool is_given() const { return text || !texts.empty() || is_set; }
   };
   const Given& find(std::string_view flag) const;
+  base::Status put_given(const Given& given, v1::JobSpec& spec, base::Instant now) const;
   bool is_cleared(const Given& given) const;
 
   Of of_;
   std::deque<Given> given_;
 };
 
-// --gpus, which is what the job has on all of `nodes`, or --gpus-per-node into gpus, which is what
-// it has on each. The error names the option.
-base::Status put_gpu_count(Json& spec, const JobOptions& job, std::uint64_t nodes);
+// Puts --gpus, which is what the job has on all of `nodes`, or --gpus-per-node into gpus, which is
+// what it has on each. The error names the option.
+base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64_t nodes);
 
-// The daemon's message about a field of the specification, with the name of its option in front:
-// "time_limit_seconds: 2h asked" becomes "--time: 2h asked". Other messages stay as they are.
-Failure with_option_name(Failure failure);
+// Puts "H100:1.0,A100:0.5" into gpu_types and gpu_speeds, in place of what is there; a type without
+// a number is as fast as the first. Without lists nothing changes. The error names the option.
+base::Status put_gpu_types(v1::JobSpec& spec, const std::vector<std::string>& lists);
 
-// "H100:1.0,A100:0.5" into gpu_types and gpu_speeds; a type without a number is as fast as the
-// first. The error names the option.
-base::Status put_gpu_types(Json& spec, const std::vector<std::string>& lists);
+// Returns the failure with the option in place of the field that the daemon names:
+// "time_limit_seconds: 2h asked" becomes "--time: 2h asked", and "gpu_types[0]: …" "--gpu-type: …".
+// Of the options of one field it is the one that was given. Other failures stay as they are.
+Failure with_option_name(Failure failure, const JobOptions* given = nullptr);
 
 }  // namespace gpu_platform::cli

@@ -171,7 +171,8 @@ class SpecValue {
     for (int i = 0; i < reflection_.FieldSize(spec_, plan_.field); ++i) {
       words.push_back(reflection_.GetRepeatedString(spec_, plan_.field, i));
     }
-    return shell_quoted(words);
+    const bool is_command = plan_.field->number() == v1::JobSpec::kCommandFieldNumber;
+    return shell_quoted(is_command ? without_script_text(std::move(words)) : words);
   }
 
   // By key, as the daemon writes them: "run=7 run-id=3", though '-' is before '='.

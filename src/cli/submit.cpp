@@ -1,230 +1,133 @@
 #include <algorithm>
-#include <climits>
 
 #include <fmt/format.h>
 
+#include "api/convert/json_writer.h"
 #include "base/parse.h"
-#include "base/result.h"
 #include "cli/attach.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/input.h"
 #include "cli/job_end.h"
-#include "cli/job_options.h"
-#include "cli/job_text.h"
-#include "cli/json_view.h"
 #include "cli/plan_text.h"
+#include "cli/submission/job_document.h"
+#include "cli/submission/next_step.h"
+#include "cli/submission/sending.h"
+#include "cli/submission/text_file.h"
 #include "client/follow.h"
 #include "client/members.h"
-#include "client/submission.h"
 
 namespace gpu_platform::cli {
 
 namespace {
 
-constexpr std::uint64_t kMaxTasks = 1'048'576;
+constexpr std::size_t kLargestDocument = std::size_t{1} << 20;
 constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
-
-struct SubmitOptions {
-  JobOptions job{JobOptions::Of::kSubmission};
-  std::vector<std::string> command;
-  std::vector<std::string> after_options;  // "--" and what follows it
-  std::optional<model::TerminalSize> terminal;
-  bool takes_input = false;
-};
 
 // The words before "--" are options, those after it the job's command, which may also begin at the
 // first word that is no option.
-std::span<const std::string> split_command(std::span<const std::string> words, SubmitOptions& o) {
-  const auto dashes = std::ranges::find(words, "--");
-  o.after_options.assign(dashes, words.end());
-  return words.first(static_cast<std::size_t>(dashes - words.begin()));
-}
-
-// A "--" behind the beginning of the command is one of its arguments.
-void join_command(SubmitOptions& o) {
-  const bool is_separator = o.command.empty() && !o.after_options.empty();
-  o.command.insert(o.command.end(), o.after_options.begin() + (is_separator ? 1 : 0),
-                   o.after_options.end());
-}
-
-// --gpus is what the job has on all nodes, the specification's "gpus" what it has on each.
-base::Status put_gpus(Json& spec, const JobOptions& job) {
-  TRY(put_gpu_types(spec, job.texts("--gpu-type")));
-  TRY(put_gpu_count(spec, job, spec.value("nodes", std::uint64_t{1})));
-  // A type or a memory size without a number asks for one such GPU.
-  if (!spec.contains("gpus") && (job.has("--gpu-type") || job.has("--gpu-memory"))) {
-    spec["gpus"] = 1;
+class CommandWords {
+ public:
+  std::span<const std::string> split(std::span<const std::string> words) {
+    const auto dashes = std::ranges::find(words, "--");
+    after_options_.assign(dashes, words.end());
+    return words.first(static_cast<std::size_t>(dashes - words.begin()));
   }
-  return {};
-}
 
-// --cpus counts for each of the tasks, and the specification's "cpus" for each node. A job with
-// GPUs that asks for no CPUs keeps its share of the node.
-base::Status put_tasks(Json& spec, const JobOptions& job) {
-  const std::optional<std::string>& text = job.text("--ntasks");
-  if (!text.has_value()) return {};
-  const auto tasks = base::parse_count(*text, 1, kMaxTasks);
-  if (!tasks) return base::invalid("--ntasks", tasks.error().message);
-  const std::uint64_t nodes = spec.value("nodes", std::uint64_t{1});
-  if (*tasks % nodes != 0) {
-    return base::invalid("--ntasks",
-                         fmt::format("{} tasks cannot be divided among {} nodes", *tasks, nodes));
+  // A "--" behind the beginning of the command is one of its arguments.
+  void join(std::vector<std::string>& command) const {
+    const bool is_separator = command.empty() && !after_options_.empty();
+    command.insert(command.end(), after_options_.begin() + (is_separator ? 1 : 0),
+                   after_options_.end());
   }
-  const bool has_gpus = spec.value("gpus", std::uint64_t{0}) > 0;
-  if (has_gpus && !spec.contains("cpus")) return {};
-  const std::uint64_t cpus = spec.value("cpus", std::uint64_t{1});
-  if (cpus > kMaxTasks) return {};  // refused in any case
-  spec["cpus"] = *tasks / nodes * cpus;
-  return {};
-}
 
-void put_streams(Json& spec, const SubmitOptions& o) {
-  if (o.takes_input) spec["takes_input"] = true;
-  if (!o.terminal.has_value()) return;
-  spec["terminal"] = true;
-  spec["columns"] = o.terminal->columns;
-  spec["rows"] = o.terminal->rows;
-  if (!spec.contains("kind")) spec["kind"] = "INTERACTIVE";
-}
+ private:
+  std::vector<std::string> after_options_;  // "--" and what follows it
+};
 
-base::Status put_directory(Json& spec, const std::optional<std::string>& workdir,
-                           const ProcessEnvironment& process_environment) {
-  if (workdir.has_value() && workdir->starts_with('/')) {
-    spec["workdir"] = *workdir;
-    return {};
-  }
-  if (process_environment.directory.empty()) {
-    return base::invalid("--workdir", "the current directory cannot be found; name one");
-  }
-  spec["workdir"] =
-      process_environment.directory + (workdir.has_value() ? "/" + *workdir : std::string());
-  return {};
-}
-
-// The environment of the caller; for a container only what was asked for of it, because the paths
-// of this machine mean nothing in an image.
-base::Status put_environment(Console& console, Json& spec, const JobOptions& job) {
-  constexpr const char* kFromHost = "--container-env-from-host";
-  const bool has_image = job.has("--image");
-  if (!has_image && job.has(kFromHost)) {
-    return base::invalid(kFromHost, "is for a job with --image");
-  }
-  Json environment = environment_of(console);
-  if (has_image) {
-    Json chosen = Json::object();
-    for (const std::string& name : words_of_lists(job.texts(kFromHost))) {
-      if (environment.contains(name)) chosen[name] = environment[name];
-    }
-    environment = std::move(chosen);
-  }
-  spec["environment"] = std::move(environment);
-  return put_pairs(spec["environment"], job.texts("--env"), "--env");
-}
-
-// The specification, which is the request's body.
-base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
-  const ProcessEnvironment& process_environment = console.process_environment();
-  for (const std::string& word : o.command) TRY(check_text("command", word));
-  Json spec;
-  spec["command"] = o.command;
-  std::vector<std::string> none_cleared;
-  TRY(o.job.put(spec, none_cleared, process_environment.now()));
-  TRY(put_gpus(spec, o.job));
-  TRY(put_tasks(spec, o.job));
-  put_streams(spec, o);
-  TRY(put_directory(spec, o.job.text("--workdir"), process_environment));
-  spec["umask"] = process_environment.umask;
-  TRY(put_environment(console, spec, o.job));
-  if (!spec.contains("request_id")) {
-    if (const std::string key = client::random_request_id(); !key.empty()) spec["request_id"] = key;
-  }
-  return spec;
-}
-
-struct Submission {
-  SubmitOptions options;
+// What stands on the command line of these commands.
+struct Asked {
+  Submission submission;
   bool wait = false;
   Output output;
   bool wants_terminal = false;
-  bool is_question = false;  // nothing is submitted: which command it is does not matter
+  bool is_question = false;        // nothing is submitted: which command it is does not matter
+  std::vector<std::string> files;  // of -f
+  bool is_dry_run = false;
 };
 
 struct Prepared {
   Client client;
-  Json body;
+  std::vector<v1::JobSpec> specs;  // one, but with -f
 };
 
-struct Submitted {
-  Client client;
-  std::string id;
-  std::string document;
-};
+// The job of the command line, whose script may have options of its own.
+base::Result<std::vector<v1::JobSpec>> job_of_words(Console& console, Asked& asked) {
+  std::vector<v1::JobSpec> specs(1);
+  TRY(take_script(console, asked.submission.request, specs.front()));
+  return specs;
+}
 
-// The client and the request's body. Otherwise the exit code.
+base::Result<std::vector<v1::JobSpec>> jobs_of_files(Console& console, const Asked& asked) {
+  std::vector<v1::JobSpec> specs;
+  for (const std::string& file : asked.files) {
+    const std::string name = file == "-" ? "standard input" : file;
+    const auto text = read_text_file(console.process_environment(), file, kLargestDocument);
+    if (!text) return base::invalid("--file", fmt::format("'{}': {}", name, text.error().message));
+    auto jobs = read_job_documents(*text);
+    if (!jobs) {
+      const std::string& place = jobs.error().field;
+      return base::invalid(name + (place.empty() ? "" : ": " + place), jobs.error().message);
+    }
+    std::ranges::move(*jobs, std::back_inserter(specs));
+  }
+  if (specs.size() > 1 && asked.submission.request.options.has("--request-id")) {
+    return base::invalid("--request-id", fmt::format("is for one job, and there are {}: give each "
+                                                     "its own request_id in the file",
+                                                     specs.size()));
+  }
+  return specs;
+}
+
+// The client and the jobs. Otherwise the exit code.
 std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invocation,
-                                     Arguments& arguments, Submission& s) {
+                                     Arguments& arguments, Asked& asked) {
   Console& console = invocation.console;
-  invocation.words = split_command(invocation.words, s.options);
-  arguments.command("[--] COMMAND", s.options.command, "the job's program and its arguments");
+  JobRequest& request = asked.submission.request;
+  CommandWords words;
+  invocation.words = words.split(invocation.words);
+  arguments.command("[--] COMMAND", request.command, "the job's program and its arguments");
   auto client = open_client(arguments, invocation);
   if (!client) return std::unexpected(client.error());
-  join_command(s.options);
-  if (s.options.command.empty() && s.is_question) s.options.command = {"true"};
-  if (s.options.command.empty()) {
+  words.join(request.command);
+  if (request.command.empty() && asked.is_question) request.command = {"true"};
+  if (!request.command.empty() && !asked.files.empty()) {
+    return std::unexpected(usage_error(
+        console, "--file: the job in it has a command: leave out the one behind the options",
+        text.name));
+  }
+  if (request.command.empty() && asked.files.empty()) {
     return std::unexpected(usage_error(
         console, "no command: write it after the options, as in -- python train.py", text.name));
   }
-  if (s.wants_terminal) {
-    s.options.terminal = terminal_size(console.process_environment());
-    if (!s.options.terminal.has_value()) {
+  if (asked.wants_terminal) {
+    request.terminal = terminal_size(console.process_environment());
+    if (!request.terminal.has_value()) {
       return std::unexpected(usage_error(
           console, "--pty: standard input is not a terminal; --stdin passes it on as it is",
           text.name));
     }
   }
-  auto body = request_body(console, s.options);
-  if (!body) {
-    return std::unexpected(usage_error(
-        console, fmt::format("{}: {}", body.error().field, body.error().message), text.name));
+  auto specs = asked.files.empty() ? job_of_words(console, asked) : jobs_of_files(console, asked);
+  if (!specs) return std::unexpected(tell_mistake(console, specs.error(), text));
+  for (v1::JobSpec& spec : *specs) {
+    const auto done = complete(console, *client, asked.submission, spec);
+    if (!done) return std::unexpected(tell_mistake(console, done.error(), text));
   }
-  return Prepared{*std::move(client), *std::move(body)};
-}
-
-// Everything up to the acknowledgement. Otherwise the exit code.
-std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& invocation,
-                                          Arguments& arguments, Submission& s) {
-  Console& console = invocation.console;
-  auto prepared = prepare(text, invocation, arguments, s);
-  if (!prepared) return std::unexpected(prepared.error());
-  if (!prepared->body.contains("gpus")) {
-    console.warning(
-        "nothing asks for a GPU: this is a CPU job (--gpus N asks for GPUs, --gpus 0 "
-        "silences this)");
-  }
-  auto answer = submit_job(console, prepared->client, prepared->body);
-  if (!answer) {
-    return std::unexpected(
-        report(console, with_option_name(std::move(answer).error()), s.output.wants_documents()));
-  }
-  const std::string id = client::message_of<v1::Job>(*answer).value_or(v1::Job()).id();
-  if (id.empty()) {
-    console.error("the daemon's answer has no job id");
-    return std::unexpected(kFailure);
-  }
-  return Submitted{std::move(prepared->client), id, std::move(*answer)};
-}
-
-// What a question asks: the environment does not matter, and stays here.
-Json question(Json spec, base::Duration timeout) {
-  spec.erase("environment");
-  spec.erase("request_id");
-  return {{"spec", std::move(spec)},
-          {"timeout_seconds", static_cast<double>(base::whole_milliseconds(timeout)) / 1000}};
+  return Prepared{*std::move(client), *std::move(specs)};
 }
 
 // The daemon's last answer: when such a job would start, or after so long.
-Called<std::string> wait_for_start(Console& console, Client& client, const Json& job,
+Called<std::string> wait_for_start(Console& console, Client& client, const v1::JobSpec& spec,
                                    base::Duration at_most) {
   const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
@@ -232,7 +135,7 @@ Called<std::string> wait_for_start(Console& console, Client& client, const Json&
   while (true) {
     const base::Duration left = std::max(at_most - (steady() - began), base::Duration());
     const base::Duration wait = std::min(left, client::kOneWait);
-    auto answer = client.post_slow("/v1/check", json_text(question(job, wait)), wait, -1);
+    auto answer = client.post_slow("/v1/check", check_body(spec, wait), wait, -1);
     if (answer) {
       patience.reset();
       const auto result = client::message_of<v1::CheckResult>(*answer);
@@ -260,9 +163,13 @@ int wait_for_array(Console& console, Client& client, const std::string& id, cons
 }
 
 // Prints it; the exit code is `otherwise` for a job that would start some time.
-int tell_answer(Console& console, const Called<std::string>& answer, const Output& output,
+int tell_answer(Console& console, const Called<std::string>& answer, const Asked& asked,
                 int otherwise) {
-  if (!answer) return report(console, with_option_name(answer.error()), output.wants_documents());
+  const Output& output = asked.output;
+  if (!answer) {
+    return report(console, with_option_name(answer.error(), &asked.submission.request.options),
+                  output.wants_documents());
+  }
   const auto result = client::message_of<v1::CheckResult>(*answer);
   if (output.is_document() || !result) {
     print_document(console, output, *answer);
@@ -276,85 +183,152 @@ int tell_answer(Console& console, const Called<std::string>& answer, const Outpu
 
 }  // namespace
 
+namespace {
+
+// What would be sent; the daemon never shows the environment, and neither does this.
+int print_spec(Console& console, v1::JobSpec spec, const Asked& asked, bool is_one) {
+  spec.clear_environment();
+  spec.clear_request_id();
+  std::string document;
+  api::append_request_json(document, spec);
+  return is_one ? print_document(console, asked.output, document)
+                : print_next_document(console, asked.output, document);
+}
+
+// Asks the daemon about each job; 0 if it would accept all of them.
+int dry_run(Console& console, Prepared& prepared, const Asked& asked) {
+  int result = kOk;
+  for (const v1::JobSpec& spec : prepared.specs) {
+    const auto answer = prepared.client.post("/v1/check", check_body(spec, {}));
+    const auto told = answer ? client::message_of<v1::CheckResult>(*answer) : std::nullopt;
+    int code = kOk;
+    if (answer && asked.output.is_document() && !(told && told->never())) {
+      code = print_spec(console, spec, asked, prepared.specs.size() == 1);
+    } else {
+      Asked as_text;
+      as_text.output.format = answer ? Output::Format::kTable : asked.output.format;
+      code = tell_answer(console, answer, as_text, kOk);
+    }
+    if (result == kOk) result = code;
+  }
+  return result;
+}
+
+int wait_for_submitted(Console& console, Client& client, const std::string& id, bool is_array,
+                       const Output& output) {
+  if (is_array) return wait_for_array(console, client, id, output);
+  client::Interrupts none;
+  auto ended = wait_for_end(console, client, id, std::nullopt, none);
+  if (ended && output.is_document()) print_document(console, output, (*ended)->document);
+  return tell_end(console, ended);
+}
+
+}  // namespace
+
 int run_submit(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Submission s;
+  Asked asked;
   Arguments arguments(text);
-  s.options.job.define(arguments);
-  arguments.flag("--wait", s.wait, "wait for the end and exit as 'run' does")
-      .output(s.output, {"", "id"}, kFormatOption);
-  auto submitted = submit_from(text, invocation, arguments, s);
-  if (!submitted) return s.wait ? client::as_run(submitted.error()) : submitted.error();
-  if (!s.output.is_document()) {
-    console.out(submitted->id + "\n");
-  } else if (!s.wait) {
-    print_document(console, s.output, submitted->document);
+  define(arguments, asked.submission);
+  arguments
+      .many("-f,--file", asked.files, "FILE",
+            "submit the jobs of YAML or JSON documents, as 'jobs describe -o yaml' prints them, "
+            "instead of a command; - is standard input")
+      .flag("--dry-run", asked.is_dry_run,
+            "submit nothing: say whether the daemon would accept the job, or with -o yaml or json "
+            "print what would be sent")
+      .flag("--wait", asked.wait, "wait for the end and exit as 'run' does")
+      .output(asked.output, {"", "id"}, kFormatOption);
+  const auto as_exit = [&](int code) { return asked.wait ? client::as_run(code) : code; };
+  auto prepared = prepare(text, invocation, arguments, asked);
+  if (!prepared) return as_exit(prepared.error());
+  if (asked.is_dry_run) return dry_run(console, *prepared, asked);
+  Client& client = prepared->client;
+  const Output& output = asked.output;
+  std::vector<std::string> ids;
+  for (const v1::JobSpec& spec : prepared->specs) {
+    const auto submitted = send(console, client, asked.submission, spec, output.wants_documents());
+    if (!submitted) return as_exit(submitted.error());
+    ids.push_back(submitted->id);
+    if (!output.is_document()) {
+      tell_submitted(console, client, submitted->id);
+    } else if (!asked.wait) {
+      prepared->specs.size() == 1 ? print_document(console, output, submitted->document)
+                                  : print_next_document(console, output, submitted->document);
+    }
+    if (console.out_failed()) return kFailure;
   }
-  if (console.out_failed()) return kFailure;
-  if (!s.wait) return kOk;
-  if (s.options.job.has("--array")) {
-    return wait_for_array(console, submitted->client, submitted->id, s.output);
+  int result = kOk;
+  for (std::size_t i = 0; asked.wait && i < ids.size(); ++i) {
+    const bool is_array = prepared->specs[i].has_array();
+    const int code = wait_for_submitted(console, client, ids[i], is_array, output);
+    if (result == kOk) result = code;
   }
-  client::Interrupts none;
-  auto ended = wait_for_end(console, submitted->client, submitted->id, std::nullopt, none);
-  if (ended && s.output.is_document()) print_document(console, s.output, (*ended)->document);
-  return tell_end(console, ended);
+  return result;
 }
 
 int run_run(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Submission s;
+  Asked asked;
+  JobRequest& request = asked.submission.request;
   Arguments arguments(text);
-  s.options.job.define(arguments);
-  arguments.flag("--pty", s.wants_terminal, "with a terminal: a shell, an editor, a debugger")
-      .flag("-i,--stdin", s.options.takes_input,
-            "standard input goes to the job (else it has none)");
-  auto submitted = submit_from(text, invocation, arguments, s);
+  define(arguments, asked.submission);
+  arguments.flag("--pty", asked.wants_terminal, "with a terminal: a shell, an editor, a debugger")
+      .flag("-i,--stdin", request.takes_input, "standard input goes to the job (else it has none)");
+  auto prepared = prepare(text, invocation, arguments, asked);
+  if (!prepared) return client::as_run(prepared.error());
+  Client& client = prepared->client;
+  const auto submitted = send(console, client, asked.submission, prepared->specs.front(), false);
   if (!submitted) return client::as_run(submitted.error());
-  if (s.options.job.has("--array")) {
-    console.note(fmt::format("array {}", submitted->id));
-    return wait_for_array(console, submitted->client, submitted->id, {});
+  const std::string& id = submitted->id;
+  if (prepared->specs.front().has_array()) {
+    console.note(fmt::format("array {}", id));
+    return wait_for_array(console, client, id, {});
   }
-  console.note(fmt::format("job {}", submitted->id));
-  if (s.options.terminal.has_value()) {
-    return attach_to(console, submitted->client, {submitted->id, s.options.terminal, true});
+  std::string note = fmt::format("job {}", id);
+  if (is_told_next_step(console.process_environment())) {
+    if (const std::string next = next_step_of(console, client, id); !next.empty()) {
+      note += "; " + next;
+    }
   }
-  if (s.options.takes_input) return run_with_input(console, submitted->client, submitted->id);
-  client::Interrupts interrupts(console, submitted->client, submitted->id);
-  const auto failure = follow_output(console, submitted->client, submitted->id,
-                                     {client::OutputPlace::kNone, 0, false, true}, interrupts);
+  console.note(note);
+  if (request.terminal.has_value()) {
+    return attach_to(console, client, {id, request.terminal, true});
+  }
+  if (request.takes_input) return run_with_input(console, client, id);
+  client::Interrupts interrupts(console, client, id);
+  const auto failure =
+      follow_output(console, client, id, {client::OutputPlace::kNone, 0, false, true}, interrupts);
   if (failure && !tell_of_unshown_output(console, *failure)) {
     return client::as_run(report(console, *failure, false));
   }
-  return tell_end(
-      console, wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));
+  return tell_end(console, wait_for_end(console, client, id, std::nullopt, interrupts));
 }
 
 int run_check(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Submission s;
-  s.is_question = true;
+  Asked asked;
+  asked.is_question = true;
   Arguments arguments(text);
-  s.options.job.define(arguments);
-  arguments.output(s.output, {}, kFormatOption);
-  auto prepared = prepare(text, invocation, arguments, s);
+  define(arguments, asked.submission);
+  arguments.output(asked.output, {}, kFormatOption);
+  auto prepared = prepare(text, invocation, arguments, asked);
   if (!prepared) return prepared.error();
-  const Json asked = question(std::move(prepared->body), {});
-  const auto answer = prepared->client.post("/v1/check", json_text(asked));
-  return tell_answer(console, answer, s.output, kRefused);
+  const auto answer = prepared->client.post("/v1/check", check_body(prepared->specs.front(), {}));
+  return tell_answer(console, answer, asked, kRefused);
 }
 
 int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Submission s;
-  s.is_question = true;
+  Asked asked;
+  asked.is_question = true;
   std::optional<std::string> timeout;
   Arguments arguments(text);
-  s.options.job.define(arguments);
+  define(arguments, asked.submission);
   arguments
       .option("--timeout", timeout, "DURATION", "give up after this (exit code 124; default: 5m)")
-      .output(s.output, {}, kFormatOption);
-  auto prepared = prepare(text, invocation, arguments, s);
+      .output(asked.output, {}, kFormatOption);
+  auto prepared = prepare(text, invocation, arguments, asked);
   if (!prepared) return prepared.error();
   base::Duration at_most = kUsualWaitForGpus;
   if (timeout.has_value()) {
@@ -362,8 +336,8 @@ int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
     if (!duration) return usage_error(console, "--timeout: " + duration.error().message, text.name);
     at_most = *duration;
   }
-  const auto answer = wait_for_start(console, prepared->client, prepared->body, at_most);
-  return tell_answer(console, answer, s.output, kTimedOut);
+  const auto answer = wait_for_start(console, prepared->client, prepared->specs.front(), at_most);
+  return tell_answer(console, answer, asked, kTimedOut);
 }
 
 }  // namespace gpu_platform::cli

@@ -149,6 +149,17 @@ std::string local_time(base::Instant at) {
   return std::string(buffer, size);
 }
 
+std::vector<std::string> without_script_text(std::vector<std::string> command) {
+  const auto text =
+      std::ranges::find_if(command, [](const std::string& word) { return word.starts_with("#!"); });
+  if (text == command.end() || text == command.begin() || *(text - 1) != "-c" ||
+      text + 1 == command.end()) {
+    return command;
+  }
+  command.erase(command.begin(), text + 1);
+  return command;
+}
+
 std::string shell_quoted(const std::vector<std::string>& command) {
   std::string line;
   for (const std::string& word : command) {

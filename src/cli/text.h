@@ -40,6 +40,10 @@ std::string local_time(base::Instant at);
 // A command line that a shell reads back as the same words.
 std::string shell_quoted(const std::vector<std::string>& command);
 
+// The words of a job's command as its user wrote them: the text of a job script, which stands in
+// the command, and its interpreter are left out ("job.sh", "a"). Other words stay as they are.
+std::vector<std::string> without_script_text(std::vector<std::string> command);
+
 // A name that ends in a number, as ("dgx-", 7); without one, or with one that is too large, all of
 // it and nothing. Names sort by it as people count.
 std::pair<std::string, std::optional<std::uint64_t>> split_name(std::string_view name);

@@ -22,6 +22,7 @@ struct ProcessEnvironment {
   int in_fd = 0;
   int out_fd = 1;
   int err_fd = 2;
+  bool has_jobs_files = true;             // false in tests whose folders and programs are made up
   std::size_t width = 0;                  // columns of the terminal that stdout is; 0: it is none
   std::function<base::Instant()> now;     // wall clock, to show ages
   std::function<base::Instant()> steady;  // never set back, to measure waiting

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <nlohmann/json.hpp>
 
+#include "api/convert/json_writer.h"
 #include "api/convert/text_forms.h"
 
 namespace gpu_platform::client {
@@ -20,8 +21,10 @@ constexpr base::Duration kSubmitPatience = base::seconds(10);
 // The daemon takes no larger ones.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::size_t environment_size(const v1::JobSpec& spec) {
+  v1::JobSpec environment;
+  *environment.mutable_environment() = spec.environment();
+  return environment.ByteSizeLong();
 }
 
 }  // namespace
@@ -63,9 +66,10 @@ Json environment_of(Console& console) {
   return environment;
 }
 
-Called<std::string> submit_job(Console& console, Client& client, const Json& body) {
-  const std::string text = json_text(body);
-  const bool may_repeat = body.contains("request_id");
+Called<std::string> submit_job(Console& console, Client& client, const v1::JobSpec& spec) {
+  std::string text;
+  api::append_request_json(text, spec);
+  const bool may_repeat = spec.has_request_id();
   Patience patience(console, kSubmitPatience);
   bool answer_was_lost = false;
   bool was_refused = false;  // nothing was sent, and a daemon that restarts is back in a moment
@@ -77,7 +81,7 @@ Called<std::string> submit_job(Console& console, Client& client, const Json& bod
       failure.message += fmt::format(
           "; {} bytes of it are the environment: submit with fewer or shorter variables (env -u "
           "NAME …)",
-          json_text(body.value("environment", Json::object())).size());
+          environment_size(spec));
     }
     answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
     was_refused = was_refused || failure.is_refused;
@@ -87,8 +91,7 @@ Called<std::string> submit_job(Console& console, Client& client, const Json& bod
     if (answer_was_lost && failure.is_passing()) {
       failure.message += "; whether the job was accepted is not known";
       if (may_repeat) {
-        failure.message +=
-            fmt::format(": repeat with --request-id {}", body.value("request_id", ""));
+        failure.message += fmt::format(": repeat with --request-id {}", spec.request_id());
       }
     }
     return std::unexpected(std::move(failure));

@@ -6,6 +6,7 @@
 
 #include "client/client.h"
 #include "client/session.h"
+#include "gpu_platform/v1/jobs.pb.h"
 
 // Sending a job to the daemon, once, whatever becomes of the connection.
 
@@ -20,7 +21,6 @@ nlohmann::ordered_json environment_of(Console& console);
 
 // The daemon's answer. The request is sent again when its answer was lost, which its `request_id`
 // makes safe; without one it is not.
-Called<std::string> submit_job(Console& console, Client& client,
-                               const nlohmann::ordered_json& body);
+Called<std::string> submit_job(Console& console, Client& client, const v1::JobSpec& spec);
 
 }  // namespace gpu_platform::client

@@ -179,7 +179,8 @@ TEST_F(Cli, AJobPastItsTimeLimitIsTimedOut) {
 }
 
 TEST_F(Cli, AMissingProgramFailsWith127AndIsNotRetried) {
-  const Finished finished = daemon.cli({"run", "--gpus", "1", "--", "/no/such/program"});
+  const Finished finished =
+      daemon.cli({"run", "--no-check", "--gpus", "1", "--", "/no/such/program"});
   EXPECT_EQ(finished.exit_code, 127);
   EXPECT_EQ(daemon.json({"jobs", "list", "--all"})["jobs"][0]["attempts"].size(), 1u);
 }

@@ -19,7 +19,7 @@ class StartFailures : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(daemon_.start()) << daemon_.log(); }
 
   nlohmann::json ended(std::vector<std::string> options, const std::vector<std::string>& command) {
-    options.insert(options.begin(), {"submit", "--gpus", "0", "--retries", "3"});
+    options.insert(options.begin(), {"submit", "--no-check", "--gpus", "0", "--retries", "3"});
     options.emplace_back("--");
     options.insert(options.end(), command.begin(), command.end());
     const Finished submitted = daemon_.cli(options);

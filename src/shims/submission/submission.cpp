@@ -412,7 +412,7 @@ base::Result<v1::JobSpec> job_request(CommandCall& call, client::Client& client,
 
 std::expected<std::string, int> submit(CommandCall& call, client::Client& client,
                                        const v1::JobSpec& spec) {
-  auto answer = client::submit_job(call.console(), client, cli::Json::parse(request_text(spec)));
+  auto answer = client::submit_job(call.console(), client, spec);
   if (!answer) {
     answer.error().field = option_of_field(answer.error().field);
     return std::unexpected(call.fail(answer.error()));

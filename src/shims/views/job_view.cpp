@@ -266,7 +266,9 @@ bool is_batch(const v1::Job& job) {
 std::string command_of(const v1::Job& job) {
   const std::vector<std::string> command(job.spec().command().begin(), job.spec().command().end());
   const bool is_ours = command.size() > 1 && command[0].ends_with("gpu-platform-slurm");
-  if (!is_ours) return command.empty() ? "(null)" : cli::shell_quoted(command);
+  if (!is_ours) {
+    return command.empty() ? "(null)" : cli::shell_quoted(cli::without_script_text(command));
+  }
   const std::string script = label_of(job, "slurm.command");
   std::vector<std::string> words(command.begin() + 2, command.end());
   if (command[1] == "batch-step") {

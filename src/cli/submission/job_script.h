@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/client_names.h"
+
+// Job scripts: files that begin with "#!" and may set options of their job in lines "#GPU …" and
+// "#SBATCH …". A shell script is copied at submission: its text is a word of the job's command, so
+// later edits of the file mean nothing to the job, and a job that is submitted again has the same
+// script.
+
+namespace gpu_platform::cli {
+
+struct JobScript {
+  std::string name;        // of the file without its folders
+  std::string called;      // what the script sees as its own name ($0)
+  std::string text;        // cut after the option lines if it is not copied
+  bool is_copied = false;  // false: the file itself is run
+};
+
+// Where a script may lie.
+struct ScriptPlace {
+  std::string word;     // the program as it was typed; "-" is standard input
+  std::string workdir;  // of the job, absolute
+  std::string path;     // the job's PATH
+  bool has_image = false;
+};
+
+// Returns the script, or nothing if the word is no script. Not copied are scripts of other
+// interpreters than shells, which may need the files beside them, and those that are given by an
+// absolute path and have no option lines: they are programs. In an image an absolute path is a
+// program of the image. Errors name the script.
+base::Result<std::optional<JobScript>> find_script(const ProcessEnvironment& process_environment,
+                                                   const ScriptPlace& place);
+
+// Returns the job's command: interpreter, script and arguments. For a copied script only.
+std::vector<std::string> command_of(const JobScript& script,
+                                    const std::vector<std::string>& arguments);
+
+struct OptionLine {
+  std::size_t number = 0;  // from 1
+  bool is_slurms = false;  // "#SBATCH"
+  std::vector<std::string> words;
+};
+
+// The option lines, up to the first line that is neither empty nor a comment. Quotes and
+// backslashes are as a shell has them, and a word that begins with "#" ends the options. The error
+// names the line.
+base::Result<std::vector<OptionLine>> option_lines(std::string_view script);
+
+// Whether a file is there that may be executed.
+bool is_program(const std::string& path);
+
+// Whether a program without a slash is found in this PATH, as far as that can be known: folders
+// that are relative count as having it.
+bool is_in_path(std::string_view program, std::string_view path);
+
+}  // namespace gpu_platform::cli
