@@ -91,11 +91,17 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs update 42 --time 2h\n"
              "  gpu-platform jobs update 42 43 --priority low\n"
              "  gpu-platform jobs update 42 --name final --label run=8 --remove-label draft\n"}, run_jobs_update},
-    Command{{"jobs logs", "[options] ID",
-             "Print the output of a job.",
+    Command{{"jobs logs", "[options] (ID… | --label KEY=VALUE)",
+             "Print the output of jobs.",
              "  gpu-platform jobs logs 42\n"
-             "  gpu-platform jobs logs --follow 42\n"
-             "  gpu-platform jobs logs 42 --attempt 1 > first-attempt.log\n"}, run_jobs_logs},
+             "  gpu-platform jobs logs --follow --tail 20 42\n"
+             "  gpu-platform jobs logs 42 --attempt 1 > first-attempt.log\n"
+             "  gpu-platform jobs logs -f 15           # all members of array 15: lines begin with '15_3: '\n"
+             "  gpu-platform jobs logs -l run=7 --since 1h --tail 5\n"}, run_jobs_logs},
+    Command{{"jobs events", "[options] ID",
+             "Show what happened to a job: starts, preemptions, changes, its end, and who asked for it.",
+             "  gpu-platform jobs events 42\n"
+             "  gpu-platform jobs events 15_3 --json | jq -r '.events[].event'\n"}, run_jobs_events},
     Command{{"jobs wait", "[options] ID…",
              "Wait until jobs have ended; exit with 0 if all are COMPLETED, else with 1.",
              "  gpu-platform jobs wait 42\n"

@@ -41,6 +41,7 @@ int run_jobs_rerun(const CommandText& text, Invocation& invocation);
 int run_jobs_requeue(const CommandText& text, Invocation& invocation);
 int run_jobs_update(const CommandText& text, Invocation& invocation);
 int run_jobs_logs(const CommandText& text, Invocation& invocation);
+int run_jobs_events(const CommandText& text, Invocation& invocation);
 int run_jobs_explain(const CommandText& text, Invocation& invocation);
 int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation);
 int run_check(const CommandText& text, Invocation& invocation);

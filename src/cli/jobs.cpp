@@ -141,43 +141,6 @@ int run_jobs_explain(const CommandText& text, Invocation& invocation) {
                                    explanation_page);
 }
 
-// What a job prints to files of its own may lie where nothing above says.
-void tell_of_files(Console& console, Client& client, const std::string& id, bool is_empty) {
-  const auto body = client.get("/v1/jobs/" + base::percent_encoded(id));
-  const auto job = body ? client::message_of<v1::Job>(*body) : std::nullopt;
-  if (!job) return;
-  const std::string output = output_file(*job);
-  const std::string error = error_file(*job);
-  if (is_empty && !output.empty()) console.note(fmt::format("nothing was written to {}", output));
-  if (!error.empty()) console.note(fmt::format("its standard error is in {}", error));
-}
-
-int run_jobs_logs(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  std::vector<std::string> ids;
-  bool follow = false;
-  std::optional<std::string> attempt;
-  Arguments arguments(text);
-  arguments.words("ID", ids, 1, 1, "the job")
-      .flag("-f,--follow", follow, "follow the output until the job has ended")
-      .option("--attempt", attempt, "N", "output of this attempt (default: the latest)");
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  client::OutputPlace place;
-  if (attempt.has_value()) {
-    const auto number = base::parse_count(*attempt, 1, UINT32_MAX);
-    if (!number) return usage_error(console, "--attempt: " + number.error().message, text.name);
-    place.attempt = static_cast<std::int64_t>(*number);
-    place.is_only_attempt = true;
-  }
-  client::Interrupts none;
-  const auto failure = follow ? follow_output(console, *client, ids.front(), place, none)
-                              : copy_output(console, *client, ids.front(), place);
-  if (failure) return report(console, *failure, false);
-  if (!follow) tell_of_files(console, *client, ids.front(), place.offset == 0);
-  return kOk;
-}
-
 int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
