@@ -123,6 +123,11 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs exec 42 -- nvidia-smi\n"
              "  gpu-platform jobs exec -t 42 -- bash\n"
              "  tar c src | gpu-platform jobs exec 42 -- tar x -C /tmp\n"}, run_jobs_exec},
+    Command{{"jobs cp", "[options] [ID:]SOURCE [ID:]TARGET",
+             "Copy files and directories into a running job or out of it.",
+             "  gpu-platform jobs cp 42:/tmp/trace.json .\n"
+             "  gpu-platform jobs cp settings.yaml 42:          # into the job's directory\n"
+             "  gpu-platform jobs cp 42:checkpoints ./backup\n"}, run_jobs_cp},
     Command{{"jobs port-forward", "[options] ID [LOCAL:]REMOTE",
              "Forward a local port to a port inside a running job, such as a notebook's.",
              "  gpu-platform jobs port-forward 42 8888\n"

@@ -48,6 +48,7 @@ int run_check(const CommandText& text, Invocation& invocation);
 int run_jobs_wait(const CommandText& text, Invocation& invocation);
 int run_jobs_attach(const CommandText& text, Invocation& invocation);
 int run_jobs_exec(const CommandText& text, Invocation& invocation);
+int run_jobs_cp(const CommandText& text, Invocation& invocation);
 int run_jobs_port_forward(const CommandText& text, Invocation& invocation);
 int run_queue(const CommandText& text, Invocation& invocation);
 int run_nodes(const CommandText& text, Invocation& invocation);
