@@ -31,6 +31,11 @@ constexpr std::array kCommands = {
              "  gpu-platform run --gpus 1 --pty -- bash          # Ctrl-P Ctrl-Q detaches, 'jobs attach' attaches again\n"
              "  gpu-platform run --gpus 0 -i -- sha256sum < data.tar\n"
              "  gpu-platform run --gpus 0 -- make test\n"}, run_run},
+    Command{{"notebook", "[options] [-- COMMAND [ARGUMENT…]]",
+             "Start a notebook in a job, and open its page on this machine until Ctrl-C.",
+             "  gpu-platform notebook --gpus 1                     # jupyter lab, with a token of its own\n"
+             "  gpu-platform notebook --gpus 1 --time 4h --port 9000\n"
+             "  gpu-platform notebook --gpus 1 -- tensorboard --logdir runs --port {port}\n"}, run_notebook},
     Command{{"check", "[options] [[--] COMMAND [ARGUMENT…]]",
              "Say whether such a job would start now, or why not and when. Nothing is submitted.",
              "  gpu-platform check --gpus 8 --time 2h\n"
@@ -204,9 +209,9 @@ constexpr std::array kCommands = {
              "  gpu-platform reservations cancel course\n"
              "  gpu-platform reservations cancel course --json\n"}, run_reservations_cancel},
     Command{{"drain", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
-             "Let a GPU or node finish its jobs and give it no new ones.",
+             "Let a GPU or node finish its jobs and give it no new ones ('cordon' elsewhere).",
              "  gpu-platform drain --gpu dgx-h100-1:3 --reason 'a fan is loud'\n"
-             "  gpu-platform drain --node dgx-h100-1 --reason 'new memory on Friday'\n"
+             "  gpu-platform drain --node dgx-h100-1 --reason 'new memory on Friday' --wait   # until it is empty\n"
              "  gpu-platform drain --gpu-id GPU-3f2a… --json\n"}, run_drain},
     Command{{"offline", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
              "Take a GPU or node out of service; this is refused while jobs hold it.",
@@ -214,7 +219,7 @@ constexpr std::array kCommands = {
              "  gpu-platform offline --node dgx-h100-1 --force\n"
              "  gpu-platform offline --gpu-id GPU-3f2a… --json\n"}, run_offline},
     Command{{"online", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
-             "Put a GPU or node back into service.",
+             "Put a GPU or node back into service ('uncordon' elsewhere).",
              "  gpu-platform online --gpu dgx-h100-1:3\n"
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
              "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},

@@ -44,6 +44,7 @@ int run_jobs_logs(const CommandText& text, Invocation& invocation);
 int run_jobs_events(const CommandText& text, Invocation& invocation);
 int run_jobs_explain(const CommandText& text, Invocation& invocation);
 int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation);
+int run_notebook(const CommandText& text, Invocation& invocation);
 int run_check(const CommandText& text, Invocation& invocation);
 int run_jobs_wait(const CommandText& text, Invocation& invocation);
 int run_jobs_attach(const CommandText& text, Invocation& invocation);

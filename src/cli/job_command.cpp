@@ -13,7 +13,7 @@ namespace gpu_platform::cli {
 
 namespace {
 
-constexpr std::size_t kMostErrors = 4096;
+constexpr std::size_t kMaxErrorBytes = 4096;
 
 // One command; everything on the io context's thread.
 class CommandRun {
@@ -40,7 +40,7 @@ class CommandRun {
       if (!streams_.output(output->bytes)) finish(0);
     } else if (const auto* error = std::get_if<model::ErrorOutputFrame>(&frame)) {
       errors_ += error->bytes;
-      if (errors_.size() > kMostErrors) errors_.erase(0, errors_.size() - kMostErrors);
+      if (errors_.size() > kMaxErrorBytes) errors_.erase(0, errors_.size() - kMaxErrorBytes);
     } else if (const auto* end = std::get_if<model::EndFrame>(&frame)) {
       take_end(*end);
     }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr PagedList kAuditOfJob{"/v1/audit", "entries", 1'000};
 // So many entries of the audit trail, the newest, are looked through.
-constexpr std::uint64_t kMostCalls = 10'000;
+constexpr std::uint64_t kMaxCalls = 10'000;
 
 // A caller who may see the job may see none of the calls; then the job alone tells.
 std::vector<v1::AuditEntry> calls_about(Console& console, Client& client, const v1::Job& job) {
@@ -31,7 +31,7 @@ std::vector<v1::AuditEntry> calls_about(Console& console, Client& client, const 
   std::string query;
   http::append_query(query, "job", shown_id(job));
   const auto next = fetch_messages<v1::ListAuditResponse>(
-      client, kAuditOfJob, query, kMostCalls, "", [&](const v1::ListAuditResponse& page) {
+      client, kAuditOfJob, query, kMaxCalls, "", [&](const v1::ListAuditResponse& page) {
         entries.insert(entries.end(), page.entries().begin(), page.entries().end());
         return page.entries_size();
       });
@@ -86,6 +86,10 @@ int run_jobs_events(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   const auto job = client->ask<v1::Job>("/v1/jobs/" + base::percent_encoded(ids.front()), "a job");
   if (!job) return report(console, job.error(), output.wants_documents());
+  if (job->array_id() == ids.front()) {
+    console.note(
+        fmt::format("job {} is an array: these are the events of {}", ids.front(), shown_id(*job)));
+  }
   const auto history =
       history_of(*job, calls_about(console, *client, *job), console.process_environment().now());
   if (output.is_document())

@@ -26,7 +26,7 @@ namespace {
 
 constexpr PagedList kLabelledJobs{"/v1/jobs", "jobs", 10'000};
 // So many jobs at most are read in one command: each costs calls of its own.
-constexpr std::size_t kMostJobs = 10'000;
+constexpr std::size_t kMaxJobs = 10'000;
 constexpr base::Duration kFirstLook = base::milliseconds(100);
 constexpr base::Duration kLongestLook = base::seconds(1);
 // Stands before lines that were there before they could be seen to arrive.
@@ -101,7 +101,7 @@ Called<std::vector<v1::Job>> jobs_with_labels(Client& client, const LogOptions& 
   }
   std::vector<v1::Job> jobs;
   const auto next = fetch_messages<v1::ListJobsResponse>(
-      client, kLabelledJobs, query, kMostJobs, "", [&](const v1::ListJobsResponse& page) {
+      client, kLabelledJobs, query, kMaxJobs, "", [&](const v1::ListJobsResponse& page) {
         jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
         return page.jobs_size();
       });

@@ -44,12 +44,12 @@ class ReasonTeller {
   base::Instant told_;
 };
 
+}  // namespace
+
 bool has_interrupt(int fd) {
   pollfd waiting{fd, POLLIN, 0};
   return fd >= 0 && ::poll(&waiting, 1, 0) > 0;
 }
-
-}  // namespace
 
 bool waits_for_start(const v1::Job& job) {
   return job.state() == v1::JOB_STATE_HELD || job.state() == v1::JOB_STATE_PENDING ||

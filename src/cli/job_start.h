@@ -16,6 +16,9 @@ bool waits_for_start(const v1::Job& job);
 // "job 77 is QUEUED: 1 node is 4 GPUs short".
 std::string waiting_line(const v1::Job& job);
 
+// Whether Ctrl-C came and was not handled yet; `fd` is that of Interrupts, -1: never.
+bool has_interrupt(int fd);
+
 // Waits until the job has an attempt, or has ended, and returns it as it is then. Says on standard
 // error what it waits for, and says it again when the reason changes. A daemon that goes away
 // meanwhile is waited for, as long as a restart takes. kInterrupted if `interrupts` says so.

@@ -1,13 +1,17 @@
 #include "cli/port_forward.h"
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <memory>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
 #include "base/percent.h"
@@ -24,6 +28,11 @@ using boost::system::error_code;
 
 // More than this the client does not take off us is left in the channel.
 constexpr std::size_t kMaxUnwritten = 256 * 1024;
+constexpr std::chrono::seconds kBetweenQuestions{1};
+
+std::string port_target(const std::string& job, std::uint16_t port) {
+  return fmt::format("/v1/jobs/{}/ports/{}", base::percent_encoded(job), port);
+}
 
 // One connection of a local program, and its channel.
 class Carried : public std::enable_shared_from_this<Carried> {
@@ -113,36 +122,76 @@ class Carried : public std::enable_shared_from_this<Carried> {
 
 class Forwarder {
  public:
-  Forwarder(Console& console, Client& client, const PortForward& forward)
+  Forwarder(Console& console, Client& client, const PortForward& forward,
+            const ForwardEvents& events)
       : console_(console),
         client_(client),
         forward_(forward),
+        events_(events),
         acceptor_(io_),
-        signals_(io_, SIGINT, SIGTERM, SIGHUP) {}
+        signals_(io_),
+        interrupts_(io_),
+        timer_(io_) {}
 
   int run() {
-    error_code error;
-    const tcp::endpoint wanted(asio::ip::address_v4::loopback(), forward_.local);
-    acceptor_.open(tcp::v4());
-    acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    acceptor_.bind(wanted, error);
-    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    error_code error = listen(forward_.local);
+    if (error && forward_.or_any_local) error = listen(0);
     if (error) {
       console_.error(fmt::format("listen on 127.0.0.1:{}: {}", forward_.local, error.message()));
       return kFailure;
     }
-    console_.out(fmt::format("127.0.0.1:{}\n", acceptor_.local_endpoint().port()));
-    console_.note(fmt::format("forwards connections to port {} of job {}; Ctrl-C ends it",
-                              forward_.remote, forward_.job));
-    signals_.async_wait([this](const error_code& cancelled, int) {
-      if (!cancelled) leave(kOk);
-    });
+    tell_address(acceptor_.local_endpoint().port());
+    watch_interrupts();
+    if (events_.is_over) ask_again();
     accept();
     io_.run();
     return code_;
   }
 
  private:
+  error_code listen(std::uint16_t port) {
+    error_code error;
+    acceptor_.close(error);
+    acceptor_.open(tcp::v4());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    acceptor_.bind({asio::ip::address_v4::loopback(), port}, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    return error;
+  }
+
+  void tell_address(std::uint16_t port) {
+    if (events_.listening) return events_.listening(port);
+    console_.out(fmt::format("127.0.0.1:{}\n", port));
+    console_.note(fmt::format("forwards connections to port {} of job {}; Ctrl-C ends it",
+                              forward_.remote, forward_.job));
+  }
+
+  void watch_interrupts() {
+    if (events_.interrupt_fd < 0) {
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP}) signals_.add(signal);
+      signals_.async_wait([this](const error_code& cancelled, int) {
+        if (!cancelled) leave(kOk);
+      });
+      return;
+    }
+    if (!interrupts_.is_open()) interrupts_.assign(::dup(events_.interrupt_fd));
+    interrupts_.async_wait(asio::posix::stream_descriptor::wait_read,
+                           [this](const error_code& cancelled) {
+                             if (cancelled) return;
+                             if (!events_.interrupted()) return leave(kOk);
+                             watch_interrupts();
+                           });
+  }
+
+  void ask_again() {
+    timer_.expires_after(kBetweenQuestions);
+    timer_.async_wait([this](const error_code& cancelled) {
+      if (cancelled) return;
+      if (events_.is_over()) return leave(kOk);
+      ask_again();
+    });
+  }
+
   void accept() {
     acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
@@ -152,9 +201,7 @@ class Forwarder {
   }
 
   void carry(tcp::socket socket) {
-    auto channel = client::Channel::open(
-        io_, client_,
-        fmt::format("/v1/jobs/{}/ports/{}", base::percent_encoded(forward_.job), forward_.remote));
+    auto channel = client::Channel::open(io_, client_, port_target(forward_.job, forward_.remote));
     if (channel) {
       std::make_shared<Carried>(std::move(socket), *std::move(channel), [this](const auto& why) {
         console_.warning(why);
@@ -174,16 +221,35 @@ class Forwarder {
   Console& console_;
   Client& client_;
   const PortForward forward_;
+  const ForwardEvents& events_;
   asio::io_context io_;
   tcp::acceptor acceptor_;
   asio::signal_set signals_;
+  asio::posix::stream_descriptor interrupts_;
+  asio::steady_timer timer_;
   int code_ = kOk;
 };
 
 }  // namespace
 
-int forward_port(Console& console, Client& client, const PortForward& forward) {
-  return Forwarder(console, client, forward).run();
+int forward_port(Console& console, Client& client, const PortForward& forward,
+                 const ForwardEvents& events) {
+  return Forwarder(console, client, forward, events).run();
+}
+
+Called<bool> answers_on_port(Client& client, const std::string& job, std::uint16_t port) {
+  asio::io_context io;
+  auto channel = client::Channel::open(io, client, port_target(job, port));
+  if (!channel) return std::unexpected(channel.error());
+  bool answers = false;
+  (*channel)->begin({[&](const model::Frame& frame) {
+                       answers = std::holds_alternative<model::OpenedFrame>(frame);
+                       (*channel)->close();
+                       io.stop();
+                     },
+                     [&] { io.stop(); }});
+  io.run();
+  return answers;
 }
 
 }  // namespace gpu_platform::cli

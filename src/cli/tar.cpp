@@ -20,7 +20,7 @@ struct Field {
 constexpr Field kName{0, 100}, kMode{100, 8}, kUid{108, 8}, kGid{116, 8}, kSize{124, 12},
     kModified{136, 12}, kChecksum{148, 8}, kTarget{157, 100}, kMagic{257, 8}, kPrefix{345, 155};
 constexpr std::size_t kTypeAt = 156;
-constexpr std::uint64_t kMostLongText = 64 * 1024;
+constexpr std::uint64_t kMaxLongText = 64 * 1024;
 // The first size that eleven octal digits do not hold.
 constexpr std::uint64_t kLargeSize = std::uint64_t{1} << 33U;
 
@@ -146,7 +146,7 @@ std::optional<std::string> pax_value(std::string_view text, std::string_view key
   std::optional<std::string> found;
   while (!text.empty()) {
     const std::size_t blank = text.find(' ');
-    const auto length = base::parse_count(std::string(text.substr(0, blank)), 1, kMostLongText);
+    const auto length = base::parse_count(std::string(text.substr(0, blank)), 1, kMaxLongText);
     if (blank == std::string_view::npos || !length || *length > text.size() ||
         *length < blank + 2) {
       break;
@@ -229,7 +229,7 @@ base::Status TarParser::begin_entry(TarEntry entry, char type) {
   left_ = entry.size;
   const bool is_text = type == 'L' || type == 'K' || type == 'x' || type == 'g';
   if (is_text) {
-    if (left_ > kMostLongText) return malformed("a name is too long");
+    if (left_ > kMaxLongText) return malformed("a name is too long");
     long_type_ = type;
     long_text_.clear();
     reading_ = Reading::kLongText;

@@ -390,5 +390,56 @@ TEST_F(Interactive, PortForwardOfAnEndedJobOrAPortOfNobodySaysSo) {
   EXPECT_EQ(daemon.cli({"jobs", "port-forward", id, "80"}).exit_code, 4);
 }
 
+// ---- cp
+
+TEST_F(Interactive, CpCarriesATreeIntoAJobAndBack) {
+  const std::string folder = daemon.directory() + "/copied";
+  const std::string id =
+      start({"--gpus", "0", "--workdir", daemon.directory()}, {"/bin/sleep", "1000"});
+  std::filesystem::create_directories(folder + "/sub");
+  std::string large;
+  for (int i = 0; i < 300'000; ++i) large += std::to_string(i) + "\n";
+  std::ofstream(folder + "/sub/large") << large;
+  std::ofstream(folder + "/small") << "small";
+
+  const Finished in = daemon.cli({"jobs", "cp", folder, id + ":there"});
+  EXPECT_EQ(in.exit_code, 0) << in.err;
+  EXPECT_EQ(exec(id, {"/bin/cat", "there/small"}).out, "small");
+  const Finished back = daemon.cli({"jobs", "cp", id + ":there/", folder});
+  EXPECT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_EQ(
+      run_command({"/usr/bin/cmp", folder + "/sub/large", folder + "/there/sub/large"}).exit_code,
+      0);
+  const Finished missing = daemon.cli({"jobs", "cp", id + ":there/none", folder});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_NE(missing.err.find("there"), std::string::npos) << missing.err;
+  EXPECT_EQ(daemon.cli({"jobs", "cp", folder, "99:x"}).exit_code, 3);
+  EXPECT_TRUE(has_relays(0));
+}
+
+// ---- notebook
+
+TEST_F(Interactive, ANotebookIsStartedForwardedAndCancelledByControlC) {
+  Terminal notebook({program("gpu-platform"), "--server", "unix:" + daemon.socket(), "notebook",
+                     "--gpus", "1", "--", "/usr/bin/python3", "-m", "http.server", "--bind",
+                     "127.0.0.1", "{port}"});
+  ASSERT_TRUE(notebook.shows("Ctrl-C cancels the job")) << notebook.screen();
+  const std::string& screen = notebook.screen();
+  const int port = std::stoi(screen.substr(screen.find("http://127.0.0.1:") + 17));
+  const std::string page = exchange(connect_to(port), "GET / HTTP/1.0\r\n\r\n");
+  EXPECT_TRUE(page.starts_with("HTTP/1.0 200")) << page;
+  EXPECT_EQ(daemon.job("1")["spec"]["kind"], "INTERACTIVE");
+  notebook.type("\x03");
+  EXPECT_EQ(notebook.wait(), 250) << notebook.screen();
+  EXPECT_EQ(daemon.job("1")["state"], "CANCELLED");
+}
+
+TEST_F(Interactive, ANotebookWhoseProgramEndsSaysSo) {
+  const Finished finished =
+      daemon.cli({"notebook", "--gpus", "0", "--", "/bin/sh", "-c", "exit 3"});
+  EXPECT_EQ(finished.exit_code, 3) << finished.err;
+  EXPECT_EQ(finished.out, "");
+}
+
 }  // namespace
 }  // namespace gpu_platform::e2e
