@@ -2,7 +2,9 @@
 
 #include "api/convert/gpu_selector.h"
 #include "api/convert/text_forms.h"
+#include "base/parse.h"
 #include "base/percent.h"
+#include "cli/await_empty.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/gpu_text.h"
@@ -46,6 +48,7 @@ struct Change {
   std::string_view path;   // of the call
   std::string_view doing;  // what it does with them, "drained"
   bool can_force = false;
+  bool can_wait = false;
 };
 
 std::string gpu_request_body(const Which& which, const std::optional<std::string>& reason,
@@ -78,7 +81,9 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   Console& console = invocation.console;
   Which which;
   std::optional<std::string> reason;
+  std::optional<std::string> timeout;
   bool force = false;
+  bool wait = false;
   Output output;
   Arguments arguments(text);
   which.add_to(arguments);
@@ -86,9 +91,20 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   if (change.can_force) {
     arguments.flag("--force", force, "stop the jobs that hold it; they are queued again");
   }
+  if (change.can_wait) {
+    arguments.flag("--wait", wait, "wait until no job holds it, and tell which jobs still do")
+        .option("--timeout", timeout, "DURATION",
+                "with --wait: give up after this (exit code 124); it stays drained");
+  }
   arguments.output(output, {"gpus", "uuid"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  std::optional<base::Duration> at_most;
+  if (timeout.has_value()) {
+    const auto duration = base::parse_duration(*timeout);
+    if (!duration) return usage_error(console, "--timeout: " + duration.error().message, text.name);
+    at_most = *duration;
+  }
   if (which.given() != 1) {
     return usage_error(console, "give exactly one of --gpu-id, --gpu and --node", text.name);
   }
@@ -99,8 +115,10 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   const auto body = client->post(std::string(change.path), gpu_request_body(which, reason, force));
   if (!body) return report(console, body.error(), output.wants_documents());
   const auto answer = client::message_of<v1::ChangeGpusResponse>(*body);
-  if (output.is_document() || !answer) return print_document(console, output, *body);
-  return tell_changed(console, *answer, which, change);
+  const int code = output.is_document() || !answer ? print_document(console, output, *body)
+                                                   : tell_changed(console, *answer, which, change);
+  if (code != kOk || !wait) return code;
+  return await_empty(console, *client, {which.gpu_id, which.gpu, which.node}, at_most);
 }
 
 int show_one(Console& console, Client& client, const Which& which, const Output& output) {
@@ -129,7 +147,8 @@ void print_all(Console& console, const Output& output, v1::ListGpusResponse& ans
 }  // namespace
 
 int run_drain(const CommandText& text, Invocation& invocation) {
-  return run_change(text, invocation, {"/v1/gpus/drain", "drained", false});
+  return run_change(text, invocation,
+                    {.path = "/v1/gpus/drain", .doing = "drained", .can_wait = true});
 }
 
 int run_offline(const CommandText& text, Invocation& invocation) {

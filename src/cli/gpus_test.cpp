@@ -173,5 +173,39 @@ TEST_F(Gpus, HealthNamesEachTrouble) {
                   .empty());
 }
 
+// ---- drain --wait
+
+constexpr std::string_view kFreeNode = R"("nodes":[{"name":"dgx-1","cpus_allocated":0}])";
+
+TEST_F(Gpus, DrainWaitTellsWhichJobsStillHoldTheNodeUntilNoneDoes) {
+  const std::string statuses[] = {
+      R"({"gpus":[{"node":"dgx-1","index":0,"jobs":["42"]},{"node":"dgx-1","index":1,"jobs":["43"]},{"node":"dgx-2","index":0,"jobs":["9"]}],"nodes":[{"name":"dgx-1","cpus_allocated":8}]})",
+      R"({"gpus":[{"node":"dgx-1","index":0,"jobs":[]}],"nodes":[{"name":"dgx-1","cpus_allocated":2}]})",
+      fmt::format(R"({{"gpus":[{{"node":"dgx-2","index":0,"jobs":["9"]}}],{}}})", kFreeNode)};
+  std::size_t looks = 0;
+  FakeServer server([&](const Request& request) {
+    if (request.method == "POST") return json_answer(kDrained);
+    return json_answer(statuses[looks++]);
+  });
+  EXPECT_EQ(call(server, {"drain", "--node", "dgx-1", "--wait"}), 0);
+  EXPECT_EQ(err(),
+            "gpu-platform: 2 jobs still hold node dgx-1: 42, 43\n"
+            "gpu-platform: jobs without GPUs still run on node dgx-1\n"
+            "gpu-platform: node dgx-1 is empty: no job holds it\n");
+}
+
+TEST_F(Gpus, DrainWaitGivesUpAfterItsTimeout) {
+  FakeServer server([&](const Request& request) {
+    if (request.method == "POST") return json_answer(kDrained);
+    return json_answer(
+        R"({"gpus":[{"node":"dgx-1","index":3,"jobs":["42"]},{"node":"dgx-1","index":4,"jobs":["43"]}]})");
+  });
+  EXPECT_EQ(call(server, {"drain", "--gpu", "dgx-1:3", "--wait", "--timeout", "1m"}), 124);
+  EXPECT_EQ(err(),
+            "gpu-platform: 1 job still holds GPU dgx-1:3: 42\n"
+            "gpu-platform: GPU dgx-1:3 is not empty yet; it stays drained\n");
+  EXPECT_EQ(call(server, {"online", "--gpu", "dgx-1:3", "--wait"}), 2);
+}
+
 }  // namespace
 }  // namespace gpu_platform::cli
