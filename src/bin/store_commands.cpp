@@ -7,6 +7,7 @@
 #include "client/exit_code.h"
 #include "client/session.h"
 #include "store/sqlite/repair.h"
+#include "store/sqlite/report_text.h"
 
 namespace gpu_platform::bin {
 
@@ -25,53 +26,22 @@ int report_failure(client::Console& console, const base::Error& error) {
   }
 }
 
-void print_report(client::Console& console, const store::StoreReport& report) {
-  console.out(
-      fmt::format("{}: schema {}, events {} to {}, {} ended jobs, {} snapshots, {} environments, "
-                  "{} audit entries\n",
-                  report.file.string(), report.schema_version, report.first_event.value,
-                  report.last_event.value, report.jobs, report.snapshots, report.environments,
-                  report.audit_entries));
-  for (const std::string& damage : report.damages) console.out("damaged: " + damage + "\n");
-  for (const std::string& missing : report.missing) console.out("missing: " + missing + "\n");
+int print(client::Console& console, const store::ReportText& report) {
+  console.out(report.text);
+  return report.is_good ? client::kOk : client::kFailure;
 }
 
 int check(client::Console& console, const std::string& data_dir) {
   const auto report = store::check_store(data_dir, needed_environments);
   if (!report) return report_failure(console, report.error());
-  print_report(console, *report);
-  if (!report->has_mark) {
-    console.out(
-        "note: store.marker does not say what was durable, so that it cannot be seen whether the "
-        "store is an older one; the next start of the daemon makes it anew\n");
-  }
-  if (!report->missing.empty()) {
-    console.out("a job is held when it is to start without its environment\n");
-    return client::kFailure;
-  }
-  if (report->is_sound()) {
-    console.out("sound\n");
-    return client::kOk;
-  }
-  console.out(
-      "`gpu-platform store recover --data-dir " + data_dir +
-      "` builds a new database from everything that can be read and keeps the damaged one\n");
-  return client::kFailure;
+  return print(console, store::check_text(*report, data_dir));
 }
 
 int recover(client::Console& console, const std::string& data_dir) {
   const auto report =
       store::recover_store(data_dir, {last_job_with_output(data_dir), needed_environments});
   if (!report) return report_failure(console, report.error());
-  console.out("the damaged database is kept as " + report->put_aside.string() + "\n");
-  print_report(console, report->kept);
-  for (const std::string& loss : report->lost) console.out("lost: " + loss + "\n");
-  if (report->next_job.valid()) {
-    console.out(fmt::format("the next job gets id {}\n", report->next_job.value));
-  }
-  if (!report->lost.empty()) return client::kFailure;
-  console.out("nothing that was acknowledged is lost\n");
-  return client::kOk;
+  return print(console, store::recovery_text(*report));
 }
 
 }  // namespace

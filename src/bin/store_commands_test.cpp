@@ -1,0 +1,53 @@
+#include <gtest/gtest.h>
+
+#include "bin/folder_fixture.h"
+#include "bin/verbs.h"
+#include "bin/verbs_fixture.h"
+#include "client/exit_code.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace gpu_platform::bin {
+namespace {
+
+void make_store(const std::string& data_dir) {
+  const auto store = store::SqliteStore::open({.dir = data_dir});
+  ASSERT_TRUE(store) << store.error().message;
+}
+
+TEST(StoreCommands, ASoundStoreIsChecked) {
+  const TestFolder folder;
+  make_store(folder.path());
+  const VerbRun run = run_verb(store_main, {"check", "--data-dir", folder.path()});
+  EXPECT_EQ(run.code, client::kOk) << run.err;
+  EXPECT_TRUE(run.out.ends_with("\nsound\n")) << run.out;
+}
+
+TEST(StoreCommands, ThereIsNothingToRecoverOfASoundStore) {
+  const TestFolder folder;
+  make_store(folder.path());
+  const VerbRun run = run_verb(store_main, {"recover", "--data-dir", folder.path()});
+  EXPECT_EQ(run.code, client::kRefused) << run.err;
+  EXPECT_EQ(run.out, "");
+}
+
+TEST(StoreCommands, ADataDirectoryWithoutAStoreIsNotFound) {
+  const TestFolder folder;
+  EXPECT_EQ(run_verb(store_main, {"check", "--data-dir", folder.path()}).code, client::kNotFound);
+}
+
+TEST(StoreCommands, AStoreInUseIsRefused) {
+  const TestFolder folder;
+  const auto store = store::SqliteStore::open({.dir = folder.path()});
+  ASSERT_TRUE(store);
+  EXPECT_EQ(run_verb(store_main, {"check", "--data-dir", folder.path()}).code, client::kRefused);
+}
+
+TEST(StoreCommands, AnyOtherActionIsAMistake) {
+  const VerbRun run = run_verb(store_main, {"mend"});
+  EXPECT_EQ(run.code, client::kUsage);
+  EXPECT_NE(run.err.find("\"mend\" is not check or recover"), std::string::npos) << run.err;
+  EXPECT_EQ(run_verb(store_main, {}).code, client::kUsage);
+}
+
+}  // namespace
+}  // namespace gpu_platform::bin
