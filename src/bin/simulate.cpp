@@ -4,13 +4,13 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
-#include "base/parse.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
 #include "client/exit_code.h"
 #include "client/session.h"
+#include "simulation/reports/fault_options.h"
 #include "simulation/reports/report_faults.h"
 
 namespace gpu_platform::bin {
@@ -34,58 +34,25 @@ constexpr cli::CommandText kFaults = {
     "  gpu-platform simulate faults --seeds 1000\n"
     "  gpu-platform simulate faults --seeds 1 --first-seed 17    repeat one world\n"};
 
-constexpr std::uint64_t kMaxSeeds = 1'000'000'000;
-
-std::vector<std::string_view> plant_names() {
-  std::vector<std::string_view> names;
-  for (std::size_t i = 1; i < simulation::kPlants; ++i) {
-    names.push_back(to_string(static_cast<simulation::Plant>(i)));
-  }
-  return names;
-}
-
-// The written number, where the option was given.
-base::Status take(const char* option, const std::optional<std::string>& text, std::uint64_t max,
-                  std::uint64_t& value) {
-  if (!text) return {};
-  const auto count = base::parse_count(*text, 1, max);
-  if (!count) return base::invalid(option, count.error().message);
-  value = *count;
-  return {};
-}
-
-base::Status take_plant(const std::optional<std::string>& text, simulation::Plant& plant) {
-  if (!text) return {};
-  const auto known = simulation::parse_plant(*text);
-  if (!known || *known == simulation::Plant::kNone) {
-    return base::invalid("--plant", fmt::format("must be one of {}, not '{}'",
-                                                fmt::join(plant_names(), ", "), *text));
-  }
-  plant = *known;
-  return {};
-}
-
 int simulate_faults(std::span<const std::string> words, client::Console& console) {
-  std::optional<std::string> seeds, first_seed, plant;
+  simulation::FaultOptionTexts texts;
   bool is_json = false, shows_progress = false;
   cli::Arguments arguments(kFaults);
-  arguments.option("--seeds", seeds, "N", "how many worlds (default: 100)")
-      .option("--first-seed", first_seed, "S", "the first of them (default: 1)")
-      .option("--plant", plant, "DEFECT", "put this defect in, to see that it is found")
+  arguments.option("--seeds", texts.seeds, "N", "how many worlds (default: 100)")
+      .option("--first-seed", texts.first_seed, "S", "the first of them (default: 1)")
+      .option("--plant", texts.plant, "DEFECT", "put this defect in, to see that it is found")
       .flag("--json", is_json, "print the report as JSON")
       .flag("--progress", shows_progress, "say on stderr how far it is, where that is a terminal");
   if (const auto code = arguments.parse(words, console)) return *code;
-  simulation::FaultOptions options;
-  base::Status taken = take("--seeds", seeds, kMaxSeeds, options.seeds);
-  if (taken) taken = take("--first-seed", first_seed, ~0ULL - kMaxSeeds, options.first_seed);
-  if (taken) taken = take_plant(plant, options.plant);
-  if (!taken) {
-    return cli::usage_error(
-        console, fmt::format("{}: {}", taken.error().field, taken.error().message), kFaults.name);
+  auto options = simulation::read_fault_options(texts);
+  if (!options) {
+    const base::Error& error = options.error();
+    return cli::usage_error(console, fmt::format("{}: {}", error.field, error.message),
+                            kFaults.name);
   }
   const auto as = is_json ? simulation::FaultReportAs::kJson : simulation::FaultReportAs::kText;
-  return simulation::report_faults(std::move(options), as, shows_progress) ? client::kOk
-                                                                           : client::kFailure;
+  return simulation::report_faults(*std::move(options), as, shows_progress) ? client::kOk
+                                                                            : client::kFailure;
 }
 
 }  // namespace
