@@ -24,8 +24,7 @@ int store_main(int argc, char** argv);
 int doctor_main(int argc, char** argv);
 int simulate_main(int argc, char** argv);
 
-// As client/places.h has them, for this process.
+// As client/places.h has it, for this process.
 std::string default_data_dir();
-std::string default_socket();
 
 }  // namespace gpu_platform::bin

@@ -1,0 +1,82 @@
+#include "bin/serve_options.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "client/exit_code.h"
+#include "client/places.h"
+
+namespace gpu_platform::bin {
+namespace {
+
+class ServeOptionsTest : public ::testing::Test {
+ protected:
+  ServeOptionsTest() {
+    process_.uid = 1000;
+    process_.environment = {"HOME=/home/ann"};
+  }
+  std::expected<ServeOptions, int> read(const std::vector<std::string>& words) {
+    told_.clear();
+    client::Console console(process_, told_);
+    return read_serve_options(words, console);
+  }
+
+  client::ProcessEnvironment process_;
+  std::string told_;
+};
+
+TEST_F(ServeOptionsTest, WithoutAnyTheDefaultsOfTheUserStand) {
+  const auto options = read({});
+  ASSERT_TRUE(options) << told_;
+  EXPECT_EQ(options->data_dir, client::default_data_dir(process_));
+  EXPECT_EQ(options->socket, client::socket_to_serve(process_));
+  EXPECT_EQ(options->emulate, "");
+  EXPECT_EQ(options->launcher, "");
+  EXPECT_EQ(options->config_path, "");
+  EXPECT_FALSE(options->is_standby);
+  EXPECT_FALSE(options->accept_loss);
+  EXPECT_EQ(options->log_level, spdlog::level::info);
+  EXPECT_FALSE(options->is_json_log);
+}
+
+TEST_F(ServeOptionsTest, EachIsTaken) {
+  const auto options = read({"--data-dir", "/d", "--socket", "/s", "--emulate", "2xdgx-h100",
+                             "--launcher", "/l", "--config", "c.yaml", "--standby", "--accept-loss",
+                             "--log-level", "error", "--log-format", "json"});
+  ASSERT_TRUE(options) << told_;
+  EXPECT_EQ(options->data_dir, "/d");
+  EXPECT_EQ(options->socket, "/s");
+  EXPECT_EQ(options->emulate, "2xdgx-h100");
+  EXPECT_EQ(options->launcher, "/l");
+  EXPECT_EQ(options->config_path, "c.yaml");
+  EXPECT_TRUE(options->is_standby);
+  EXPECT_TRUE(options->accept_loss);
+  EXPECT_EQ(options->log_level, spdlog::level::err);
+  EXPECT_TRUE(options->is_json_log);
+}
+
+TEST_F(ServeOptionsTest, AMistakeIsToldWithItsOption) {
+  const std::vector<std::vector<std::string>> mistakes = {
+      {"--log-level", "loud"}, {"--log-format", "xml"}, {"--emulate", ""}};
+  for (const auto& words : mistakes) {
+    const auto options = read(words);
+    ASSERT_FALSE(options) << words[0];
+    EXPECT_EQ(options.error(), client::kUsage);
+    EXPECT_NE(told_.find(words[0] + ": "), std::string::npos) << told_;
+  }
+  EXPECT_EQ(read({"--no-such"}).error(), client::kUsage);
+}
+
+TEST_F(ServeOptionsTest, TheHelpNamesTheDefaults) {
+  const auto options = read({"--help"});
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error(), client::kOk);
+  EXPECT_NE(told_.find("(default " + client::default_data_dir(process_)), std::string::npos)
+      << told_;
+  EXPECT_NE(told_.find("(default " + client::socket_to_serve(process_)), std::string::npos);
+  EXPECT_NE(told_.find("SIGHUP reads the configuration again"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpu_platform::bin
