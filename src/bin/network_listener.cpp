@@ -35,17 +35,12 @@ std::vector<listener::Place> places_of(const config::WordList& addresses, listen
 
 }  // namespace
 
-base::Result<std::unique_ptr<listener::ListenerHost>> open_network_listener(
-    const config::Configuration& configuration, const std::string& program, api::Server& server,
-    api::CertificateProver& certificates, const model::UserRange& users,
-    host::UserDirectory& directory, logging::Log& log) {
+listener::ListenerHostOptions listener_options(const config::Configuration& configuration) {
   listener::ListenerHostOptions options;
   options.places = places_of(configuration.rest_addresses, listener::Door::kRest);
   for (listener::Place& place : places_of(configuration.grpc_addresses, listener::Door::kGrpc)) {
     options.places.push_back(std::move(place));
   }
-  if (options.places.empty()) return nullptr;
-  options.program = program;
   options.settings.threads = configuration.api_threads;
   options.settings.connections = configuration.rest_connections;
   options.settings.connections_per_address = configuration.rest_connections_per_address;
@@ -56,9 +51,19 @@ base::Result<std::unique_ptr<listener::ListenerHost>> open_network_listener(
     options.certificate =
         listener::CertificateFiles{configuration.tls_certificate.path, configuration.tls_key.path};
   }
+  options.settings.asks_for_certificates = !configuration.tls_client_ca.path.empty();
+  return options;
+}
+
+base::Result<std::unique_ptr<listener::ListenerHost>> open_network_listener(
+    const config::Configuration& configuration, const std::string& program, api::Server& server,
+    api::CertificateProver& certificates, const model::UserRange& users,
+    host::UserDirectory& directory, logging::Log& log) {
+  listener::ListenerHostOptions options = listener_options(configuration);
+  if (options.places.empty()) return nullptr;
+  options.program = program;
   if (!configuration.tls_client_ca.path.empty()) {
     TRY(read_authorities(configuration, certificates));
-    options.settings.asks_for_certificates = true;
     options.shows = [&certificates](const std::string& chain) { certificates.note_own(chain); };
   }
   // Only root may give it another user than its own.

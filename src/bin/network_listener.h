@@ -12,6 +12,10 @@
 
 namespace gpu_platform::bin {
 
+// Returns what the configuration says of the listener: its addresses, limits and certificate; no
+// addresses: it has none.
+listener::ListenerHostOptions listener_options(const config::Configuration& configuration);
+
 // Starts the listener at the addresses of the configuration, and has `server` serve the connections
 // that it makes. `users`: of the site. `server`, `certificates` and `log` outlive it. Null: there
 // are no addresses.
