@@ -26,11 +26,11 @@ std::string text_of(const char* path) {
 // A directory on the network is asked, too. One that does not answer is taken to have no account of
 // so high a number.
 bool has_account(std::uint32_t uid, host::UserDirectory& directory) {
-  constexpr auto kPatience = std::chrono::seconds(5);
+  constexpr auto kTimeout = std::chrono::seconds(5);
   const auto answered = std::make_shared<std::promise<void>>();
   auto found = directory.user_now(uid, [answered] { answered->set_value(); });
   if (!found) {
-    answered->get_future().wait_for(kPatience);
+    answered->get_future().wait_for(kTimeout);
     found = directory.user_now(uid, [] {});
   }
   return found && found->has_value();

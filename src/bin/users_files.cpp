@@ -8,7 +8,7 @@ namespace gpu_platform::bin {
 namespace {
 
 // Less than the door waits for the whole answer (host/slow_calls.h), so that the reason is told.
-constexpr std::chrono::milliseconds kPatience{1'500};
+constexpr std::chrono::milliseconds kTimeout{1'500};
 
 }  // namespace
 
@@ -40,7 +40,7 @@ base::Result<os::Descriptor> UsersFiles::open(std::uint32_t uid, const std::stri
     }
     TRY_ASSIGN(answer, link_->engine->ask_for_users_file(uid, path));
   }
-  return execution::ProcessEngine::take_users_file(answer, path, kPatience);
+  return execution::ProcessEngine::take_users_file(answer, path, kTimeout);
 }
 
 }  // namespace gpu_platform::bin

@@ -231,10 +231,10 @@ Called<EventStream> Client::stream(const std::string& target) {
   return EventStream(std::move(*exchange));
 }
 
-bool Patience::wait(const Failure& failure, int interrupt_fd) {
-  if (waited_ >= at_most_) return false;
+bool BackOff::wait(const Failure& failure, int interrupt_fd) {
+  if (waited_ >= timeout_) return false;
   if (!told_) {
-    console_.note(fmt::format("{}; trying again for {}", failure.message, base::written(at_most_)));
+    console_.note(fmt::format("{}; trying again for {}", failure.message, base::written(timeout_)));
     told_ = true;
   }
   console_.process_environment().pause(next_, interrupt_fd);
@@ -243,7 +243,7 @@ bool Patience::wait(const Failure& failure, int interrupt_fd) {
   return true;
 }
 
-void Patience::reset() {
+void BackOff::reset() {
   if (told_) console_.note("the daemon is back");
   waited_ = base::Duration();
   next_ = base::milliseconds(100);

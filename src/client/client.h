@@ -122,15 +122,15 @@ class Client {
 };
 
 // A restart of the daemon takes seconds; after this it is taken for gone.
-inline constexpr base::Duration kMaxPatience = base::minutes(2);
+inline constexpr base::Duration kRetryTimeout = base::minutes(2);
 // One held-back answer of the daemon; the waiting itself may go on as long as it likes.
 inline constexpr base::Duration kOneWait = base::seconds(60);
 
-// Patience with a daemon that is away: waits longer and longer between attempts, up to a limit in
-// all, and says once that it does.
-class Patience {
+// Waits while the daemon is away: longer and longer between attempts, up to a limit in all. Says
+// once that it does.
+class BackOff {
  public:
-  Patience(Console& console, base::Duration at_most) : console_(console), at_most_(at_most) {}
+  BackOff(Console& console, base::Duration timeout) : console_(console), timeout_(timeout) {}
   // Waits before the next attempt; false when it is time to give up (told by the failure then).
   bool wait(const Failure& failure, int interrupt_fd);
   // The daemon answered.
@@ -138,10 +138,14 @@ class Patience {
 
  private:
   Console& console_;
-  base::Duration at_most_;
+  base::Duration timeout_;
   base::Duration waited_;
   base::Duration next_ = base::milliseconds(100);
   bool told_ = false;
 };
+
+// The names that the command line uses.
+using Patience = BackOff;
+inline constexpr base::Duration kMaxPatience = kRetryTimeout;
 
 }  // namespace gpu_platform::client

@@ -100,7 +100,7 @@ class OutputFollower {
         id_(std::move(id)),
         place_(place),
         interrupts_(interrupts),
-        patience_(console, kMaxPatience),
+        back_off_(console, kRetryTimeout),
         names_attempt_(place.attempt > 0) {}
 
   std::optional<Failure> follow() {
@@ -110,7 +110,7 @@ class OutputFollower {
       if (is_done) continue;
       const Failure& failure = is_done.error();
       const bool try_again = place_.daemon_was_there && failure.is_passing();
-      if (!try_again || !patience_.wait(failure, interrupts_.fd())) return failure;
+      if (!try_again || !back_off_.wait(failure, interrupts_.fd())) return failure;
       if (interrupts_.fd() >= 0 && !interrupts_.handle()) return interrupted();
       names_attempt_ = place_.attempt > 0;
     }
@@ -123,7 +123,7 @@ class OutputFollower {
     auto stream = client_.stream(names_attempt_ ? output_of_attempt(id_, place_) + "&follow=true"
                                                 : output_path(id_) + "?follow=true");
     if (!stream) return std::unexpected(stream.error());
-    patience_.reset();
+    back_off_.reset();
     place_.daemon_was_there = true;
     const auto end = read_stream(console_, *stream, place_, interrupts_);
     if (!end) return std::unexpected(end.error());
@@ -165,7 +165,7 @@ class OutputFollower {
   std::string id_;
   OutputPlace place_;
   Interrupts& interrupts_;
-  Patience patience_;
+  BackOff back_off_;
   bool names_attempt_;
 };
 
@@ -244,7 +244,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              Interrupts& interrupts) {
   const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
-  Patience patience(console, kMaxPatience);
+  BackOff back_off(console, kRetryTimeout);
   bool daemon_was_there = false;
   while (true) {
     const base::Duration passed = steady() - began;
@@ -255,7 +255,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                     static_cast<double>(base::whole_milliseconds(wait)) / 1000),
         wait, interrupts.fd());
     if (body) {
-      patience.reset();
+      back_off.reset();
       daemon_was_there = true;
       auto job = read_answer<v1::Job>(*body, "a job");
       if (!job) return std::unexpected(std::move(job).error());
@@ -264,7 +264,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
       if (!interrupts.handle()) return std::unexpected(interrupted());
     } else {
       const bool try_again = daemon_was_there && body.error().is_passing();
-      if (!try_again || !patience.wait(body.error(), interrupts.fd())) {
+      if (!try_again || !back_off.wait(body.error(), interrupts.fd())) {
         return std::unexpected(body.error());
       }
     }

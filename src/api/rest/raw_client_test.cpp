@@ -15,16 +15,16 @@ namespace gpu_platform::api {
 
 namespace {
 
-void set_patience(int descriptor, std::chrono::milliseconds patience) {
-  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
+void set_timeout(int descriptor, std::chrono::milliseconds timeout) {
+  const timeval limit{timeout.count() / 1000, timeout.count() % 1000 * 1000};
   ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 }  // namespace
 
-RawClient::RawClient(int descriptor, std::chrono::milliseconds patience) : descriptor_(descriptor) {
-  set_patience(descriptor_, patience);
+RawClient::RawClient(int descriptor, std::chrono::milliseconds timeout) : descriptor_(descriptor) {
+  set_timeout(descriptor_, timeout);
 }
 
 RawClient::RawClient(const std::string& path) {
@@ -32,7 +32,7 @@ RawClient::RawClient(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   descriptor_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  set_patience(descriptor_, kPatience);
+  set_timeout(descriptor_, kTimeout);
   if (::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) close();
 }
 

@@ -18,10 +18,10 @@ struct RawResponse {
 // A blocking HTTP client that sends exactly the bytes it is told to. Gives up after some silence.
 class RawClient {
  public:
-  static constexpr std::chrono::milliseconds kPatience{20'000};
+  static constexpr std::chrono::milliseconds kTimeout{20'000};
 
   explicit RawClient(const std::string& path);
-  explicit RawClient(int descriptor, std::chrono::milliseconds patience = kPatience);  // owns it
+  explicit RawClient(int descriptor, std::chrono::milliseconds timeout = kTimeout);  // owns it
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;

@@ -228,11 +228,11 @@ base::Result<bool> StepShares::wait_for_an_end(std::optional<std::int64_t> milli
     if (const auto begun = begin_waiting(own, step, ends_[1]); !begun) return begun;
   }
   pollfd ended = {ends_[0], POLLIN, 0};
-  const int patience =
+  const int timeout_ms =
       milliseconds ? static_cast<int>(std::clamp<std::int64_t>(*milliseconds, 0, INT_MAX)) : -1;
   int found = 0;
   do {
-    found = ::poll(&ended, 1, patience);
+    found = ::poll(&ended, 1, timeout_ms);
   } while (found < 0 && errno == EINTR);
   if (found < 0) return std::unexpected(base::system_error("poll", errno));
   if (found == 0) return false;

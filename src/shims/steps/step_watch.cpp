@@ -101,7 +101,7 @@ void StepWatch::stop(const std::string& reason) {
   end_ms_.reset();
 }
 
-// The step's time is over, or the patience with its tasks.
+// The step's time is over, or the time that its tasks had to end.
 void StepWatch::come_to_the_end() {
   if (!has_limit_) return stop(why_);
   has_timed_out_ = true;
@@ -109,10 +109,10 @@ void StepWatch::come_to_the_end() {
   ask_to_stop(kKillWait, why_);
 }
 
-// They may end by themselves, until their patience is over.
-void StepWatch::ask_to_stop(std::int64_t patience_ms, const std::string& reason) {
+// They may end by themselves, until their time to end is over.
+void StepWatch::ask_to_stop(std::int64_t grace_ms, const std::string& reason) {
   for (const int number : {SIGCONT, SIGTERM}) send(number);
-  end_ms_ = milliseconds_up() + patience_ms;
+  end_ms_ = milliseconds_up() + grace_ms;
   has_limit_ = false;
   why_ = reason;
 }
@@ -261,7 +261,7 @@ void StepWatch::note_end(int status) {
   }
 }
 
-int StepWatch::patience_ms() const {
+int StepWatch::poll_timeout_ms() const {
   if (!end_ms_) return -1;
   return static_cast<int>(std::clamp<std::int64_t>(*end_ms_ - milliseconds_up(), 0, INT_MAX));
 }
@@ -272,7 +272,7 @@ int StepWatch::wait(TaskStreams& streams) {
     const bool has_caller = rules_.caller != nullptr && !has_caller_gone_;
     waiting.push_back({has_caller ? rules_.caller->fd() : -1, POLLIN, 0});
     streams.add_to(waiting);
-    const int found = ::poll(waiting.data(), waiting.size(), patience_ms());
+    const int found = ::poll(waiting.data(), waiting.size(), poll_timeout_ms());
     if (end_ms_ && milliseconds_up() >= *end_ms_) come_to_the_end();
     if (found <= 0) continue;
     take_signals();

@@ -62,7 +62,7 @@ class StepWatch {
   StepWatch(const WatchRules& rules, int fd) : rules_(rules), fd_(fd) {}
   void send(int signal) const;
   void stop(const std::string& reason);
-  void ask_to_stop(std::int64_t patience_ms, const std::string& reason);
+  void ask_to_stop(std::int64_t grace_ms, const std::string& reason);
   void come_to_the_end();
   void reap();
   void note_end(int status);
@@ -73,7 +73,7 @@ class StepWatch {
   void interrupted();
   void end_by_interrupt();
   void end_at_once();
-  int patience_ms() const;
+  int poll_timeout_ms() const;
   WatchRules rules_;
   int fd_ = -1;
   std::map<pid_t, std::uint32_t> tasks_;
