@@ -2,29 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <nlohmann/json.hpp>
 
-#include "api/convert/json_writer.h"
 #include "api/convert/text_forms.h"
+#include "client/request_text.h"
 
 namespace gpu_platform::client {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // The time for which a submission without an answer is repeated.
-constexpr base::Duration kSubmitPatience = base::seconds(10);
+constexpr base::Duration kSubmitTimeout = base::seconds(10);
 // The daemon takes no larger ones.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 std::size_t environment_size(const v1::JobSpec& spec) {
   v1::JobSpec environment;
   *environment.mutable_environment() = spec.environment();
-  return environment.ByteSizeLong();
+  return request_text(environment).size();
 }
 
 }  // namespace
@@ -50,27 +48,25 @@ bool stays_here(std::string_view entry) {
 
 }  // namespace
 
-Json environment_of(Console& console) {
-  Json environment = Json::object();
+std::map<std::string, std::string> environment_of(Console& console) {
+  std::map<std::string, std::string> environment;
   for (const std::string& entry : console.process_environment().environment) {
     const std::size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || stays_here(entry)) continue;
-    const std::string name = entry.substr(0, equals);
+    std::string name = entry.substr(0, equals);
     if (!api::is_valid_utf8(entry)) {
       console.warning(fmt::format("variable {} is not UTF-8 and is not passed on", name));
-    } else if (!environment.contains(
-                   name)) {  // of two with one name the first is what programs see
-      environment[name] = entry.substr(equals + 1);
+    } else {  // of two with one name the first is what programs see
+      environment.emplace(std::move(name), entry.substr(equals + 1));
     }
   }
   return environment;
 }
 
-Called<std::string> submit_job(Console& console, Client& client, const v1::JobSpec& spec) {
-  std::string text;
-  api::append_request_json(text, spec);
-  const bool may_repeat = spec.has_request_id();
-  Patience patience(console, kSubmitPatience);
+Called<std::string> submit_job(Console& console, Client& client, const v1::JobSpec& job) {
+  const std::string text = request_text(job);
+  const bool may_repeat = !job.request_id().empty();
+  BackOff back_off(console, kSubmitTimeout);
   bool answer_was_lost = false;
   bool was_refused = false;  // nothing was sent, and a daemon that restarts is back in a moment
   while (true) {
@@ -81,17 +77,17 @@ Called<std::string> submit_job(Console& console, Client& client, const v1::JobSp
       failure.message += fmt::format(
           "; {} bytes of it are the environment: submit with fewer or shorter variables (env -u "
           "NAME …)",
-          environment_size(spec));
+          environment_size(job));
     }
     answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
     was_refused = was_refused || failure.is_refused;
     const bool is_safe = answer_was_lost ? may_repeat : was_refused;
     const bool again = is_safe && failure.is_passing();
-    if (again && patience.wait(failure, -1)) continue;
+    if (again && back_off.wait(failure, -1)) continue;
     if (answer_was_lost && failure.is_passing()) {
       failure.message += "; whether the job was accepted is not known";
       if (may_repeat) {
-        failure.message += fmt::format(": repeat with --request-id {}", spec.request_id());
+        failure.message += fmt::format(": repeat with --request-id {}", job.request_id());
       }
     }
     return std::unexpected(std::move(failure));

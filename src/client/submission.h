@@ -1,8 +1,7 @@
 #pragma once
 
+#include <map>
 #include <string>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "client/client.h"
 #include "client/session.h"
@@ -17,10 +16,10 @@ std::string random_request_id();
 
 // The environment of the caller, by name. Values that JSON cannot carry are left out, with a
 // warning that gives the name: a value is never shown.
-nlohmann::ordered_json environment_of(Console& console);
+std::map<std::string, std::string> environment_of(Console& console);
 
 // The daemon's answer. The request is sent again when its answer was lost, which its `request_id`
 // makes safe; without one it is not.
-Called<std::string> submit_job(Console& console, Client& client, const v1::JobSpec& spec);
+Called<std::string> submit_job(Console& console, Client& client, const v1::JobSpec& job);
 
 }  // namespace gpu_platform::client

@@ -62,10 +62,11 @@ class Allocation {
       : call_(call), settings_(settings), id_(std::move(id)), client_(client) {}
 
   int run(const RendezvousPlace& place, const std::vector<std::string>& command,
-          std::optional<base::Duration> patience) {
-    if (patience) {
+          std::optional<base::Duration> start_timeout) {
+    if (start_timeout) {
       client::Interrupts interrupts(call_.console(), client_, id_);
-      if (!starts_in_time(client_, id_, *patience, call_, interrupts)) return revoked(*patience);
+      if (!starts_in_time(client_, id_, *start_timeout, call_, interrupts))
+        return revoked(*start_timeout);
     }
     JobEnd end(call_, id_);
     if (!wait_for_start(place, end.fd())) {
@@ -95,8 +96,8 @@ class Allocation {
     if (!settings_.has("quiet")) call_.console().err(fmt::format("salloc: {}\n", text));
   }
 
-  int revoked(base::Duration patience) {
-    call_.fail(fmt::format("Unable to allocate resources: {}", patience.value() == 0
+  int revoked(base::Duration start_timeout) {
+    call_.fail(fmt::format("Unable to allocate resources: {}", start_timeout.value() == 0
                                                                    ? "Requested nodes are busy"
                                                                    : "Connection timed out"));
     tell(fmt::format("Job allocation {} has been revoked.", id_));
@@ -121,13 +122,13 @@ class Allocation {
     client::Interrupts interrupts(call_.console(), client_, id_);
     std::array<pollfd, 3> waiting = {
         {{place.fd(), POLLIN, 0}, {end, POLLIN, 0}, {interrupts.fd(), POLLIN, 0}}};
-    int patience = kUsualWaitMs;
+    int timeout_ms = kUsualWaitMs;
     while (true) {
-      const int found = ::poll(waiting.data(), waiting.size(), patience);
+      const int found = ::poll(waiting.data(), waiting.size(), timeout_ms);
       if (found == 0) {
         tell(fmt::format("Pending job allocation {}", id_));
         tell(fmt::format("job {} queued and waiting for resources", id_));
-        patience = -1;
+        timeout_ms = -1;
       }
       if (found <= 0) continue;
       if (waiting[0].revents != 0) return true;
@@ -234,8 +235,8 @@ int salloc(CommandCall& call) {
   if (settings.has("kill-command") && !signal_of(settings.value("kill-command")))
     return call.fail(
         fmt::format("--kill-command: '{}' is no signal", settings.value("kill-command")));
-  const auto patience = patience_of(settings);
-  if (!patience) return call.fail(patience.error());
+  const auto start_timeout = start_timeout_of(settings);
+  if (!start_timeout) return call.fail(start_timeout.error());
   auto client = call.client();
   if (!client) return 1;
   const auto place = RendezvousPlace::open();
@@ -251,7 +252,7 @@ int salloc(CommandCall& call) {
   if (!spec) return call.fail(spec.error());
   const auto id = submit(call, *client, *spec);
   if (!id) return id.error();
-  return Allocation(call, settings, *id, *client).run(*place, *command, *patience);
+  return Allocation(call, settings, *id, *client).run(*place, *command, *start_timeout);
 }
 
 // The job's first process, twice: it makes the variables and the file of shares, and becomes itself

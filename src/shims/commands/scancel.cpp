@@ -6,9 +6,9 @@
 #include "base/letters.h"
 #include "base/percent.h"
 #include "cli/text.h"
+#include "client/request_text.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"
-#include "shims/request_text.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_view.h"
@@ -58,7 +58,7 @@ How how_to_end(const Settings& settings) {
   if (signal == "KILL" || signal == "9") return {"kill", {}};
   v1::SignalJobRequest request;
   request.set_signal(signal);
-  return {"signal", request_text(request)};
+  return {"signal", client::request_text(request)};
 }
 
 bool is_one_of(const std::string& value, const Settings& settings, std::string_view option) {

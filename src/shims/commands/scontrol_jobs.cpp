@@ -8,8 +8,8 @@
 
 #include "base/percent.h"
 #include "cli/input.h"
+#include "client/request_text.h"
 #include "gpu_platform/v1/jobs.pb.h"
-#include "shims/request_text.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
@@ -345,12 +345,12 @@ client::Called<std::string> body_for(client::Client& client, const Command& comm
   if (command.name == kUpdate) {
     const auto request = request_for(client, id, change);
     if (!request) return std::unexpected(request.error());
-    return request_text(*request);
+    return client::request_text(*request);
   }
   if (command.call != "requeue") return std::string();
   v1::RequeueJobRequest request;
   request.set_hold(command.holds);
-  return request_text(request);
+  return client::request_text(request);
 }
 
 std::optional<client::Failure> change_one(client::Client& client, const Command& command,

@@ -7,8 +7,8 @@
 
 #include "base/percent.h"
 #include "cli/input.h"
+#include "client/request_text.h"
 #include "gpu_platform/v1/reservations.pb.h"
-#include "shims/request_text.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
@@ -87,7 +87,7 @@ int update_nodes(CommandCall& call, const Pairs& pairs) {
     v1::ChangeGpusRequest request;
     request.set_node(name);
     request.set_reason(reason);
-    const auto done = client->post(std::string(known->path), request_text(request));
+    const auto done = client->post(std::string(known->path), client::request_text(request));
     if (done) continue;
     const bool is_missing = done.error().code == base::ErrorCode::kNotFound;
     code =
@@ -237,7 +237,7 @@ int update_reservation(CommandCall& call, ChangeWords words) {
     return call.fail(put.error());
   const auto done =
       client->post("/v1/reservations/" + base::percent_encoded(request->name()) + "/update",
-                   request_text(*request));
+                   client::request_text(*request));
   if (!done)
     return call.fail(fmt::format("Error updating the reservation: {}", done.error().message));
   call.console().out("Reservation updated.\n");
@@ -267,7 +267,7 @@ int create_reservation(CommandCall& call, ChangeWords words) {
   if (!client) return 1;
   if (const auto put = put_all_nodes(*client, *pairs, *request->mutable_nodes()); !put)
     return call.fail(put.error());
-  const auto made = client->post("/v1/reservations", request_text(*request));
+  const auto made = client->post("/v1/reservations", client::request_text(*request));
   if (!made) {
     return call.fail(fmt::format("Error creating the reservation: {}", made.error().message));
   }

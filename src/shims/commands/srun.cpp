@@ -61,13 +61,14 @@ void add_defaults(Settings& settings, const Variables& variables) {
 base::Result<std::vector<NodeShare>> take_share(CommandCall& call, const Settings& settings,
                                                 const StepPlan& plan, StepShares& shares) {
   if (settings.has("overlap")) return first_shares(plan);
-  TRY_ASSIGN(const auto patience, patience_of(settings));
+  TRY_ASSIGN(const auto start_timeout, start_timeout_of(settings));
   const base::Instant begin = call.around().steady();
   for (bool was_told = false;;) {
     TRY_ASSIGN(auto taken, shares.take(plan.rooms, plan.wishes));
     if (taken) return std::move(*taken);
     std::optional<std::int64_t> left;
-    if (patience) left = base::whole_milliseconds(*patience - (call.around().steady() - begin));
+    if (start_timeout)
+      left = base::whole_milliseconds(*start_timeout - (call.around().steady() - begin));
     if (left && *left <= 0)
       return base::fail(base::ErrorCode::kFailedPrecondition,
                         "other steps of the job have its GPUs, CPUs or memory (--immediate)");
@@ -242,8 +243,8 @@ int run_outside(CommandCall& call, Settings settings, const std::vector<std::str
   const bool reads_rules = settings.has("input");
   const auto rules = checked_rules(call, settings, command);
   if (!rules) return call.fail(rules.error());
-  const auto patience = patience_of(settings);
-  if (!patience) return call.fail(patience.error());
+  const auto start_timeout = start_timeout_of(settings);
+  if (!start_timeout) return call.fail(start_timeout.error());
   Work work;
   work.step = "job-step";
   work.name = command.front().substr(command.front().rfind('/') + 1);
@@ -268,13 +269,13 @@ int run_outside(CommandCall& call, Settings settings, const std::vector<std::str
   if (settings.has("test-only")) return tell_start(call, *client, *spec);
   const auto id = submit(call, *client, *spec);
   if (!id) return id.error();
-  const OwnJobRules own{settings.has("quiet"), *patience};
+  const OwnJobRules own{settings.has("quiet"), *start_timeout};
   if (place) return stay_with_own_job(call, *client, *place, signals, *id, own);
   std::optional<SignalsFromAfar> passed_on;
   if (!terminal) passed_on.emplace(call, *id);
-  if (*patience) {
+  if (*start_timeout) {
     client::Interrupts interrupts(call.console(), *client, *id);
-    if (!starts_in_time(*client, *id, **patience, call, interrupts))
+    if (!starts_in_time(*client, *id, **start_timeout, call, interrupts))
       return call.fail("Unable to allocate resources: Requested nodes are busy");
   }
   if (!terminal) return follow_from_afar(call, *client, settings, work, *id);

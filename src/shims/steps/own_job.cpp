@@ -18,7 +18,7 @@
 #include "cli/job_end.h"
 #include "client/answer.h"
 #include "client/exit_code.h"
-#include "shims/request_text.h"
+#include "client/request_text.h"
 #include "shims/steps/job_end.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_view.h"
@@ -39,7 +39,7 @@ bool is_waiting_state(v1::JobState state) {
 std::string text_of_signal(int number) {
   v1::SignalJobRequest request;
   request.set_signal(fmt::format("{}", number));
-  return request_text(request);
+  return client::request_text(request);
 }
 
 // Blocks them; a descriptor tells of them instead.
@@ -148,7 +148,7 @@ class OwnJob {
                                       {end_.fd(), POLLIN, 0},
                                       {-1, 0, 0}}};
     if (connection_ && keys_) waiting[3] = keys_->wanted();
-    if (::poll(waiting.data(), waiting.size(), patience_ms()) <= 0) return {};
+    if (::poll(waiting.data(), waiting.size(), poll_timeout_ms()) <= 0) return {};
     if (waiting[3].revents != 0) keys_->pass_on();
     return {waiting[0].revents, waiting[1].revents, waiting[2].revents};
   }
@@ -156,14 +156,14 @@ class OwnJob {
   base::Duration waited() const { return call_.around().steady() - began_; }
 
   // A job that begins is not given up, however long its start takes.
-  bool is_due() const { return rules_.patience && waited() >= *rules_.patience; }
+  bool is_due() const { return rules_.start_timeout && waited() >= *rules_.start_timeout; }
   bool is_new() const { return !was_told_to_wait_ && waited() < kUsualWait; }
 
-  int patience_ms() const {
+  int poll_timeout_ms() const {
     if (was_met_) return -1;
     if (is_due() || is_new()) return static_cast<int>(base::whole_milliseconds(kOneLook));
-    if (!rules_.patience) return -1;
-    const base::Duration left = std::max(*rules_.patience - waited(), base::milliseconds(1));
+    if (!rules_.start_timeout) return -1;
+    const base::Duration left = std::max(*rules_.start_timeout - waited(), base::milliseconds(1));
     return static_cast<int>(std::min<std::int64_t>(base::whole_milliseconds(left), INT_MAX));
   }
 
@@ -171,7 +171,7 @@ class OwnJob {
   bool looks_in_vain() {
     if (!is_due() && !is_new()) return false;
     if (!waits_for_room(client_, id_)) return false;
-    const bool may_wait = !rules_.patience || rules_.patience->value() > 0;
+    const bool may_wait = !rules_.start_timeout || rules_.start_timeout->value() > 0;
     if (!was_told_to_wait_ && may_wait)
       tell(fmt::format("job {} queued and waiting for resources", id_));
     was_told_to_wait_ = true;
@@ -255,7 +255,7 @@ class OwnJob {
 
 }  // namespace
 
-base::Result<std::optional<base::Duration>> patience_of(const Settings& settings) {
+base::Result<std::optional<base::Duration>> start_timeout_of(const Settings& settings) {
   if (!settings.has("immediate")) return std::optional<base::Duration>();
   if (settings.value("immediate").empty()) return std::optional(base::seconds(0));
   const auto read = parse_number(settings.value("immediate"), 0);
@@ -270,7 +270,7 @@ bool waits_for_room(client::Client& client, const std::string& id) {
   return job->state() == v1::JOB_STATE_QUEUED && job->wait_reason().code() != "NOT_EVALUATED";
 }
 
-bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
+bool starts_in_time(client::Client& client, const std::string& id, base::Duration start_timeout,
                     CommandCall& call, client::Interrupts& interrupts) {
   const auto& around = call.around();
   const base::Instant began = around.steady();
@@ -278,7 +278,7 @@ bool starts_in_time(client::Client& client, const std::string& id, base::Duratio
     const bool waits = waits_for_room(client, id);
     const auto job = get_job(client, id);
     if (job && !is_waiting_state(job->state())) return true;
-    if (waits && around.steady() - began >= patience) break;
+    if (waits && around.steady() - began >= start_timeout) break;
     around.pause(kOneLook, interrupts.fd());
     pollfd pressed = {interrupts.fd(), POLLIN, 0};
     if (interrupts.fd() >= 0 && ::poll(&pressed, 1, 0) > 0 && !interrupts.handle()) return false;

@@ -20,18 +20,18 @@ namespace gpu_platform::shims {
 struct OwnJobRules {
   bool is_quiet = false;
   // How long the job may wait for its start (--immediate). Zero: not at all. Absent: for ever.
-  std::optional<base::Duration> patience;
+  std::optional<base::Duration> start_timeout;
 };
 
 // What --immediate[=SECONDS] says; absent without it.
-base::Result<std::optional<base::Duration>> patience_of(const Settings& settings);
+base::Result<std::optional<base::Duration>> start_timeout_of(const Settings& settings);
 
 // Whether the scheduler has looked at the job and lets it wait.
 bool waits_for_room(client::Client& client, const std::string& id);
 
 // Waits for the start of a job that may wait for so long. Returns false after it was cancelled
 // because it did not start.
-bool starts_in_time(client::Client& client, const std::string& id, base::Duration patience,
+bool starts_in_time(client::Client& client, const std::string& id, base::Duration start_timeout,
                     CommandCall& call, client::Interrupts& interrupts);
 
 // Passes signals on to a job on another machine, from a thread of its own: SIGUSR1 and SIGUSR2 go

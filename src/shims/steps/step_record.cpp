@@ -19,9 +19,9 @@
 #include "base/utf8.h"
 #include "client/client.h"
 #include "client/profiles.h"
+#include "client/request_text.h"
 #include "client/session.h"
 #include "model/step.h"
-#include "shims/request_text.h"
 
 namespace gpu_platform::shims {
 
@@ -179,7 +179,7 @@ void StepRecorder::stop_first_report() {
 
 void StepRecorder::begin() {
   started_at_ = now();
-  const std::string report = request_text(running_report(facts_, started_at_));
+  const std::string report = client::request_text(running_report(facts_, started_at_));
   const pid_t self = ::getpid();
   const pid_t made = ::fork();
   if (made != 0) {
@@ -203,9 +203,9 @@ void StepRecorder::end(const StepUsage& usage, bool has_timed_out) {
     v1::UpdateJobRequest update;
     (*update.mutable_spec()->mutable_labels())[timed_out_label(facts_.number)] =
         fmt::format("{}", facts_.attempt);
-    reports.push_back({"/update", request_text(update)});
+    reports.push_back({"/update", client::request_text(update)});
   }
-  reports.push_back({"/steps", request_text(report)});
+  reports.push_back({"/steps", client::request_text(report)});
   const pid_t made = ::fork();
   if (made == 0) {
     leave_everything();

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "shims/request_text.h"
+#include "client/request_text.h"
 
 #include <csignal>
 
@@ -75,7 +75,7 @@ TEST(StepReport, TellsWhatTheStepHas) {
   facts.gpus = 1;
   facts.memory_bytes = 1024;
   const v1::JobStep report = running_report(facts, base::Instant(1'500'000'000));
-  EXPECT_EQ(request_text(report),
+  EXPECT_EQ(client::request_text(report),
             R"({"attempt":2,"number":5,"name":"true","tasks":3,"nodes":["a","b"],"cpus":6,)"
             R"("memory_bytes":1024,"gpus":1,"started_at":"1970-01-01T00:00:01.500Z"})");
 }

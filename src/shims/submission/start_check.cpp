@@ -6,8 +6,8 @@
 
 #include "base/parse.h"
 #include "client/answer.h"
+#include "client/request_text.h"
 #include "gpu_platform/v1/planning.pb.h"
-#include "shims/request_text.h"
 #include "shims/text/host_list.h"
 #include "shims/views/job_view.h"
 #include "shims/views/node_view.h"
@@ -56,7 +56,7 @@ client::Called<StartCheck> check_start(client::Client& client, const v1::JobSpec
   request.mutable_spec()->clear_request_id();
   request.mutable_spec()->clear_hold();
   request.mutable_spec()->clear_dependency();
-  const auto answer = client.post("/v1/check", request_text(request));
+  const auto answer = client.post("/v1/check", client::request_text(request));
   if (!answer) return std::unexpected(answer.error());
   const auto result = client::read_answer<v1::CheckResult>(*answer, "what was checked");
   if (!result) return std::unexpected(result.error());

@@ -10,10 +10,8 @@
 #include "api/convert/text_forms.h"
 #include "base/base64.h"
 #include "cli/input.h"
-#include "cli/json_view.h"
 #include "client/answer.h"
 #include "client/submission.h"
-#include "shims/request_text.h"
 #include "shims/steps/gpu_binding.h"
 #include "shims/steps/task_layout.h"
 #include "shims/submission/container_options.h"
@@ -182,9 +180,14 @@ base::Result<std::string> directory_of(CommandCall& call, const Settings& settin
   return given.empty() ? here : here + "/" + given;
 }
 
+Variables callers_variables(CommandCall& call) {
+  const auto environment = client::environment_of(call.console());
+  return {environment.begin(), environment.end()};
+}
+
 Variables environment_for(CommandCall& call, const Settings& settings, const Work& work,
                           const Submitted& submitted, const Resources& resources) {
-  const auto callers = client::environment_of(call.console()).get<Variables>();
+  const Variables callers = callers_variables(call);
   Variables variables = exported(settings.value("export"), callers);
   if (settings.has("export")) variables["SLURM_EXPORT_ENV"] = settings.value("export");
   for (const auto& [name, value] : submission_variables(submitted, resources))
@@ -403,7 +406,7 @@ base::Result<v1::JobSpec> job_request(CommandCall& call, client::Client& client,
   TRY(put_signal(settings, work, spec));
   call.warn_all(container_warnings(settings));
   if (wants_container(settings)) {
-    const auto callers = client::environment_of(call.console()).get<Variables>();
+    const Variables callers = callers_variables(call);
     TRY(put_container(settings, work, {callers, std::string(variable(callers, "HOME"))}, spec));
   }
   if (const std::string key = client::random_request_id(); !key.empty()) spec.set_request_id(key);

@@ -1,8 +1,8 @@
-#include "shims/request_text.h"
+#include "client/request_text.h"
 
 #include "api/convert/json_writer.h"
 
-namespace gpu_platform::shims {
+namespace gpu_platform::client {
 
 std::string request_text(const google::protobuf::Message& request) {
   std::string text;
@@ -10,4 +10,4 @@ std::string request_text(const google::protobuf::Message& request) {
   return text;
 }
 
-}  // namespace gpu_platform::shims
+}  // namespace gpu_platform::client
