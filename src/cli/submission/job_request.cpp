@@ -88,7 +88,7 @@ base::Status put_environment(Console& console, const JobRequest& request, v1::Jo
     TRY(put_environment_file(console.process_environment(), file, *spec.mutable_environment()));
   }
   TRY(put_pairs(*spec.mutable_environment(), options.texts("--env"), "--env"));
-  const auto callers = client::environment_of(console).get<Environment>();
+  const Environment callers = client::environment_of(console);
   if (spec.image().empty()) {
     add_missing(callers, spec);
     return {};
