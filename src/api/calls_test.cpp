@@ -11,6 +11,7 @@
 #include "api/fake_core_test.h"
 #include "api/job_calls.h"
 #include "api/peers_test.h"
+#include "api/planning_calls.h"
 #include "api/queue_writer.h"
 #include "api/reservation_calls.h"
 #include "api/site_calls.h"
@@ -231,9 +232,36 @@ TEST_F(CallsTest, ListByEveryFilter) {
   EXPECT_EQ(ids(list(by_label, kAda)).size(), 2U);
   by_label.add_label("run=8");
   EXPECT_TRUE(ids(list(by_label, kAda)).empty());
+  v1::ListJobsRequest by_pattern;
+  by_pattern.set_name_pattern("f*t");
+  EXPECT_EQ(ids(list(by_pattern, kAda)), std::vector<std::string>{"1"});
   v1::ListJobsRequest by_team;
   by_team.set_team("none");
   EXPECT_TRUE(ids(list(by_team, kAda)).empty());
+}
+
+TEST_F(CallsTest, ListTheJobsThatWereOnANode) {
+  const model::JobId done = core_.add_job("ada", 1000);
+  core_.add_job("ada", 1000);
+  core_.start_job(done, {0});
+  core_.end_job(done, 0);
+  v1::ListJobsRequest request;
+  request.set_node("dgx-h100-1");
+  EXPECT_TRUE(ids(list(request, kAda)).empty());
+  request.set_ended(true);
+  EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"1"});
+  request.set_node("dgx-h100-2");
+  EXPECT_TRUE(ids(list(request, kAda)).empty());
+}
+
+TEST_F(CallsTest, ListWhatWasSubmittedUntilATime) {
+  core_.add_job("ada", 1000);
+  const auto job = core_.snapshot()->jobs.find(1);
+  v1::ListJobsRequest request;
+  to_proto(job->submitted_at, *request.mutable_until());
+  EXPECT_TRUE(ids(list(request, kAda)).empty());
+  to_proto(job->submitted_at + base::seconds(1), *request.mutable_until());
+  EXPECT_EQ(ids(list(request, kAda)).size(), 1U);
 }
 
 TEST_F(CallsTest, ListATeamOfAllUsersThatTheCallerMaySee) {
@@ -403,6 +431,7 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   const auto all = queue(kRoot, request);
   EXPECT_EQ(all["jobs"].size(), 1U);
   EXPECT_EQ(all["total"], 3);
+  EXPECT_EQ(all["hidden"], 0);
   EXPECT_TRUE(all["scores"].empty());
   // The second page begins behind the last job of the first, also if that has left the queue.
   request.set_page_token(all["next_page"].get<std::string>());
@@ -419,6 +448,32 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   request.set_page_token("next");
   EXPECT_EQ(QueueWriter::open(context_.reader, kRoot.caller, request, 1).error().field,
             "page_token");
+}
+
+TEST_F(CallsTest, AnotherUsersJobThatIsNotShownIsCountedAndNotNamed) {
+  core_.add_job("bob", 1001);
+  core_.add_job("ada", 1000);
+  v1::GetQueueRequest request;
+  request.set_all(true);
+  QueueWriter writer = QueueWriter::open(context_.reader, kAda.caller, request, 1'000'000).value();
+  std::string out;
+  while (writer.append(out, 1)) writer.rest();
+  const auto queue = nlohmann::json::parse(out);
+  EXPECT_EQ(queue["total"], 1);
+  EXPECT_EQ(queue["hidden"], 1);
+  v1::ExplainJobRequest about;
+  about.set_id("2");
+  const auto explanation = PlanningCalls(context_).explain(about, kAda);
+  ASSERT_TRUE(explanation) << explanation.error().message;
+  EXPECT_EQ(explanation->jobs_ahead(), 1U);
+  EXPECT_EQ(explanation->hidden_ahead(), 1U);
+  EXPECT_TRUE(explanation->first_ahead().empty());
+  EXPECT_TRUE(explanation->job().wait_reason().blocked_by().empty());
+  EXPECT_EQ(explanation->job().wait_reason().text().find("the first"), std::string::npos);
+  const auto of_root = PlanningCalls(context_).explain(about, kRoot);
+  ASSERT_TRUE(of_root) << of_root.error().message;
+  EXPECT_EQ(of_root->first_ahead_size(), 1);
+  EXPECT_EQ(of_root->hidden_ahead(), 0U);
 }
 
 // A page that ends for its size says where to go on, too.

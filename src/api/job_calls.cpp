@@ -40,7 +40,7 @@ base::Result<v1::ChangeJobResponse> changed_job(const CallContext& context,
   v1::ChangeJobResponse out;
   out.set_changed(reply->changed);
   context.reader.describe(caller, *found.job, found.snapshot->nodes, *out.mutable_job());
-  context.reader.explain(found, *out.mutable_job());
+  context.reader.explain(caller, found, *out.mutable_job());
   return out;
 }
 
@@ -96,7 +96,7 @@ base::Result<v1::Job> JobCalls::get(const v1::GetJobRequest& request, const Peer
   v1::Job out;
   context_.reader.describe(peer.caller, *found.job, found.snapshot->nodes, out);
   add_steps(*found.job, found.snapshot->nodes, out);
-  context_.reader.explain(found, out);
+  context_.reader.explain(peer.caller, found, out);
   return out;
 }
 

@@ -5,7 +5,9 @@
 
 #include "api/convert/job_step.h"
 #include "api/convert/json_writer.h"
+#include "api/job_names.h"
 #include "api/job_reader.h"
+#include "model/job_selection.h"
 #include "model/job_size.h"
 
 // Lists of jobs: those of the snapshot and ended ones of the archive, merged by id.
@@ -45,8 +47,21 @@ bool JobListWriter::matches(const model::Job& job) const {
   const auto& states = filter_.states;
   if (!states.empty() && std::ranges::find(states, job.state) == states.end()) return false;
   if (filter_.since.is_set() && job.ended_at.is_set() && job.ended_at < filter_.since) return false;
+  if (filter_.until.is_set() && job.submitted_at >= filter_.until) return false;
+  if (filter_.name_pattern && !model::matches_pattern(*filter_.name_pattern, spec.name)) {
+    return false;
+  }
+  if (filter_.node && !was_on_node(job)) return false;
   return std::ranges::all_of(filter_.labels, [&](const model::Label& label) {
     return std::ranges::find(spec.labels, label) != spec.labels.end();
+  });
+}
+
+bool JobListWriter::was_on_node(const model::Job& job) const {
+  return std::ranges::any_of(job.attempts, [&](const model::Attempt& attempt) {
+    return std::ranges::any_of(attempt.allocation.nodes, [&](const auto& part) {
+      return node_name(snapshot_->nodes.find(part.node.value), part.node) == *filter_.node;
+    });
   });
 }
 
@@ -141,7 +156,7 @@ void JobListWriter::append_job(std::string& out, const model::Job& job) {
             : reader_.describe_without_spec(view_, job, nodes, message);
   if (has_steps_) add_steps(job, nodes, message);
   if (has_reason_ && is_explained(job.state)) {
-    to_proto(explainer_->explain(job), *message.mutable_wait_reason());
+    to_proto(explainer_->explain(job), JobNames(snapshot_, view_), *message.mutable_wait_reason());
   }
   filter_.fields == nullptr ? append_json(out, message)
                             : append_json(out, message, *filter_.fields);

@@ -7,6 +7,7 @@
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
 #include "api/convert/job_spec.h"
+#include "api/job_names.h"
 #include "api/predictions.h"
 #include "base/parse.h"
 #include "model/access.h"
@@ -80,7 +81,10 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
     TRY_ASSIGN(auto parsed, to_label(label));
     filter.labels.push_back(std::move(parsed));
   }
+  if (request.has_name_pattern()) filter.name_pattern = request.name_pattern();
+  if (request.has_node()) filter.node = request.node();
   if (request.has_since()) filter.since = to_model(request.since());
+  if (request.has_until()) filter.until = to_model(request.until());
   if (request.has_limit()) filter.limit = request.limit();
   if (request.has_page_token()) {
     const auto before = to_job_id(request.page_token());
@@ -90,7 +94,8 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
     filter.before = *before;
   }
   filter.with_steps = request.steps();
-  filter.with_ended = request.all() || std::ranges::any_of(filter.states, model::is_ended);
+  filter.with_ended =
+      request.all() || request.ended() || std::ranges::any_of(filter.states, model::is_ended);
   return filter;
 }
 
@@ -182,14 +187,16 @@ void JobReader::describe_without_spec(const model::View& view, const model::Job&
   out.set_output(core_.outputs.path(job, job.attempts.back().number));
 }
 
-void JobReader::explain(const FoundJob& found, v1::Job& out) const {
+void JobReader::explain(const model::Caller& caller, const FoundJob& found, v1::Job& out) const {
   if (!is_explained(found.job->state)) return;
+  const JobNames names(found.snapshot, view_of(caller));
   if (found.job->state != model::JobState::kQueued) {
-    return to_proto(views::WaitExplainer(found.snapshot).explain(*found.job),
+    return to_proto(views::WaitExplainer(found.snapshot).explain(*found.job), names,
                     *out.mutable_wait_reason());
   }
   const views::PlaceInLine line = planner_.place_in_line(found.snapshot, found.job->id);
-  to_proto(planner_.wait_reason(found.snapshot, *found.job, line), *out.mutable_wait_reason());
+  to_proto(planner_.wait_reason(found.snapshot, *found.job, line), names,
+           *out.mutable_wait_reason());
   add_planned_start(views::last_planned_starts(*found.snapshot), found.job->id, out);
   out.set_start_guaranteed(views::guaranteed_start(*found.snapshot) == found.job->id);
   out.set_queue_position(line.jobs_ahead + 1);

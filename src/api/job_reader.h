@@ -37,9 +37,12 @@ struct ListFilter {
   std::optional<std::string> user;
   std::optional<std::string> team;
   std::optional<std::string> name;
+  std::optional<std::string> name_pattern;
+  std::optional<std::string> node;      // of one of its attempts
   std::vector<model::JobState> states;  // empty: all
   std::vector<model::Label> labels;
   base::Instant since;
+  base::Instant until;  // unset: no bound
   model::JobId before;
   std::size_t limit = 1000;
   // A page ends at the first job after this number of bytes; 0: no bound.
@@ -101,8 +104,9 @@ class JobReader {
   // The same without the specification.
   void describe_without_spec(const model::View& view, const model::Job& job, const Nodes& nodes,
                              v1::Job& out) const;
-  // Adds wait_reason and queue_position. The job may have left the newest snapshot by now.
-  void explain(const FoundJob& found, v1::Job& out) const;
+  // Adds wait_reason and queue_position, as the caller may see them. The job may have left the
+  // newest snapshot by now.
+  void explain(const model::Caller& caller, const FoundJob& found, v1::Job& out) const;
 
   // Returns the planned starts of waiting jobs: those of the last cycle, or those of all jobs on
   // request, which costs a look at the whole queue.
@@ -137,6 +141,7 @@ class JobListWriter {
 
  private:
   bool matches(const model::Job& job) const;
+  bool was_on_node(const model::Job& job) const;
   bool is_page_full() const;
   bool is_asked_for(std::string_view field) const;
   void append_job(std::string& out, const model::Job& job);

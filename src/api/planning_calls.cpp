@@ -8,6 +8,7 @@
 #include "api/call_context.h"
 #include "api/convert/job.h"
 #include "api/convert/model_sizing.h"
+#include "api/job_names.h"
 #include "api/predictions.h"
 #include "api/submission.h"
 #include "views/wait_explainer.h"
@@ -45,16 +46,14 @@ void put_all(const std::vector<scheduling::Counterfactual>& found,
   }
 }
 
-void add_ids(const std::vector<model::JobId>& jobs,
-             google::protobuf::RepeatedPtrField<std::string>& out) {
-  for (const model::JobId job : jobs) *out.Add() = std::to_string(job.value);
-}
+using NameMap = google::protobuf::Map<std::string, std::string>;
 
-void put(const views::PlannedStartDetail& planned, const Nodes& nodes, v1::PlannedStart& out) {
+void put(const views::PlannedStartDetail& planned, const Nodes& nodes, const JobNames& names,
+         v1::PlannedStart& out, NameMap& named) {
   api::to_proto(planned.start, *out.mutable_start());
   out.set_basis("hard_limits");
   add_place(planned.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
-  add_ids(planned.after, *out.mutable_after_jobs());
+  out.set_hidden_after(names.add(planned.after, *out.mutable_after_jobs(), named));
   if (planned.trust) api::to_proto(*planned.trust, *out.mutable_trust());
 }
 
@@ -71,12 +70,36 @@ std::optional<scheduling::PredictedRun> predicted_run_of(const model::Job& job,
   return scheduling::predicted_run(*job.spec, elapsed, *snapshot.runs);
 }
 
+// Names the jobs before it that the caller may see, and counts the others.
+void put_line(const views::PlaceInLine& line, model::JobId job, const JobNames& names,
+              v1::Explanation& out) {
+  out.set_jobs_ahead(line.jobs_ahead);
+  names.add(line.first_ahead, *out.mutable_first_ahead(), *out.mutable_names());
+  std::uint64_t hidden = 0;
+  views::WaitExplainer explainer(names.snapshot());
+  for (const model::JobId ahead : explainer.order()) {
+    if (ahead == job) break;
+    hidden += names.is_hidden(ahead) ? 1 : 0;
+  }
+  out.set_hidden_ahead(hidden);
+}
+
+// The names of the jobs that the job itself tells of: what it waited for, passed and replaced.
+void put_names_of(const v1::Job& job, const JobNames& names, NameMap& named) {
+  names.add_names(job.forecast().after_jobs(), named);
+  if (job.attempts().empty()) return;
+  const v1::Attempt& last = *job.attempts().rbegin();
+  names.add_names(last.preempted_jobs(), named);
+  if (!last.passed().empty()) names.add_name(last.passed(), named);
+}
+
 void put_planned_start(const views::Explanation& found, const controller::Snapshot& snapshot,
-                       v1::CheckResult& out) {
+                       const JobNames& names, v1::CheckResult& out) {
   out.set_jobs_ahead(found.line.jobs_ahead);
   if (!found.planned) return;
   api::to_proto(found.planned->start, *out.mutable_estimated_start());
-  add_ids(found.planned->after, *out.mutable_after_jobs());
+  out.set_hidden_after(
+      names.add(found.planned->after, *out.mutable_after_jobs(), *out.mutable_names()));
   if (found.planned->trust) {
     api::to_proto(*found.planned->trust, *out.mutable_estimated_start_trust());
   }
@@ -90,6 +113,15 @@ v1::CheckResult never(const base::Error& error) {
   return out;
 }
 
+// To the user who would submit it.
+JobNames names_for(const JobReader& reader, const model::Job& job,
+                   const Planner::Snapshot& snapshot) {
+  model::Caller caller;
+  caller.user = job.spec->user;
+  caller.uid = job.spec->uid;
+  return {snapshot, reader.view_of(caller)};
+}
+
 v1::CheckResult check_kept_back(const JobReader& reader, const model::Job& job,
                                 const Planner::Snapshot& snapshot) {
   v1::CheckResult out;
@@ -98,28 +130,31 @@ v1::CheckResult check_kept_back(const JobReader& reader, const model::Job& job,
     out.add_reasons(job.dependency_failure);
     return out;
   }
-  out.add_reasons(describe(views::WaitExplainer(snapshot).explain(job)));
+  const JobNames names = names_for(reader, job, snapshot);
+  out.add_reasons(describe(views::WaitExplainer(snapshot).explain(job), names));
   // The success of other jobs, and the release by a person, cannot be predicted.
   if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
-  put_planned_start(reader.planner().plan_new(snapshot, job.spec), *snapshot, out);
+  put_planned_start(reader.planner().plan_new(snapshot, job.spec), *snapshot, names, out);
   return out;
 }
 
 v1::CheckResult check_queued(const JobReader& reader, const model::Job& job,
                              const Planner::Snapshot& snapshot) {
   const views::Explanation found = reader.planner().explain(snapshot, job.spec);
+  const JobNames names = names_for(reader, job, snapshot);
   v1::CheckResult out;
   out.set_starts_now(found.starts_now.has_value());
-  put_planned_start(found, *snapshot, out);
+  put_planned_start(found, *snapshot, names, out);
   if (found.starts_now) {
     add_place(*found.starts_now, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   } else {
-    out.add_reasons(describe(reader.planner().wait_reason(snapshot, *job.spec, found.line)));
+    out.add_reasons(describe(reader.planner().wait_reason(snapshot, *job.spec, found.line), names));
   }
   if (found.preemption) {
     for (const model::AttemptId id : found.preemption->victims) {
       out.add_stopped_jobs(std::to_string(id.job.value));
     }
+    names.add_names(out.stopped_jobs(), *out.mutable_names());
   }
   if (found.predicted) api::to_proto(*found.predicted, *out.mutable_predicted_start());
   put_all(found.counterfactuals, *out.mutable_counterfactuals());
@@ -134,7 +169,9 @@ base::Result<v1::Explanation> PlanningCalls::explain(const v1::ExplainJobRequest
   const model::JobId id = found.job->id;
   v1::Explanation out;
   context_.reader.describe(peer.caller, *found.job, found.snapshot->nodes, *out.mutable_job());
-  context_.reader.explain(found, *out.mutable_job());
+  context_.reader.explain(peer.caller, found, *out.mutable_job());
+  const JobNames names(found.snapshot, context_.reader.view_of(peer.caller));
+  put_names_of(out.job(), names, *out.mutable_names());
   add_scores(*found.snapshot, *out.mutable_scores());
   if (const auto run = predicted_run_of(*found.job, *found.snapshot)) {
     to_proto(*run, *out.mutable_predicted_run());
@@ -143,10 +180,10 @@ base::Result<v1::Explanation> PlanningCalls::explain(const v1::ExplainJobRequest
   const auto effort = request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
   const views::Explanation explanation =
       context_.reader.planner().explain(found.snapshot, id, effort);
-  out.set_jobs_ahead(explanation.line.jobs_ahead);
-  add_ids(explanation.line.first_ahead, *out.mutable_first_ahead());
+  put_line(explanation.line, id, names, out);
   if (explanation.planned) {
-    put(*explanation.planned, found.snapshot->nodes, *out.mutable_planned_start());
+    put(*explanation.planned, found.snapshot->nodes, names, *out.mutable_planned_start(),
+        *out.mutable_names());
   }
   if (explanation.predicted) to_proto(*explanation.predicted, *out.mutable_predicted_start());
   out.set_too_many_ahead(explanation.too_many_ahead);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/convert/json_writer.h"
+#include "api/job_names.h"
 #include "api/list_page.h"
 #include "api/predictions.h"
 #include "views/order_factors.h"
@@ -65,6 +66,7 @@ std::vector<QueueWriter::Entry> QueueWriter::waiting(bool of_all) {
     const bool is_wanted =
         of_all ? view_.sees(model::Sight::kJobs, *job.spec) : job.spec->uid == caller_.uid;
     if (is_wanted) entries.push_back({job.id, position, nullptr});
+    if (of_all && !is_wanted) ++hidden_;
   };
   std::uint64_t position = 0;
   for (const model::JobId id : explainer_->order()) {
@@ -101,6 +103,7 @@ base::Status QueueWriter::choose(const v1::GetQueueRequest& request) {
     entries_.push_back(std::move(all[i]));
   }
   rest_of_answer_.set_total(all.size());
+  rest_of_answer_.set_hidden(hidden_);
   if (snapshot_->order->order == model::QueueOrder::kWeighted) {
     put_weights(snapshot_->order->weights, *rest_of_answer_.mutable_order_weights());
   } else {
@@ -145,7 +148,7 @@ void QueueWriter::append_entry(const Entry& entry, std::string& out) {
   if (job == nullptr || !is_explained(job->state)) return;
   v1::Job message;
   reader_->describe(view_, *job, snapshot_->nodes, message);
-  to_proto(explainer_->explain(*job), *message.mutable_wait_reason());
+  to_proto(explainer_->explain(*job), JobNames(snapshot_, view_), *message.mutable_wait_reason());
   if (entry.position != 0) {
     message.set_queue_position(entry.position);
     put_factors(views::order_factors(*snapshot_, *job), *message.mutable_order_factors());

@@ -52,6 +52,7 @@ class QueueWriter {
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
   std::optional<views::WaitExplainer> explainer_;
   std::vector<Entry> entries_;
+  std::uint64_t hidden_ = 0;  // waiting jobs that the caller may not see
   std::size_t next_ = 0;
   std::size_t written_bytes_ = 0;
   bool has_written_one_ = false;

@@ -114,36 +114,38 @@ std::string describe_gang(const WaitReason& reason) {
                      : fmt::format(" in one {}", to_string(reason.within)));
 }
 
-std::string describe_queue(const WaitReason& reason) {
+std::string describe_queue(const WaitReason& reason, const NameOfJob& name_of) {
   if (reason.jobs_ahead == 0) return {};
   std::string text = counted(reason.jobs_ahead, "job", "jobs") + " ahead";
-  if (!reason.blocked_by.valid()) return text;
-  return text + fmt::format(", {} {}", reason.jobs_ahead == 1 ? "which is" : "the first is",
-                            reason.blocked_by.value);
+  const std::string first = reason.blocked_by.valid() ? name_of(reason.blocked_by) : std::string();
+  if (first.empty()) return text;
+  return text + fmt::format(", {} {}", reason.jobs_ahead == 1 ? "which is" : "the first is", first);
 }
 
 // "enough is free, but it is kept for job 12, which starts there by 2026-11-22T18:00:00Z"
-std::string describe_kept(const WaitReason& reason) {
+std::string describe_kept(const WaitReason& reason, const NameOfJob& name_of) {
   if (!reason.kept_for.valid()) return {};
-  return fmt::format("enough is free, but it is kept for job {}, which starts there {}",
-                     reason.kept_for.value,
+  const std::string name = name_of(reason.kept_for);
+  return fmt::format("enough is free, but it is kept for {}, which starts there {}",
+                     name.empty() ? "a job of another user" : "job " + name,
                      reason.kept_until.is_set() ? "by " + base::utc(reason.kept_until)
                                                 : std::string("at any moment"));
 }
 
-std::string describe_preemption(const WaitReason& reason) {
+std::string describe_preemption(const WaitReason& reason, const NameOfJob& name_of) {
   if (reason.stopping.empty()) return "enough has been freed for it by preemption";
   std::string text =
       counted(reason.stopping.size(), "job is", "jobs are") + " being stopped for it";
   std::string_view separator = ": ";
   for (const JobId job : reason.stopping) {
-    text += fmt::format("{}{}", std::exchange(separator, ", "), job.value);
+    const std::string name = name_of(job);
+    if (!name.empty()) text += fmt::format("{}{}", std::exchange(separator, ", "), name);
   }
   return text;
 }
 
 // "waits for job 12 to end COMPLETED; it is RUNNING"
-std::string describe_dependency(const WaitReason& reason) {
+std::string describe_dependency(const WaitReason& reason, const NameOfJob& name_of) {
   constexpr std::string_view kEnds[kDependencyKinds] = {
       "end COMPLETED", "end",           "end in a state other than COMPLETED",
       "start",         "end COMPLETED", "end"};
@@ -156,7 +158,9 @@ std::string describe_dependency(const WaitReason& reason) {
     return fmt::format("waits for array {} to {}; {} not ended yet", dependency.on.job.value, how,
                        counted(reason.target.open, "job of it has", "jobs of it have"));
   }
-  return fmt::format("waits for job {} to {}; it is {}", dependency.on.job.value, how,
+  const std::string name = name_of(dependency.on.job);
+  return fmt::format("waits for job {} to {}; it is {}",
+                     name.empty() ? std::to_string(dependency.on.job.value) : name, how,
                      to_string(reason.target_state));
 }
 
@@ -295,21 +299,27 @@ std::string_view to_string(Shortage shortage) {
 }
 
 std::string describe(const WaitReason& reason) {
+  return describe(reason, [](JobId job) { return std::to_string(job.value); });
+}
+
+std::string describe(const WaitReason& reason, const NameOfJob& name_of) {
   const std::string counts = describe_counts(reason.counts);
-  const std::string queue = describe_queue(reason);
+  const std::string queue = describe_queue(reason, name_of);
   // Other types are left to it than those that a limit by type keeps it from.
   const std::string by_type = reason.quota ? describe(*reason.quota) : std::string();
   const std::string surplus = reason.surplus ? describe(*reason.surplus) : std::string();
   if (reason.code == WaitCode::kPriority) {
-    const std::string text = joined({describe_kept(reason), surplus, by_type, queue});
+    const std::string text = joined({describe_kept(reason, name_of), surplus, by_type, queue});
     return text.empty() ? "jobs ahead of it go first" : text;
   }
-  if (reason.code == WaitCode::kPreempting) return describe_preemption(reason);
+  if (reason.code == WaitCode::kPreempting) return describe_preemption(reason, name_of);
   if (reason.code == WaitCode::kHeldByPlatform) return std::string(describe(reason.held_for));
   if (reason.code == WaitCode::kBeginTime) {
     return fmt::format("starts no earlier than {}", base::utc(reason.not_before));
   }
-  if (reason.code == WaitCode::kDependency && reason.waits_for) return describe_dependency(reason);
+  if (reason.code == WaitCode::kDependency && reason.waits_for) {
+    return describe_dependency(reason, name_of);
+  }
   if (reason.code == WaitCode::kArrayLimit) {
     return fmt::format("at most {} jobs of array {} may be active or in the queue at once",
                        reason.array_limit, reason.array_id.value);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -101,7 +102,13 @@ struct WaitReason {
   friend bool operator==(const WaitReason&, const WaitReason&) = default;
 };
 
-// A sentence for people: "1 node is 4 GPUs short", "3 jobs ahead, the first is 12".
+// Returns what a job is called: "12", or "40_3" for a member of an array; nothing for a job that is
+// not to be named.
+using NameOfJob = std::function<std::string(JobId)>;
+
+// A sentence for people: "1 node is 4 GPUs short", "3 jobs ahead, the first is 12". Without
+// `name_of`, jobs are called by their numbers.
+std::string describe(const WaitReason& reason, const NameOfJob& name_of);
 std::string describe(const WaitReason& reason);
 
 }  // namespace gpu_platform::model

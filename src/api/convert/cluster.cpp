@@ -67,6 +67,19 @@ void to_proto(const model::Node& node, v1::Node& out) {
   out.set_capacity(to_proto(node.capacity));
 }
 
+namespace {
+
+// What a draining node means for its GPUs: they run out their jobs and take no new ones.
+model::GpuState shown_state(const model::Gpu& gpu, const model::Node& node) {
+  const bool takes_work = gpu.state == model::GpuState::kAvailable ||
+                          gpu.state == model::GpuState::kAllocated ||
+                          gpu.state == model::GpuState::kInUse;
+  const bool is_draining = node.state == model::NodeState::kDraining && takes_work;
+  return is_draining ? model::GpuState::kDraining : gpu.state;
+}
+
+}  // namespace
+
 void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,
               const model::GpuReading* reading, v1::Gpu& out) {
   out.set_node(node.name);
@@ -74,7 +87,7 @@ void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t inde
   out.set_uuid(gpu.info.uuid);
   out.set_model(gpu.info.model);
   out.set_type(gpu.info.type);
-  out.set_state(to_proto(gpu.state));
+  out.set_state(to_proto(shown_state(gpu, node)));
   out.set_emulated(node.emulated);
   model::JobId last;
   for (const model::GpuHolder& holder : gpu.holders) {

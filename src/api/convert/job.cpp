@@ -249,16 +249,25 @@ std::string users_file(const model::Job& job, std::uint32_t attempt, std::string
 }
 
 void to_proto(const model::WaitReason& reason, v1::WaitReason& out) {
+  to_proto(reason, [](model::JobId id) { return fmt::format_int(id.value).str(); }, out);
+}
+
+void to_proto(const model::WaitReason& reason, const model::NameOfJob& name_of,
+              v1::WaitReason& out) {
   out.set_code(std::string(model::to_string(reason.code)));
-  out.set_text(model::describe(reason));
+  out.set_text(model::describe(reason, name_of));
   for (const model::WaitCount& count : reason.counts) {
     const std::string key(model::to_string(count.shortage));
     (*out.mutable_counts())[key] = count.nodes;
     if (count.short_by != 0) (*out.mutable_short_by())[key] = count.short_by;
   }
   if (reason.jobs_ahead != 0) (*out.mutable_counts())["jobs_ahead"] = reason.jobs_ahead;
-  for (const model::JobId id : reason.stopping) out.add_stopping(fmt::format_int(id.value).str());
-  if (reason.blocked_by.valid()) out.set_blocked_by(fmt::format_int(reason.blocked_by.value).str());
+  for (const model::JobId id : reason.stopping) {
+    if (!name_of(id).empty()) out.add_stopping(fmt::format_int(id.value).str());
+  }
+  if (reason.blocked_by.valid() && !name_of(reason.blocked_by).empty()) {
+    out.set_blocked_by(fmt::format_int(reason.blocked_by.value).str());
+  }
 }
 
 base::Result<model::JobId> to_job_id(std::string_view id) {

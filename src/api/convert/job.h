@@ -41,6 +41,9 @@ std::string users_file(const model::Job& job, std::uint32_t attempt, std::string
                        const Nodes& nodes);
 
 void to_proto(const model::WaitReason& reason, v1::WaitReason& out);
+// The same with the names of other jobs; one without a name is left out.
+void to_proto(const model::WaitReason& reason, const model::NameOfJob& name_of,
+              v1::WaitReason& out);
 
 void to_proto(base::Instant at, google::protobuf::Timestamp& out);
 base::Instant to_model(const google::protobuf::Timestamp& at);

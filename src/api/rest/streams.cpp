@@ -79,7 +79,7 @@ BodySource::Next ChangeStream::append_current(std::string& out) {
   change.set_change(v1::JOB_CHANGE_KIND_CURRENT);
   context_.reader.describe(context_.caller, *found->job, found->snapshot->nodes,
                            *change.mutable_job());
-  context_.reader.explain(*found, *change.mutable_job());
+  context_.reader.explain(context_.caller, *found, *change.mutable_job());
   append_event(out, change);
   return model::is_ended(found->job->state) ? Next::kEnd : Next::kMore;
 }
@@ -105,7 +105,7 @@ bool ChangeStream::append_change(const ChangeRecord& record, std::string& out) {
   context_.reader.describe(caller, *found->job, found->snapshot->nodes, *change.mutable_job());
   // Explaining every change of a busy queue would cost a look at all of it each time.
   if (options_.job.valid()) {
-    context_.reader.explain(*found, *change.mutable_job());
+    context_.reader.explain(context_.caller, *found, *change.mutable_job());
   } else if (is_explained(found->job->state)) {
     to_proto(model::WaitReason{}, *change.mutable_job()->mutable_wait_reason());
   }
@@ -333,7 +333,7 @@ void JobWaiter::check(bool is_time_up) {
   if (!found) return done(std::unexpected(std::move(found).error()));
   v1::Job out;
   reader_.describe(caller_, *found->job, found->snapshot->nodes, out);
-  reader_.explain(*found, out);
+  reader_.explain(caller_, *found, out);
   done(std::move(out));
 }
 
