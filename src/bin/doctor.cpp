@@ -135,7 +135,8 @@ void print_table(client::Console& console, const std::vector<Finding>& findings)
   for (const Finding& finding : findings) {
     table.add({finding.check, to_string(finding.verdict), finding.text});
   }
-  console.out(table.render(console.process_environment().width));
+  console.out(table.render({.width = console.process_environment().width,
+                            .has_colors = client::wants_color(console.process_environment())}));
   console.out(doctor::advice_text(findings));
 }
 

@@ -1,4 +1,3 @@
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -6,15 +5,11 @@
 #include <fmt/ranges.h>
 
 #include "base/letters.h"
-#include "base/parse.h"
-#include "cli/commands.h"
-#include "cli/input.h"
+#include "cli/list_command.h"
 #include "cli/message_text.h"
-#include "cli/pages.h"
-#include "cli/repeat.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/audit.pb.h"
+#include "http/http.h"
 
 // The audit trail.
 
@@ -26,40 +21,39 @@ constexpr PagedList kEntries{"/v1/audit", "entries", 1'000};
 // A person does not look through more.
 constexpr std::uint64_t kRowsOfTable = 100;
 
-struct Options {
-  std::optional<std::string> user, owner, job, action, since, until, outcome, limit, page_token;
-  bool json_lines = false;
-  Output output;
-};
+using Kind = ListFilter::Kind;
+using EntryColumn = ListColumn<v1::AuditEntry>;
 
-// "port-forward" as "PORT_FORWARD".
-std::string constant(std::string_view text) {
-  std::string name = base::to_upper(text);
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name;
+std::vector<ListFilter> entry_filters() {
+  return {
+      {"--user", "user", Kind::kText, "NAME", "only calls by this user"},
+      {"--for", "owner", Kind::kText, "NAME", "only calls that concern jobs of this user"},
+      {"--job", "job", Kind::kText, "ID", "only calls that concern this job or array"},
+      {"--action,--call", "action", Kind::kConstant, "ACTION",
+       "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
+       "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
+       "port-forward, top, signal, create-token, revoke-token, set-team, remove-team"},
+      {"--since", "since", Kind::kPastTime, "TIME", "only entries after this time: 2h ago (2h), 7d, or a time"},
+      {"--until", "until", Kind::kPastTime, "TIME", "only entries before this time"},
+      {"--outcome", "", Kind::kText, "OUTCOME", "ok, refused, or a code: permission-denied"},
+      {"--json-lines", "", Kind::kFlag, "",
+       "each entry as a JSON object in a line of its own, for log collectors; all unless --limit"},
+  };
 }
 
-base::Result<std::string> query_of(const Options& o, base::Instant now) {
-  std::string query;
-  const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
-      {"user", &o.user}, {"owner", &o.owner}, {"job", &o.job}};
-  for (const auto& [key, value] : texts) {
-    if (value->has_value()) http::append_query(query, key, **value);
-  }
-  if (o.action) http::append_query(query, "action", constant(*o.action));
-  if (o.outcome) {
-    const std::string outcome = constant(*o.outcome);
+base::Status complete_entries(ListOptions& options, std::string& query) {
+  if (options.has("--outcome")) {
+    const std::string outcome = as_constant(options.value_of("--outcome"));
     const bool is_code = outcome != "OK" && outcome != "REFUSED";
     http::append_query(query, is_code ? "code" : "outcome", outcome);
   }
-  const std::pair<std::string_view, const std::optional<std::string>*> times[] = {
-      {"since", &o.since}, {"until", &o.until}};
-  for (const auto& [key, value] : times) {
-    if (!value->has_value()) continue;
-    TRY_ASSIGN(const std::string time, past_time(fmt::format("--{}", key), **value, now));
-    http::append_query(query, key, time);
+  if (!options.has("--json-lines")) return {};
+  if (options.output.format != Output::Format::kTable) {
+    return base::invalid("--json-lines", "it and -o or --json exclude each other");
   }
-  return query;
+  options.output.format = Output::Format::kJson;
+  options.output.in_lines = true;
+  return {};
 }
 
 // "40, 41 and 3 more"
@@ -102,106 +96,49 @@ std::string origin_of(const v1::AuditEntry& entry) {
   return entry.has_pid() ? fmt::format("{}, pid {}", door, entry.pid()) : door;
 }
 
-Table empty_table() {
-  using Align = Column::Align;
-  return Table({{"WHEN", Align::kLeft, 19},
-                {"USER", Align::kLeft, 6},
-                {"ACTION"},
-                {"WHAT", Align::kLeft, 12},
-                {"FOR", Align::kLeft, 6},
-                {"OUTCOME", Align::kLeft, 12},
-                {"FROM", Align::kLeft, 8, 1}});
-}
-
-std::vector<std::string> entry_row(const v1::AuditEntry& entry) {
+std::string when_of(const v1::AuditEntry& entry) {
   const auto at = time_of(entry.at());
-  return {at ? local_time(*at) : std::string(),
-          entry.user(),
-          base::to_lower(name_at(entry, v1::AuditEntry::kActionFieldNumber)),
-          what_of(entry),
-          entry.owner(),
-          outcome_of(entry),
-          origin_of(entry)};
+  return at ? local_time(*at) : std::string();
 }
 
-Called<void> print_entries(Console& console, Client& client, const Output& output,
-                           const std::string& query, std::uint64_t max_rows,
-                           const std::string& token) {
-  Table table = empty_table();
-  const auto next = fetch_messages<v1::ListAuditResponse>(
-      client, kEntries, query, max_rows, token, [&](const v1::ListAuditResponse& page) {
-        for (const v1::AuditEntry& entry : page.entries()) table.add(entry_row(entry));
-        return page.entries_size();
-      });
-  if (!next) return std::unexpected(next.error());
-  if (table.empty()) {
-    console.note("no such entries");
-    return {};
-  }
-  console.out(table.render(output.width(console)));
-  if (!next->empty()) {
-    console.note(
-        fmt::format("there are more; go on with --page-token {}, or ask for more at once "
-                    "with --limit",
-                    *next));
-  }
-  return {};
+std::vector<EntryColumn> entry_columns() {
+  return {{.key = "when",
+           .column = {.title = "WHEN", .cut_to = 19},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return when_of(entry); }},
+          {.key = "user",
+           .column = {.title = "USER", .cut_to = 6},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return entry.user(); }},
+          {.key = "action",
+           .column = {.title = "ACTION"},
+           .cell =
+               [](const v1::AuditEntry& entry, base::Instant) {
+                 return base::to_lower(name_at(entry, v1::AuditEntry::kActionFieldNumber));
+               }},
+          {.key = "what",
+           .column = {.title = "WHAT", .cut_to = 12, .wraps = true},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return what_of(entry); }},
+          {.key = "for",
+           .column = {.title = "FOR", .cut_to = 6, .expendable = 2},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return entry.owner(); }},
+          {.key = "outcome",
+           .column = {.title = "OUTCOME", .cut_to = 16, .wraps = true},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return outcome_of(entry); }},
+          {.key = "from",
+           .column = {.title = "FROM", .cut_to = 8, .expendable = 1},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return origin_of(entry); }}};
 }
 
 }  // namespace
 
 int run_audit_list(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  Options o;
-  Arguments arguments(text);
-  arguments.option("--user", o.user, "NAME", "only calls by this user")
-      .option("--for", o.owner, "NAME", "only calls that concern jobs of this user")
-      .option("--job", o.job, "ID", "only calls that concern this job or array")
-      .option("--action,--call", o.action, "ACTION",
-              "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
-              "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
-              "port-forward, top, signal, create-token, revoke-token, "
-              "set-team, remove-team")
-      .option("--since", o.since, "TIME",
-              "only entries after this time: 2h ago (2h), 7d, or a time")
-      .option("--until", o.until, "TIME", "only entries before this time")
-      .option("--outcome", o.outcome, "OUTCOME", "ok, refused, or a code: permission-denied")
-      .option("--limit", o.limit, "N",
-              fmt::format(
-                  "maximum number, the newest first (default: {}; all with -o json, yaml or name)",
-                  kRowsOfTable))
-      .option("--page-token", o.page_token, "TOKEN",
-              "continue a list: the next_page of the previous answer")
-      .flag("--json-lines", o.json_lines,
-            "print each entry as a JSON object on its own line, for log collectors; all of them "
-            "unless --limit is given")
-      .output(o.output, {"entries", "id"});
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  if (o.json_lines) {
-    if (o.output.format != Output::Format::kTable) {
-      return usage_error(console, "--json-lines and -o or --json exclude each other", text.name);
-    }
-    o.output.format = Output::Format::kJson;
-    o.output.in_lines = true;
-  }
-  std::uint64_t limit = o.output.is_document() ? UINT64_MAX : kRowsOfTable;
-  if (o.limit) {
-    const auto asked = base::parse_count(*o.limit, 1, UINT32_MAX);
-    if (!asked) return usage_error(console, "--limit: " + asked.error().message, text.name);
-    limit = *asked;
-  }
-  const auto query = query_of(o, console.process_environment().now());
-  if (!query) {
-    return usage_error(console, fmt::format("{}: {}", query.error().field, query.error().message),
-                       text.name);
-  }
-  const std::string token = o.page_token.value_or("");
-  return show(console, o.output, [&](Console& shown, int) {
-    return o.output.is_document()
-               ? print_pages(shown, *client, o.output, kEntries, *query, limit, token)
-               : print_entries(shown, *client, o.output, *query, limit, token);
-  });
+  const List<v1::AuditEntry> list{.pages = kEntries,
+                                  .names = {"entries", "id"},
+                                  .filters = entry_filters(),
+                                  .columns = entry_columns(),
+                                  .rows = kRowsOfTable,
+                                  .nothing = "no such entries",
+                                  .complete = complete_entries};
+  return ListCommand(list, &v1::ListAuditResponse::entries).run(text, invocation);
 }
 
 }  // namespace gpu_platform::cli

@@ -27,8 +27,9 @@ TEST_F(AuditList, FiltersAreSentAsTheDaemonKnowsThem) {
             0)
       << err();
   EXPECT_EQ(target,
-            "/v1/audit?user=eve&owner=ada&job=40_3&action=PORT_FORWARD&outcome=REFUSED"
-            "&since=2026-07-01T11%3A03%3A12.000Z&until=2026-07-01T12%3A03%3A00.000Z&limit=5");
+            "/v1/audit?user=eve&owner=ada&job=40_3&action=PORT_FORWARD"
+            "&since=2026-07-01T11%3A03%3A12.000Z&until=2026-07-01T12%3A03%3A00.000Z"
+            "&outcome=REFUSED&limit=5");
   EXPECT_EQ(call(server, {"audit", "list", "--outcome", "permission-denied"}), 0);
   EXPECT_NE(target.find("code=PERMISSION_DENIED"), std::string::npos) << target;
 }

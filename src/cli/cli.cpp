@@ -44,7 +44,8 @@ constexpr std::array kCommands = {
     Command{{"jobs list", "[options]",
              "Show your waiting and running jobs.",
              "  gpu-platform jobs list\n"
-             "  gpu-platform jobs list --all --state FAILED --since 1d\n"
+             "  gpu-platform jobs list --since yesterday --state failed --sort ended\n"
+             "  gpu-platform jobs list --all --node dgx-h100-1 --columns id,user,state,started\n"
              "  gpu-platform jobs list --label run=7 --json | jq -r '.jobs[].id'\n"}, run_jobs_list},
     Command{{"jobs describe", "[options] ID",
              "Show the details of a job.",

@@ -249,7 +249,7 @@ TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
       {{"jobs", "describe"}, "ID is missing"},
       {{"jobs", "describe", "1", "2"}, "unexpected argument '2'"},
       {{"jobs", "list", "--limit", "0"}, "--limit: '0' is out of range"},
-      {{"jobs", "list", "--since", "yesterday"}, "--since: 'yesterday' is neither"},
+      {{"jobs", "list", "--since", "someday"}, "--since: 'someday' is neither"},
       {{"jobs", "wait", "1", "--timeout", "x"}, "--timeout"},
       {{"--server", "tcp://x", "status"}, "write https://HOST:PORT or unix:PATH"},
       {{"status", "--server=nowhere"}, "'nowhere' is no profile"},

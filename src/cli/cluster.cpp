@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "cli/array_fold.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/gpu_text.h"
@@ -20,14 +21,6 @@ namespace {
 
 using Align = Column::Align;
 
-// " (emulated)", " (8 emulated)": also where a table has no room for the marks of its rows.
-std::string emulated_mark(const ClusterGpus& gpus) {
-  const auto count = std::ranges::count_if(gpus, &v1::Gpu::emulated);
-  if (count == 0) return {};
-  const bool all = count == gpus.size();
-  return all ? " (emulated)" : fmt::format(" ({} emulated)", count);
-}
-
 // What this host does not hold; nothing where it holds all.
 std::string advisory_guards(const v1::Status& status) {
   std::string names;
@@ -38,20 +31,88 @@ std::string advisory_guards(const v1::Status& status) {
   return names.empty() ? names : fmt::format("isolation is advisory for: {}\n", names);
 }
 
-std::string totals(const v1::Status& status) {
-  std::string line = fmt::format("{}{}, {} available, {:.0f} % allocated\n",
-                                 counted(status.total_gpus(), "GPU"), emulated_mark(status.gpus()),
-                                 status.available_gpus(), status.utilization() * 100);
-  line += fmt::format("{} running, {} queued, {} held, {} suspended\n",
-                      counted(status.running_jobs(), "job"), status.queued_jobs(),
-                      status.held_jobs(), status.suspended_jobs());
-  return line + advisory_guards(status);
+std::size_t emulated_count(const ClusterGpus& gpus) {
+  return static_cast<std::size_t>(std::ranges::count_if(gpus, &v1::Gpu::emulated));
 }
 
-// A wide one also has the engine and the capacity class of each node.
-Table node_table(v1::Status& status, bool is_wide) {
+// "1 out of service, 8 draining: gpu-platform health"; empty if every GPU is well.
+std::string broken_gpus(const ClusterGpus& gpus) {
+  std::size_t out = 0;
+  std::size_t draining = 0;
+  std::size_t others = 0;
+  for (const v1::Gpu& gpu : gpus) {
+    if (gpu.state() == v1::GPU_STATE_DRAINING) {
+      ++draining;
+    } else if (!is_in_service(gpu)) {
+      ++out;
+    } else if (!gpu.reason().empty() && gpu.state() != v1::GPU_STATE_CLEANING) {
+      ++others;
+    }
+  }
+  std::vector<std::string> parts;
+  const auto add = [&](std::size_t count, std::string_view what) {
+    if (count > 0) parts.push_back(fmt::format("{} {}", counted(count, "GPU"), what));
+  };
+  add(out, "out of service");
+  add(draining, "draining");
+  add(others, "with a problem");
+  return parts.empty() ? std::string() : joined(parts, ", ") + ": gpu-platform health\n";
+}
+
+// "; yours: 2 running, 5 waiting"; nothing if the daemon does not say.
+std::string own_jobs(Client& client) {
+  const auto list =
+      client.ask<v1::ListJobsResponse>("/v1/jobs?fields=jobs.state&limit=10000", "a list");
+  if (!list) return {};
+  std::size_t waiting = 0;
+  for (const v1::Job& job : list->jobs()) {
+    const bool waits = job.state() == v1::JOB_STATE_HELD || job.state() == v1::JOB_STATE_PENDING ||
+                       job.state() == v1::JOB_STATE_QUEUED;
+    waiting += waits ? 1 : 0;
+  }
+  const std::size_t all = static_cast<std::size_t>(list->jobs_size());
+  if (all == 0) return "; none of them yours";
+  return fmt::format("; yours: {} running, {} waiting", all - waiting, waiting);
+}
+
+std::string totals(const v1::Status& status, Client& client) {
+  std::string text = fmt::format("server {}\n", harmless(client.answered()));
+  text += fmt::format(
+      "{}{}, {} available, {:.0f} % allocated\n", counted(status.total_gpus(), "GPU"),
+      emulated_mark(emulated_count(status.gpus()), static_cast<std::size_t>(status.gpus_size())),
+      status.available_gpus(), status.utilization() * 100);
+  text += broken_gpus(status.gpus());
+  text += fmt::format("{} running, {} queued, {} held, {} suspended{}\n",
+                      counted(status.running_jobs(), "job"), status.queued_jobs(),
+                      status.held_jobs(), status.suspended_jobs(), own_jobs(client));
+  return text + advisory_guards(status);
+}
+
+// What the jobs on GPUs are called: "15_5 ada".
+JobLabels job_labels(Client& client) {
+  JobLabels labels;
+  const auto list = client.ask<v1::ListJobsResponse>(
+      "/v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING&state=SUSPENDED"
+      "&fields=jobs.id,jobs.array_id,jobs.array_index,jobs.spec.user&limit=10000",
+      "a list");
+  if (!list) return labels;
+  for (const v1::Job& job : list->jobs()) {
+    const std::string& user = job.spec().user();
+    labels[job.id()] = user.empty() ? shown_id(job) : shown_id(job) + " " + user;
+  }
+  return labels;
+}
+
+// A wide one also has the engine and the capacity class of each node. Without marks, no row says
+// that its node is emulated.
+struct NodeTableOptions {
+  bool is_wide = false;
+  bool has_marks = true;
+};
+Table node_table(v1::Status& status, const NodeTableOptions& options) {
+  const bool is_wide = options.is_wide;
   std::vector<Column> columns = {{"NODE", Align::kLeft, 12},
-                                 {"STATE"},
+                                 {.title = "STATE", .is_state = true},
                                  {"GPUS", Align::kRight},
                                  {"FREE", Align::kRight},
                                  {"CPUS USED", Align::kRight, std::nullopt, 1},
@@ -59,11 +120,11 @@ Table node_table(v1::Status& status, bool is_wide) {
                                  {"DRIVER", Align::kLeft, std::nullopt, 3}};
   if (is_wide) columns.push_back({"ENGINE"});
   if (is_wide) columns.push_back({"CAPACITY"});
-  columns.push_back({"REASON", Align::kLeft, 8});
+  columns.push_back({.title = "REASON", .cut_to = 16, .wraps = true});
   Table table(std::move(columns));
   put_in_node_order(*status.mutable_nodes(), [](const v1::Node& node) { return node.name(); });
   for (const v1::Node& node : status.nodes()) {
-    std::vector<std::string> row = {marked_name(node.name(), node.emulated()),
+    std::vector<std::string> row = {marked_name(node.name(), node.emulated() && options.has_marks),
                                     state_name(node),
                                     fmt::format("{}", node.total_gpus()),
                                     fmt::format("{}", node.available_gpus()),
@@ -72,7 +133,7 @@ Table node_table(v1::Status& status, bool is_wide) {
                                     node.driver_version()};
     if (is_wide) row.push_back(node.engine());
     if (is_wide) row.push_back(as_word(name_at(node, v1::Node::kCapacityFieldNumber)));
-    row.push_back(node.reason());
+    row.push_back(with_local_times(node.reason()));
     table.add(std::move(row));
   }
   return table;
@@ -94,24 +155,54 @@ std::string starts_within(const v1::Job& job, base::Instant now) {
 
 namespace {
 
-void print_queue(Console& console, const Output& output, const v1::GetQueueResponse& queue,
-                 bool eta) {
-  const base::Instant now = console.process_environment().now();
+// Neighbours in the queue that wait for the same, as members of one array do, are one line, unless
+// each has a start of its own to show.
+using QueueGroup = std::vector<const v1::Job*>;
+std::vector<QueueGroup> queue_groups(const v1::GetQueueResponse& queue, bool eta) {
+  std::vector<QueueGroup> groups;
+  std::string last;
+  for (const v1::Job& job : queue.jobs()) {
+    const auto fold = eta ? std::nullopt : array_fold(job);
+    if (!fold || fold->key != last || groups.empty()) groups.emplace_back();
+    groups.back().push_back(&job);
+    last = fold ? fold->key : std::string();
+  }
+  return groups;
+}
+
+std::string position_of(const QueueGroup& group) {
+  const v1::Job& first = *group.front();
+  const v1::Job& last = *group.back();
+  if (!first.has_queue_position()) return {};
+  const std::string text = std::to_string(first.queue_position());
+  return group.size() == 1 ? text : fmt::format("{}-{}", text, last.queue_position());
+}
+
+std::string id_of(const QueueGroup& group) {
+  if (group.size() == 1) return shown_id(*group.front());
+  std::vector<std::int64_t> members;
+  for (const v1::Job* job : group) members.push_back(job->array_index());
+  std::ranges::sort(members);
+  return fmt::format("{}_[{}]", group.front()->array_id(), ranges_of(members));
+}
+
+Table queue_table(const v1::GetQueueResponse& queue, bool eta, base::Instant now) {
   std::vector<Column> columns = {{"POSITION", Align::kRight},
                                  {"ID", Align::kRight},
                                  {"NAME", Align::kLeft, 8},
                                  {"USER", Align::kLeft, 6},
-                                 {"STATE"},
-                                 {"PRIORITY"},
+                                 {.title = "STATE", .expendable = 3, .is_state = true},
+                                 {"PRIORITY", Align::kLeft, std::nullopt, 4},
                                  {"GPUS", Align::kRight},
-                                 {"WAITED", Align::kRight}};
+                                 {"WAITED", Align::kRight, std::nullopt, eta ? 2 : 1}};
   if (eta) columns.push_back({"STARTS WITHIN", Align::kRight});
   if (eta) columns.push_back({"PREDICTED", Align::kRight, std::nullopt, 1});
-  columns.push_back({"REASON", Align::kLeft, 12});
+  columns.push_back({.title = "REASON", .cut_to = 24, .wraps = true});
   Table table(std::move(columns));
-  for (const v1::Job& job : queue.jobs()) {
-    std::vector<std::string> row = {if_known(job.has_queue_position(), job.queue_position()),
-                                    shown_id(job),
+  for (const QueueGroup& group : queue_groups(queue, eta)) {
+    const v1::Job& job = *group.front();
+    std::vector<std::string> row = {position_of(group),
+                                    id_of(group),
                                     job.spec().name(),
                                     job.spec().user(),
                                     state_name(job),
@@ -120,17 +211,28 @@ void print_queue(Console& console, const Output& output, const v1::GetQueueRespo
                                     waited(job, now)};
     if (eta) row.push_back(starts_within(job, now));
     if (eta) row.push_back(predicted_within(job.expected_start(), now));
-    row.push_back(job.wait_reason().text());
+    row.push_back(with_local_times(job.wait_reason().text()));
     table.add(std::move(row));
   }
-  if (table.empty()) return console.note("nothing waits");
-  console.out(table.render(output.width(console)));
-  if (const std::string scores = scores_text(queue.scores()); !scores.empty()) {
-    console.note("past predictions: " + scores);
+  return table;
+}
+
+void print_queue(Console& console, const Output& output, const v1::GetQueueResponse& queue,
+                 bool eta) {
+  const Table table = queue_table(queue, eta, console.process_environment().now());
+  if (table.empty()) console.note("nothing waits");
+  if (!table.empty()) console.out(table.render(output.style(console)));
+  if (output.is_wide() && !queue.scores().empty()) {
+    console.note("past predictions: " + scores_text(queue.scores()));
   }
   const std::uint64_t total = queue.total();
   const auto shown = static_cast<std::uint64_t>(queue.jobs_size());
   if (total > shown) console.note(fmt::format("{} more wait behind them", total - shown));
+  if (queue.hidden() > 0) {
+    console.note(fmt::format("{} of other users {} not shown",
+                             counted(queue.hidden(), "waiting job"),
+                             queue.hidden() == 1 ? "is" : "are"));
+  }
 }
 
 }  // namespace
@@ -173,9 +275,12 @@ int run_status(const CommandText& text, Invocation& invocation) {
   return show_message<v1::Status>(
       invocation.console, *client, output, "/v1/status", [&](Console& console, v1::Status& status) {
         put_in_node_order(*status.mutable_gpus(), [](const v1::Gpu& gpu) { return gpu.node(); });
-        const Table table = all ? gpu_table(status.gpus()) : node_table(status, output.is_wide());
-        console.out(totals(status));
-        if (!table.empty()) console.out("\n" + table.render(output.width(console)));
+        const bool has_marks = !all_emulated(status.gpus());
+        const Table table =
+            all ? gpu_table(status.gpus(), job_labels(*client), has_marks)
+                : node_table(status, {.is_wide = output.is_wide(), .has_marks = has_marks});
+        console.out(totals(status, *client));
+        if (!table.empty()) console.out("\n" + table.render(output.style(console)));
       });
 }
 
@@ -196,7 +301,7 @@ int run_nodes(const CommandText& text, Invocation& invocation) {
       const Json nodes = in_node_order(list_at(document, "nodes"), "/name");
       print_document(console, output, json_text(Json{{"nodes", nodes}}));
     } else {
-      console.out(node_table(*status, output.is_wide()).render(output.width(console)));
+      console.out(node_table(*status, {.is_wide = output.is_wide()}).render(output.style(console)));
     }
     return {};
   });

@@ -102,7 +102,7 @@ std::string values_text(const config::InForce& in_force, std::size_t width) {
     std::istringstream lines(value.now.value);
     for (std::string line; std::getline(lines, line);) lists += "  " + harmless(line) + "\n";
   }
-  return table.render(width) + lists;
+  return table.render({.width = width}) + lists;
 }
 
 config::InForce in_force_of(const v1::Configuration& answer) {

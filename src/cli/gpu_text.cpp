@@ -90,7 +90,7 @@ std::string processes_of(const v1::GpuHealth& health) {
                size_of(process.has_memory_bytes(), process.memory_bytes()),
                process.job().empty() ? "none" : process.job()});
   }
-  return "\nProcesses:\n" + indented(table.render(0));
+  return "\nProcesses:\n" + indented(table.render({}));
 }
 
 std::string xids_of(const v1::GpuHealth& health, base::Instant now) {
@@ -99,7 +99,7 @@ std::string xids_of(const v1::GpuHealth& health, base::Instant now) {
   for (const v1::Xid& xid : health.xids()) {
     table.add({fmt::format("{}", xid.xid()), time_text(xid.at(), now)});
   }
-  return "\nErrors reported by the driver:\n" + indented(table.render(0));
+  return "\nErrors reported by the driver:\n" + indented(table.render({}));
 }
 
 std::string jobs_of(const v1::Gpu& gpu) {
@@ -114,6 +114,15 @@ std::string index_of(const v1::Gpu& gpu) {
 
 std::string marked_name(const std::string& name, bool is_emulated) {
   return is_emulated ? name + " (emulated)" : name;
+}
+
+bool all_emulated(const ClusterGpus& gpus) {
+  return !gpus.empty() && std::ranges::all_of(gpus, &v1::Gpu::emulated);
+}
+
+std::string emulated_mark(std::size_t emulated, std::size_t all) {
+  if (emulated == 0) return {};
+  return emulated == all ? " (emulated)" : fmt::format(" ({} emulated)", emulated);
 }
 
 std::string memory_of(std::optional<std::uint64_t> used, std::uint64_t total) {
@@ -149,22 +158,28 @@ std::size_t unnamed_unmanaged_processes(const v1::Gpu& gpu) {
   return is_named ? 0 : static_cast<std::size_t>(gpu.unmanaged_processes_size());
 }
 
-Table gpu_table(const ClusterGpus& gpus) {
+Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks) {
+  const auto label_of = [&](const std::string& id) {
+    const auto found = labels.find(id);
+    return found == labels.end() ? id : found->second;
+  };
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 2},
-               {"STATE"},
-               {"JOBS", Align::kLeft, 6},
-               {"MEMORY", Align::kRight},
+               {.title = "STATE", .is_state = true},
+               {.title = "JOBS", .cut_to = 8, .wraps = true},
+               {"MEMORY", Align::kRight, std::nullopt, 1},
                {"UTIL", Align::kRight},
                {"TEMP", Align::kRight, std::nullopt, 3},
                {"POWER", Align::kRight, std::nullopt, 4},
-               {"UUID", Align::kLeft, 12, 5},
-               {"REASON", Align::kLeft, 8}});
+               {.title = "REASON", .cut_to = 12, .wraps = true},
+               {"UUID", Align::kLeft, 12, 5}});
   for (const v1::Gpu& gpu : gpus) {
-    table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(), state_name(gpu),
-               jobs_of(gpu), memory_of(gpu), utilization_of(gpu), temperature_of(gpu),
-               power_of(gpu), gpu.uuid(), gpu.reason()});
+    std::vector<std::string> jobs;
+    for (const std::string& id : gpu.jobs()) jobs.push_back(label_of(id));
+    table.add({marked_name(gpu.node(), gpu.emulated() && has_marks), index_of(gpu), gpu.type(),
+               state_name(gpu), joined(jobs, ", "), memory_of(gpu), utilization_of(gpu),
+               temperature_of(gpu), power_of(gpu), with_local_times(gpu.reason()), gpu.uuid()});
   }
   return table;
 }
@@ -173,9 +188,9 @@ Table changed_table(const ClusterGpus& gpus) {
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 1},
-               {"STATE"},
-               {"JOBS", Align::kLeft, 6},
-               {"REASON", Align::kLeft, 8}});
+               {.title = "STATE", .is_state = true},
+               {.title = "JOBS", .cut_to = 6, .wraps = true},
+               {.title = "REASON", .cut_to = 16, .wraps = true}});
   for (const v1::Gpu& gpu : gpus) {
     table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(), state_name(gpu),
                jobs_of(gpu), gpu.reason()});
@@ -209,25 +224,67 @@ std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant 
   return troubles;
 }
 
-Table health_table(const GpuHealthList& healths, base::Instant now) {
+namespace {
+
+// GPUs of one node, one behind the other, that show the same; one GPU without trouble.
+struct HealthRow {
+  std::vector<const v1::GpuHealth*> gpus;
+  std::string trouble;
+
+  bool takes(const v1::GpuHealth& next, const std::string& its_trouble) const {
+    const v1::Gpu& first = gpus.front()->gpu();
+    return !trouble.empty() && trouble == its_trouble && first.node() == next.gpu().node() &&
+           first.type() == next.gpu().type() && first.state() == next.gpu().state();
+  }
+};
+
+std::vector<HealthRow> health_rows(const GpuHealthList& healths, base::Instant now) {
+  std::vector<HealthRow> rows;
+  for (const v1::GpuHealth& health : healths) {
+    std::string trouble = joined(troubles_of(health, now), "; ");
+    if (rows.empty() || !rows.back().takes(health, trouble)) {
+      rows.push_back({{}, std::move(trouble)});
+    }
+    rows.back().gpus.push_back(&health);
+  }
+  return rows;
+}
+
+std::vector<std::string> cells_of(const HealthRow& row, bool has_marks) {
+  const v1::GpuHealth& health = *row.gpus.front();
+  const v1::Gpu& gpu = health.gpu();
+  const bool is_one = row.gpus.size() == 1;
+  std::vector<std::int64_t> indices;
+  for (const v1::GpuHealth* each : row.gpus) indices.push_back(each->gpu().index());
+  return {marked_name(gpu.node(), gpu.emulated() && has_marks),
+          ranges_of(indices),
+          gpu.type(),
+          state_name(gpu),
+          is_one ? utilization_of(gpu) : "",
+          is_one ? temperature_of(gpu) : "",
+          is_one ? power_of(gpu) : "",
+          is_one ? if_known(health.has_ecc_uncorrected(), health.ecc_uncorrected()) : "",
+          with_local_times(row.trouble)};
+}
+
+}  // namespace
+
+Table health_table(const GpuHealthList& healths, base::Instant now,
+                   const HealthTableOptions& options) {
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
-               {"TYPE", Align::kLeft, 8, 2},
-               {"STATE"},
-               {"UTIL", Align::kRight, std::nullopt, 3},
-               {"TEMP", Align::kRight},
-               {"POWER", Align::kRight, std::nullopt, 4},
+               {"TYPE", Align::kLeft, 8, 4},
+               {.title = "STATE", .is_state = true},
+               {"UTIL", Align::kRight, std::nullopt, 6},
+               {"TEMP", Align::kRight, std::nullopt, 3},
+               {"POWER", Align::kRight, std::nullopt, 7},
                {"ECC", Align::kRight, std::nullopt, 5},
-               {"WRONG", Align::kLeft, 16}});
+               {.title = "WRONG", .cut_to = 28, .wraps = true}});
+  const std::vector<HealthRow> rows = health_rows(healths, now);
   for (const bool unwell : {true, false}) {
-    for (const v1::GpuHealth& health : healths) {
-      const v1::Gpu& gpu = health.gpu();
-      const std::vector<std::string> troubles = troubles_of(health, now);
-      if (troubles.empty() == unwell) continue;
-      table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(),
-                 state_name(gpu), utilization_of(gpu), temperature_of(gpu), power_of(gpu),
-                 if_known(health.has_ecc_uncorrected(), health.ecc_uncorrected()),
-                 joined(troubles, "; ")});
+    if (!unwell && !options.with_well) continue;
+    for (const HealthRow& row : rows) {
+      if (row.trouble.empty() != unwell) table.add(cells_of(row, options.has_marks));
     }
   }
   return table;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +31,15 @@ std::string utilization_of(const v1::Gpu& gpu);
 std::string temperature_of(const v1::Gpu& gpu);
 std::string power_of(const v1::Gpu& gpu);
 
-// One row for each GPU: `status --all`.
-Table gpu_table(const ClusterGpus& gpus);
+// Whether every GPU is emulated: then a headline says it once.
+bool all_emulated(const ClusterGpus& gpus);
+// " (emulated)", " (8 emulated)", or nothing.
+std::string emulated_mark(std::size_t emulated, std::size_t all);
+
+// What the jobs on GPUs are called, by id: "15_5 ada".
+using JobLabels = std::map<std::string, std::string>;
+// One row for each GPU: `status --all`. Without marks, no row says that its GPU is emulated.
+Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks);
 // One row for each GPU that an operator changed.
 Table changed_table(const ClusterGpus& gpus);
 
@@ -43,8 +51,14 @@ std::size_t unnamed_unmanaged_processes(const v1::Gpu& gpu);
 
 // What is wrong with a GPU: the worst first, empty for nothing.
 std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant now);
-// One row for each GPU, those with something wrong first.
-Table health_table(const GpuHealthList& healths, base::Instant now);
+// One row for each GPU, or only for those with something wrong. Of these the neighbours of one node
+// with the same trouble are one row.
+struct HealthTableOptions {
+  bool with_well = false;
+  bool has_marks = false;  // rows say which GPUs are emulated
+};
+Table health_table(const GpuHealthList& healths, base::Instant now,
+                   const HealthTableOptions& options);
 // All of one GPU as "key: value" lines.
 std::string health_page(const v1::GpuHealth& health, base::Instant now);
 

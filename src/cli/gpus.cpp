@@ -73,7 +73,9 @@ int tell_changed(Console& console, const v1::ChangeGpusResponse& answer, const W
         fmt::format("node {} is {}; it has no GPUs", which.node.value_or(""), change.doing));
     return kOk;
   }
-  console.out(changed_table(answer.gpus()).render(console.process_environment().width));
+  console.out(changed_table(answer.gpus())
+                  .render({.width = console.process_environment().width,
+                           .has_colors = client::wants_color(console.process_environment())}));
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -131,17 +133,28 @@ int show_one(Console& console, Client& client, const Which& which, const Output&
       });
 }
 
-void print_all(Console& console, const Output& output, v1::ListGpusResponse& answer) {
+void print_all(Console& console, const Output& output, v1::ListGpusResponse& answer,
+               bool with_well) {
   GpuHealthList& gpus = *answer.mutable_gpus();
   put_in_node_order(gpus, [](const v1::GpuHealth& health) { return health.gpu().node(); });
   if (gpus.empty()) return console.note("there are no GPUs");
   const base::Instant now = console.process_environment().now();
-  std::uint64_t unwell = 0;
-  for (const v1::GpuHealth& health : gpus) unwell += troubles_of(health, now).empty() ? 0 : 1;
-  const std::string all = counted(static_cast<std::uint64_t>(gpus.size()), "GPU");
-  console.out(unwell == 0 ? fmt::format("{}, nothing wrong\n\n", all)
-                          : fmt::format("{}, {} with something wrong\n\n", all, unwell));
-  console.out(health_table(gpus, now).render(output.width(console)));
+  const auto all = static_cast<std::size_t>(gpus.size());
+  std::size_t unwell = 0;
+  std::size_t emulated = 0;
+  for (const v1::GpuHealth& health : gpus) {
+    unwell += troubles_of(health, now).empty() ? 0 : 1;
+    emulated += health.gpu().emulated() ? 1 : 0;
+  }
+  console.out(fmt::format(
+      "{}{}, {}\n", counted(all, "GPU"), emulated_mark(emulated, all),
+      unwell == 0 ? std::string("nothing wrong") : fmt::format("{} with something wrong", unwell)));
+  const Table table =
+      health_table(gpus, now, {.with_well = with_well, .has_marks = emulated < all});
+  if (!table.empty()) console.out("\n" + table.render(output.style(console)));
+  if (!with_well && unwell > 0 && unwell < all) {
+    console.note("--all shows the other GPUs, too");
+  }
 }
 
 }  // namespace
@@ -164,8 +177,10 @@ int run_health(const CommandText& text, Invocation& invocation) {
   Which which;
   Output output;
   Arguments arguments(text);
+  bool all = false;
   which.add_to(arguments);
-  arguments.output_and_watch(output, {"gpus", "gpu/uuid"});
+  arguments.flag("--all", all, "also GPUs with nothing wrong")
+      .output_and_watch(output, {"gpus", "gpu/uuid"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (which.given() > 1) {
@@ -180,7 +195,7 @@ int run_health(const CommandText& text, Invocation& invocation) {
   return show_message<v1::ListGpusResponse>(
       console, *client, output,
       which.node ? "/v1/gpus?node=" + base::percent_encoded(*which.node) : "/v1/gpus",
-      [&](Console& shown, v1::ListGpusResponse& answer) { print_all(shown, output, answer); });
+      [&](Console& shown, v1::ListGpusResponse& answer) { print_all(shown, output, answer, all); });
 }
 
 }  // namespace gpu_platform::cli

@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
@@ -140,15 +142,48 @@ TEST_F(Gpus, HealthOfAllHasWhatIsWrongFirst) {
   });
   EXPECT_EQ(call(server, {"health"}), 0);
   EXPECT_EQ(server.requests()[0], "GET /v1/gpus");
-  EXPECT_EQ(
-      new_out(),
-      "2 GPUs, 1 with something wrong\n\n"
-      "NODE              GPU  TYPE       STATE      UTIL   TEMP  POWER  ECC  WRONG\n"
-      "dgx-1 (emulated)    3  H100-80GB  IN_USE     93 %  61 °C  500 W    0  XID 79 3m12s ago; 1 "
-      "process of no job\n"
-      "dgx-1               0  H100-80GB  AVAILABLE     -  30 °C      -    0  -\n");
+  EXPECT_EQ(new_out(),
+            "2 GPUs (1 emulated), 1 with something wrong\n\n"
+            "NODE              GPU  TYPE       STATE   UTIL   TEMP  POWER  ECC  WRONG\n"
+            "dgx-1 (emulated)    3  H100-80GB  IN_USE  93 %  61 °C  500 W    0  XID 79 3m12s ago; "
+            "1 process of no job\n");
+  EXPECT_EQ(call(server, {"health", "--all"}), 0);
+  EXPECT_EQ(server.requests()[1], "GET /v1/gpus");
+  EXPECT_TRUE(has(new_out(),
+                  "dgx-1               0  H100-80GB  AVAILABLE     -  30 °C      -    0  "
+                  "-\n"))
+      << out();
   EXPECT_EQ(call(server, {"health", "--node", "dgx-1"}), 0);
-  EXPECT_EQ(server.requests()[1], "GET /v1/gpus?node=dgx-1");
+  EXPECT_EQ(server.requests()[2], "GET /v1/gpus?node=dgx-1");
+}
+
+TEST_F(Gpus, HealthIsOneLineWhereAllIsWell) {
+  FakeServer server([&](const Request&) {
+    return json_answer(R"({"gpus":[{"gpu":{"state":"AVAILABLE","emulated":true}}]})");
+  });
+  EXPECT_EQ(call(server, {"health"}), 0);
+  EXPECT_EQ(new_out(), "1 GPU (emulated), nothing wrong\n");
+}
+
+TEST_F(Gpus, HealthFoldsTheGpusOfANodeWithTheSameTrouble) {
+  FakeServer server([&](const Request&) {
+    std::string gpus;
+    for (int i = 0; i < 8; ++i) {
+      gpus += fmt::format(
+          R"({}{{"gpu":{{"node":"dgx-1","index":{},"type":"H100","state":"DRAINING","emulated":true,"reason":"node dgx-1 is DRAINING: a fan is loud and the whole rack smells of burnt dust"}}}})",
+          i == 0 ? "" : ",", i);
+    }
+    return json_answer(fmt::format(R"({{"gpus":[{}]}})", gpus));
+  });
+  for (const std::size_t width : {80, 120, 160}) {
+    around_.width = width;
+    EXPECT_EQ(call(server, {"health"}), 0);
+    const std::string text = new_out();
+    EXPECT_TRUE(has(text, "dgx-1  0-7  H100  DRAINING")) << text;
+    EXPECT_TRUE(has(text, "dust")) << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << text;
+  }
 }
 
 TEST_F(Gpus, HealthNamesEachTrouble) {

@@ -46,13 +46,8 @@ base::Result<std::string> past_time(std::string_view option, const std::string& 
     base::append_rfc3339(time, begin);
     return time;
   }
-  const auto at = base::parse_rfc3339(text);
-  if (!at) {
-    return base::invalid(std::string(option),
-                         fmt::format("'{}' is neither a duration (2h, 7d) nor a time "
-                                     "(2026-01-31T12:00:00Z)",
-                                     text));
-  }
+  const auto at = parse_past_time(text, now);
+  if (!at) return base::invalid(std::string(option), at.error().message);
   base::append_rfc3339(time, *at);
   return time;
 }

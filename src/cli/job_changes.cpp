@@ -30,12 +30,14 @@ namespace {
 constexpr std::size_t kShown = 10;
 
 struct Action {
-  std::string_view call;     // last part of the path
-  std::string_view bulk;     // of the bulk call
-  std::string_view done;     // "3 jobs HELD": past participle
-  std::string_view already;  // why nothing changed
+  std::string_view call;        // last part of the path
+  std::string_view bulk;        // of the bulk call
+  std::string_view done;        // "3 jobs HELD": past participle
+  std::string_view already;     // why nothing changed
+  std::string_view asked = {};  // what the question says; empty: as `done`
 };
-constexpr Action kCancel{"cancel", "CANCEL", "told to stop", "is being stopped already"};
+constexpr Action kCancel{"cancel", "CANCEL", "told to stop", "is being stopped already",
+                         "cancelled"};
 constexpr Action kKill{"kill", "KILL", "killed", "is being killed already"};
 constexpr Action kHold{"hold", "HOLD", "held", "is held already"};
 constexpr Action kRelease{"release", "RELEASE", "released", "is not held"};
@@ -175,12 +177,26 @@ bool confirmed(Console& console, const std::vector<const v1::JobOutcome*>& jobs,
   if (jobs.size() > kShown) question += fmt::format("  and {} more\n", jobs.size() - kShown);
   const std::string_view are = jobs.size() == 1 ? "is" : "are";
   console.err(fmt::format("{} {} to be {}:\n{}Go on? [y/N] ", counted(jobs.size(), "job"), are,
-                          action.done, question));
+                          action.asked.empty() ? action.done : action.asked, question));
   std::string answer;
   char c = 0;
   while (::read(console.process_environment().in_fd, &c, 1) == 1 && c != '\n') answer.push_back(c);
   const std::string said = base::to_upper(answer);
   return said == "Y" || said == "YES";
+}
+
+// "3 jobs cancelled, 2 jobs told to stop": a job that has not run is gone at once.
+std::string done_text(const v1::ActOnJobsResponse& answer, const Action& action) {
+  std::uint64_t cancelled = 0;
+  for (const v1::JobOutcome& job : answer.jobs()) {
+    if (job.changed() && job.state() == v1::JOB_STATE_CANCELLED) ++cancelled;
+  }
+  if (action.call != kCancel.call || cancelled == 0) {
+    return fmt::format("{} {}", counted(answer.changed(), "job"), action.done);
+  }
+  const std::string text = counted(cancelled, "job") + " cancelled";
+  if (answer.changed() <= cancelled) return text;
+  return fmt::format("{}, {} {}", text, counted(answer.changed() - cancelled, "job"), action.done);
 }
 
 // The exit code is 0 when nothing was refused.
@@ -192,9 +208,7 @@ int tell_many(Console& console, const std::string& body, const v1::ActOnJobsResp
     for (const v1::JobOutcome& job : answer.jobs()) {
       if (!job.refused().empty()) console.error(harmless(job.refused()));
     }
-    console.note(answer.jobs().empty()
-                     ? "no such jobs"
-                     : fmt::format("{} {}", counted(answer.changed(), "job"), action.done));
+    console.note(answer.jobs().empty() ? "no such jobs" : done_text(answer, action));
   }
   if (console.out_failed()) return kFailure;
   return answer.refused() > 0 ? kRefused : kOk;

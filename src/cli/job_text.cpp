@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -22,10 +23,14 @@ namespace pb = google::protobuf;
 
 // Of a job, an attempt or a step.
 template <class Run>
-std::string ran(const Run& run, base::Instant now) {
+std::optional<base::Duration> run_time(const Run& run, base::Instant now) {
   const auto started = time_of(run.started_at());
-  if (!started) return {};
-  return age(time_of(run.ended_at()).value_or(now) - *started);
+  if (!started) return std::nullopt;
+  return time_of(run.ended_at()).value_or(now) - *started;
+}
+
+std::string age_of(std::optional<base::Duration> duration) {
+  return duration ? age(*duration) : std::string();
 }
 
 std::string seconds_text(double seconds) {
@@ -43,16 +48,6 @@ std::string input_of(const v1::JobSpec& spec) {
     text += fmt::format("; ended when idle for {}", seconds_text(idle));
   }
   return text;
-}
-
-// Where it runs, why it waits, or how it ended.
-std::string place_or_reason(const v1::Job& job) {
-  if (client::is_ended(job.state())) {
-    return job.state() == v1::JOB_STATE_COMPLETED ? place_of(job) : result_of(job);
-  }
-  if (const std::string& reason = job.wait_reason().text(); !reason.empty()) return reason;
-  const std::string& step = job.detail();  // before its container runs
-  return step.empty() ? place_of(job) : fmt::format("{}: {}", place_of(job), step);
 }
 
 std::string asked_for(const v1::JobSpec& spec) {
@@ -197,15 +192,6 @@ class SpecValue {
   const pb::Reflection& reflection_ = *v1::JobSpec::default_instance().GetReflection();
 };
 
-// Calls visit(field, head) for each field that has a column in wide tables.
-template <class Visit>
-void for_each_column(Visit&& visit) {
-  for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
-    const std::string& head = field.field->options().GetExtension(v1::column);
-    if (!head.empty()) visit(field, head);
-  }
-}
-
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 // Those of its fields that have a title.
@@ -217,8 +203,8 @@ void add_spec(const v1::JobSpec& spec, base::Instant now, Lines& lines) {
 }
 
 // The title, and the table two columns to the right.
-std::string indented(std::string text, const Table& table) {
-  const std::string lines = table.render(0);
+std::string indented(std::string text, const Table& table, const PageStyle& style) {
+  const std::string lines = table.render({.width = style.width < 2 ? 0 : style.width - 2});
   for (std::size_t begin = 0; begin < lines.size();) {
     const std::size_t end = lines.find('\n', begin) + 1;
     text += "  " + lines.substr(begin, end - begin);
@@ -227,28 +213,29 @@ std::string indented(std::string text, const Table& table) {
   return text;
 }
 
-std::string attempts_of(const v1::Job& job, base::Instant now) {
+std::string attempts_of(const v1::Job& job, const PageStyle& style) {
+  const base::Instant now = style.now;
   if (job.attempts().empty()) return {};
   Table table({{"ATTEMPT", Align::kRight},
                {"STATE"},
                {"STARTED"},
                {"RAN", Align::kRight},
-               {"CPU TIME", Align::kRight},
-               {"PEAK MEMORY", Align::kRight},
-               {"PLACE"},
-               {"RESULT"}});
+               {"CPU TIME", Align::kRight, std::nullopt, 2},
+               {"PEAK MEMORY", Align::kRight, std::nullopt, 1},
+               {.title = "PLACE", .cut_to = 12, .wraps = true},
+               {.title = "RESULT", .cut_to = 14, .wraps = true}});
   for (const v1::Attempt& attempt : job.attempts()) {
     const auto started = time_of(attempt.started_at());
     table.add({fmt::format("{}", attempt.attempt()), state_name(attempt),
-               started ? local_time(*started) : "", ran(attempt, now),
+               started ? local_time(*started) : "", age_of(run_time(attempt, now)),
                if_known(attempt.has_cpu_time_seconds(), attempt.cpu_time_seconds(), "{:.1f}s"),
                attempt.has_peak_memory_bytes() ? size_text(attempt.peak_memory_bytes()) : "",
                place_of(attempt), result_of(attempt)});
   }
-  return indented("\nAttempts:\n", table);
+  return indented("\nAttempts:\n", table, style);
 }
 
-std::string result_of(const v1::JobStep& step) {
+std::string step_result(const v1::JobStep& step) {
   if (step.has_exit_code()) return fmt::format("exit code {}", step.exit_code());
   if (!step.signal().empty()) return "signal " + step.signal();
   const std::string lost = name_at(step, v1::JobStep::kLostFieldNumber);
@@ -256,7 +243,8 @@ std::string result_of(const v1::JobStep& step) {
 }
 
 // The newest steps of the latest attempt.
-std::string steps_of(const v1::Job& job, base::Instant now) {
+std::string steps_of(const v1::Job& job, const PageStyle& style) {
+  const base::Instant now = style.now;
   constexpr std::ptrdiff_t kStepsShown = 20;
   std::vector<const v1::JobStep*> steps;
   for (const v1::JobStep& step : job.steps()) {
@@ -264,28 +252,29 @@ std::string steps_of(const v1::Job& job, base::Instant now) {
   }
   if (steps.empty()) return {};
   Table table({{"STEP", Align::kRight},
-               {"NAME"},
-               {"TASKS", Align::kRight},
+               {"NAME", Align::kLeft, 8},
+               {"TASKS", Align::kRight, std::nullopt, 1},
                {"GPUS", Align::kRight},
-               {"STARTED"},
+               {"STARTED", Align::kLeft, std::nullopt, 4},
                {"RAN", Align::kRight},
-               {"CPU TIME", Align::kRight},
-               {"PEAK MEMORY", Align::kRight},
-               {"RESULT"}});
+               {"CPU TIME", Align::kRight, std::nullopt, 3},
+               {"PEAK MEMORY", Align::kRight, std::nullopt, 2},
+               {.title = "RESULT", .cut_to = 12, .wraps = true}});
   const std::ptrdiff_t hidden = std::max<std::ptrdiff_t>(0, std::ssize(steps) - kStepsShown);
   for (auto at = steps.begin() + hidden; at != steps.end(); ++at) {
     const v1::JobStep& step = **at;
     const auto started = time_of(step.started_at());
     const bool knows_cpu = step.has_user_cpu_seconds() && step.has_system_cpu_seconds();
-    const std::string result = result_of(step);
+    const std::string result = step_result(step);
     table.add({fmt::format("{}", step.number()), step.name(), fmt::format("{}", step.tasks()),
-               fmt::format("{}", step.gpus()), started ? local_time(*started) : "", ran(step, now),
+               fmt::format("{}", step.gpus()), started ? local_time(*started) : "",
+               age_of(run_time(step, now)),
                if_known(knows_cpu, step.user_cpu_seconds() + step.system_cpu_seconds(), "{:.1f}s"),
                step.has_peak_memory_bytes() ? size_text(step.peak_memory_bytes()) : "",
                result.empty() ? "runs" : result});
   }
   const std::string before = hidden > 0 ? fmt::format(" ({} earlier ones: --json)", hidden) : "";
-  return indented(fmt::format("\nSteps{}:\n", before), table);
+  return indented(fmt::format("\nSteps{}:\n", before), table, style);
 }
 
 // Of a job or an attempt.
@@ -311,17 +300,27 @@ std::string run_result(const Run& run) {
 
 }  // namespace
 
-Table job_table(bool is_wide) {
-  std::vector<Column> columns = {{"ID", Align::kRight},     {"NAME", Align::kLeft, 8},
-                                 {"USER", Align::kLeft, 6}, {"STATE"},
-                                 {"GPUS", Align::kRight},   {"PRIORITY"},
-                                 {"WAITED", Align::kRight}, {"RAN", Align::kRight}};
-  if (is_wide) {
-    for_each_column(
-        [&](const api::FieldPlan&, const std::string& head) { columns.push_back({head}); });
+std::string place_or_reason(const v1::Job& job) {
+  if (client::is_ended(job.state())) {
+    return job.state() == v1::JOB_STATE_COMPLETED ? place_of(job) : result_of(job);
   }
-  columns.push_back({"PLACE OR REASON", Align::kLeft, 8});
-  return Table(std::move(columns));
+  if (const std::string& reason = job.wait_reason().text(); !reason.empty()) {
+    return with_local_times(reason);
+  }
+  const std::string& step = job.detail();  // before its container runs
+  return step.empty() ? place_of(job) : fmt::format("{}: {}", place_of(job), step);
+}
+
+std::vector<SpecColumn> spec_columns() {
+  std::vector<SpecColumn> columns;
+  for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
+    const std::string& title = field.field->options().GetExtension(v1::column);
+    if (title.empty()) continue;
+    columns.push_back({title, [&field](const v1::Job& job, base::Instant now) {
+                         return SpecValue(job.spec(), field).shown(now);
+                       }});
+  }
+  return columns;
 }
 
 std::string result_of(const v1::Job& job) {
@@ -344,35 +343,35 @@ std::string error_file(const v1::Job& job) {
   return job.error().empty() ? job.spec().error() : job.error();
 }
 
-std::vector<std::string> job_row(const v1::Job& job, base::Instant now, bool is_wide) {
-  const v1::JobSpec& spec = job.spec();
-  std::vector<std::string> row = {shown_id(job),
-                                  spec.name(),
-                                  spec.user(),
-                                  state_name(job),
-                                  std::to_string(total_gpus(spec)),
-                                  spec.priority(),
-                                  waited(job, now),
-                                  ran(job, now)};
-  if (is_wide) {
-    for_each_column([&](const api::FieldPlan& field, const std::string&) {
-      row.push_back(SpecValue(spec, field).shown(now));
-    });
-  }
-  row.push_back(place_or_reason(job));
-  return row;
-}
-
 std::string shown_id(const v1::Job& job) {
   return job.array_id().empty() ? job.id()
                                 : fmt::format("{}_{}", job.array_id(), job.array_index());
 }
 
-std::string waited(const v1::Job& job, base::Instant now) {
+std::optional<base::Duration> waiting_time(const v1::Job& job, base::Instant now) {
   const auto submitted = time_of(job.submitted_at());
-  if (!submitted) return {};
+  if (!submitted) return std::nullopt;
   const auto started = time_of(job.started_at());
-  return age((started ? *started : time_of(job.ended_at()).value_or(now)) - *submitted);
+  const base::Instant until = started ? *started : time_of(job.ended_at()).value_or(now);
+  base::Duration waiting = until - *submitted;
+  for (const v1::Attempt& attempt : job.attempts()) {
+    const auto begin = time_of(attempt.started_at());
+    const auto end = time_of(attempt.ended_at());
+    if (begin && end && *end <= until) waiting = waiting - (*end - *begin);
+  }
+  return waiting;
+}
+
+std::string waited(const v1::Job& job, base::Instant now) {
+  return age_of(waiting_time(job, now));
+}
+
+std::optional<base::Duration> running_time(const v1::Job& job, base::Instant now) {
+  return run_time(job, now);
+}
+
+std::string ran(const v1::Job& job, base::Instant now) {
+  return age_of(run_time(job, now));
 }
 
 std::string place_of(const GpuList& gpus, const TextList& names) {
@@ -430,13 +429,17 @@ std::string limit_from(const v1::Job& job) {
 
 }  // namespace
 
-std::string job_page(const v1::Job& job, base::Instant now) {
+std::string job_page(const v1::Job& job, const PageStyle& style) {
+  constexpr std::size_t kKeyWidth = 16;
+  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning", "Doing",
+                                         "Result",        "Retries",  "Yields",  "Turn"};
+  const base::Instant now = style.now;
   const v1::JobSpec& spec = job.spec();
   Lines lines = {
       {"Job", job.id()},
       {"Array", array_of(job)},
       {"State", state_name(job)},
-      {"Waits because", job.wait_reason().text()},
+      {"Waits because", with_local_times(job.wait_reason().text())},
       {"Place in queue", if_known(job.has_queue_position(), job.queue_position())},
       {"Turn", turn_of(job)},
   };
@@ -475,9 +478,11 @@ std::string job_page(const v1::Job& job, base::Instant now) {
   lines.insert(lines.end(), rest.begin(), rest.end());
   std::string page;
   for (const auto& [key, value] : lines) {
-    if (!value.empty()) page += fmt::format("{:<16}{}\n", fmt::format("{}:", key), harmless(value));
+    // A command line and a path stay whole, so that they can be copied.
+    const bool is_prose = std::ranges::find(kProse, key) != std::end(kProse);
+    page += key_line(key + ":", value, kKeyWidth, is_prose ? style.width : 0);
   }
-  return page + attempts_of(job, now) + steps_of(job, now);
+  return page + attempts_of(job, style) + steps_of(job, style);
 }
 
 }  // namespace gpu_platform::cli

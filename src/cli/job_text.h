@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,16 +10,22 @@
 
 #include "base/units.h"
 #include "cli/table.h"
+#include "cli/text.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
 // A job as text for people.
 
 namespace gpu_platform::cli {
 
-// One line for each job: `jobs list`. A wide one also has the fields of the specification that have
-// a `column` in the proto.
-Table job_table(bool is_wide);
-std::vector<std::string> job_row(const v1::Job& job, base::Instant now, bool is_wide);
+// Where it runs, why it waits, or how it ended.
+std::string place_or_reason(const v1::Job& job);
+
+// A field of the specification that has a `column` in the proto: wide lists show it.
+struct SpecColumn {
+  std::string title;
+  std::function<std::string(const v1::Job& job, base::Instant now)> cell;
+};
+std::vector<SpecColumn> spec_columns();
 
 // That a specification asks for, on all its nodes.
 std::uint64_t total_gpus(const v1::JobSpec& spec);
@@ -35,7 +43,7 @@ std::string result_of(const v1::Attempt& attempt);
 std::string efficiency_of(const v1::Job& job);
 
 // All of a job, as "key: value" lines: `jobs describe`.
-std::string job_page(const v1::Job& job, base::Instant now);
+std::string job_page(const v1::Job& job, const PageStyle& style);
 
 using GpuList = google::protobuf::RepeatedPtrField<v1::GpuUse>;
 
@@ -46,8 +54,13 @@ std::string place_of(const GpuList& gpus,
 std::string place_of(const v1::Attempt& attempt);
 std::string place_of(const v1::Job& job);
 
-// Time from submission to the start, to the end, or to now; empty when not known.
+// The time that it waited until its latest start, its end, or now, without the time that earlier
+// attempts ran; nothing when that is not known.
+std::optional<base::Duration> waiting_time(const v1::Job& job, base::Instant now);
 std::string waited(const v1::Job& job, base::Instant now);
+// The time that its latest attempt has run; nothing before.
+std::optional<base::Duration> running_time(const v1::Job& job, base::Instant now);
+std::string ran(const v1::Job& job, base::Instant now);
 // "42", and "40_3" of a member of an array.
 std::string shown_id(const v1::Job& job);
 

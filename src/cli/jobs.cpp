@@ -2,18 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "base/letters.h"
 #include "base/parse.h"
 #include "base/percent.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/input.h"
 #include "cli/job_end.h"
 #include "cli/job_text.h"
-#include "cli/pages.h"
 #include "cli/plan_text.h"
-#include "cli/repeat.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "client/follow.h"
 #include "client/members.h"
@@ -22,98 +17,10 @@ namespace gpu_platform::cli {
 
 namespace {
 
-constexpr PagedList kJobs{"/v1/jobs", "jobs", 10'000};
-
-struct ListOptions {
-  bool all = false;
-  std::optional<std::string> user, team, name, since, limit, page_token;
-  std::vector<std::string> states, labels;
-  Output output;
-};
-
-base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
-  std::string query;
-  const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
-      {"user", &o.user}, {"team", &o.team}, {"name", &o.name}};
-  for (const auto& [key, value] : texts) {
-    if (value->has_value()) http::append_query(query, key, **value);
-  }
-  for (const std::string& state : words_of_lists(o.states)) {
-    http::append_query(query, "state", base::to_upper(state));
-  }
-  for (const std::string& label : o.labels) http::append_query(query, "label", label);
-  if (o.since.has_value()) {
-    TRY_ASSIGN(const std::string since, past_time("--since", *o.since, now));
-    http::append_query(query, "since", since);
-  }
-  if (o.all) http::append_query(query, "all", "true");
-  return query;
-}
-
-Called<void> print_jobs(Console& console, Client& client, const Output& output,
-                        const std::string& query, std::uint64_t most, const std::string& token) {
-  const base::Instant now = console.process_environment().now();
-  Table table = job_table(output.is_wide());
-  const auto next = fetch_messages<v1::ListJobsResponse>(
-      client, kJobs, query, most, token, [&](const v1::ListJobsResponse& page) {
-        for (const v1::Job& job : page.jobs()) table.add(job_row(job, now, output.is_wide()));
-        return page.jobs_size();
-      });
-  if (!next) return std::unexpected(next.error());
-  if (table.empty()) {
-    console.note("no such jobs");
-    return {};
-  }
-  console.out(table.render(output.width(console)));
-  if (!next->empty())
-    console.note(fmt::format("there are more; go on with --page-token {}", *next));
-  return {};
-}
-
-}  // namespace
-
-int run_jobs_list(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  ListOptions o;
-  Arguments arguments(text);
-  arguments.flag("--all", o.all, "also finished jobs, of all users that you may see")
-      .option("--user", o.user, "NAME", "only jobs of this user")
-      .option("--team", o.team, "NAME", "only jobs of this team")
-      .many("--state", o.states, "STATE[,STATE]", "only jobs in these states")
-      .option("--name", o.name, "NAME", "only jobs of this name")
-      .many("--label", o.labels, "KEY=VALUE", "only jobs with this label; may be repeated")
-      .option("--since", o.since, "TIME", "leave out jobs that ended before: 2h, 7d, or a time")
-      .option("--limit", o.limit, "N", "maximum number of jobs (default: all)")
-      .option("--page-token", o.page_token, "TOKEN",
-              "continue a list: the next_page of the previous answer");
-  arguments.output_and_watch(o.output, {"jobs", "id"});
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  std::uint64_t most = UINT64_MAX;
-  if (o.limit.has_value()) {
-    const auto limit = base::parse_count(*o.limit, 1, UINT32_MAX);
-    if (!limit) return usage_error(console, "--limit: " + limit.error().message, text.name);
-    most = *limit;
-  }
-  const auto query = list_query(o, console.process_environment().now());
-  if (!query) {
-    return usage_error(console, fmt::format("{}: {}", query.error().field, query.error().message),
-                       text.name);
-  }
-  const std::string token = o.page_token.value_or("");
-  return show(console, o.output, [&](Console& shown, int) {
-    return o.output.is_document()
-               ? print_pages(shown, *client, o.output, kJobs, *query, most, token)
-               : print_jobs(shown, *client, o.output, *query, most, token);
-  });
-}
-
-namespace {
-
 // Prints what the daemon says of one job: its document, or the page that is made of it.
 template <class Message>
 int show_job(const CommandText& text, Invocation& invocation, std::string_view resource,
-             NamesPlace names, std::string (*page)(const Message&, base::Instant)) {
+             NamesPlace names, std::string (*page)(const Message&, const PageStyle&)) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   Output output;
@@ -126,7 +33,7 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
   if (!body) return report(console, body.error(), output.wants_documents());
   const auto message = client::message_of<Message>(*body);
   if (output.is_document() || !message) return print_document(console, output, *body);
-  console.out(page(*message, console.process_environment().now()));
+  console.out(page(*message, output.page_style(console)));
   return console.out_failed() ? kFailure : kOk;
 }
 

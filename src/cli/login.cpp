@@ -261,7 +261,7 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
   }
   table.add({std::string(client::kLocalProfile), profiles->current.empty() ? "yes" : "no",
              "this machine's own daemon", "none needed"});
-  console.out(table.render(output.width(console)));
+  console.out(table.render(output.style(console)));
   if (const auto server = variable(console.process_environment(), "GPU_PLATFORM_SERVER")) {
     console.note(fmt::format("GPU_PLATFORM_SERVER is set, so commands go to {}", *server));
   }

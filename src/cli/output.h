@@ -9,6 +9,8 @@
 
 #include "base/units.h"
 #include "cli/client_names.h"
+#include "cli/table.h"
+#include "cli/text.h"
 
 // How a command shows what it found: -o table|wide|json|yaml|name, as kubectl has it; --json is
 // short for -o json. And how often: --watch.
@@ -44,6 +46,14 @@ struct Output {
   // The columns that a table may take; 0: nothing is cut.
   std::size_t width(const Console& console) const {
     return is_wide() ? 0 : console.process_environment().width;
+  }
+  PageStyle page_style(const Console& console) const {
+    return {
+        .now = console.process_environment().now(), .width = width(console), .is_wide = is_wide()};
+  }
+  TableStyle style(const Console& console) const {
+    return {.width = width(console),
+            .has_colors = client::wants_color(console.process_environment())};
   }
 };
 

@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <ctime>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -133,9 +134,65 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       "GPUs that it counts on\n"
       "Predicted start  2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
       "runs\n"
-      "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"
-      "Past predictions hard limits off by 2h00m (p50), 2h01m (p90) over 4 starts, 100 % by "
-      "then; history p50–p90 off by 4m00s (p50), 31m00s (p90) over 212 starts, 90 % by then\n");
+      "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n");
+  EXPECT_EQ(call(server, {"jobs", "explain", "42", "-o", "wide"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "Accuracy         hard limits: median error 2h00m, nine in ten within 2h01m, 100 "
+                  "% by then (4 starts); history p50–p90: median error 4m00s, nine in ten within "
+                  "31m00s, 90 % by then (212 starts)\n"))
+      << out();
+}
+
+TEST_F(Plan, ExplainNamesMembersOfArraysAndCountsHiddenJobs) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"20","array_id":"15","array_index":5,"spec":{"name":"sweep"},"state":"QUEUED","wait_reason":{"text":"kept until 2026-07-01T23:35:45Z"}},)"
+        R"("jobs_ahead":5,"first_ahead":["16","3"],"hidden_ahead":2,"names":{"16":"15_1","17":"15_2"},)"
+        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","nodes":["dgx-1"],"gpus":[],"after_jobs":["17","16"],"hidden_after":1}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "15_5"}), 0);
+  EXPECT_EQ(
+      out(),
+      "job 15_5 (sweep) is QUEUED\n"
+      "Waits            kept until 2026-07-01 23:35:45 +0000\n"
+      "Ahead            15_1, 3 and 1 more; 2 jobs of other users, which are not shown to you\n"
+      "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 15_2 and 1 "
+      "job of other users have ended and job 15_1, which waits ahead, has run\n"
+      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
+      "GPUs that it counts on\n");
+}
+
+TEST_F(Plan, ExplainOfAnEndedJobSaysWhyItEnded) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"7","spec":{"name":"infer"},"state":"FAILED","attempt":1,"exit_code":3,"ended_at":"2026-07-01T12:02:12Z","attempts":[{"attempt":1,"gpus":[{"node":"dgx-1","index":0}]}]}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
+  EXPECT_EQ(out(),
+            "job 7 (infer) is FAILED\n"
+            "Ended            2026-07-01 12:02:12 +0000 (1m00s ago)\n"
+            "Why              exit code 3\n"
+            "Output           gpu-platform jobs logs 7\n"
+            "Place            dgx-1:0\n");
+}
+
+TEST_F(Plan, ExplainWrapsItsLinesAtWords) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"text":"short"}},)"
+        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","nodes":["dgx-1"],"gpus":[],"after_jobs":["45","48","50","49"]}})");
+  });
+  for (const std::size_t width : {80, 120, 160}) {
+    around_.width = width;
+    const std::size_t before = out().size();
+    EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
+    const std::string page = out().substr(before);
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << page;
+    if (width == 80) {
+      EXPECT_TRUE(has(page, "when jobs\n                 45, 48, 50 and 49")) << page;
+    }
+  }
 }
 
 TEST_F(Plan, ExplainSaysWhatARunTimeWasTakenFrom) {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/units.h"
+#include "cli/text.h"
 #include "gpu_platform/v1/planning.pb.h"
 
 // What would be, as text for people.
@@ -11,9 +11,9 @@ namespace gpu_platform::cli {
 
 // Returns what `jobs explain` prints of an Explanation: why the job waits and until when, or why it
 // runs where it does.
-std::string explanation_page(const v1::Explanation& explanation, base::Instant now);
+std::string explanation_page(const v1::Explanation& explanation, const PageStyle& style);
 
 // Returns what `check` prints of a CheckResult.
-std::string check_page(const v1::CheckResult& result, base::Instant now);
+std::string check_page(const v1::CheckResult& result, const PageStyle& style);
 
 }  // namespace gpu_platform::cli

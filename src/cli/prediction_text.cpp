@@ -51,10 +51,11 @@ std::string run_basis_text(const v1::PredictedRun& predicted) {
 
 std::string score_text(const v1::PredictionScore& score) {
   const auto starts = static_cast<double>(score.starts());
-  return fmt::format("{} off by {} (p50), {} (p90) over {}, {:.0f} % by then",
+  return fmt::format("{}: median error {}, nine in ten within {}, {:.0f} % by then ({})",
                      basis_text(score.basis(), 0), shown_span(score.p50_seconds()),
-                     shown_span(score.p90_seconds()), counted(score.starts(), "start"),
-                     starts > 0 ? 100 * static_cast<double>(score.by_then()) / starts : 0);
+                     shown_span(score.p90_seconds()),
+                     starts > 0 ? 100 * static_cast<double>(score.by_then()) / starts : 0,
+                     counted(score.starts(), "start"));
 }
 
 }  // namespace

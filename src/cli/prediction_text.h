@@ -28,8 +28,8 @@ std::string trust_text(const v1::PlannedTrust& trust, base::Instant planned, bas
 
 using ScoreList = google::protobuf::RepeatedPtrField<v1::PredictionScore>;
 
-// Returns the text of a list of scores: "history off by 4m (p50), 31m (p90) over 212
-// starts, 96 % by then; …".
+// Returns the text of a list of scores: "history: median error 4m00s, nine in ten within 31m00s,
+// 96 % by then (212 starts); …".
 std::string scores_text(const ScoreList& scores);
 
 // Of a job's forecast, once it has started: what was predicted and when.

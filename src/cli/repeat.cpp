@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "cli/client_names.h"
 #include "cli/screen.h"
+#include "cli/state_color.h"
 #include "cli/text.h"
 
 namespace gpu_platform::cli {
@@ -29,6 +30,12 @@ std::vector<std::string> lines_of(const std::string& text) {
     begin = end + 1;
   }
   return lines;
+}
+
+// A line that is too wide for the terminal, since it was made narrower, loses its colors.
+std::string fitted(const std::string& line, std::size_t columns) {
+  const std::string plain = without_colors(line);
+  return display_width(plain) <= columns ? line : shortened(plain, columns);
 }
 
 // One block after the other, for files and pipes.
@@ -91,7 +98,7 @@ class Picture {
     const std::size_t room = size.rows > lines.size() ? size.rows - lines.size() : 0;
     const bool fits = lines_.size() <= room;
     const std::size_t shown = fits || room == 0 ? std::min(lines_.size(), room) : room - 1;
-    for (std::size_t i = 0; i < shown; ++i) lines.push_back(shortened(lines_[i], size.columns));
+    for (std::size_t i = 0; i < shown; ++i) lines.push_back(fitted(lines_[i], size.columns));
     if (!fits && room > 0) {
       lines.push_back(fmt::format("and {} more lines", lines_.size() - shown));
     }

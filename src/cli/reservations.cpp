@@ -326,7 +326,7 @@ void print_reservations(Console& console, const Output& output,
                admitted(reservation), places(reservation)});
   }
   if (table.empty()) return console.note("nothing is reserved");
-  console.out(table.render(output.width(console)));
+  console.out(table.render(output.style(console)));
 }
 
 }  // namespace

@@ -35,22 +35,56 @@ std::string account_of(const v1::Share& share) {
   return std::string(2 * std::size_t{share.depth()}, ' ') + name;
 }
 
-std::string table_of(const v1::ListSharesResponse& answer, std::size_t width) {
-  Table table({{"ACCOUNT", Align::kLeft, 12},
-               {"SHARES", Align::kRight, std::nullopt, 2},
-               {"NORM SHARES", Align::kRight},
-               {"USAGE", Align::kRight},
-               {"GPU SECONDS", Align::kRight, std::nullopt, 2},
-               {"EFFECTIVE USAGE", Align::kRight, std::nullopt, 1},
-               {"FAIR SHARE", Align::kRight},
-               {"PLACE", Align::kRight}});
-  for (const v1::Share& share : answer.shares()) {
-    table.add({account_of(share), fmt::format("{}", share.shares()),
-               percent(share.normalized_shares()), percent(share.use()), gpu_seconds_of(share),
-               percent(share.effective_use()), fmt::format("{:.3f}", share.fair_share()),
-               if_known(share.place() > 0, share.place())});
+// The limits of the account over all types of GPUs; null if it has none.
+const v1::Quota* quota_of(const v1::ListSharesResponse& answer, const v1::Share& share) {
+  const std::string& name = share.user().empty() ? share.team() : share.user();
+  const std::string_view holder = share.user().empty() ? "team" : "user";
+  for (const v1::Quota& quota : answer.quotas()) {
+    if (quota.holder() == holder && quota.name() == name && quota.gpu_type().empty()) return &quota;
   }
-  return table.render(width);
+  return nullptr;
+}
+
+std::string in_thousandths(double number);
+
+// "8/16", "8" without a limit.
+std::string gpus_of(const v1::Quota& quota) {
+  const std::string used = in_thousandths(quota.gpus());
+  return quota.has_max_gpus() ? fmt::format("{}/{}", used, quota.max_gpus()) : used;
+}
+
+// What usage decides is shown where it is counted.
+std::string table_of(const v1::ListSharesResponse& answer, std::size_t width) {
+  std::vector<Column> columns = {
+      {"ACCOUNT", Align::kLeft, 12}, {"GPUS", Align::kRight}, {"GUARANTEED", Align::kRight}};
+  if (answer.counted()) {
+    columns.insert(columns.end(), {{"USAGE", Align::kRight},
+                                   {"FAIR SHARE", Align::kRight},
+                                   {"PLACE", Align::kRight},
+                                   {"NORM SHARES", Align::kRight, std::nullopt, 1},
+                                   {"SHARES", Align::kRight, std::nullopt, 2},
+                                   {"EFFECTIVE USAGE", Align::kRight, std::nullopt, 3},
+                                   {"GPU SECONDS", Align::kRight, std::nullopt, 4}});
+  } else {
+    columns.push_back({"SHARES", Align::kRight});
+  }
+  Table table(std::move(columns));
+  for (const v1::Share& share : answer.shares()) {
+    const v1::Quota* quota = quota_of(answer, share);
+    std::vector<std::string> row = {
+        account_of(share), quota != nullptr ? gpus_of(*quota) : "",
+        quota != nullptr ? if_known(quota->has_guaranteed_gpus(), quota->guaranteed_gpus()) : ""};
+    if (answer.counted()) {
+      row.insert(row.end(), {percent(share.use()), fmt::format("{:.3f}", share.fair_share()),
+                             if_known(share.place() > 0, share.place()),
+                             percent(share.normalized_shares()), fmt::format("{}", share.shares()),
+                             percent(share.effective_use()), gpu_seconds_of(share)});
+    } else {
+      row.push_back(fmt::format("{}", share.shares()));
+    }
+    table.add(std::move(row));
+  }
+  return table.render({.width = width});
 }
 
 // "2", "0.125", "13.508": thousandths, as GPUs are counted.
@@ -96,7 +130,7 @@ std::string quotas_of(const v1::ListSharesResponse& answer, std::size_t width) {
                    ? of_limit(quota.gpu_hours_committed(), quota.has_gpu_hours(), quota.gpu_hours())
                    : ""});
   }
-  return table.render(width);
+  return table.render({.width = width});
 }
 
 // "16", "2.29".
@@ -129,7 +163,8 @@ std::string surplus_of(const v1::ListSharesResponse& answer, std::size_t width) 
                gpus_text(share.held_gpus()), gpus_text(share.wanted_gpus()),
                gpus_text(share.share_gpus())});
   }
-  return "\nGPUs beyond all guarantees, shared by over_quota_weight:\n" + table.render(width);
+  return "\nGPUs beyond all guarantees, shared by over_quota_weight:\n" +
+         table.render({.width = width});
 }
 
 std::string basis_of(const v1::ListSharesResponse& answer) {

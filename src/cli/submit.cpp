@@ -174,7 +174,7 @@ int tell_answer(Console& console, const Called<std::string>& answer, const Asked
   if (output.is_document() || !result) {
     print_document(console, output, *answer);
   } else {
-    console.out(check_page(*result, console.process_environment().now()));
+    console.out(check_page(*result, output.page_style(console)));
   }
   if (console.out_failed()) return kFailure;
   if (result && result->starts_now()) return kOk;

@@ -414,7 +414,7 @@ void print_teams(Console& console, const Output& output, const v1::ListTeamsResp
                joined(texts_of(team.coordinators()), ", "), members_of(team)});
   }
   if (table.empty()) return console.note("there are no teams");
-  console.out(table.render(output.width(console)));
+  console.out(table.render(output.style(console)));
   for (const v1::Team& team : answer.teams()) note_invitation(console, team);
 }
 
@@ -430,7 +430,7 @@ void print_quotas(Console& console, const Output& output, const v1::ListTeamsRes
     if (has_some) table.add(std::move(row));
   }
   if (table.empty()) return console.note("no team has a limit or a guarantee");
-  console.out(table.render(output.width(console)));
+  console.out(table.render(output.style(console)));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/letters.h"
+#include "base/utc.h"
 #include "base/utf8.h"
 
 namespace gpu_platform::cli {
@@ -120,6 +121,19 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string key_line(std::string_view key, std::string_view value, std::size_t key_width,
+                     std::size_t width) {
+  if (value.empty()) return {};
+  // A value in fewer columns could not be read.
+  constexpr std::size_t kLeast = 20;
+  const std::size_t rest = width < key_width + kLeast ? 0 : width - key_width;
+  std::string text;
+  for (const std::string& line : wrapped(harmless(value), rest)) {
+    text += fmt::format("{:<{}}{}\n", text.empty() ? key : "", key_width, line);
+  }
+  return text;
+}
+
 std::string age(base::Duration duration) {
   const std::int64_t seconds = std::max<std::int64_t>(0, duration.value() / 1'000'000'000);
   if (seconds < 60) return fmt::format("{}s", seconds);
@@ -140,13 +154,42 @@ std::string readable_size(std::int64_t bytes) {
   return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kNames[unit]);
 }
 
-std::string local_time(base::Instant at) {
+namespace {
+
+std::string formatted_time(base::Instant at, const char* form) {
   const auto seconds = static_cast<std::time_t>(at.unix_ns() / 1'000'000'000);
   std::tm parts{};
   char buffer[64];
   if (localtime_r(&seconds, &parts) == nullptr) return "?";
-  const std::size_t size = std::strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S %z", &parts);
+  const std::size_t size = std::strftime(buffer, sizeof buffer, form, &parts);
   return std::string(buffer, size);
+}
+
+}  // namespace
+
+std::string local_time(base::Instant at) {
+  return formatted_time(at, "%Y-%m-%d %H:%M:%S %z");
+}
+
+std::string short_time(base::Instant at) {
+  return formatted_time(at, "%Y-%m-%d %H:%M");
+}
+
+std::string with_local_times(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:ddZ";
+  const auto has_form = [&](std::string_view part) {
+    return part.size() == kForm.size() && std::ranges::equal(part, kForm, [](char c, char form) {
+             return form == 'd' ? c >= '0' && c <= '9' : c == form;
+           });
+  };
+  std::string told;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, kForm.size());
+    const auto at = has_form(part) ? base::parse_rfc3339(part) : std::nullopt;
+    told += at ? local_time(*at) : std::string(text.substr(0, 1));
+    text.remove_prefix(at ? kForm.size() : 1);
+  }
+  return told;
 }
 
 std::vector<std::string> without_script_text(std::vector<std::string> command) {

@@ -28,6 +28,18 @@ std::string shortened(std::string_view text, std::size_t width);
 // its line ends. At least one line. A width of 0 divides nothing.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+// What a page of "key value" lines is printed on.
+struct PageStyle {
+  base::Instant now;
+  std::size_t width = 0;  // of the terminal; 0: there is none, and nothing is wrapped
+  bool is_wide = false;   // with all there is
+};
+
+// "Waits            1 node is 4 GPUs short": the key in so many columns, and the value, which goes
+// on below its begin; nothing without a value. Ended, and made harmless.
+std::string key_line(std::string_view key, std::string_view value, std::size_t key_width,
+                     std::size_t width);
+
 // "45s", "3m12s", "2h05m", "4d03h": two units at most, cut, not rounded. Negative counts as zero.
 std::string age(base::Duration duration);
 
@@ -36,6 +48,12 @@ std::string readable_size(std::int64_t bytes);
 
 // "2026-11-21 08:30:15 +0100", in the local time zone.
 std::string local_time(base::Instant at);
+
+// "2026-11-21 08:30", in the local time zone, for the columns of lists.
+std::string short_time(base::Instant at);
+
+// The text with its times of the form "2026-11-21T07:30:15Z" as local_time() has them.
+std::string with_local_times(std::string_view text);
 
 // A command line that a shell reads back as the same words.
 std::string shell_quoted(const std::vector<std::string>& command);

@@ -84,5 +84,20 @@ TEST(Text, NumbersInARowAreARange) {
   EXPECT_EQ(ranges_of(std::vector<std::int64_t>{3, 1, 2}), "3,1-2");
 }
 
+TEST(Text, IsWrappedAtWordsAndLongWordsWhereTheLineEnds) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrapped("", 10), (Lines{""}));
+  EXPECT_EQ(wrapped("when job 45 ends", 0), (Lines{"when job 45 ends"}));
+  EXPECT_EQ(wrapped("when job 45 ends", 11), (Lines{"when job 45", "ends"}));
+  EXPECT_EQ(wrapped("a 123456789 b", 4), (Lines{"a", "1234", "5678", "9 b"}));
+  EXPECT_EQ(wrapped("日本語 語", 4), (Lines{"日本", "語", "語"}));
+}
+
+TEST(Text, ShowsTimesOfTheDaemonInTheLocalZone) {
+  EXPECT_EQ(with_local_times("no time, 2026-07-01 or 12:00Z"), "no time, 2026-07-01 or 12:00Z");
+  EXPECT_EQ(with_local_times("by 2026-07-01T12:00:00Z; later"),
+            "by " + local_time(base::Instant(1'782'907'200'000'000'000)) + "; later");
+}
+
 }  // namespace
 }  // namespace gpu_platform::cli

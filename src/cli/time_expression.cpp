@@ -60,19 +60,63 @@ std::optional<base::Instant> named(std::string_view text, base::Instant now) {
   return next_clock_time(parts, now);
 }
 
-std::optional<base::Instant> written_out(const std::string& text, base::Instant now) {
+// "16:00", today.
+std::optional<std::tm> clock_time(const std::string& text, base::Instant now) {
   for (const char* form : {"%H:%M:%S", "%H:%M"}) {
     std::tm parts = local_parts(now);
     parts.tm_sec = 0;
     const char* end = ::strptime(text.c_str(), form, &parts);
-    if (end != nullptr && *end == '\0') return next_clock_time(parts, now);
+    if (end != nullptr && *end == '\0') return parts;
   }
+  return std::nullopt;
+}
+
+std::optional<base::Instant> date(const std::string& text) {
   for (const char* form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
     std::tm parts{};
     const char* end = ::strptime(text.c_str(), form, &parts);
     if (end != nullptr && *end == '\0') return instant_of(parts);
   }
   return std::nullopt;
+}
+
+std::optional<base::Instant> written_out(const std::string& text, base::Instant now) {
+  if (const auto parts = clock_time(text, now)) return next_clock_time(*parts, now);
+  return date(text);
+}
+
+// The last day of that name, or a day near this one.
+std::optional<base::Instant> past_day(std::string_view text, base::Instant now) {
+  constexpr std::array<std::string_view, 7> kDays = {"sunday",   "monday", "tuesday", "wednesday",
+                                                     "thursday", "friday", "saturday"};
+  std::tm parts = local_parts(now);
+  parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
+  if (text == "now") return now;
+  if (text == "today") return instant_of(parts);
+  if (text == "yesterday") {
+    --parts.tm_mday;
+    return instant_of(parts);
+  }
+  for (int day = 0; day < 7; ++day) {
+    if (text != kDays[static_cast<std::size_t>(day)]) continue;
+    parts.tm_mday -= (parts.tm_wday - day + 7) % 7;
+    return instant_of(parts);
+  }
+  return std::nullopt;
+}
+
+std::optional<base::Instant> past_time_of(std::string text, base::Instant now) {
+  if (const auto at = base::parse_rfc3339(text)) return at;
+  if (const auto at = past_day(text, now)) return at;
+  if (auto parts = clock_time(text, now)) {
+    const auto today = instant_of(*parts);
+    if (today && *today <= now) return today;
+    --parts->tm_mday;
+    return instant_of(*parts);
+  }
+  // "2026-01-31 12:00", as lists print it.
+  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
+  return date(text);
 }
 
 std::optional<base::Instant> future_time_of(std::string_view text, base::Instant now) {
@@ -94,6 +138,14 @@ base::Result<base::Instant> parse_future_time(std::string_view text, base::Insta
       fmt::format("'{}' is not a time: write now+2h, 16:00, 2026-01-31, 2026-01-31T12:00, or with "
                   "a zone 2026-01-31T12:00:00Z",
                   text));
+}
+
+base::Result<base::Instant> parse_past_time(std::string_view text, base::Instant now) {
+  if (const auto at = past_time_of(std::string(text), now)) return *at;
+  return base::invalid({}, fmt::format("'{}' is neither a duration (2h, 7d) nor a time: write "
+                                       "yesterday, monday, 16:00, 2026-01-31, 2026-01-31T12:00, "
+                                       "or with a zone 2026-01-31T12:00:00Z",
+                                       text));
 }
 
 }  // namespace gpu_platform::cli

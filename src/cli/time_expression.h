@@ -13,4 +13,9 @@ namespace gpu_platform::cli {
 // "tomorrow". Errors carry no field.
 base::Result<base::Instant> parse_future_time(std::string_view text, base::Instant now);
 
+// A time that is past: RFC 3339, "2026-01-31", "2026-01-31T12:00[:30]", also with a space, and
+// "16:00[:30]" in the local time zone, of a clock time the last one; "now", "today", "yesterday"
+// and "monday" to "sunday" begin at midnight. Errors carry no field.
+base::Result<base::Instant> parse_past_time(std::string_view text, base::Instant now);
+
 }  // namespace gpu_platform::cli

@@ -41,6 +41,18 @@ TEST(TimeExpression, ADateIsOfTheLocalTimeZone) {
   EXPECT_EQ(local_time(*parse_future_time("2030-01-31", kNow)).substr(0, 16), "2030-01-31 00:00");
 }
 
+TEST(TimeExpression, APastTimeIsTheLastOne) {
+  for (const char* text : {"00:00", "23:59", "now", "today", "yesterday", "monday", "sunday"}) {
+    const auto at = parse_past_time(text, kNow);
+    ASSERT_TRUE(at) << text;
+    EXPECT_LE(*at, kNow) << text;
+    EXPECT_LE(kNow - *at, base::hours(7 * 24 + 1)) << text;
+  }
+  EXPECT_EQ(local_time(*parse_past_time("2023-01-31 12:00", kNow)).substr(0, 16),
+            "2023-01-31 12:00");
+  EXPECT_FALSE(parse_past_time("someday", kNow));
+}
+
 TEST(TimeExpression, RefusesTheRest) {
   for (const char* text : {"", "soon", "now+", "now-1h", "25:00", "2030-13-01", "now+9999999999",
                            "now+999999weeks", "12"}) {

@@ -16,11 +16,9 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_view.h"
+#include "cli/list_command.h"
 #include "cli/local_clock.h"
-#include "cli/pages.h"
-#include "cli/repeat.h"
 #include "cli/secret_file.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/tokens.pb.h"
 
@@ -168,16 +166,49 @@ std::string minted_with(const v1::Token& token) {
   return token.made_with().empty() ? std::string() : "token " + token.made_with();
 }
 
-std::vector<std::string> token_row(const v1::Token& token) {
-  return {token.id(),
-          token.name(),
-          token.user(),
-          role_of(token),
-          time_text(token.created_at(), ""),
-          token.created_by(),
-          time_text(token.expires_at(), "never"),
-          time_text(token.last_used_at(), "never"),
-          minted_with(token)};
+using TokenColumn = ListColumn<v1::Token>;
+
+double seen_rank(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
+  return at ? static_cast<double>(at->unix_ns()) : 0;
+}
+
+std::vector<TokenColumn> token_columns() {
+  return {
+      {.key = "id",
+       .column = {"ID", Column::Align::kRight},
+       .cell = [](const v1::Token& token, base::Instant) { return token.id(); }},
+      {.key = "name",
+       .column = {.title = "NAME"},
+       .cell = [](const v1::Token& token, base::Instant) { return token.name(); }},
+      {.key = "user",
+       .column = {.title = "USER"},
+       .cell = [](const v1::Token& token, base::Instant) { return token.user(); }},
+      {.key = "role",
+       .column = {.title = "ROLE"},
+       .cell = [](const v1::Token& token, base::Instant) { return role_of(token); }},
+      {.key = "created",
+       .column = {.title = "CREATED", .expendable = 2},
+       .cell = [](const v1::Token& token,
+                  base::Instant) { return time_text(token.created_at(), ""); },
+       .rank = [](const v1::Token& token, base::Instant) { return seen_rank(token.created_at()); }},
+      {.key = "by",
+       .column = {.title = "BY", .expendable = 3},
+       .cell = [](const v1::Token& token, base::Instant) { return token.created_by(); }},
+      {.key = "expires",
+       .column = {.title = "EXPIRES"},
+       .cell = [](const v1::Token& token,
+                  base::Instant) { return time_text(token.expires_at(), "never"); },
+       .rank = [](const v1::Token& token, base::Instant) { return seen_rank(token.expires_at()); }},
+      {.key = "used",
+       .column = {.title = "LAST USED", .expendable = 1},
+       .cell = [](const v1::Token& token,
+                  base::Instant) { return time_text(token.last_used_at(), "never"); },
+       .rank = [](const v1::Token& token,
+                  base::Instant) { return seen_rank(token.last_used_at()); }},
+      {.key = "made-with",
+       .column = {.title = "MADE WITH", .expendable = 4},
+       .cell = [](const v1::Token& token, base::Instant) { return minted_with(token); }}};
 }
 
 }  // namespace
@@ -219,53 +250,17 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
   return file ? keep_created(console, *answer, o, *file) : print_created(console, *answer, o);
 }
 
-namespace {
-
-Called<void> print_tokens(Console& console, Client& client, const Output& output,
-                          const std::string& query) {
-  Table table({{"ID", Column::Align::kRight},
-               {"NAME"},
-               {"USER"},
-               {"ROLE"},
-               {"CREATED"},
-               {"BY"},
-               {"EXPIRES"},
-               {"LAST USED"},
-               {"MADE WITH"}});
-  const auto end = fetch_messages<v1::ListTokensResponse>(
-      client, kTokens, query, UINT64_MAX, {}, [&](const v1::ListTokensResponse& page) {
-        for (const v1::Token& token : page.tokens()) table.add(token_row(token));
-        return page.tokens_size();
-      });
-  if (!end) return std::unexpected(end.error());
-  if (table.empty()) {
-    console.note("no tokens");
-  } else {
-    console.out(table.render(output.width(console)));
-  }
-  return {};
-}
-
-}  // namespace
-
 int run_token_list(const CommandText& text, Invocation& invocation) {
-  Output output;
-  std::optional<std::string> user;
-  bool all_users = false;
-  Arguments arguments(text);
-  arguments.output(output, {"tokens", "name"})
-      .option("--user", user, "NAME", "tokens of this user (administrators only)")
-      .flag("--all-users", all_users, "tokens of all users (administrators only)");
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  std::string query;
-  if (user) http::append_query(query, "user", *user);
-  if (all_users) http::append_query(query, "all_users", "true");
-  return show(invocation.console, output, [&](Console& console, int) {
-    return output.is_document()
-               ? print_pages(console, *client, output, kTokens, query, UINT64_MAX, {})
-               : print_tokens(console, *client, output, query);
-  });
+  using Kind = ListFilter::Kind;
+  const List<v1::Token> list{.pages = kTokens,
+                             .names = {"tokens", "name"},
+                             .filters = {{"--user", "user", Kind::kText, "NAME",
+                                          "tokens of this user (administrators only)"},
+                                         {"--all-users", "all_users", Kind::kFlag, "",
+                                          "tokens of all users (administrators only)"}},
+                             .columns = token_columns(),
+                             .nothing = "no tokens"};
+  return ListCommand(list, &v1::ListTokensResponse::tokens).run(text, invocation);
 }
 
 int run_token_revoke(const CommandText& text, Invocation& invocation) {

@@ -159,7 +159,7 @@ std::string matrix_part(const v1::NodeTopology& node, int begin, int end, std::s
     }
     table.add(std::move(cells));
   }
-  return table.render(width);
+  return table.render({.width = width});
 }
 
 // Below each other where the terminal is too narrow for all columns.

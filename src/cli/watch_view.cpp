@@ -28,10 +28,6 @@ std::size_t bar_width(std::size_t width) {
   return 14;
 }
 
-bool all_emulated(const ClusterGpus& gpus) {
-  return !gpus.empty() && std::ranges::all_of(gpus, &v1::Gpu::emulated);
-}
-
 std::string utilization_cell(const v1::Gpu& gpu, std::size_t width) {
   const std::string text = utilization_of(gpu);
   if (text.empty() || width == 0) return text;
@@ -224,7 +220,7 @@ std::vector<std::string> watch_rows(const WatchView& view, std::size_t width) {
                jobs_cell(gpu, view)});
   }
   std::vector<std::string> lines;
-  const std::string text = table.render(width);
+  const std::string text = table.render({.width = width, .is_one_line = true});
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
     std::string line = text.substr(begin, end - begin);

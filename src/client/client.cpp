@@ -156,7 +156,10 @@ Called<Result> Client::at_first_place(Attempt&& attempt) {
   bool is_refused = false;
   for (const http::Server& server : servers_) {
     auto result = attempt(server);
-    if (result) return std::move(*result);
+    if (result) {
+      answered_ = server.text();
+      return std::move(*result);
+    }
     if (result.error().kind != http::TransportError::Kind::kNoDaemon) {
       return std::unexpected(failure_of(with_hint(result.error(), server)));
     }

@@ -108,6 +108,8 @@ class Client {
   Called<http::Connection> connect();
 
   const std::vector<http::Server>& servers() const { return servers_; }
+  // The address of the server that answered the last call; empty before the first answer.
+  const std::string& answered() const { return answered_; }
 
  private:
   Called<std::string> call(std::string_view method, const std::string& target,
@@ -119,6 +121,7 @@ class Client {
   Called<Result> at_first_place(Attempt&& attempt);
 
   std::vector<http::Server> servers_;
+  std::string answered_;
 };
 
 // A restart of the daemon takes seconds; after this it is taken for gone.

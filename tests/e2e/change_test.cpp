@@ -161,7 +161,7 @@ TEST_F(Change, ManyAtOnceByFilter) {
   const Finished cancelled =
       daemon.cli({"jobs", "cancel", "--label", "run=7", "--state", "held", "--yes"});
   EXPECT_EQ(cancelled.exit_code, 0) << cancelled.err;
-  EXPECT_NE(cancelled.err.find("3 jobs told to stop"), std::string::npos) << cancelled.err;
+  EXPECT_NE(cancelled.err.find("3 jobs cancelled"), std::string::npos) << cancelled.err;
   for (const std::string& id : ids) EXPECT_EQ(daemon.job(id)["state"], "CANCELLED");
   EXPECT_EQ(daemon.job(blocker)["state"], "RUNNING");
   const Finished none = daemon.cli({"jobs", "cancel", "--label", "run=7", "--yes"});

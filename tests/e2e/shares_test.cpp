@@ -178,7 +178,7 @@ TEST(Shares, AreNotCountedWhereTheOrderDoesNotAsk) {
   const nlohmann::json answer = daemon.json({"shares"});
   EXPECT_EQ(answer["counted"], false);
   EXPECT_EQ(answer["order"], "priority");
-  EXPECT_NE(daemon.cli({"shares"}).out.find("does not depend on usage"), std::string::npos);
+  EXPECT_NE(daemon.cli({"shares"}).out.find("usage is not counted"), std::string::npos);
 }
 
 }  // namespace
