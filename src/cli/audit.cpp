@@ -37,7 +37,7 @@ std::vector<ListFilter> entry_filters() {
       {"--until", "until", Kind::kPastTime, "TIME", "only entries before this time"},
       {"--outcome", "", Kind::kText, "OUTCOME", "ok, refused, or a code: permission-denied"},
       {"--json-lines", "", Kind::kFlag, "",
-       "each entry as a JSON object in a line of its own, for log collectors; all unless --limit"},
+       "print each entry as a JSON object on its own line, for log collectors; all unless --limit"},
   };
 }
 
