@@ -139,6 +139,12 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs port-forward 42 8888\n"
              "  gpu-platform jobs port-forward 42 9000:8888\n"
              "  gpu-platform jobs port-forward 42 0:8888\n"}, run_jobs_port_forward},
+    Command{{"jobs ssh-config", "[options] ID",
+             "Print the lines for ~/.ssh/config with which ssh and editors reach a running job.",
+             "  gpu-platform jobs ssh-config 42 >> ~/.ssh/config && ssh gpu-job-42\n"}, run_jobs_ssh_config},
+    Command{{"jobs ssh-proxy", "[options] ID",
+             "Carry one SSH connection into a running job: the ProxyCommand of 'jobs ssh-config'.",
+             "  ssh -o ProxyCommand='gpu-platform jobs ssh-proxy 42' gpu-job-42\n"}, run_jobs_ssh_proxy},
     Command{{"queue", "[options]",
              "Show the waiting jobs in their order, with the reasons.",
              "  gpu-platform queue\n"

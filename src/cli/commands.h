@@ -50,6 +50,8 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation);
 int run_jobs_attach(const CommandText& text, Invocation& invocation);
 int run_jobs_exec(const CommandText& text, Invocation& invocation);
 int run_jobs_cp(const CommandText& text, Invocation& invocation);
+int run_jobs_ssh_config(const CommandText& text, Invocation& invocation);
+int run_jobs_ssh_proxy(const CommandText& text, Invocation& invocation);
 int run_jobs_port_forward(const CommandText& text, Invocation& invocation);
 int run_queue(const CommandText& text, Invocation& invocation);
 int run_nodes(const CommandText& text, Invocation& invocation);
