@@ -35,7 +35,7 @@ constexpr std::array kCommands = {
              "Start a notebook in a job, and open its page on this machine until Ctrl-C.",
              "  gpu-platform notebook --gpus 1                     # jupyter lab, with a token of its own\n"
              "  gpu-platform notebook --gpus 1 --time 4h --port 9000\n"
-             "  gpu-platform notebook --gpus 1 -- tensorboard --logdir runs --port {port}\n"}, run_notebook},
+             "  gpu-platform notebook --gpus 1 -- python3 -m http.server {port}\n"}, run_notebook},
     Command{{"check", "[options] [[--] COMMAND [ARGUMENT…]]",
              "Say whether such a job would start now, or why not and when. Nothing is submitted.",
              "  gpu-platform check --gpus 8 --time 2h\n"
