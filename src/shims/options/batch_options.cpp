@@ -43,7 +43,7 @@ constexpr Option kShared[] = {
     {"input", 'i', kValue, kHonoured, "srun also takes all, none or the number of a task", ""},
     {"open-mode", 0, kValue, kHonoured, "append or truncate", ""},
     {"time", 't', kValue, kHonoured,
-     "every form of Slurm; UNLIMITED is the site's maximum, with a warning", ""},
+     "every form of Slurm; UNLIMITED is the site's default, with a warning", ""},
     {"signal", 0, kValue, kHonoured, "for the steps; with B: for the batch shell alone", ""},
     {"nodes", 'N', kValue, kHonoured, "a range is its fewest nodes that do, with a warning", ""},
     {"ntasks", 'n', kValue, kHonoured, "", ""},

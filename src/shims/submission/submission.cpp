@@ -132,7 +132,7 @@ base::Status put_time(const Settings& settings, v1::JobSpec& spec,
   if (limit->has_value()) {
     put_time_limit(**limit, spec);
   } else {
-    warnings.emplace_back("no job runs without a time limit: it gets the site's maximum");
+    warnings.emplace_back("no job runs without a time limit: it gets the site's default");
   }
   return {};
 }
