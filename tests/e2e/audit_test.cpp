@@ -9,7 +9,6 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "harness.h"
 #include "http_load.h"
+#include "several_users.h"
 #include "terminal.h"
 
 namespace gpu_platform::e2e {
@@ -27,34 +27,10 @@ namespace {
 using nlohmann::json;
 
 // Ann's jobs run; Bob only tries.
-class Audit : public testing::Test {
+class Audit : public SeveralUsers {
  protected:
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
-    if (as(kAnn, {"/usr/bin/test", "-x", program("gpu-platform")}).exit_code != 0) {
-      GTEST_SKIP() << "closed to other users";
-    }
-    ASSERT_TRUE(daemon_.start()) << daemon_.log();
-    chmod(daemon_.directory().c_str(), 0755);
-  }
+  Audit() : SeveralUsers({.config = "policies:\n  stop_grace: 1s\n"}) {}
 
-  static Finished as(const char* user, std::vector<std::string> command,
-                     const std::vector<std::string>& environment = {},
-                     const std::string& input = {}) {
-    const passwd* account = getpwnam(user);
-    std::vector<std::string> words = {
-        "/usr/bin/setpriv", "--reuid",      user, "--regid", std::to_string(account->pw_gid),
-        "--clear-groups",   "/usr/bin/env", "-C", "/"};
-    words.insert(words.end(), command.begin(), command.end());
-    return run_command(words, environment, input);
-  }
-  // The command line as that user.
-  Finished cli(const char* user, std::vector<std::string> arguments,
-               const std::string& input = {}) const {
-    arguments.insert(arguments.begin(),
-                     {program("gpu-platform"), "--server", "unix:" + daemon_.socket()});
-    return as(user, std::move(arguments), {}, input);
-  }
   // A connection to this host's port that is closed again at once.
   static void connect_to(int port) {
     sockaddr_in address{};
@@ -69,13 +45,13 @@ class Audit : public testing::Test {
                      const std::string& script = "exec sleep 1000") const {
     options.insert(options.begin(), "submit");
     options.insert(options.end(), {"--", "/bin/sh", "-c", script});
-    const Finished done = cli(user, options);
+    const Finished done = by(user, options);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.out.substr(0, done.out.find('\n'));
   }
   json entries(const char* user, std::vector<std::string> filters = {}) const {
     filters.insert(filters.begin(), {"audit", "list", "--json"});
-    const Finished done = cli(user, filters);
+    const Finished done = by(user, filters);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     const json list = json::parse(done.out, nullptr, false);
     EXPECT_TRUE(list.is_object() && list["next_page"].is_null()) << done.out;
@@ -139,8 +115,6 @@ class Audit : public testing::Test {
   }
   // As root.
   int tell(const std::vector<std::string>& words) const { return daemon_.cli(words).exit_code; }
-
-  Daemon daemon_{{.config = "policies:\n  stop_grace: 1s\n"}};
 };
 
 TEST_F(Audit, EachKindOfChangeAppearsOnceWithWhoForWhomAndOutcomeAlsoAfterAKill) {
@@ -148,18 +122,18 @@ TEST_F(Audit, EachKindOfChangeAppearsOnceWithWhoForWhomAndOutcomeAlsoAfterAKill)
   const std::string held = submit(kAnn, {"--gpus", "1", "--hold", "--request-id", "k-1"});
   EXPECT_EQ(tell({"jobs", "release", held}), 0);
   ASSERT_TRUE(daemon_.reaches(held, "RUNNING"));
-  EXPECT_EQ(cli(kAnn, {"jobs", "update", held, "--name", "other"}).exit_code, 0);
-  EXPECT_EQ(cli(kAnn, {"jobs", "exec", held, "--", "/bin/true"}).exit_code, 0);
-  EXPECT_EQ(cli(kAnn, {"jobs", "requeue", "--hold", held}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"jobs", "update", held, "--name", "other"}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"jobs", "exec", held, "--", "/bin/true"}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"jobs", "requeue", "--hold", held}).exit_code, 0);
   ASSERT_TRUE(daemon_.reaches(held, "HELD"));
   EXPECT_EQ(tell({"jobs", "cancel", held}), 0);
   EXPECT_EQ(tell({"jobs", "cancel", held}), 0);  // it is so already: nothing changes
   const std::string second = submit(kAnn, {"--gpus", "1", "--hold"});
-  EXPECT_EQ(cli(kAnn, {"jobs", "release", second}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"jobs", "release", second}).exit_code, 0);
   ASSERT_TRUE(daemon_.reaches(second, "RUNNING"));
-  EXPECT_EQ(cli(kAnn, {"jobs", "requeue", second}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"jobs", "requeue", second}).exit_code, 0);
   ASSERT_TRUE(eventually([&] { return daemon_.job(second)["attempt"] == 2; }));
-  EXPECT_EQ(cli(kAnn, {"jobs", "kill", second}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"jobs", "kill", second}).exit_code, 0);
   ASSERT_TRUE(daemon_.reaches(second, "CANCELLED"));
   const std::string third = submit(kAnn, {"--gpus", "1", "--begin", "now+9h"});
   EXPECT_EQ(tell({"jobs", "hold", "--all-users", "--yes"}), 0);
@@ -220,12 +194,12 @@ TEST_F(Audit, EachKindOfChangeAppearsOnceWithWhoForWhomAndOutcomeAlsoAfterAKill)
 
 TEST_F(Audit, EachWayIntoAJobIsTold) {
   const std::string ann = kAnn;
-  const Finished sat = cli(kAnn, {"run", "--gpus", "1", "--stdin", "--", "/bin/cat"}, "said\n");
+  const Finished sat = by(kAnn, {"run", "--gpus", "1", "--stdin", "--", "/bin/cat"}, "said\n");
   EXPECT_EQ(sat.exit_code, 0) << sat.err;
   EXPECT_EQ(sat.out, "said\n");
   const std::string other = submit(kAnn, {"--gpus", "1"});
   ASSERT_TRUE(daemon_.reaches(other, "RUNNING"));
-  EXPECT_NE(cli(kBob, {"jobs", "exec", other, "--", "/bin/true"}).exit_code, 0);
+  EXPECT_NE(by(kBob, {"jobs", "exec", other, "--", "/bin/true"}).exit_code, 0);
   Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon_.socket(), "jobs",
                     "port-forward", other, "0:9"});
   ASSERT_TRUE(forward.shows("forwards connections")) << forward.screen();
@@ -246,9 +220,9 @@ TEST_F(Audit, AUserSeesWhatHeDidAndWhatWasDoneToHisJobsAndNothingElse) {
   ASSERT_EQ(tell({"jobs", "cancel", "--all-users", "--yes"}), 0);
   ASSERT_EQ(tell({"drain", "--gpu", "dgx-h100-1:0"}), 0);
   // Each of them tries what is the other's; root's, as an administrator may.
-  EXPECT_EQ(cli(kBob, {"jobs", "cancel", of_ann}).exit_code, 3);
-  EXPECT_EQ(cli(kBob, {"jobs", "exec", of_ann, "--", "/bin/true"}).exit_code, 251);
-  EXPECT_EQ(cli(kBob, {"drain", "--gpu", "dgx-h100-1:1"}).exit_code, 4);
+  EXPECT_EQ(by(kBob, {"jobs", "cancel", of_ann}).exit_code, 3);
+  EXPECT_EQ(by(kBob, {"jobs", "exec", of_ann, "--", "/bin/true"}).exit_code, 251);
+  EXPECT_EQ(by(kBob, {"drain", "--gpu", "dgx-h100-1:1"}).exit_code, 4);
 
   const std::string ann = kAnn;
   const std::string bob = kBob;
@@ -264,7 +238,7 @@ TEST_F(Audit, AUserSeesWhatHeDidAndWhatWasDoneToHisJobsAndNothingElse) {
   // Filters open nothing.
   EXPECT_TRUE(entries(kBob, {"--user", ann}).empty());
   EXPECT_TRUE(entries(kBob, {"--for", ann}).empty());
-  EXPECT_EQ(cli(kBob, {"audit", "list", "--job", of_ann}).exit_code, 3);
+  EXPECT_EQ(by(kBob, {"audit", "list", "--job", of_ann}).exit_code, 3);
   EXPECT_EQ(entries("root", {"--user", bob, "--outcome", "refused"}).size(), 3u);
   EXPECT_EQ(entries("root", {"--outcome", "permission-denied"}).size(), 1u);
   EXPECT_EQ(entries("root", {"--for", ann}).size(), 2u);
@@ -295,7 +269,7 @@ TEST_F(Audit, AFloodOfRefusedCallsIsAFewEntriesAndACount) {
   const Load flood = load(kBob, kCalls, post("/v1/jobs/99999/cancel", "{}"));
   ASSERT_EQ(flood.answered, kCalls) << "each is answered";
   // Others' entries are written as ever.
-  EXPECT_EQ(cli(kAnn, {"jobs", "cancel", "77777"}).exit_code, 3);
+  EXPECT_EQ(by(kAnn, {"jobs", "cancel", "77777"}).exit_code, 3);
   EXPECT_EQ(entries(kAnn).size(), 1u);
   EXPECT_LT(size_of_store(), size_before + (1u << 20));
   ASSERT_EQ(daemon_.terminate(), 0);  // what is only counted is told now at the latest
@@ -314,15 +288,15 @@ TEST_F(Audit, AFloodOfRefusedCallsIsAFewEntriesAndACount) {
 
 TEST_F(Audit, TheTableFitsATerminalAndPagesAreJoined) {
   for (int i = 0; i < 5; ++i) submit(kAnn, {"--gpus", "1", "--hold"});
-  const Finished first = cli("root", {"audit", "list", "--limit", "3", "--action", "submit"});
+  const Finished first = by("root", {"audit", "list", "--limit", "3", "--action", "submit"});
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(lines_of(first.out).size(), 4u) << first.out;
   const std::size_t at = first.err.find("--page-token ");
   ASSERT_NE(at, std::string::npos) << first.err;
   const std::string token = first.err.substr(at + 13, first.err.find(',', at) - at - 13);
-  const Finished rest = cli("root", {"audit", "list", "--action", "submit", "--page-token", token});
+  const Finished rest = by("root", {"audit", "list", "--action", "submit", "--page-token", token});
   EXPECT_EQ(lines_of(rest.out).size(), 3u) << rest.out;
-  const Finished wrong = cli("root", {"audit", "list", "--action", "fly"});
+  const Finished wrong = by("root", {"audit", "list", "--action", "fly"});
   EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
   EXPECT_NE(wrong.err.find("PORT_FORWARD"), std::string::npos)
       << "says what there is: " << wrong.err;

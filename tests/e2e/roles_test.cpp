@@ -4,15 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <pwd.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
 #include "harness.h"
+#include "several_users.h"
 
 namespace gpu_platform::e2e {
 namespace {
@@ -33,31 +31,10 @@ teams:
     coordinators: [sys]
 )";
 
-class Roles : public ::testing::Test {
+class Roles : public SeveralUsers {
  protected:
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
-    if (as(kAnn, {"/usr/bin/test", "-x", program("gpu-platform")}).exit_code != 0) {
-      GTEST_SKIP() << "closed to other users";
-    }
-    ASSERT_TRUE(daemon_.start()) << daemon_.log();
-    chmod(daemon_.directory().c_str(), 0755);
-  }
+  Roles() : SeveralUsers({.config = kSite}) {}
 
-  static Finished as(const char* user, std::vector<std::string> command) {
-    const passwd* account = getpwnam(user);
-    std::vector<std::string> words = {
-        "/usr/bin/setpriv", "--reuid",      user, "--regid", std::to_string(account->pw_gid),
-        "--clear-groups",   "/usr/bin/env", "-C", "/"};
-    words.insert(words.end(), command.begin(), command.end());
-    return run_command(words);
-  }
-  // The command line as that user.
-  Finished by(const char* user, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(),
-                     {program("gpu-platform"), "--server", "unix:" + daemon_.socket()});
-    return as(user, std::move(arguments));
-  }
   int exit_by(const char* user, std::vector<std::string> arguments) const {
     return by(user, std::move(arguments)).exit_code;
   }
@@ -73,8 +50,6 @@ class Roles : public ::testing::Test {
     EXPECT_TRUE(daemon_.reaches(id, "RUNNING"));
     return id;
   }
-
-  Daemon daemon_{{.config = kSite}};
 };
 
 constexpr int kNotFound = 3;

@@ -4,14 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <pwd.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "harness.h"
+#include "several_users.h"
 
 namespace gpu_platform::e2e {
 namespace {
@@ -20,8 +18,12 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Teams : public ::testing::Test {
+class Teams : public SeveralUsers {
  protected:
+  Teams()
+      : SeveralUsers({.config = "teams:\n  - name: lab\n    max_gpus: 6\n"
+                                "access:\n  roles: {operator: [bin], admin: [sync]}\n"}) {}
+
   // Accounts as kAnn is one.
   static constexpr const char* kCoordinator = "sys";
   static constexpr const char* kOperator = "bin";
@@ -31,29 +33,6 @@ class Teams : public ::testing::Test {
   static constexpr int kNotFound = 3;
   static constexpr int kRefused = 4;
 
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
-    if (as(kAnn, {"/usr/bin/test", "-x", program("gpu-platform")}).exit_code != 0) {
-      GTEST_SKIP() << "closed to other users";
-    }
-    ASSERT_TRUE(daemon_.start()) << daemon_.log();
-    chmod(daemon_.directory().c_str(), 0755);
-  }
-
-  static Finished as(const char* user, std::vector<std::string> command) {
-    const passwd* account = getpwnam(user);
-    std::vector<std::string> words = {
-        "/usr/bin/setpriv", "--reuid",      user, "--regid", std::to_string(account->pw_gid),
-        "--clear-groups",   "/usr/bin/env", "-C", "/"};
-    words.insert(words.end(), command.begin(), command.end());
-    return run_command(words);
-  }
-  // The command line as that user.
-  Finished by(const char* user, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(),
-                     {program("gpu-platform"), "--server", "unix:" + daemon_.socket()});
-    return as(user, std::move(arguments));
-  }
   void run(std::vector<std::string> arguments) const {
     const Finished done = daemon_.cli(arguments);
     EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -93,9 +72,6 @@ class Teams : public ::testing::Test {
     EXPECT_EQ(exit_by(kCoordinator, {"team", "add-member", team_name, user}), 0);
     EXPECT_EQ(exit_by(user, {"team", "accept", team_name}), 0);
   }
-
-  Daemon daemon_{{.config = "teams:\n  - name: lab\n    max_gpus: 6\n"
-                            "access:\n  roles: {operator: [bin], admin: [sync]}\n"}};
 };
 
 TEST_F(Teams, AQuotaHoldsAJobBackUntilItIsRaisedAlsoAcrossAKill) {

@@ -3,59 +3,32 @@
 
 #include <gtest/gtest.h>
 
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "harness.h"
+#include "several_users.h"
 
 namespace gpu_platform::e2e {
 namespace {
 
 using nlohmann::json;
 
-class Tokens : public testing::Test {
+class Tokens : public SeveralUsers {
  protected:
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
-    if (as(kAnn, {"/usr/bin/test", "-x", program("gpu-platform")}).exit_code != 0) {
-      GTEST_SKIP() << "closed to other users";
-    }
-    start();
-  }
+  Tokens() : SeveralUsers({.config = "api:\n  max_token_lifetime: 100d\n"}) {}
 
-  void start() {
-    ASSERT_TRUE(daemon_.start()) << daemon_.log();
-    chmod(daemon_.directory().c_str(), 0755);
-  }
-  static Finished as(const char* user, std::vector<std::string> command) {
-    const passwd* account = getpwnam(user);
-    std::vector<std::string> words = {
-        "/usr/bin/setpriv", "--reuid",      user, "--regid", std::to_string(account->pw_gid),
-        "--clear-groups",   "/usr/bin/env", "-C", "/"};
-    words.insert(words.end(), command.begin(), command.end());
-    return run_command(words);
-  }
-  // The command line as that user.
-  Finished cli(const char* user, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(),
-                     {program("gpu-platform"), "--server", "unix:" + daemon_.socket()});
-    return as(user, std::move(arguments));
-  }
   // Returns the secret.
   std::string make(const char* user, std::vector<std::string> options) const {
     options.insert(options.begin(), {"token", "create", "-q", "--name"});
-    const Finished done = cli(user, options);
+    const Finished done = by(user, options);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_TRUE(done.out.starts_with("gpt_") && done.out.ends_with("\n")) << done.out;
     return done.out.substr(0, done.out.find('\n'));
   }
   std::string listed(const char* user, std::vector<std::string> options = {}) const {
     options.insert(options.begin(), {"token", "list", "-o", "name"});
-    const Finished done = cli(user, options);
+    const Finished done = by(user, options);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.out;
   }
@@ -88,8 +61,6 @@ class Tokens : public testing::Test {
     }
     return bytes;
   }
-
-  Daemon daemon_{{.config = "api:\n  max_token_lifetime: 100d\n"}};
 };
 
 TEST_F(Tokens, AreMadeListedAndRevokedByTheirUsersAlsoAfterAKill) {
@@ -99,17 +70,17 @@ TEST_F(Tokens, AreMadeListedAndRevokedByTheirUsersAlsoAfterAKill) {
   EXPECT_EQ(listed(kAnn), "nightly\nlaptop\n");
   EXPECT_EQ(listed(kBob), "laptop\n");
   EXPECT_EQ(listed("root", {"--all-users"}), "laptop\nnightly\nlaptop\n");
-  EXPECT_EQ(cli(kBob, {"token", "list", "--all-users"}).exit_code, 4);
-  EXPECT_EQ(cli(kBob, {"token", "list", "--user", kAnn}).exit_code, 4);
+  EXPECT_EQ(by(kBob, {"token", "list", "--all-users"}).exit_code, 4);
+  EXPECT_EQ(by(kBob, {"token", "list", "--user", kAnn}).exit_code, 4);
 
   daemon_.kill_now();
   start();
   EXPECT_EQ(listed(kAnn), "nightly\nlaptop\n");
-  EXPECT_EQ(cli(kBob, {"token", "revoke", "1"}).exit_code, 3);
-  EXPECT_EQ(cli(kBob, {"token", "revoke", "nightly"}).exit_code, 3);
-  EXPECT_EQ(cli(kAnn, {"token", "revoke", "laptop"}).out,
+  EXPECT_EQ(by(kBob, {"token", "revoke", "1"}).exit_code, 3);
+  EXPECT_EQ(by(kBob, {"token", "revoke", "nightly"}).exit_code, 3);
+  EXPECT_EQ(by(kAnn, {"token", "revoke", "laptop"}).out,
             std::string("token laptop of ") + kAnn + " is revoked\n");
-  EXPECT_EQ(cli("root", {"token", "revoke", "laptop", "--user", kBob}).exit_code, 0);
+  EXPECT_EQ(by("root", {"token", "revoke", "laptop", "--user", kBob}).exit_code, 0);
   EXPECT_EQ(listed("root", {"--all-users"}), "nightly\n");
 
   EXPECT_EQ(daemon_.terminate(), 0);
@@ -118,14 +89,14 @@ TEST_F(Tokens, AreMadeListedAndRevokedByTheirUsersAlsoAfterAKill) {
 }
 
 TEST_F(Tokens, AreRefusedBeyondWhatTheirMakerMayGive) {
-  EXPECT_EQ(cli(kAnn, {"token", "create", "--name", "x", "--role", "admin"}).exit_code, 4);
-  EXPECT_EQ(cli(kAnn, {"token", "create", "--name", "x", "--user", kBob}).exit_code, 4);
-  EXPECT_EQ(cli("root", {"token", "create", "--name", "x"}).exit_code, 4);
-  EXPECT_EQ(cli("root", {"token", "create", "--name", "x", "--user", "no-such"}).exit_code, 2);
-  const Finished too_long = cli(kAnn, {"token", "create", "--name", "x", "--expires", "101d"});
+  EXPECT_EQ(by(kAnn, {"token", "create", "--name", "x", "--role", "admin"}).exit_code, 4);
+  EXPECT_EQ(by(kAnn, {"token", "create", "--name", "x", "--user", kBob}).exit_code, 4);
+  EXPECT_EQ(by("root", {"token", "create", "--name", "x"}).exit_code, 4);
+  EXPECT_EQ(by("root", {"token", "create", "--name", "x", "--user", "no-such"}).exit_code, 2);
+  const Finished too_long = by(kAnn, {"token", "create", "--name", "x", "--expires", "101d"});
   EXPECT_EQ(too_long.exit_code, 4);
   EXPECT_NE(too_long.err.find("api.max_token_lifetime"), std::string::npos) << too_long.err;
-  EXPECT_EQ(cli(kAnn, {"token", "create", "--name", "x", "--expires", "never"}).exit_code, 4);
+  EXPECT_EQ(by(kAnn, {"token", "create", "--name", "x", "--expires", "never"}).exit_code, 4);
   EXPECT_EQ(listed("root", {"--all-users"}), "");
 
   make("root", {"x", "--user", kBob, "--role", "admin"});
@@ -137,7 +108,7 @@ TEST_F(Tokens, ARepeatedRequestMakesOneTokenAndShowsItsSecretOnceAlsoAfterAKill)
   daemon_.kill_now();
   start();
   const Finished again =
-      cli(kAnn, {"token", "create", "-q", "--name", "laptop", "--request-id", "k-1"});
+      by(kAnn, {"token", "create", "-q", "--name", "laptop", "--request-id", "k-1"});
   EXPECT_EQ(again.exit_code, 4);
   EXPECT_EQ(again.out, "");
   EXPECT_NE(again.err.find("token revoke 1"), std::string::npos) << again.err;
@@ -151,8 +122,8 @@ TEST_F(Tokens, OneWhoseTimeIsOverLeavesTheList) {
 
 TEST_F(Tokens, SecretsAreInNoFileOfTheDaemonAndInNoLogOrTrail) {
   const std::string secret = make(kAnn, {"laptop"});
-  EXPECT_EQ(cli(kAnn, {"token", "create", "--name", "laptop"}).exit_code, 4);
-  EXPECT_EQ(cli(kAnn, {"token", "revoke", "laptop"}).exit_code, 0);
+  EXPECT_EQ(by(kAnn, {"token", "create", "--name", "laptop"}).exit_code, 4);
+  EXPECT_EQ(by(kAnn, {"token", "revoke", "laptop"}).exit_code, 0);
   const std::string other = make(kAnn, {"other"});
   const json trail = daemon_.json({"audit", "list"});
   std::vector<std::string> told;
