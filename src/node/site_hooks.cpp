@@ -115,8 +115,4 @@ void add_end(const EndRecord& end, std::vector<std::string>& environment) {
   }
 }
 
-std::string describe_end(const EndRecord& end) {
-  return (end.kind == EndKind::kSignalled ? "signal " : "exit code ") + std::to_string(end.value);
-}
-
 }  // namespace gpu_platform::node

@@ -37,6 +37,5 @@ std::vector<std::string> hook_environment(std::string_view hook, model::AttemptI
                                           const LaunchRequest& request);
 // Adds what only the epilog is told.
 void add_end(const EndRecord& end, std::vector<std::string>& environment);
-std::string describe_end(const EndRecord& end);  // "exit code 3", "signal 9"
 
 }  // namespace gpu_platform::node

@@ -145,9 +145,9 @@ std::string ContainerJob::failure() const {
   return text;
 }
 
-bool ContainerJob::could_not_execute(const EndRecord& end) const {
-  const bool says_so = end.value == 126 || end.value == 127;
-  return end.kind == EndKind::kExited && says_so && !failure().empty();
+bool ContainerJob::could_not_execute(EndKind kind, std::uint8_t value) const {
+  const bool says_so = value == 126 || value == 127;
+  return kind == EndKind::kExited && says_so && !failure().empty();
 }
 
 }  // namespace gpu_platform::node

@@ -58,7 +58,7 @@ class ContainerJob {
   std::string failure() const;
   // Returns whether the program is not in the image, or cannot be executed. One that itself ends
   // with these codes was.
-  bool could_not_execute(const EndRecord& end) const;
+  bool could_not_execute(EndKind kind, std::uint8_t value) const;
 
  private:
   std::string cgroup() const;
