@@ -42,7 +42,7 @@ class StartWatch {
         client_(client),
         job_(std::move(job)),
         interrupts_(interrupts),
-        patience_(console, client::kMaxPatience) {}
+        back_off_(console, client::kRetryTimeout) {}
 
   // The job as soon as it has ended, or runs an attempt after this one.
   Called<v1::Job> wait(std::int64_t after) {
@@ -52,7 +52,7 @@ class StartWatch {
       const Failure& failure = job.error();
       if (failure.kind == Failure::Kind::kInterrupted) return job;
       if (!was_there_ || !failure.is_passing()) return job;
-      if (!patience_.wait(failure, interrupts_.fd())) return job;
+      if (!back_off_.wait(failure, interrupts_.fd())) return job;
     }
   }
 
@@ -61,7 +61,7 @@ class StartWatch {
   Called<v1::Job> follow(std::int64_t after) {
     auto stream = client_.stream(path_of_job(job_) + "/events");
     if (!stream) return std::unexpected(stream.error());
-    patience_.reset();
+    back_off_.reset();
     was_there_ = true;
     while (true) {
       const auto event = stream->next(interrupts_.fd());
@@ -105,7 +105,7 @@ class StartWatch {
   Client& client_;
   const std::string job_;
   client::Interrupts& interrupts_;
-  Patience patience_;
+  BackOff back_off_;
   bool was_there_ = false;
   std::string told_;
 };
@@ -121,11 +121,11 @@ std::string attach_target(const AttachOptions& options) {
 Called<std::shared_ptr<client::Channel>> open_patiently(Console& console,
                                                         boost::asio::io_context& io, Client& client,
                                                         const std::string& target) {
-  Patience patience(console, client::kMaxPatience);
+  BackOff back_off(console, client::kRetryTimeout);
   while (true) {
     auto channel = client::Channel::open(io, client, target);
     if (channel || !channel.error().is_passing()) return channel;
-    if (!patience.wait(channel.error(), -1)) return channel;
+    if (!back_off.wait(channel.error(), -1)) return channel;
   }
 }
 

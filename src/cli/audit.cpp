@@ -33,7 +33,8 @@ std::vector<ListFilter> entry_filters() {
        "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
        "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
        "port-forward, top, signal, create-token, revoke-token, set-team, remove-team"},
-      {"--since", "since", Kind::kPastTime, "TIME", "only entries after this time: 2h ago (2h), 7d, or a time"},
+      {"--since", "since", Kind::kPastTime, "TIME",
+       "only entries after this time: 2h ago (2h), 7d, or a time"},
       {"--until", "until", Kind::kPastTime, "TIME", "only entries before this time"},
       {"--outcome", "", Kind::kText, "OUTCOME", "ok, refused, or a code: permission-denied"},
       {"--json-lines", "", Kind::kFlag, "",

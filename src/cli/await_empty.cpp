@@ -66,12 +66,12 @@ int await_empty(Console& console, Client& client, const DrainedPart& part,
                 std::optional<base::Duration> at_most) {
   const ProcessEnvironment& around = console.process_environment();
   const base::Instant began = around.steady();
-  Patience patience(console, client::kMaxPatience);
+  BackOff back_off(console, client::kRetryTimeout);
   std::optional<Holders> before;
   while (true) {
     const auto status = client.ask<v1::Status>("/v1/status", "the status");
     if (status) {
-      patience.reset();
+      back_off.reset();
       Holders holders = holders_of(*status, part);
       if (holders.empty()) {
         console.note(fmt::format("{} is empty: no job holds it", part_name(part)));
@@ -79,7 +79,7 @@ int await_empty(Console& console, Client& client, const DrainedPart& part,
       }
       if (before != holders) console.note(holders_text(holders, part));
       before = std::move(holders);
-    } else if (!status.error().is_passing() || !patience.wait(status.error(), -1)) {
+    } else if (!status.error().is_passing() || !back_off.wait(status.error(), -1)) {
       return report(console, status.error(), false);
     }
     if (at_most && around.steady() - began >= *at_most) {

@@ -8,12 +8,12 @@
 
 namespace gpu_platform::cli {
 
+using client::BackOff;
 using client::Called;
 using client::Client;
 using client::Console;
 using client::Failure;
 using client::name_at;
-using client::Patience;
 using client::ProcessEnvironment;
 using client::time_of;
 using enum client::ExitCode;

@@ -277,7 +277,9 @@ class LineSource {
 class ManyLogs {
  public:
   ManyLogs(Console& console, std::vector<LineSource> sources)
-      : console_(console), sources_(std::move(sources)), patience_(console, client::kMaxPatience) {}
+      : console_(console),
+        sources_(std::move(sources)),
+        back_off_(console, client::kRetryTimeout) {}
 
   int print() {
     for (LineSource& source : sources_) {
@@ -316,10 +318,10 @@ class ManyLogs {
       if (source.is_done()) continue;
       const auto step = source.step();
       if (step) {
-        patience_.reset();
+        back_off_.reset();
         moved = moved || *step;
       } else if (step.error().is_passing()) {
-        if (patience_.wait(step.error(), -1)) return true;
+        if (back_off_.wait(step.error(), -1)) return true;
         code_ = report(console_, step.error(), false);
         return std::nullopt;
       } else if (!go_on_without(source, step.error())) {
@@ -354,7 +356,7 @@ class ManyLogs {
 
   Console& console_;
   std::vector<LineSource> sources_;
-  Patience patience_;
+  BackOff back_off_;
   int code_ = kOk;
   std::ptrdiff_t told_waiting_ = 0;
 };

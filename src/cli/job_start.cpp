@@ -65,16 +65,16 @@ std::string waiting_line(const v1::Job& job) {
 Called<v1::Job> await_start(Console& console, Client& client, const std::string& id,
                             client::Interrupts& interrupts) {
   ReasonTeller teller(console);
-  Patience patience(console, client::kMaxPatience);
+  BackOff back_off(console, client::kRetryTimeout);
   base::Duration pause = kFirstPause;
   for (bool was_there = false;;) {
     auto job = client.ask<v1::Job>("/v1/jobs/" + base::percent_encoded(id), "a job");
     if (!job) {
       const bool try_again = was_there && job.error().is_passing();
-      if (!try_again || !patience.wait(job.error(), interrupts.fd())) return job;
+      if (!try_again || !back_off.wait(job.error(), interrupts.fd())) return job;
     } else {
       was_there = true;
-      patience.reset();
+      back_off.reset();
       if (waits_for_start(*job)) teller.tell(*job);
       if (!waits_for_start(*job) || job->attempt() > 0) return job;
       console.process_environment().pause(pause, interrupts.fd());

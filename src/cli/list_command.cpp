@@ -135,7 +135,8 @@ void define_list(Arguments& arguments, ListOptions& options, const std::vector<L
     }
   }
   arguments.option("--limit", options.limit, "N", "maximum number of entries")
-      .option("--page-token", options.page_token, "TOKEN", "continue a list: the next_page of the previous answer")
+      .option("--page-token", options.page_token, "TOKEN",
+              "continue a list: the next_page of the previous answer")
       .option("--columns", options.columns, "LIST", "the columns to show: " + keys_text(keys))
       .option("--sort", options.sort, "COLUMN", "order by this column; COLUMN:desc: the last first")
       .flag("--no-headers", options.has_no_headers, "leave out the line of titles");

@@ -131,17 +131,17 @@ Called<std::string> wait_for_start(Console& console, Client& client, const v1::J
                                    base::Duration at_most) {
   const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
-  Patience patience(console, client::kMaxPatience);
+  BackOff back_off(console, client::kRetryTimeout);
   while (true) {
     const base::Duration left = std::max(at_most - (steady() - began), base::Duration());
     const base::Duration wait = std::min(left, client::kOneWait);
     auto answer = client.post_slow("/v1/check", check_body(spec, wait), wait, -1);
     if (answer) {
-      patience.reset();
+      back_off.reset();
       const auto result = client::message_of<v1::CheckResult>(*answer);
       const bool is_settled = !result || result->starts_now() || result->never();
       if (is_settled || left <= client::kOneWait) return answer;
-    } else if (!answer.error().is_passing() || !patience.wait(answer.error(), -1)) {
+    } else if (!answer.error().is_passing() || !back_off.wait(answer.error(), -1)) {
       return answer;
     }
   }

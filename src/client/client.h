@@ -147,8 +147,4 @@ class BackOff {
   bool told_ = false;
 };
 
-// The names that the command line uses.
-using Patience = BackOff;
-inline constexpr base::Duration kMaxPatience = kRetryTimeout;
-
 }  // namespace gpu_platform::client

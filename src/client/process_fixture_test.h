@@ -32,7 +32,7 @@ class Process : public testing::Test {
     around_.environment = {"PATH=/bin", "SECRET=hunter2"};
     around_.directory = "/home/ada";
     around_.umask = 027;
-    around_.has_jobs_files = false;
+    around_.path_kind = [](const std::string&) { return PathKind::kUnknown; };
     around_.out_fd = out_;
     around_.err_fd = err_;
     around_.now = [] { return *base::parse_rfc3339("2026-07-01T12:03:12Z"); };

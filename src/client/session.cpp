@@ -90,6 +90,20 @@ bool write_all(int fd, std::string_view bytes) {
 
 }  // namespace
 
+namespace {
+
+PathKind path_kind(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    return errno == ENOENT || errno == ENOTDIR ? PathKind::kNothing : PathKind::kUnknown;
+  }
+  if (S_ISDIR(status.st_mode)) return PathKind::kFolder;
+  const bool is_program = S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+  return is_program ? PathKind::kProgram : PathKind::kFile;
+}
+
+}  // namespace
+
 ProcessEnvironment environment_of_process() {
   ProcessEnvironment result;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -106,6 +120,7 @@ ProcessEnvironment environment_of_process() {
   result.steady = steady_clock_time;
   result.watch_interrupts = watch_signals;
   result.pause = pause_for;
+  result.path_kind = path_kind;
   return result;
 }
 

@@ -13,6 +13,15 @@
 
 namespace gpu_platform::client {
 
+// What lies at a path, for the caller.
+enum class PathKind : std::uint8_t {
+  kNothing,
+  kFolder,
+  kFile,
+  kProgram,  // a regular file that the caller may execute
+  kUnknown,  // the caller may not look
+};
+
 struct ProcessEnvironment {
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory;                 // current one
@@ -22,7 +31,6 @@ struct ProcessEnvironment {
   int in_fd = 0;
   int out_fd = 1;
   int err_fd = 2;
-  bool has_jobs_files = true;             // false in tests whose folders and programs are made up
   std::size_t width = 0;                  // columns of the terminal that stdout is; 0: it is none
   std::function<base::Instant()> now;     // wall clock, to show ages
   std::function<base::Instant()> steady;  // never set back, to measure waiting
@@ -31,6 +39,7 @@ struct ProcessEnvironment {
   std::function<int()> watch_interrupts;
   // Waits, at most until the descriptor is readable (-1: none).
   std::function<void(base::Duration, int fd)> pause;
+  std::function<PathKind(const std::string& path)> path_kind;
 };
 
 // Those of this process.

@@ -133,7 +133,7 @@ std::vector<std::string> candidates(const ProcessEnvironment& process_environmen
   std::vector<std::string> files;
   const bool has_slash = place.word.find('/') != std::string::npos;
   if (has_slash && !place.has_image) files.push_back(place.workdir + "/" + place.word);
-  if (has_slash || !is_in_path(place.word, place.path)) {
+  if (has_slash || !is_in_path(process_environment, place.word, place.path)) {
     files.push_back(process_environment.directory + "/" + place.word);
   }
   return files;
@@ -183,18 +183,15 @@ class WordReader {
 
 }  // namespace
 
-bool is_program(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
-         ::access(path.c_str(), X_OK) == 0;
-}
-
-bool is_in_path(std::string_view program, std::string_view path) {
+bool is_in_path(const ProcessEnvironment& process_environment, std::string_view program,
+                std::string_view path) {
   while (!path.empty()) {
     const std::size_t end = std::min(path.find(':'), path.size());
     const std::string folder(path.substr(0, end));
     path.remove_prefix(std::min(end + 1, path.size()));
-    if (!folder.starts_with('/') || is_program(fmt::format("{}/{}", folder, program))) return true;
+    if (!folder.starts_with('/')) return true;
+    const auto kind = process_environment.path_kind(fmt::format("{}/{}", folder, program));
+    if (kind == client::PathKind::kProgram || kind == client::PathKind::kUnknown) return true;
   }
   return false;
 }

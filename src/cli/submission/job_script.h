@@ -53,11 +53,9 @@ struct OptionLine {
 // names the line.
 base::Result<std::vector<OptionLine>> option_lines(std::string_view script);
 
-// Whether a file is there that may be executed.
-bool is_program(const std::string& path);
-
 // Whether a program without a slash is found in this PATH, as far as that can be known: folders
-// that are relative count as having it.
-bool is_in_path(std::string_view program, std::string_view path);
+// that are relative, or that the caller may not look into, count as having it.
+bool is_in_path(const ProcessEnvironment& process_environment, std::string_view program,
+                std::string_view path);
 
 }  // namespace gpu_platform::cli

@@ -28,7 +28,7 @@ class Scripts : public Cli {
     folder_ = ::mkdtemp(name);
     around_.directory = folder_;
     around_.environment = {"PATH=/bin:/usr/bin"};
-    around_.has_jobs_files = true;
+    around_.path_kind = client::environment_of_process().path_kind;
   }
   ~Scripts() override { std::filesystem::remove_all(folder_); }
 

@@ -1,10 +1,6 @@
 #include "cli/submission/local_check.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -19,27 +15,25 @@ namespace {
 
 constexpr std::string_view kComesLater = "--no-check submits it as it is";
 
-enum class FileKind : std::uint8_t { kFile, kFolder, kNothing, kUnknown };
+using client::PathKind;
 
-FileKind kind_of_file(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) == 0) {
-    return S_ISDIR(status.st_mode) ? FileKind::kFolder : FileKind::kFile;
-  }
-  return errno == ENOENT || errno == ENOTDIR ? FileKind::kNothing : FileKind::kUnknown;
+bool is_file(PathKind kind) {
+  return kind == PathKind::kFile || kind == PathKind::kProgram;
 }
 
 std::string absolute(const std::string& path, const std::string& folder) {
   return path.starts_with('/') ? path : folder + "/" + path;
 }
 
-base::Status check_directory(const v1::JobSpec& spec) {
-  switch (kind_of_file(spec.workdir())) {
-    case FileKind::kNothing:
+base::Status check_directory(const ProcessEnvironment& process_environment,
+                             const v1::JobSpec& spec) {
+  switch (process_environment.path_kind(spec.workdir())) {
+    case PathKind::kNothing:
       return base::invalid("--workdir", fmt::format("'{}' does not exist: the job could not start; "
                                                     "make it with mkdir -p, or {}",
                                                     spec.workdir(), kComesLater));
-    case FileKind::kFile:
+    case PathKind::kFile:
+    case PathKind::kProgram:
       return base::invalid("--workdir",
                            fmt::format("'{}' is no folder: name a folder", spec.workdir()));
     default:
@@ -51,7 +45,7 @@ base::Status check_directory(const v1::JobSpec& spec) {
 std::string hint_of_file(const ProcessEnvironment& process_environment, const v1::JobSpec& spec) {
   const std::string& word = spec.command(0);
   if (word.find('/') != std::string::npos ||
-      kind_of_file(process_environment.directory + "/" + word) != FileKind::kFile) {
+      !is_file(process_environment.path_kind(process_environment.directory + "/" + word))) {
     return {};
   }
   std::vector<std::string> words(spec.command().begin(), spec.command().end());
@@ -66,7 +60,9 @@ std::string hint_of_file(const ProcessEnvironment& process_environment, const v1
 base::Status check_named_program(const ProcessEnvironment& process_environment,
                                  const v1::JobSpec& spec) {
   const auto path = spec.environment().find("PATH");
-  if (path == spec.environment().end() || is_in_path(spec.command(0), path->second)) return {};
+  if (path == spec.environment().end() ||
+      is_in_path(process_environment, spec.command(0), path->second))
+    return {};
   const std::string hint = hint_of_file(process_environment, spec);
   if (!hint.empty()) {
     return base::invalid("COMMAND", fmt::format("there is no program '{}' in PATH, but a file of "
@@ -83,41 +79,42 @@ base::Status check_program(const ProcessEnvironment& process_environment, const 
   const std::string& word = spec.command(0);
   if (word.find('/') == std::string::npos) return check_named_program(process_environment, spec);
   const std::string file = absolute(word, spec.workdir());
-  switch (kind_of_file(file)) {
-    case FileKind::kNothing:
+  switch (process_environment.path_kind(file)) {
+    case PathKind::kNothing:
       return base::invalid(
           "COMMAND",
           fmt::format("there is no program '{}'{}: correct the path, or "
                       "{}",
                       word, word.starts_with('/') ? "" : " in " + spec.workdir(), kComesLater));
-    case FileKind::kFolder:
+    case PathKind::kFolder:
       return base::invalid("COMMAND", fmt::format("'{}' is a folder: name a program", word));
-    case FileKind::kFile:
-      if (is_program(file)) return {};
+    case PathKind::kFile:
       return base::invalid(
           "COMMAND",
           fmt::format("'{}' is not executable: {}", word,
                       word.ends_with(".py") ? "write python3 " + word : "write chmod +x " + word));
-    case FileKind::kUnknown:
+    case PathKind::kProgram:
+    case PathKind::kUnknown:
       return {};
   }
   return {};
 }
 
 // A pattern in the folder's part is known only when the job starts.
-base::Status check_folder_of(std::string_view option, const std::string& file,
-                             const v1::JobSpec& spec) {
+base::Status check_folder_of(const ProcessEnvironment& process_environment, std::string_view option,
+                             const std::string& file, const v1::JobSpec& spec) {
   const std::size_t slash = file.rfind('/');
   if (slash == std::string::npos || slash == 0) return {};
   const std::string folder = file.substr(0, slash);
   if (folder.find('%') != std::string::npos) return {};
-  switch (kind_of_file(absolute(folder, spec.workdir()))) {
-    case FileKind::kNothing:
+  switch (process_environment.path_kind(absolute(folder, spec.workdir()))) {
+    case PathKind::kNothing:
       return base::invalid(
           std::string(option),
           fmt::format("the folder '{}' does not exist: make it with mkdir -p, or {}", folder,
                       kComesLater));
-    case FileKind::kFile:
+    case PathKind::kFile:
+    case PathKind::kProgram:
       return base::invalid(std::string(option),
                            fmt::format("'{}' is no folder: name a file in a folder", folder));
     default:
@@ -135,23 +132,24 @@ bool is_local_job(const Client& client, const v1::JobSpec& spec) {
          std::ranges::all_of(client.servers(), is_socket);
 }
 
-base::Status check_shell_line(const v1::JobSpec& spec) {
+base::Status check_shell_line(const ProcessEnvironment& process_environment,
+                              const v1::JobSpec& spec) {
   if (spec.command_size() != 1 || !spec.image().empty()) return {};
   const std::string& word = spec.command(0);
   const bool is_line =
       word.find(' ') != std::string::npos &&
       (word.find_first_of("|&;<>$*`") != std::string::npos || word.find('/') == std::string::npos);
-  if (!is_line || kind_of_file(absolute(word, spec.workdir())) == FileKind::kFile) return {};
+  if (!is_line || is_file(process_environment.path_kind(absolute(word, spec.workdir())))) return {};
   return base::invalid(
       "COMMAND", fmt::format("'{}' is a line for a shell, and no shell reads it: use -- {}", word,
                              shell_quoted({"sh", "-c", word})));
 }
 
 base::Status check_files(const ProcessEnvironment& process_environment, const v1::JobSpec& spec) {
-  TRY(check_directory(spec));
+  TRY(check_directory(process_environment, spec));
   TRY(check_program(process_environment, spec));
-  TRY(check_folder_of("--output", spec.output(), spec));
-  return check_folder_of("--error", spec.error(), spec);
+  TRY(check_folder_of(process_environment, "--output", spec.output(), spec));
+  return check_folder_of(process_environment, "--error", spec.error(), spec);
 }
 
 }  // namespace gpu_platform::cli

@@ -14,7 +14,8 @@ namespace gpu_platform::cli {
 bool is_local_job(const Client& client, const v1::JobSpec& spec);
 
 // Refuses a command that is a shell line in one word. `spec` is complete.
-base::Status check_shell_line(const v1::JobSpec& spec);
+base::Status check_shell_line(const ProcessEnvironment& process_environment,
+                              const v1::JobSpec& spec);
 
 // Looks at the directory, the program and the folders of the output files of a local job. `spec` is
 // complete. The error names the option and what helps.

@@ -54,9 +54,9 @@ base::Status complete(Console& console, const Client& client, const Submission& 
   TRY(put_options(console, submission.request, spec));
   TRY(put_callers(console, submission.request, spec));
   if (submission.is_unchecked || spec.command().empty()) return {};
-  TRY(check_shell_line(spec));
   const ProcessEnvironment& process_environment = console.process_environment();
-  if (!process_environment.has_jobs_files || !is_local_job(client, spec)) return {};
+  TRY(check_shell_line(process_environment, spec));
+  if (!is_local_job(client, spec)) return {};
   return check_files(process_environment, spec);
 }
 
