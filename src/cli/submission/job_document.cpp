@@ -95,26 +95,26 @@ base::Result<DocumentJson> value_json(const FieldPlan& field, const YamlTree& tr
     return wrong_at(tree.line, field.name + ": a section cannot stand here");
   }
   DocumentJson map = DocumentJson::object();
-  for (const auto& [name, value] : tree.entries) {
+  for (const YamlTree& value : tree.entries) {
     // A variable without a value has an empty one.
-    map[name] = value.kind == YamlTree::Kind::kNull ? DocumentJson(value.text)
-                                                    : scalar_json(field.map_value(), value);
+    map[value.key] = value.kind == YamlTree::Kind::kNull ? DocumentJson(value.text)
+                                                         : scalar_json(field.map_value(), value);
   }
   return map;
 }
 
 base::Result<DocumentJson> json_of(const MessagePlan& plan, const YamlTree& tree) {
   DocumentJson object = DocumentJson::object();
-  for (const auto& [name, value] : tree.entries) {
-    TRY(check_known(plan, name, value.line));
-    TRY_ASSIGN(object[name], value_json(*plan.find(name), value));
+  for (const YamlTree& value : tree.entries) {
+    TRY(check_known(plan, value.key, value.line));
+    TRY_ASSIGN(object[value.key], value_json(*plan.find(value.key), value));
   }
   return object;
 }
 
 const YamlTree* part_named(const YamlTree& tree, std::string_view name) {
-  for (const auto& [key, value] : tree.entries) {
-    if (key == name) return &value;
+  for (const YamlTree& value : tree.entries) {
+    if (value.key == name) return &value;
   }
   return nullptr;
 }
@@ -129,7 +129,7 @@ base::Result<const YamlTree*> spec_part(const YamlTree& document) {
   const YamlTree* const spec = part_named(document, "spec");
   if (spec == nullptr) return &document;
   const MessagePlan& job = api::plan_of(*v1::Job::descriptor());
-  for (const auto& [name, value] : document.entries) TRY(check_known(job, name, value.line));
+  for (const YamlTree& value : document.entries) TRY(check_known(job, value.key, value.line));
   if (spec->kind != YamlTree::Kind::kMap) {
     return wrong_at(spec->line, "spec: it must be a section with fields");
   }

@@ -162,6 +162,11 @@ base::Status put_options(Console& console, const JobRequest& request, v1::JobSpe
   }
   std::vector<std::string> none_cleared;
   TRY(request.options.put(spec, none_cleared, process_environment.now()));
+  // In a job that is there already, one form of several nodes takes the place of the other.
+  const bool has_nodes = request.options.has("--nodes");
+  const bool has_cross_node = request.options.has("--allow-cross-node");
+  if (has_nodes && !has_cross_node) spec.clear_allow_cross_node();
+  if (has_cross_node && !has_nodes) spec.clear_nodes();
   TRY(put_gpus(spec, request.options));
   TRY(put_tasks(spec, request.options));
   put_streams(spec, request);

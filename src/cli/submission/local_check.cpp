@@ -65,14 +65,13 @@ base::Status check_named_program(const ProcessEnvironment& process_environment,
     return {};
   const std::string hint = hint_of_file(process_environment, spec);
   if (!hint.empty()) {
-    return base::invalid("COMMAND", fmt::format("there is no program '{}' in PATH, but a file of "
-                                                "this name is here: {}",
-                                                spec.command(0), hint));
+    return base::invalid({}, fmt::format("there is no program '{}' in PATH, but a file of "
+                                         "this name is here: {}",
+                                         spec.command(0), hint));
   }
-  return base::invalid("COMMAND",
-                       fmt::format("there is no program '{}' in PATH: write its path, or "
-                                   "{}",
-                                   spec.command(0), kComesLater));
+  return base::invalid({}, fmt::format("there is no program '{}' in PATH: write its path, or "
+                                       "{}",
+                                       spec.command(0), kComesLater));
 }
 
 base::Status check_program(const ProcessEnvironment& process_environment, const v1::JobSpec& spec) {
@@ -82,17 +81,15 @@ base::Status check_program(const ProcessEnvironment& process_environment, const 
   switch (process_environment.path_kind(file)) {
     case PathKind::kNothing:
       return base::invalid(
-          "COMMAND",
-          fmt::format("there is no program '{}'{}: correct the path, or "
-                      "{}",
-                      word, word.starts_with('/') ? "" : " in " + spec.workdir(), kComesLater));
+          {}, fmt::format("there is no program '{}'{}: correct the path, or "
+                          "{}",
+                          word, word.starts_with('/') ? "" : " in " + spec.workdir(), kComesLater));
     case PathKind::kFolder:
-      return base::invalid("COMMAND", fmt::format("'{}' is a folder: name a program", word));
+      return base::invalid({}, fmt::format("'{}' is a folder: name a program", word));
     case PathKind::kFile:
-      return base::invalid(
-          "COMMAND",
-          fmt::format("'{}' is not executable: {}", word,
-                      word.ends_with(".py") ? "write python3 " + word : "write chmod +x " + word));
+      return base::invalid({}, fmt::format("'{}' is not executable: {}", word,
+                                           word.ends_with(".py") ? "write python3 " + word
+                                                                 : "write chmod +x " + word));
     case PathKind::kProgram:
     case PathKind::kUnknown:
       return {};
@@ -141,8 +138,8 @@ base::Status check_shell_line(const ProcessEnvironment& process_environment,
       (word.find_first_of("|&;<>$*`") != std::string::npos || word.find('/') == std::string::npos);
   if (!is_line || is_file(process_environment.path_kind(absolute(word, spec.workdir())))) return {};
   return base::invalid(
-      "COMMAND", fmt::format("'{}' is a line for a shell, and no shell reads it: use -- {}", word,
-                             shell_quoted({"sh", "-c", word})));
+      {}, fmt::format("'{}' is a line for a shell, and no shell reads it: use -- {}", word,
+                      shell_quoted({"sh", "-c", word})));
 }
 
 base::Status check_files(const ProcessEnvironment& process_environment, const v1::JobSpec& spec) {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/percent.h"
@@ -24,9 +26,13 @@ std::string text_of_waiting(const v1::Explanation& explanation, base::Instant no
   const std::string& reason = job.wait_reason().text();
   if (reason.empty()) return {};
   std::string text = "it waits: " + reason;
-  // The daemon names the smallest change first.
-  if (!explanation.counterfactuals().empty()) {
-    return fmt::format("{}; with {} it starts now", text, explanation.counterfactuals(0).option());
+  // A shorter time costs a person less than fewer GPUs; else the daemon names the smallest change
+  // first.
+  const auto& changes = explanation.counterfactuals();
+  if (!changes.empty()) {
+    const auto shorter = std::ranges::find(changes, "time_limit", &v1::Counterfactual::change);
+    const v1::Counterfactual& change = shorter == changes.end() ? changes[0] : *shorter;
+    return fmt::format("{}; with {} it starts now", text, change.option());
   }
   const auto planned = time_of(explanation.planned_start().start());
   if (planned && *planned > now) text += fmt::format("; planned start in {}", age(*planned - now));

@@ -50,13 +50,14 @@ class TreeReader {
       const YAML::Node key = entry.first;
       if (!key.IsScalar()) return problem(key.Mark(), "a key must be a text");
       const bool is_there = std::ranges::any_of(
-          tree.entries, [&](const auto& earlier) { return earlier.first == key.Scalar(); });
+          tree.entries, [&](const auto& earlier) { return earlier.key == key.Scalar(); });
       if (is_there) {
         return problem(key.Mark(), fmt::format("'{}' is there twice", printable(key.Scalar())));
       }
       auto value = read(entry.second, level + 1);
       if (!value) return value;
-      tree.entries.emplace_back(key.Scalar(), *std::move(value));
+      value->key = key.Scalar();
+      tree.entries.push_back(*std::move(value));
     }
     return tree;
   }

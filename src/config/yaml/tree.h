@@ -5,7 +5,6 @@
 #include <expected>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "config/configuration.h"
@@ -17,10 +16,11 @@ namespace gpu_platform::config {
 struct YamlTree {
   enum class Kind : std::uint8_t { kNull, kPlain, kQuoted, kList, kMap };
   Kind kind = Kind::kNull;
-  std::string text;                                       // of kPlain and kQuoted
-  std::vector<YamlTree> list;                             // of kList
-  std::vector<std::pair<std::string, YamlTree>> entries;  // of kMap, each key once
-  int line = 0;                                           // from 1
+  std::string key;                // of a value of a kMap
+  std::string text;               // of kPlain and kQuoted
+  std::vector<YamlTree> list;     // of kList
+  std::vector<YamlTree> entries;  // of kMap, each key once
+  int line = 0;                   // from 1
 };
 
 // Returns all documents of a text of at most 1 MiB; empty documents are left out. Keys that are no
