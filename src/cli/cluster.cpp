@@ -111,7 +111,8 @@ struct NodeTableOptions {
 };
 Table node_table(v1::Status& status, const NodeTableOptions& options) {
   const bool is_wide = options.is_wide;
-  std::vector<Column> columns = {{"NODE", Align::kLeft, 12},
+  const std::size_t least_name = options.has_marks ? 22 : 12;  // the mark stays whole
+  std::vector<Column> columns = {{"NODE", Align::kLeft, least_name},
                                  {.title = "STATE", .is_state = true},
                                  {"GPUS", Align::kRight},
                                  {"FREE", Align::kRight},

@@ -172,7 +172,7 @@ Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks
                {"UTIL", Align::kRight},
                {"TEMP", Align::kRight, std::nullopt, 3},
                {"POWER", Align::kRight, std::nullopt, 4},
-               {.title = "REASON", .cut_to = 12, .wraps = true},
+               {.title = "REASON", .cut_to = 22, .wraps = true},
                {"UUID", Align::kLeft, 12, 5}});
   for (const v1::Gpu& gpu : gpus) {
     std::vector<std::string> jobs;
