@@ -150,6 +150,7 @@ class JobCopy {
     const auto is_folder = to.name.empty() ? Called<bool>(true) : is_folder_in_job(target);
     if (!is_folder) return report(console_, is_folder.error(), false);
     if (*is_folder) to = {target.path.empty() ? "." : target.path, from.name};
+    if (to.name.empty() || to.name == "..") return refuse_dots(source);
     auto packer = Packer::open(source, to.name);
     if (!packer) return failed(packer.error().message);
     CopyFigures figures(console_);
