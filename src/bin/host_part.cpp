@@ -89,7 +89,7 @@ void HostPart::add_engine(EngineTable& engines) {
 }
 
 void HostPart::connect() {
-  gate_ = std::make_unique<monitoring::ReleaseGate>(
+  gate_ = std::make_unique<monitoring::AttemptGate>(
       core_.loop(), [this] { return core_.snapshot(); },
       [this](const std::string& node, const std::vector<std::string>& uuids) {
         if (node::ProbeRunner* const runner = probes_to_ask_) runner->read_now(node, uuids);

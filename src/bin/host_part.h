@@ -20,9 +20,9 @@
 #include "execution/process/process_engine.h"
 #include "host/user_directory.h"
 #include "logging/log.h"
+#include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/node_observer.h"
-#include "monitoring/release_gate.h"
 #include "node/probe/probe_runner.h"
 
 namespace gpu_platform::bin {
@@ -78,7 +78,7 @@ class HostPart final : public EnginePart {
   UsersFiles users_files_;
   std::unique_ptr<execution::ProcessEngine> engine_;
   std::atomic<node::ProbeRunner*> probes_to_ask_{nullptr};
-  std::unique_ptr<monitoring::ReleaseGate> gate_;
+  std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::NodeObserver> nodes_;
   std::unique_ptr<node::ProbeRunner> probes_;

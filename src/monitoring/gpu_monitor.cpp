@@ -68,8 +68,10 @@ void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
   }
 }
 
-void GpuMonitor::take_readings(const std::string& node, const std::vector<std::string>& uuids,
-                               const node::ProbeReadings& readings) {
+SeenProcesses GpuMonitor::take_readings(const std::string& node,
+                                        const std::vector<std::string>& uuids,
+                                        const node::ProbeReadings& readings) {
+  SeenProcesses all_seen;
   const auto snapshot = snapshot_();
   const model::Node* const known = model::node_named(snapshot->nodes, node);
   for (const hardware::GpuReading& reading : readings.gpus) {
@@ -79,16 +81,20 @@ void GpuMonitor::take_readings(const std::string& node, const std::vector<std::s
     if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
       out.power_limit = limit->second;
     }
-    out.processes = processes_of(find_gpu(known, uuid), reading, *snapshot);
-    if (reading.processes) tell_unmanaged_processes(node, uuid, out.processes);
+    if (reading.processes) {
+      std::vector<SeenProcess>& seen = all_seen[uuid];
+      out.processes = processes_of({uuid, find_gpu(known, uuid), reading}, *snapshot, seen);
+      tell_unmanaged_processes(node, uuid, out.processes);
+    }
     const std::lock_guard lock(mutex_);
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
     seen.reading = std::make_shared<const model::GpuReading>(std::move(out));
   }
-  if (readings.is_partial) return;
+  if (readings.is_partial) return all_seen;
   const std::lock_guard lock(mutex_);
   read_at_[node] = std::chrono::steady_clock::now();
+  return all_seen;
 }
 
 void GpuMonitor::take_events(const node::ProbeEvents& events) {
@@ -104,26 +110,43 @@ void GpuMonitor::take_events(const node::ProbeEvents& events) {
   }
 }
 
-std::vector<model::GpuProcess> GpuMonitor::processes_of(const model::Gpu* gpu,
-                                                        const hardware::GpuReading& reading,
-                                                        const controller::Snapshot& snapshot) {
+std::vector<model::GpuProcess> GpuMonitor::processes_of(const ReadGpu& gpu,
+                                                        const controller::Snapshot& snapshot,
+                                                        std::vector<SeenProcess>& seen) {
   std::vector<model::GpuProcess> processes;
-  if (!reading.processes || reading.processes->empty()) return processes;
-  for (const hardware::GpuProcess& in : *reading.processes) {
+  for (const hardware::GpuProcess& in : *gpu.reading.processes) {
     const ProcessOwner owner = owners_.find(
-        in.pid, [&](std::uint64_t pid) { return attempt_with_pid(snapshot, gpu, pid); });
+        in.pid, [&](std::uint64_t pid) { return attempt_with_pid(snapshot, gpu.known, pid); });
     model::GpuProcess out{in.pid, owner.user, owner.command, in.memory, {}, false};
     if (owner.attempt) out.job = owner.attempt->job;
     if (owner.exists) out.uid = owner.uid;
-    const bool is_holders = gpu != nullptr && owner.attempt &&
-                            std::ranges::find(gpu->holders, *owner.attempt,
-                                              &model::GpuHolder::attempt) != gpu->holders.end();
-    // One that has ended is its job's while a job has the GPU: the release waits for it.
-    const bool is_leftover = gpu != nullptr && !owner.exists && !gpu->holders.empty();
-    out.is_unmanaged = !is_holders && !is_leftover;
+    seen.push_back({in.pid, !owner.exists, owner.attempt});
     processes.push_back(std::move(out));
   }
+  remember_owners(gpu.uuid, seen);
+  const auto is_of_holder = [&](const SeenProcess& process) {
+    if (gpu.known == nullptr) return false;
+    const auto& holders = gpu.known->holders;
+    // An ended process without a known owner is its holder's: the release waits for it.
+    if (!process.attempt) return process.has_ended && !holders.empty();
+    return std::ranges::find(holders, *process.attempt, &model::GpuHolder::attempt) !=
+           holders.end();
+  };
+  for (std::size_t i = 0; i < seen.size(); ++i) processes[i].is_unmanaged = !is_of_holder(seen[i]);
   return processes;
+}
+
+// An ended process has no cgroup and no ancestors that could tell its owner: the readings in which
+// it lived do.
+void GpuMonitor::remember_owners(const std::string& uuid, std::vector<SeenProcess>& seen) {
+  std::map<std::uint32_t, model::AttemptId>& known = owners_seen_[uuid];
+  std::map<std::uint32_t, model::AttemptId> now;
+  for (SeenProcess& process : seen) {
+    const auto before = known.find(process.pid);
+    if (process.has_ended && before != known.end()) process.attempt = before->second;
+    if (process.attempt) now.emplace(process.pid, *process.attempt);
+  }
+  known = std::move(now);
 }
 
 // Told only when they were there in two readings in a row: a process that is just starting or

@@ -16,6 +16,7 @@
 #include "hardware/readings.h"
 #include "model/gpu_reading.h"
 #include "monitoring/process_owners.h"
+#include "monitoring/seen_process.h"
 #include "node/probe/probe_protocol.h"
 
 namespace gpu_platform::monitoring {
@@ -32,9 +33,9 @@ class GpuMonitor {
       : sink_(sink), snapshot_(std::move(snapshot)), owners_(cgroup_base, users) {}
 
   void take_inventory(const hardware::Inventory& inventory);
-  // `uuids` by the index of the readings.
-  void take_readings(const std::string& node, const std::vector<std::string>& uuids,
-                     const node::ProbeReadings& readings);
+  // `uuids` by the index of the readings. Returns whose processes are on the GPUs that were read.
+  SeenProcesses take_readings(const std::string& node, const std::vector<std::string>& uuids,
+                              const node::ProbeReadings& readings);
   void take_events(const node::ProbeEvents& events);
 
   // Null: nothing was read of it yet.
@@ -53,9 +54,15 @@ class GpuMonitor {
     std::string told;
   };
 
-  std::vector<model::GpuProcess> processes_of(const model::Gpu* gpu,
-                                              const hardware::GpuReading& reading,
-                                              const controller::Snapshot& snapshot);
+  struct ReadGpu {
+    const std::string& uuid;
+    const model::Gpu* known;  // null: the published state has no such GPU
+    const hardware::GpuReading& reading;
+  };
+  std::vector<model::GpuProcess> processes_of(const ReadGpu& gpu,
+                                              const controller::Snapshot& snapshot,
+                                              std::vector<SeenProcess>& seen);
+  void remember_owners(const std::string& uuid, std::vector<SeenProcess>& seen);
   void tell_unmanaged_processes(const std::string& node, const std::string& uuid,
                                 const std::vector<model::GpuProcess>& processes);
 
@@ -64,6 +71,8 @@ class GpuMonitor {
   ProcessOwners owners_;                                           // of the taking thread
   std::map<std::string, base::Milliwatts> power_limits_;           // by UUID, likewise
   std::map<std::string, UnmanagedProcesses> unmanaged_processes_;  // by UUID, likewise
+  // The owners of the processes of the last reading, by UUID and pid; likewise.
+  std::map<std::string, std::map<std::uint32_t, model::AttemptId>> owners_seen_;
 
   mutable std::mutex mutex_;
   std::map<std::string, GpuSeen, std::less<>> gpus_;  // guarded by mutex_, by UUID

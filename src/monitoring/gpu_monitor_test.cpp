@@ -1,6 +1,8 @@
 #include "monitoring/gpu_monitor.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -39,7 +41,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     told_.push_back(std::get<execution::UnmanagedProcessesObserved>(observation).text);
   }
 
-  void read(std::vector<std::uint32_t> pids) {
+  SeenProcesses read(std::vector<std::uint32_t> pids) {
     node::ProbeReadings readings;
     hardware::GpuReading gpu;
     gpu.utilization_percent = 40;
@@ -49,7 +51,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     gpu.processes.emplace();
     for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, base::kMiB});
     readings.gpus.push_back(gpu);
-    monitor_.take_readings("n1", {"a"}, readings);
+    return monitor_.take_readings("n1", {"a"}, readings);
   }
 
   const std::uint32_t own_ = static_cast<std::uint32_t>(getpid());
@@ -115,6 +117,23 @@ TEST_F(GpuMonitorTest, AnEndedProcessIsItsJobsWhileAJobHoldsTheGpu) {
   read({kNoSuchPid});
   read({kNoSuchPid});
   EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(GpuMonitorTest, RemembersTheOwnerOfAProcessThatHasEnded) {
+  give_to_job(own_);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const auto pid = static_cast<std::uint32_t>(child);
+  const model::AttemptId owner{model::JobId(7), 1};
+  EXPECT_EQ(read({pid}).at("a"), (std::vector<SeenProcess>{{pid, false, owner}}));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(read({pid}).at("a"), (std::vector<SeenProcess>{{pid, true, owner}}));
+  EXPECT_EQ(read({kNoSuchPid}).at("a"), (std::vector<SeenProcess>{{kNoSuchPid, true, {}}}))
+      << "never seen alive";
 }
 
 TEST_F(GpuMonitorTest, KeepsAFewXidsNewestFirst) {

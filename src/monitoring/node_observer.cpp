@@ -19,14 +19,15 @@ void NodeObserver::on_report(node::ProbeReport report) {
   if (const auto* problem = std::get_if<node::ProbeProblem>(&report.content)) {
     log_.warn(probe_of(report.node_name), "probe node={} trouble={}", report.node_name,
               logging::quoted(problem->message, logging::kLongestLine));
+    gate_.lose_readings(report.node_name);
     return;
   }
   if (const auto* inventory = std::get_if<hardware::Inventory>(&report.content)) {
     take_inventory(report, *inventory);
   } else if (const auto* readings = std::get_if<node::ProbeReadings>(&report.content)) {
     const std::vector<std::string>& uuids = uuids_[report.node_name];
-    monitor_.take_readings(report.node_name, uuids, *readings);
-    gate_.take_readings(report.node_name, uuids, *readings);
+    const SeenProcesses seen = monitor_.take_readings(report.node_name, uuids, *readings);
+    gate_.take_readings(report.node_name, uuids, *readings, seen);
   } else if (const auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
     for (const hardware::GpuEvent& event : events->events) {
       if (event.kind != hardware::GpuEventKind::kXid) continue;

@@ -12,13 +12,13 @@
 #include "discovery/describe_node.h"
 #include "execution/engine.h"
 #include "logging/log.h"
+#include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
-#include "monitoring/release_gate.h"
 #include "node/probe/probe_runner.h"
 
 namespace gpu_platform::monitoring {
 
-// Passes the reports of probes on: nodes to the core, readings to the monitor and the release gate,
+// Passes the reports of probes on: nodes to the core, readings to the monitor and the gate,
 // troubles to the log. Called on the probe runner's thread; wait_for_all() on any other.
 class NodeObserver : public node::ProbeListener {
  public:
@@ -30,7 +30,7 @@ class NodeObserver : public node::ProbeListener {
   };
 
   // `log` outlives this.
-  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, ReleaseGate& gate,
+  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, AttemptGate& gate,
                logging::Log& log, Site site)
       : sink_(sink), monitor_(monitor), gate_(gate), log_(log), site_(std::move(site)) {}
 
@@ -49,7 +49,7 @@ class NodeObserver : public node::ProbeListener {
 
   execution::ObservationSink& sink_;
   GpuMonitor& monitor_;
-  ReleaseGate& gate_;
+  AttemptGate& gate_;
   logging::Log& log_;
   const Site site_;
   std::map<std::string, std::vector<std::string>> uuids_;   // likewise; by the driver's index
