@@ -41,19 +41,16 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
     log.warn(owners.of(released->attempt.job), "event={} job={} attempt={} the site's epilog: {}",
              seq, released->attempt.job.value, released->attempt.attempt,
              text_of_others(released->epilog_failure));
-  } else if (const auto* node = std::get_if<model::NodeTaintChanged>(&record.event)) {
-    log.info(logging::of_platform(fmt::format("events of node {}", node->node.value)),
-             "event={} node_id={} party={} effect={} cause={} by={}", seq, node->node.value,
-             to_string(node->taint.source),
-             node->is_lifted ? "LIFTED" : to_string(node->taint.effect),
-             logging::quoted(node->taint.text, 1024), logging::quoted(node->taint.by));
-  } else if (const auto* gpu = std::get_if<model::GpuTaintChanged>(&record.event)) {
-    log.info(logging::of_platform(
-                 fmt::format("events of GPU {}:{}", gpu->gpu.node.value, gpu->gpu.index)),
-             "event={} node_id={} gpu={} party={} effect={} cause={} by={}", seq,
-             gpu->gpu.node.value, gpu->gpu.index, to_string(gpu->taint.source),
-             gpu->is_lifted ? "LIFTED" : to_string(gpu->taint.effect),
-             logging::quoted(gpu->taint.text, 1024), logging::quoted(gpu->taint.by));
+  } else if (const auto* change = std::get_if<model::TaintChanged>(&record.event)) {
+    const std::uint64_t node = change->node.value;
+    const auto source =
+        logging::of_platform(change->gpu ? fmt::format("events of GPU {}:{}", node, *change->gpu)
+                                         : fmt::format("events of node {}", node));
+    const std::string gpu = change->gpu ? fmt::format(" gpu={}", *change->gpu) : std::string();
+    log.info(source, "event={} node_id={}{} party={} effect={} cause={} by={}", seq, node, gpu,
+             to_string(change->taint.source),
+             change->is_lifted ? "LIFTED" : to_string(change->taint.effect),
+             logging::quoted(change->taint.text, 1024), logging::quoted(change->taint.by));
   } else if (const auto* team = std::get_if<model::TeamSet>(&record.event)) {
     log.info(logging::of_platform("events of teams"), "event={} team={} set by={}", seq,
              logging::quoted(team->team.name), logging::quoted(team->team.set_by));

@@ -25,8 +25,9 @@ class EventLogTest : public ::testing::Test {
 };
 
 TEST_F(EventLogTest, HasALineForEachEventOfANode) {
-  model::NodeTaintChanged change{
+  model::TaintChanged change{
       model::NodeId(2),
+      {},
       {model::TaintSource::kConnection, model::TaintEffect::kOut, "no \"answer\"\n", "node", {}}};
   EXPECT_EQ(line_of(change),
             "info: event=7 node_id=2 party=CONNECTION effect=OUT cause=\"no \\\"answer\\\"\\n\" "
@@ -39,10 +40,10 @@ TEST_F(EventLogTest, HasALineForEachEventOfANode) {
 TEST_F(EventLogTest, TellsWhoKeepsAGpuFromWork) {
   const model::Taint taint{
       model::TaintSource::kOperator, model::TaintEffect::kNoNewWork, "swap", "ann", {}};
-  const std::string line = line_of(model::GpuTaintChanged{{model::NodeId(1), 3}, taint, false});
+  const std::string line = line_of(model::TaintChanged{model::NodeId(1), 3, taint, false});
   EXPECT_TRUE(line.starts_with("info: event=7 node_id=1 gpu=3 party=")) << line;
   EXPECT_TRUE(line.ends_with(" cause=\"swap\" by=\"ann\"")) << line;
-  const std::string lifted = line_of(model::GpuTaintChanged{{model::NodeId(1), 3}, taint, true});
+  const std::string lifted = line_of(model::TaintChanged{model::NodeId(1), 3, taint, true});
   EXPECT_NE(lifted.find(" effect=LIFTED "), std::string::npos) << lifted;
 }
 

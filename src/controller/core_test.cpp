@@ -378,7 +378,7 @@ TEST_F(CoreTest, ANewBootFreesWhatWasThereBeforeTheNodeIsDescribedAnew) {
     names.push_back(model::name_of(record.event));
   }
   EXPECT_EQ(names, (std::vector<std::string_view>{"AttemptEnded", "JobRequeued", "AttemptReleased",
-                                                  "NodeSeen", "GpuTaintChanged"}));
+                                                  "NodeSeen", "TaintChanged"}));
 }
 
 TEST_F(CoreTest, BackOffDoublesUpToItsLimit) {

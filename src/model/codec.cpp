@@ -98,9 +98,9 @@ constexpr std::uint64_t kRecordNumber<NodeServiceChanged> = 44;
 template <>
 constexpr std::uint64_t kRecordNumber<NodeOthersChanged> = 45;
 template <>
-constexpr std::uint64_t kRecordNumber<GpuTaintChanged> = 46;
+constexpr std::uint64_t kRecordNumber<StoredGpuTaint> = 46;
 template <>
-constexpr std::uint64_t kRecordNumber<NodeTaintChanged> = 47;
+constexpr std::uint64_t kRecordNumber<StoredNodeTaint> = 47;
 
 constexpr std::size_t kLengthBytes = 4;
 
@@ -298,9 +298,41 @@ base::Result<T> decode_whole(std::string_view bytes, std::string_view what) {
 }
 
 template <class E>
+void write_event(Writer& writer, const E& event) {
+  static_assert(kRecordNumber<E> != 0, "every event needs a record number");
+  writer.encoder.u64(kRecordNumber<E>);
+  writer.write(const_cast<E&>(event));
+}
+
+// One event with two records: a taint of a GPU is stored otherwise than one of a node.
+void write_event(Writer& writer, const TaintChanged& event) {
+  if (event.gpu) {
+    write_event(writer, StoredGpuTaint{{event.node, *event.gpu}, event.taint, event.is_lifted});
+  } else {
+    write_event(writer, StoredNodeTaint{event.node, event.taint, event.is_lifted});
+  }
+}
+
+template <class E>
 bool read_event_as(std::uint64_t number, Reader& reader, Event& out) {
   if (number != kRecordNumber<E>) return false;
   reader.read_unless_at_end(out.emplace<E>());
+  return true;
+}
+
+template <>
+bool read_event_as<TaintChanged>(std::uint64_t number, Reader& reader, Event& out) {
+  if (number == kRecordNumber<StoredGpuTaint>) {
+    StoredGpuTaint stored;
+    reader.read_unless_at_end(stored);
+    out =
+        TaintChanged{stored.gpu.node, stored.gpu.index, std::move(stored.taint), stored.is_lifted};
+    return true;
+  }
+  if (number != kRecordNumber<StoredNodeTaint>) return false;
+  StoredNodeTaint stored;
+  reader.read_unless_at_end(stored);
+  out = TaintChanged{stored.node, {}, std::move(stored.taint), stored.is_lifted};
   return true;
 }
 
@@ -317,14 +349,7 @@ void append_record(const EventRecord& record, std::string& out) {
   Writer writer{out};
   writer.encoder.u64(record.seq.value);
   writer.encoder.i64(record.at.unix_ns());
-  std::visit(
-      [&](const auto& event) {
-        using E = std::remove_cvref_t<decltype(event)>;
-        static_assert(kRecordNumber<E> != 0, "every event needs a record number");
-        writer.encoder.u64(kRecordNumber<E>);
-        writer.write(const_cast<E&>(event));
-      },
-      record.event);
+  std::visit([&](const auto& event) { write_event(writer, event); }, record.event);
   const auto size = static_cast<std::uint32_t>(out.size() - at - kLengthBytes);
   std::memcpy(out.data() + at, &size, kLengthBytes);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/codec.h"
 #include "base/prng.h"
 #include "model/testing/random_value.h"
 
@@ -99,6 +100,19 @@ TEST(ModelCodec, EventsOfEveryKindComeBack) {
     EXPECT_EQ(found, expected) << "seed " << seed;
     for (std::size_t i = 0; i < events.size(); ++i) EXPECT_EQ(names[i], name_of(events[i]));
   }
+}
+
+TEST(ModelCodec, ATaintOfAGpuAndOneOfANodeAreRecordsOfTheirOwn) {
+  const auto number_of = [](const TaintChanged& change) {
+    const std::string bytes = bytes_of({EventSeq(3), base::Instant(5), change});
+    base::Decoder batch(bytes);
+    base::Decoder record(batch.fixed_length_text());
+    record.u64();
+    record.i64();
+    return record.u64();
+  };
+  EXPECT_EQ(number_of({NodeId(1), 2, {}, false}), 46U);
+  EXPECT_EQ(number_of({NodeId(1), {}, {}, false}), 47U);
 }
 
 TEST(ModelCodec, JobsThatShareASpecificationHaveTheSameBytesAsAlone) {

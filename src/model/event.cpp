@@ -48,8 +48,7 @@ std::string_view name_of(const Event& event) {
                                          "GpuUnavailableChanged",
                                          "NodeServiceChanged",
                                          "NodeOthersChanged",
-                                         "GpuTaintChanged",
-                                         "NodeTaintChanged"};
+                                         "TaintChanged"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyEvent>);
   return kNames[event.index()];
 }

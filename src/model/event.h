@@ -41,17 +41,12 @@ struct NodeSeen {
   bool reuses_places = false;
 };
 
-// A party set its taint of a GPU, or lifted it.
-struct GpuTaintChanged {
-  GpuRef gpu;
-  Taint taint;  // its source is the party; `at` is left unset: it is the event's
-  bool is_lifted = false;
-};
-
-// The same of a node.
-struct NodeTaintChanged {
+// A party set its taint of a node or of one of its GPUs, or lifted it. In the journal the two are
+// records of different numbers.
+struct TaintChanged {
   NodeId node;
-  Taint taint;
+  std::optional<std::uint32_t> gpu;  // its index on the node; none: the taint is the node's own
+  Taint taint;  // its source is the party; `at` is left unset: it is the event's
   bool is_lifted = false;
 };
 
@@ -358,16 +353,14 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using AnyEvent =
-    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
-                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
-                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
-                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
-                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
-                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
-                 TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged,
-                 GpuTaintChanged, NodeTaintChanged>;
+using AnyEvent = std::variant<
+    PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted, JobEligible,
+    StartRequested, AttemptStarted, StopRequested, AttemptEnded, AttemptReleased, JobRequeued,
+    JobEnded, UnmanagedProcessesChanged, JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
+    PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded, PreemptionHoldDropped,
+    StartPredicted, YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+    ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet, TeamRemoved,
+    GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged, TaintChanged>;
 
 // What an event says, one of the structs above. Copies and moves are compiled once (event.cpp):
 // with so many alternatives they are most of what each source that stores events would compile.

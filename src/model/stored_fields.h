@@ -246,10 +246,24 @@ inline auto fields(NodeStateChanged& v) {
 inline auto fields(GpuStateChanged& v) {
   return std::tie(v.gpu, v.trigger, v.cause, v.by, v.source);
 }
-inline auto fields(GpuTaintChanged& v) {
+// Not the form in journals: those are the next two.
+inline auto fields(TaintChanged& v) {
+  return std::tie(v.node, v.gpu, v.taint, v.is_lifted);
+}
+struct StoredGpuTaint {
+  GpuRef gpu;
+  Taint taint;
+  bool is_lifted = false;
+};
+inline auto fields(StoredGpuTaint& v) {
   return std::tie(v.gpu, v.taint, v.is_lifted);
 }
-inline auto fields(NodeTaintChanged& v) {
+struct StoredNodeTaint {
+  NodeId node;
+  Taint taint;
+  bool is_lifted = false;
+};
+inline auto fields(StoredNodeTaint& v) {
   return std::tie(v.node, v.taint, v.is_lifted);
 }
 inline auto fields(UnmanagedProcessesChanged& v) {

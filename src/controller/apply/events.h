@@ -23,8 +23,7 @@ inline void apply(Application&, const model::CallAudited&) {}  // for the archiv
 // node_events.cpp
 void apply(Application& a, const model::NodeSeen& event);
 void apply(Application& a, const model::NodeStateChanged& event);
-void apply(Application& a, const model::GpuTaintChanged& event);
-void apply(Application& a, const model::NodeTaintChanged& event);
+void apply(Application& a, const model::TaintChanged& event);
 void apply(Application& a, const model::GpuStateChanged& event);
 void apply(Application& a, const model::UnmanagedProcessesChanged& event);
 void apply(Application& a, const model::GpuUnavailableChanged& event);

@@ -54,8 +54,7 @@ void set_avoided(model::Gpu& gpu, model::Taint taint) {
   model::set_taint(gpu.taints, std::move(taint));
 }
 
-template <class Change>
-void change_taints(Taints& taints, const Change& event, base::Instant at) {
+void change_taints(Taints& taints, const model::TaintChanged& event, base::Instant at) {
   if (event.is_lifted) return model::lift_taint(taints, event.taint.source);
   Taint taint = event.taint;
   taint.at = at;
@@ -138,11 +137,11 @@ void apply(Application& a, const model::NodeSeen& event) {
                   [&](const model::PreemptionHold& hold) { return is_on(hold.allocation, n.id); });
 }
 
-void apply(Application& a, const model::GpuTaintChanged& event) {
-  change_gpu(a, event.gpu, [&](model::Gpu& gpu) { change_taints(gpu.taints, event, a.at); });
-}
-
-void apply(Application& a, const model::NodeTaintChanged& event) {
+void apply(Application& a, const model::TaintChanged& event) {
+  if (event.gpu) {
+    return change_gpu(a, {event.node, *event.gpu},
+                      [&](model::Gpu& gpu) { change_taints(gpu.taints, event, a.at); });
+  }
   change_node(a, event.node, [&](Node& node) {
     change_taints(node.taints, event, a.at);
     if (event.is_lifted && is_a_persons_to_lift(event.taint.source)) forget_hook_failures(node);

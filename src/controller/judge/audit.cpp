@@ -109,12 +109,12 @@ std::map<std::uint32_t, TouchedJobs> touched_jobs(const State& state,
 
 void add_gpus(const State& state, std::span<const model::EventRecord> events, AuditedCall& call) {
   for (const model::EventRecord& record : events) {
-    const auto* change = std::get_if<model::GpuTaintChanged>(&record.event);
-    if (change == nullptr) continue;
+    const auto* change = std::get_if<model::TaintChanged>(&record.event);
+    if (change == nullptr || !change->gpu) continue;
     if (++call.gpu_count > model::kMaxAuditedGpus) continue;
-    const model::Node* node = state.nodes.find(change->gpu.node.value);
+    const model::Node* node = state.nodes.find(change->node.value);
     call.target = node->name;
-    call.gpus.push_back(fmt::format("{}:{}", node->name, change->gpu.index));
+    call.gpus.push_back(fmt::format("{}:{}", node->name, *change->gpu));
   }
 }
 

@@ -47,8 +47,9 @@ void drain_if_second(const State& state, const HookFailure& failure, Events& eve
   const bool is_second = failure.former.valid() && failure.former != failure.job;
   const model::Node& node = *state.nodes.find(failure.node.value);
   if (!is_second || model::find_taint(node.taints, model::TaintSource::kHooks) != nullptr) return;
-  events.push_back(model::NodeTaintChanged{
+  events.push_back(model::TaintChanged{
       failure.node,
+      {},
       {model::TaintSource::kHooks,
        model::TaintEffect::kNoNewWork,
        fmt::format("the site's {} failed for jobs {} and {} in a row: {}", failure.hook,

@@ -22,7 +22,7 @@ std::vector<model::AttemptId> holders_of(const model::Gpu& gpu) {
 
 // Returns the operator's words, or the action if there are none.
 std::string cause_of(const model::ChangeGpus& command) {
-  if (!command.reason.empty() || command.action == GpuAction::kBringOnline) return command.reason;
+  if (!command.reason.empty()) return command.reason;
   return command.action == GpuAction::kDrain ? "drained" : "taken offline";
 }
 
@@ -84,38 +84,65 @@ model::TaintEffect effect_of(GpuAction action) {
 
 // A drain does not weaken what takes it offline. Other words are a change, and no words are not.
 bool is_so_already(const model::Taint* own, const model::ChangeGpus& command) {
-  if (command.action == GpuAction::kBringOnline || own == nullptr) {
-    return (command.action == GpuAction::kBringOnline) == (own == nullptr);
-  }
+  if (own == nullptr) return false;
   if (effect_of(command.action) != own->effect) return command.action == GpuAction::kDrain;
   return command.reason.empty() || command.reason == own->text;
+}
+
+// A node or one of its GPUs, to be drained or taken offline.
+struct Target {
+  model::NodeId node;
+  std::optional<std::uint32_t> gpu;  // none: the node
+  const model::Taints& taints;
+  std::string name;  // "node n1"
+  std::vector<model::AttemptId> holders;
+};
+
+base::Result<Events> keep_from_work(const State& state, const Target& target,
+                                    const model::ChangeGpus& command, const std::string& by) {
+  const model::Taint* const own = model::find_taint(target.taints, model::TaintSource::kOperator);
+  if (is_so_already(own, command)) return Events();
+  const bool takes_away = command.action == GpuAction::kTakeOffline && !target.holders.empty() &&
+                          (own == nullptr || own->effect != model::TaintEffect::kOut);
+  if (takes_away && !command.force) return busy(target.name, target.holders);
+  Events events = {model::TaintChanged{
+      target.node,
+      target.gpu,
+      {model::TaintSource::kOperator, effect_of(command.action), cause_of(command), by, {}}}};
+  if (takes_away) stop_holders(state, target.holders, by, events);
+  return events;
+}
+
+base::Result<Events> bring_gpu_online(const model::Node& node, std::uint32_t index,
+                                      const model::ChangeGpus& command, const std::string& by) {
+  const model::Gpu& gpu = node.gpus.at(index);
+  const bool is_kept = model::find_taint(gpu.taints, model::TaintSource::kOperator) != nullptr;
+  if (is_kept) {
+    return Events{model::TaintChanged{
+        node.id,
+        index,
+        {model::TaintSource::kOperator, effect_of(command.action), command.reason, by, {}},
+        true}};
+  }
+  if (gpu.is_reported) return Events();
+  return base::fail(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it; "
+                  "look at nvidia-smi and the kernel log there",
+                  index, node.name));
 }
 
 base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
                                 const model::ChangeGpus& command, const std::string& by) {
   const model::Node& node = *state.nodes.find(ref.node.value);
+  if (command.action == GpuAction::kBringOnline) {
+    return bring_gpu_online(node, ref.index, command, by);
+  }
   const model::Gpu& gpu = node.gpus.at(ref.index);
-  const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kOperator);
-  if (command.action == GpuAction::kBringOnline && own == nullptr && !gpu.is_reported) {
-    return base::fail(
-        ErrorCode::kFailedPrecondition,
-        fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it; "
-                    "look at nvidia-smi and the kernel log there",
-                    ref.index, node.name));
-  }
-  if (is_so_already(own, command)) return Events();
-  const std::vector<model::AttemptId> holders = holders_of(gpu);
-  const bool takes_away = command.action == GpuAction::kTakeOffline && !holders.empty() &&
-                          (own == nullptr || own->effect != model::TaintEffect::kOut);
-  if (takes_away && !command.force) {
-    return busy(fmt::format("GPU {} of node {}", ref.index, node.name), holders);
-  }
-  Events events = {model::GpuTaintChanged{
-      ref,
-      {model::TaintSource::kOperator, effect_of(command.action), cause_of(command), by, {}},
-      command.action == GpuAction::kBringOnline}};
-  if (takes_away) stop_holders(state, holders, by, events);
-  return events;
+  return keep_from_work(state,
+                        {ref.node, ref.index, gpu.taints,
+                         fmt::format("GPU {} of node {}", ref.index, node.name), holders_of(gpu)},
+                        command, by);
 }
 
 // A node whose own taints of these sources are lifted comes back, unless others keep it.
@@ -124,7 +151,7 @@ Events bring_online(const model::Node& node, const std::string& by) {
   for (const model::TaintSource source :
        {model::TaintSource::kOperator, model::TaintSource::kHooks}) {
     if (model::find_taint(node.taints, source) == nullptr) continue;
-    events.push_back(model::NodeTaintChanged{node.id, {source, {}, {}, by, {}}, true});
+    events.push_back(model::TaintChanged{node.id, {}, {source, {}, {}, by, {}}, true});
   }
   return events;
 }
@@ -154,16 +181,9 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
                                  const model::ChangeGpus& command, const std::string& by) {
   const model::Node& node = *state.nodes.find(id.value);
   if (command.action == GpuAction::kBringOnline) return bring_node_online(node, by);
-  const model::Taint* const own = model::find_taint(node.taints, model::TaintSource::kOperator);
-  if (is_so_already(own, command)) return Events();
-  const std::vector<model::AttemptId> there = attempts_on(state, id);
-  const bool takes_away = command.action == GpuAction::kTakeOffline && !there.empty() &&
-                          (own == nullptr || own->effect != model::TaintEffect::kOut);
-  if (takes_away && !command.force) return busy(fmt::format("node {}", node.name), there);
-  Events events = {model::NodeTaintChanged{
-      id, {model::TaintSource::kOperator, effect_of(command.action), cause_of(command), by, {}}}};
-  if (takes_away) stop_holders(state, there, by, events);
-  return events;
+  return keep_from_work(
+      state, {id, {}, node.taints, fmt::format("node {}", node.name), attempts_on(state, id)},
+      command, by);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void judge_missing_gpus(const model::Node& node, const model::NodeInfo& info, Ev
     if (present != is_out) continue;
     model::Taint taint{model::TaintSource::kDriver, model::TaintEffect::kOut, {}, "node", {}};
     if (!present) taint.text = "not reported by the driver any more";
-    events.push_back(model::GpuTaintChanged{{node.id, index}, std::move(taint), present});
+    events.push_back(model::TaintChanged{node.id, index, std::move(taint), present});
   }
 }
 
@@ -58,13 +58,14 @@ std::optional<model::Event> judge_description(const State& state, const model::N
 
 model::Event connection_changed(model::NodeId node, std::optional<std::string> why_lost) {
   const bool is_back = !why_lost.has_value();
-  return model::NodeTaintChanged{node,
-                                 {model::TaintSource::kConnection,
-                                  model::TaintEffect::kOut,
-                                  std::move(why_lost).value_or(""),
-                                  "node",
-                                  {}},
-                                 is_back};
+  return model::TaintChanged{node,
+                             {},
+                             {model::TaintSource::kConnection,
+                              model::TaintEffect::kOut,
+                              std::move(why_lost).value_or(""),
+                              "node",
+                              {}},
+                             is_back};
 }
 
 Events judge_node(const State& state, const execution::NodeObserved& seen) {

@@ -54,16 +54,15 @@ std::optional<model::Event> judge_unmanaged_processes(const State& state, model:
 }  // namespace
 
 std::optional<model::Event> judge_taint(const State& state, const execution::TaintObserved& seen) {
-  if (seen.gpu_uuid.empty()) {
-    const model::Node* const node = find_node(state, seen.node_name);
-    if (node == nullptr || says_so_already(node->taints, seen)) return std::nullopt;
-    return model::NodeTaintChanged{node->id, taint_of(seen), !seen.effect};
+  const model::Node* const node = find_node(state, seen.node_name);
+  if (node == nullptr) return std::nullopt;
+  std::optional<std::uint32_t> gpu;
+  if (!seen.gpu_uuid.empty()) {
+    gpu = model::index_of_gpu(*node, seen.gpu_uuid);
+    if (!gpu) return std::nullopt;
   }
-  const auto gpu = find_gpu(state, seen.node_name, seen.gpu_uuid);
-  if (!gpu) return std::nullopt;
-  const model::Taints& taints = state.nodes.find(gpu->node.value)->gpus.at(gpu->index).taints;
-  if (says_so_already(taints, seen)) return std::nullopt;
-  return model::GpuTaintChanged{*gpu, taint_of(seen), !seen.effect};
+  if (says_so_already(gpu ? node->gpus.at(*gpu).taints : node->taints, seen)) return std::nullopt;
+  return model::TaintChanged{node->id, gpu, taint_of(seen), !seen.effect};
 }
 
 std::optional<model::Event> judge_unmanaged_processes(

@@ -176,8 +176,7 @@ void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
                                const model::Event& event) {
   const model::JobId about = model::job_of(event);
   const bool is_of_hardware = std::holds_alternative<model::NodeSeen>(event) ||
-                              std::holds_alternative<model::NodeTaintChanged>(event) ||
-                              std::holds_alternative<model::GpuTaintChanged>(event) ||
+                              std::holds_alternative<model::TaintChanged>(event) ||
                               std::holds_alternative<model::UnmanagedProcessesChanged>(event) ||
                               std::holds_alternative<model::NodeOthersChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);
