@@ -28,26 +28,27 @@ struct FoundGpu {
   std::uint32_t index = 0;
 };
 
-base::Result<const model::Node*> find_node(const Nodes& nodes, const std::string& name,
-                                           std::string field) {
-  const model::Node* node = model::node_named(nodes, name);
+base::Result<const model::Node*> find_node(const controller::Snapshot& snapshot,
+                                           const std::string& name, std::string field) {
+  const model::Node* node = model::node_named(snapshot.nodes, *snapshot.nodes_by_name, name);
   if (node != nullptr) return node;
   return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node {}", name),
                     std::move(field));
 }
 
-base::Result<FoundGpu> find_gpu(const Nodes& nodes, const model::GpuSelector& which) {
+base::Result<FoundGpu> find_gpu(const controller::Snapshot& snapshot,
+                                const model::GpuSelector& which) {
   if (which.uuid.empty()) {
-    TRY_ASSIGN(const model::Node* node, find_node(nodes, which.node, "gpu"));
+    TRY_ASSIGN(const model::Node* node, find_node(snapshot, which.node, "gpu"));
     if (*which.index < node->gpus.size()) return FoundGpu{node, *which.index};
     return base::fail(base::ErrorCode::kNotFound,
                       fmt::format("node {} has no GPU {}: it has {}, numbered from 0", which.node,
                                   *which.index, node->gpus.size()),
                       "gpu");
   }
-  const std::vector<model::GpuRef> places = model::places_of_gpu(nodes, which.uuid);
+  const std::vector<model::GpuRef> places = model::places_of_gpu(snapshot.nodes, which.uuid);
   if (!places.empty()) {
-    return FoundGpu{nodes.find(places.back().node.value), places.back().index};
+    return FoundGpu{snapshot.nodes.find(places.back().node.value), places.back().index};
   }
   return base::fail(
       base::ErrorCode::kNotFound,
@@ -57,12 +58,13 @@ base::Result<FoundGpu> find_gpu(const Nodes& nodes, const model::GpuSelector& wh
 
 // Calls `visit` with the node of that name, or with each where there is no name.
 template <class Visit>
-base::Status for_nodes(const Nodes& nodes, const std::string& name, Visit&& visit) {
+base::Status for_nodes(const controller::Snapshot& snapshot, const std::string& name,
+                       Visit&& visit) {
   if (name.empty()) {
-    nodes.for_each([&](std::uint64_t, const model::Node& node) { visit(node); });
+    snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) { visit(node); });
     return {};
   }
-  TRY_ASSIGN(const model::Node* node, find_node(nodes, name, "node"));
+  TRY_ASSIGN(const model::Node* node, find_node(snapshot, name, "node"));
   visit(*node);
   return {};
 }
@@ -177,7 +179,7 @@ base::Result<v1::GpuHealth> ClusterCalls::gpu_health(const v1::GetGpuHealthReque
                                                      const Peer& peer) const {
   TRY_ASSIGN(const model::GpuSelector which, to_model(request));
   const auto snapshot = context_.core.snapshots.snapshot();
-  TRY_ASSIGN(const FoundGpu found, find_gpu(snapshot->nodes, which));
+  TRY_ASSIGN(const FoundGpu found, find_gpu(*snapshot, which));
   const model::Gpu& gpu = found.node->gpus[found.index];
   v1::GpuHealth out;
   const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
@@ -189,7 +191,7 @@ base::Result<v1::ListGpusResponse> ClusterCalls::gpus(const v1::ListGpusRequest&
                                                       const Peer& peer) const {
   const auto snapshot = context_.core.snapshots.snapshot();
   v1::ListGpusResponse out;
-  TRY(for_nodes(snapshot->nodes, request.node(), [&](const model::Node& node) {
+  TRY(for_nodes(*snapshot, request.node(), [&](const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
       const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
@@ -206,7 +208,7 @@ base::Result<v1::GetTopologyResponse> ClusterCalls::topology(
     const v1::GetTopologyRequest& request) const {
   const auto snapshot = context_.core.snapshots.snapshot();
   v1::GetTopologyResponse out;
-  TRY(for_nodes(snapshot->nodes, request.node(),
+  TRY(for_nodes(*snapshot, request.node(),
                 [&](const model::Node& node) { to_proto(node, *out.add_nodes()); }));
   TRY(cut_to_page(request, *out.mutable_nodes(), out,
                   [](const v1::NodeTopology& node) { return node.node(); }));

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "model/access.h"
+#include "model/node_lookup.h"
 
 namespace gpu_platform::api {
 
@@ -305,6 +306,7 @@ void FakeCore::publish(std::vector<model::Event> events, std::vector<model::Job>
   snapshot->at = kBegin + base::seconds(static_cast<std::int64_t>(seq_));
   snapshot->jobs = jobs_.freeze();
   snapshot->nodes = nodes_.freeze();
+  snapshot->nodes_by_name = model::nodes_by_name(snapshot->nodes);
   snapshot->tokens = tokens_.freeze();
   snapshot->policy = std::make_shared<const model::Policy>();
   snapshot->order = scheduling::OrderBasis::of(*snapshot->policy);

@@ -489,6 +489,16 @@ ReservationBasis Core::ground_of_reservations() {
   return {state_.books.cluster_for_trial(), promised()};
 }
 
+// Nodes only come, and keep their names: as many are the same ones.
+const base::Shared<std::vector<model::NodeId>>& Core::nodes_by_name() {
+  if (nodes_by_name_->size() == state_.node_ids.size()) return nodes_by_name_;
+  std::vector<model::NodeId> ids;
+  ids.reserve(state_.node_ids.size());
+  for (const auto& [name, id] : state_.node_ids) ids.push_back(id);
+  nodes_by_name_ = std::move(ids);
+  return nodes_by_name_;
+}
+
 std::shared_ptr<const Snapshot> Core::snapshot() {
   const scheduling::PlannedStart* const promised = this->promised();
   return std::make_shared<const Snapshot>(
@@ -509,7 +519,8 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
                .scores = state_.scores,
                .tokens = state_.tokens.freeze(),
                .teams = state_.teams,
-               .promised = promised == nullptr ? model::JobId() : promised->job});
+               .promised = promised == nullptr ? model::JobId() : promised->job,
+               .nodes_by_name = nodes_by_name()});
 }
 
 Batch Core::take_batch() {

@@ -123,6 +123,7 @@ class Core {
   // Returns the planned start of the last cycle that nothing moves back (promised_start.h).
   const scheduling::PlannedStart* promised() const;
   ReservationBasis ground_of_reservations();
+  const base::Shared<std::vector<model::NodeId>>& nodes_by_name();
   bool let_in(model::JobId job, base::Instant now);  // returns whether it is in the queue now
   void admit_due_jobs(base::Instant now);
   void run_cycle(base::Instant now);
@@ -136,6 +137,7 @@ class Core {
   // Returns the planned starts of the last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::PlannedStart>> planned_starts_;
   std::shared_ptr<const scheduling::PreemptionHolds> shared_holds_;
+  base::Shared<std::vector<model::NodeId>> nodes_by_name_;  // as published last
   std::shared_ptr<const scheduling::Reservations> shared_reservations_;
   std::optional<base::Instant> look_again_at_;  // of the last cycle
   base::Instant advanced_to_;                   // timers up to here have had their turn

@@ -8,6 +8,7 @@
 
 #include "controller/invariants.h"
 #include "controller/test_support.h"
+#include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
 namespace {
@@ -379,6 +380,18 @@ TEST_F(CoreTest, ANewBootFreesWhatWasThereBeforeTheNodeIsDescribedAnew) {
   }
   EXPECT_EQ(names, (std::vector<std::string_view>{"AttemptEnded", "JobRequeued", "AttemptReleased",
                                                   "NodeSeen", "TaintChanged"}));
+}
+
+TEST_F(CoreTest, SnapshotsShareTheIndexOfNodesUntilOneComes) {
+  see(execution::NodeObserved{testing::node_info("b1", 1)});
+  const auto before = core_.snapshot();
+  submit(testing::spec(1));
+  const auto after = core_.snapshot();
+  EXPECT_EQ(&*before->nodes_by_name, &*after->nodes_by_name);
+  see(execution::NodeObserved{testing::node_info("a1", 1)});
+  const auto snapshot = core_.snapshot();
+  EXPECT_EQ(*snapshot->nodes_by_name, model::nodes_by_name(snapshot->nodes));
+  EXPECT_EQ(model::node_named(snapshot->nodes, *snapshot->nodes_by_name, "a1")->name, "a1");
 }
 
 TEST_F(CoreTest, BackOffDoublesUpToItsLimit) {

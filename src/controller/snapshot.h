@@ -49,6 +49,7 @@ struct Snapshot {
   base::PersistentMap<model::Token> tokens = {};  // by TokenId
   base::Shared<model::TeamSources> teams = {};
   model::JobId promised = {};  // see promised_start.h; invalid: none
+  base::Shared<std::vector<model::NodeId>> nodes_by_name = {};  // see node_named()
 };
 
 }  // namespace gpu_platform::controller

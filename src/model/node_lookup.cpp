@@ -4,13 +4,22 @@
 
 namespace gpu_platform::model {
 
-const Node* node_named(const base::PersistentMap<Node>& nodes, std::string_view name) {
-  const Node* found = nullptr;
-  nodes.for_each_while([&](std::uint64_t, const Node& node) {
-    if (node.name == name) found = &node;
-    return found == nullptr;
-  });
-  return found;
+NodesByName nodes_by_name(const base::PersistentMap<Node>& nodes) {
+  NodesByName ids;
+  ids.reserve(nodes.size());
+  nodes.for_each([&](std::uint64_t, const Node& node) { ids.push_back(node.id); });
+  std::ranges::sort(ids, {},
+                    [&](NodeId id) -> std::string_view { return nodes.find(id.value)->name; });
+  return ids;
+}
+
+const Node* node_named(const base::PersistentMap<Node>& nodes, const NodesByName& by_name,
+                       std::string_view name) {
+  const auto found = std::ranges::lower_bound(
+      by_name, name, {}, [&](NodeId id) -> std::string_view { return nodes.find(id.value)->name; });
+  if (found == by_name.end()) return nullptr;
+  const Node* const node = nodes.find(found->value);
+  return node->name == name ? node : nullptr;
 }
 
 std::optional<std::uint32_t> index_of_gpu(const Node& node, std::string_view uuid) {

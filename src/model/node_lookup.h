@@ -16,8 +16,14 @@
 
 namespace gpu_platform::model {
 
-// Returns null if there is none of that name. Cost: all nodes.
-const Node* node_named(const base::PersistentMap<Node>& nodes, std::string_view name);
+// The nodes ascending by their names, which are unique: an index of one set of nodes.
+using NodesByName = std::vector<NodeId>;
+NodesByName nodes_by_name(const base::PersistentMap<Node>& nodes);
+
+// Returns null if there is none of that name. `by_name`: of these nodes, or of some of them. Cost:
+// the logarithm of their number.
+const Node* node_named(const base::PersistentMap<Node>& nodes, const NodesByName& by_name,
+                       std::string_view name);
 
 // Returns the index of the GPU on its node, nothing if the node has none of that UUID. Cost: the
 // GPUs of the node.

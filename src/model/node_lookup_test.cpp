@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace gpu_platform::model {
 namespace {
@@ -31,9 +33,17 @@ class NodeLookupTest : public ::testing::Test {
 };
 
 TEST_F(NodeLookupTest, FindsANodeByItsName) {
-  ASSERT_NE(node_named(nodes_, "n2"), nullptr);
-  EXPECT_EQ(node_named(nodes_, "n2")->id, NodeId(2));
-  EXPECT_EQ(node_named(nodes_, "n3"), nullptr);
+  nodes_.put(3, node_of(3, "a9", {}));
+  const NodesByName by_name = nodes_by_name(nodes_);
+  EXPECT_EQ(by_name, (NodesByName{NodeId(3), NodeId(1), NodeId(2)}));
+  for (const auto& [name, id] : {std::pair{"a9", 3U}, {"n1", 1U}, {"n2", 2U}}) {
+    ASSERT_NE(node_named(nodes_, by_name, name), nullptr) << name;
+    EXPECT_EQ(node_named(nodes_, by_name, name)->id, NodeId(id));
+  }
+  for (const char* name : {"", "a", "n", "n11", "n3"}) {
+    EXPECT_EQ(node_named(nodes_, by_name, name), nullptr) << name;
+  }
+  EXPECT_EQ(node_named(nodes_, {}, "n1"), nullptr);
 }
 
 TEST_F(NodeLookupTest, FindsAllPlacesOfAGpu) {

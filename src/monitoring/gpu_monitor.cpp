@@ -73,7 +73,8 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
                                         const node::ProbeReadings& readings) {
   SeenProcesses all_seen;
   const auto snapshot = snapshot_();
-  const model::Node* const known = model::node_named(snapshot->nodes, node);
+  const model::Node* const known =
+      model::node_named(snapshot->nodes, *snapshot->nodes_by_name, node);
   for (const hardware::GpuReading& reading : readings.gpus) {
     if (reading.index >= uuids.size() || uuids[reading.index].empty()) continue;
     const std::string& uuid = uuids[reading.index];

@@ -7,6 +7,8 @@
 
 #include <memory>
 
+#include "model/node_lookup.h"
+
 namespace gpu_platform::monitoring {
 namespace {
 
@@ -21,6 +23,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     node.gpus.resize(1);
     node.gpus[0].info.uuid = "a";
     snapshot_->nodes.put(1, node);
+    snapshot_->nodes_by_name = model::nodes_by_name(snapshot_->nodes);
   }
 
   // The GPU is held by job 7, whose first process is `pid`.
