@@ -35,7 +35,7 @@ execution::KubernetesSettings kubernetes_settings(const config::Configuration& c
   settings.device_class = configuration.kubernetes_device_class.text;
   settings.priority_class = configuration.kubernetes_priority_class.text;
   settings.runs_as_user = configuration.kubernetes_runs_as_user;
-  settings.start_patience = configuration.kubernetes_start_timeout;
+  settings.start_timeout = configuration.kubernetes_start_timeout;
   settings.lost_after = configuration.kubernetes_lost_after;
   settings.admits_workloads = configuration.kubernetes_workloads;
   settings.workloads_user = configuration.kubernetes_workloads_user.text;

@@ -15,7 +15,7 @@ TEST(KubernetesSettings, AreThoseOfTheConfiguration) {
   const execution::KubernetesSettings settings = kubernetes_settings(site);
   EXPECT_EQ(settings.cluster, "west");
   EXPECT_EQ(settings.namespace_name, "jobs");
-  EXPECT_EQ(settings.start_patience, base::minutes(3));
+  EXPECT_EQ(settings.start_timeout, base::minutes(3));
   EXPECT_TRUE(settings.admits_workloads);
   ASSERT_EQ(settings.node_selector.size(), 3U);
   EXPECT_EQ(settings.node_selector[0].first, "pool");

@@ -82,7 +82,7 @@ TEST_F(KubernetesEngineTest, TheRanksOfAGangStartTogetherAndKnowEachOther) {
 
 TEST_F(KubernetesEngineTest, AGangThatCannotStartAsAWholeIsTakenBack) {
   harness_.close();
-  harness_.options().settings.start_patience = base::seconds(4);  // the holder's, too
+  harness_.options().settings.start_timeout = base::seconds(4);  // the holder's, too
   harness_.reopen();
   const StartOrder holder = harness_.gang(3, {Kind::kIgnoresTerm, 0}, 1);
   ASSERT_TRUE(begins(holder));

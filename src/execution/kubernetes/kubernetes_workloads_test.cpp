@@ -220,7 +220,7 @@ TEST_F(KubernetesWorkloadsTest, APodOfAnotherNamespaceWithTheSameLabelsTakesNoPl
 TEST_F(KubernetesWorkloadsTest, APodWithoutANodeInTimeIsTakenBackAndItsJobQueuedAgain) {
   harness_.close();
   // layers allow expires: it is to pass; what is to succeed does not wait for it
-  harness_.options().settings.start_patience = base::milliseconds(300);
+  harness_.options().settings.start_timeout = base::milliseconds(300);
   harness_.reopen();
   for (const char* node : {"node-0", "node-1", "node-2"}) {
     harness_.server().call("PATCH", std::string("/api/v1/nodes/") + node,

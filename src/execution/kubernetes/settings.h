@@ -38,7 +38,7 @@ struct KubernetesSettings {
       capacity_label;        // of nodes: their capacity class, before the clouds' own; empty: none
   bool runs_as_user = true;  // pods have the uid and gid of their job's user; else the image's user
   // A start is taken back if a pod of it has no node after this time; zero: never.
-  base::Duration start_patience = base::minutes(10);
+  base::Duration start_timeout = base::minutes(10);
   base::Duration lost_after = base::minutes(5);  // a node that is unreachable for so long is lost
   // Workloads of others (workloads/pod.h).
   bool admits_workloads = false;

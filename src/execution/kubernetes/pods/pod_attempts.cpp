@@ -28,7 +28,7 @@ bool all_ended_before(const std::vector<RankEnd>& ends, base::Instant at) {
 }  // namespace
 
 PodAttempts::PodAttempts(KubernetesSettings settings, BootId boot_id)
-    : settings_(std::move(settings)), attempts_(settings_.start_patience, std::move(boot_id)) {}
+    : settings_(std::move(settings)), attempts_(settings_.start_timeout, std::move(boot_id)) {}
 PodAttempts::~PodAttempts() = default;
 
 // ---- orders

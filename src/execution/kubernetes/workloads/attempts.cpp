@@ -31,7 +31,7 @@ bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
 WorkloadAttempts::WorkloadAttempts(KubernetesSettings settings, BootId boot_id, Waiting waiting)
     : settings_(std::move(settings)),
       waiting_(std::move(waiting)),
-      attempts_(settings_.start_patience, std::move(boot_id)) {}
+      attempts_(settings_.start_timeout, std::move(boot_id)) {}
 WorkloadAttempts::~WorkloadAttempts() = default;
 
 const WorkloadAttempts::Attempt* WorkloadAttempts::latest_of(const std::string& key) const {
