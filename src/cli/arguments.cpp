@@ -292,6 +292,7 @@ std::optional<int> Arguments::parse(std::span<const std::string> arguments, Cons
   if (found.size() < words.least) {
     return usage_error(console, fmt::format("{} is missing", words.name), name);
   }
+  console.set_options(state_->long_names());
   if (words.target != nullptr) *words.target = std::move(found);
   for (std::size_t i = 0; i < state_->options.size(); ++i) {
     const auto& [option, target] = state_->options[i];

@@ -70,7 +70,7 @@ void print_history(Console& console, const Output& output, const v1::Job& job,
     table.add({local_time(entry.at), entry.event,
                entry.attempt ? fmt::format("{}", *entry.attempt) : "", entry.by, entry.detail});
   }
-  console.out(table.render(output.width(console)));
+  console.out(table.render(output.style(console)));
   if (waits_for_start(job)) console.note(waiting_line(job));
 }
 

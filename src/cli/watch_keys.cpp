@@ -14,7 +14,7 @@ std::string_view to_string(WatchOrder order) {
       return "node";
     case WatchOrder::kLeastBusy:
       return "least busy";
-    case WatchOrder::kMostMemory:
+    case WatchOrder::kByMemory:
       return "most memory";
     case WatchOrder::kJob:
       return "job";

@@ -11,7 +11,7 @@
 namespace gpu_platform::cli {
 
 // The order of the GPUs.
-enum class WatchOrder : std::uint8_t { kNode, kLeastBusy, kMostMemory, kJob };
+enum class WatchOrder : std::uint8_t { kNode, kLeastBusy, kByMemory, kJob };
 std::string_view to_string(WatchOrder order);
 
 // Which GPUs are shown, and in which order.

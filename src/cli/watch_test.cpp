@@ -115,11 +115,11 @@ TEST(WatchRows, AreSortedAndFiltered) {
   };
   EXPECT_EQ(order({}), "012");
   EXPECT_EQ(order({WatchOrder::kLeastBusy, {}}), "201");
-  EXPECT_EQ(order({WatchOrder::kMostMemory, {}}), "201");
+  EXPECT_EQ(order({WatchOrder::kByMemory, {}}), "201");
   EXPECT_EQ(order({WatchOrder::kJob, {}}), "201");
   EXPECT_EQ(order({WatchOrder::kNode, "ADA"}), "0");
   EXPECT_EQ(order({WatchOrder::kNode, "dgx-1:2"}), "2");
-  EXPECT_EQ(order({WatchOrder::kNode, "nobody"}), "");
+  EXPECT_EQ(order({WatchOrder::kNode, "no such text"}), "");
 }
 
 TEST(WatchRows, FitEveryWidth) {

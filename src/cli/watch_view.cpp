@@ -164,7 +164,7 @@ WatchView arranged(const WatchView& view, const WatchArrangement& arrangement) {
         return gpu.has_utilization_percent() ? gpu.utilization_percent() : 101.0;
       });
       break;
-    case WatchOrder::kMostMemory:
+    case WatchOrder::kByMemory:
       by([](const v1::Gpu& gpu) {
         return gpu.has_memory_used_bytes() ? -static_cast<double>(gpu.memory_used_bytes()) : 1.0;
       });

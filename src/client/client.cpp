@@ -1,6 +1,7 @@
 #include "client/client.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -114,16 +115,41 @@ int exit_code_of(const Failure& failure) {
   return kFailure;
 }
 
+namespace {
+
+// What the words of a command name without an option: a sentence about it reads well alone.
+bool is_named_by_word(std::string_view field) {
+  constexpr std::array<std::string_view, 7> kWords = {"id",  "ids",    "name", "node",
+                                                      "gpu", "gpu_id", "token"};
+  return std::ranges::find(kWords, field) != kWords.end();
+}
+
+// The daemon's sentence about a field of the request, in the words of the command line: "--team:
+// there is no team 'x'" for "teams[0]: there is no team 'x'".
+std::string as_typed(const Console& console, const Failure& failure) {
+  const std::string& field = failure.field;
+  if (field.empty()) return failure.message;
+  const std::string option = console.option_of(field);
+  if (failure.message.starts_with(field + ": ")) {
+    const std::string sentence = failure.message.substr(field.size() + 2);
+    if (!option.empty()) return fmt::format("{}: {}", option, sentence);
+    return is_named_by_word(field) ? sentence : failure.message;
+  }
+  // Sentences name the field themselves where that reads well.
+  const bool names_field =
+      is_named_by_word(field) || failure.message.find(field) != std::string::npos;
+  if (names_field) return failure.message;
+  return fmt::format("{}: {}", option.empty() ? field : option, failure.message);
+}
+
+}  // namespace
+
 int report(Console& console, const Failure& failure, bool json) {
   if (failure.kind == Kind::kInterrupted) return kInterrupted;
   if (json && !failure.document.empty()) {
     console.err(failure.document.ends_with('\n') ? failure.document : failure.document + "\n");
   } else {
-    // The daemon's sentences name the field themselves where that reads well.
-    const bool names_field =
-        failure.field.empty() || failure.message.find(failure.field) != std::string::npos;
-    console.error(names_field ? failure.message
-                              : fmt::format("{}: {}", failure.field, failure.message));
+    console.error(as_typed(console, failure));
   }
   return exit_code_of(failure);
 }

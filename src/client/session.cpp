@@ -1,5 +1,6 @@
 #include "client/session.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -157,6 +158,25 @@ void Console::err(std::string_view bytes) {
     write_all(process_environment_.err_fd, bytes);
   }
 }
+std::string Console::option_of(std::string_view field) const {
+  std::string name(field.substr(0, field.find('[')));
+  std::ranges::replace(name, '_', '-');
+  const auto is_known = [&](const std::string& option) {
+    return std::ranges::find(options_, option) != options_.end();
+  };
+  const auto without = [](std::string_view text, std::string_view end) {
+    if (text.ends_with(end)) text.remove_suffix(end.size());
+    return std::string(text);
+  };
+  std::string_view added = name;
+  if (added.starts_with("add-")) added.remove_prefix(4);
+  for (const std::string& word : {name, without(name, "s"), without(name, "-seconds"),
+                                  without(name, "-bytes"), without(added, "s")}) {
+    if (const std::string option = "--" + word; is_known(option)) return option;
+  }
+  return {};
+}
+
 void Console::note(std::string_view text) {
   err("gpu-platform: " + harmless(text) + "\n");
 }

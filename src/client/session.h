@@ -71,12 +71,19 @@ class Console {
   // Bytes to stderr as they are.
   void err(std::string_view bytes);
 
+  // The options of the command that runs ("--max-gpus"): errors about a field of a request name
+  // the option that fills it.
+  void set_options(std::vector<std::string> names) { options_ = std::move(names); }
+  // Empty: the command has none for this field ("max_gpus", "states[0]").
+  std::string option_of(std::string_view field) const;
+
   const ProcessEnvironment& process_environment() const { return process_environment_; }
   bool out_failed() const { return out_failed_; }
 
  private:
   const ProcessEnvironment& process_environment_;
   std::string* text_ = nullptr;
+  std::vector<std::string> options_;
   bool out_failed_ = false;
 };
 

@@ -125,7 +125,7 @@ std::optional<QuotaProblem> problem_of(const Quota& quota) {
   for (const TypeQuota& type : quota.gpu_types) of_types += type.guaranteed_gpus.value_or(0);
   const auto above = [](std::string_view what, std::uint64_t value, std::string_view most,
                         std::uint64_t limit) {
-    return fmt::format("{} is {}: at most {}, which is {}", what, value, most, limit);
+    return fmt::format("{} ({}) exceeds {} ({})", what, value, most, limit);
   };
   if (quota.over_quota_weight.value_or(0) > kMaxOverQuotaWeight) {
     return QuotaProblem{QuotaKey::kOverQuotaWeight,

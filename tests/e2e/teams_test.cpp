@@ -278,7 +278,7 @@ TEST_F(Teams, MistakesAreNamed) {
   EXPECT_EQ(daemon_.cli({"team", "create", "lab"}).exit_code, kRefused);
   const Finished contradiction = daemon_.cli({"quota", "set", "lab", "--guaranteed-gpus", "7"});
   EXPECT_EQ(contradiction.exit_code, kRefused);
-  EXPECT_THAT(contradiction.err, HasSubstr("at most max_gpus, which is 6"));
+  EXPECT_THAT(contradiction.err, HasSubstr("exceeds max_gpus (6)"));
   EXPECT_THAT(daemon_.cli({"team", "list"}).out, Not(HasSubstr("labb")));
 }
 

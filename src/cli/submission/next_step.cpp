@@ -16,7 +16,7 @@ namespace gpu_platform::cli {
 namespace {
 
 constexpr int kTries = 5;
-constexpr base::Duration kBetweenTries = base::milliseconds(100);
+constexpr base::Duration kBetweenPlans = base::milliseconds(100);
 
 std::string text_of_waiting(const v1::Explanation& explanation, base::Instant now) {
   const v1::Job& job = explanation.job();
@@ -69,7 +69,7 @@ std::string next_step_of(Console& console, Client& client, const std::string& id
     if (!explanation) return {};
     std::string text = next_step_text(*explanation, process_environment.now());
     if (!text.empty() || client::is_ended(explanation->job().state())) return text;
-    process_environment.pause(kBetweenTries, -1);
+    process_environment.pause(kBetweenPlans, -1);
   }
   return {};
 }
