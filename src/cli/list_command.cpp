@@ -171,12 +171,18 @@ base::Result<ListRequest> list_request(ListOptions& options, const std::vector<L
   return request;
 }
 
+namespace {
+
+// Where rows of one key are folded to, and the numbers of all of them.
+struct FoldedRows {
+  std::size_t row = 0;
+  std::vector<std::int64_t> numbers;
+};
+
+}  // namespace
+
 void fold_rows(std::vector<ListRow>& rows) {
-  struct Place {
-    std::size_t row = 0;
-    std::vector<std::int64_t> numbers;
-  };
-  std::map<std::string, Place> places;  // by key
+  std::map<std::string, FoldedRows> places;  // by key
   std::vector<ListRow> kept;
   for (ListRow& row : rows) {
     if (!row.fold) {

@@ -24,7 +24,7 @@ TEST_F(Shares, SayWhatATeamHasOfItsLimitAndItsGuarantee) {
   });
   EXPECT_EQ(call(server, {"shares"}), 0);
   EXPECT_TRUE(begins(out(),
-                     "order: priority (usage is not counted)\n"
+                     "scheduling order: priority (usage is not counted)\n"
                      "ACCOUNT    GPUS  GUARANTEED  SHARES\n"
                      "(all)         -           -       1\n"
                      "  vision/  8/16           4       3\n"

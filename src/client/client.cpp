@@ -164,14 +164,15 @@ Called<std::optional<api::ServerEvent>> EventStream::next(int interrupt_fd) {
   }
 }
 
-// A port that speaks TLS ends a connection that does not, or answers what no HTTP is.
-http::TransportError with_hint(http::TransportError error, const http::Server& server) {
-  using Why = http::TransportError::Kind;
-  const bool is_puzzling = error.kind == Why::kBroken || error.kind == Why::kMalformed;
+// A port that speaks TLS ends a connection that does not, or answers what is no HTTP.
+template <class Result>
+Called<Result> with_tls_hint(Called<Result> result, const http::Server& server) {
+  const bool is_puzzling =
+      !result && (result.error().kind == Kind::kBroken || result.error().kind == Kind::kBadAnswer);
   if (is_puzzling && server.kind == http::Server::Kind::kPlain) {
-    error.message += "; if this port speaks TLS, write https:// instead of http://";
+    result.error().message += "; if this port speaks TLS, write https:// instead of http://";
   }
-  return error;
+  return result;
 }
 
 // Connects to the first place where something listens. Only "nothing listens" leads on to the next
@@ -187,7 +188,7 @@ Called<Result> Client::at_first_place(Attempt&& attempt) {
       return std::move(*result);
     }
     if (result.error().kind != http::TransportError::Kind::kNoDaemon) {
-      return std::unexpected(failure_of(with_hint(result.error(), server)));
+      return std::unexpected(failure_of(result.error()));
     }
     is_refused = is_refused || result.error().is_refused;
     reasons += (reasons.empty() ? "" : "; ") + result.error().message;
@@ -226,7 +227,8 @@ Called<std::string> Client::call(std::string_view method, const std::string& tar
   const http::Waiting waiting{kAnswerTime, -1};
   auto exchange = begin({method, target, body}, waiting);
   if (!exchange) return std::unexpected(std::move(exchange).error());
-  return answer_of(std::move(*exchange), waiting);
+  const http::Server server = exchange->server();
+  return with_tls_hint(answer_of(std::move(*exchange), waiting), server);
 }
 
 Called<std::string> Client::get_slow(const std::string& target, base::Duration longer,
@@ -243,7 +245,9 @@ Called<std::string> Client::call_slow(const http::HttpRequest& request, base::Du
                                       int interrupt_fd) {
   auto exchange = begin(request, {kAnswerTime, interrupt_fd});
   if (!exchange) return std::unexpected(std::move(exchange).error());
-  return answer_of(std::move(*exchange), {kAnswerTime + longer, interrupt_fd});
+  const http::Server server = exchange->server();
+  return with_tls_hint(answer_of(std::move(*exchange), {kAnswerTime + longer, interrupt_fd}),
+                       server);
 }
 
 Called<EventStream> Client::stream(const std::string& target) {

@@ -13,7 +13,7 @@
 
 namespace gpu_platform::client {
 
-// What lies at a path, for the caller.
+// What the caller finds at a path.
 enum class PathKind : std::uint8_t {
   kNothing,
   kFolder,
