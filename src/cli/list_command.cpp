@@ -189,7 +189,7 @@ void fold_rows(std::vector<ListRow>& rows) {
       kept.push_back(std::move(row));
       continue;
     }
-    const auto [found, is_first] = places.try_emplace(row.fold->key, Place{kept.size(), {}});
+    const auto [found, is_first] = places.try_emplace(row.fold->key, FoldedRows{kept.size(), {}});
     found->second.numbers.push_back(row.fold->number);
     if (is_first) {
       kept.push_back(std::move(row));
