@@ -413,7 +413,7 @@ int run_jobs_logs(const CommandText& text, Invocation& invocation) {
     return kOk;
   }
   if (!is_one || o.timestamps) return print_lines(console, *client, *jobs, o);
-  const auto failure = print_one(console, *client, o.ids.front(), o);
+  const auto failure = print_one(console, *client, shown_id(jobs->front()), o);
   return failure ? report(console, *failure, false) : static_cast<int>(kOk);
 }
 

@@ -119,8 +119,8 @@ namespace {
 
 // What the words of a command name without an option: a sentence about it reads well alone.
 bool is_named_by_word(std::string_view field) {
-  constexpr std::array<std::string_view, 7> kWords = {"id",  "ids",    "name", "node",
-                                                      "gpu", "gpu_id", "token"};
+  constexpr std::array<std::string_view, 9> kWords = {
+      "id", "ids", "name", "node", "gpu", "gpu_id", "token", "add_members", "remove_members"};
   return std::ranges::find(kWords, field) != kWords.end();
 }
 

@@ -39,7 +39,7 @@ TEST_F(Pools, IdleGpusAreLentAndComeBack) {
       {"--team", "speech", "--gpus", "1", "--no-preemptible", "--", "/bin/sleep", "1"});
   EXPECT_EQ(daemon.job(firm)["wait_reason"]["code"], "QUOTA");
   const std::string why = daemon.job(firm)["wait_reason"]["text"];
-  EXPECT_NE(why.find("2 guaranteed"), std::string::npos) << why;
+  EXPECT_NE(why.find("its guarantee is 2"), std::string::npos) << why;
   EXPECT_EQ(daemon.cli({"jobs", "cancel", firm}).exit_code, 0);
 
   const std::string own = daemon.submit(
