@@ -215,17 +215,17 @@ constexpr std::array kCommands = {
              "Cancel a reservation; jobs that wait for it are cancelled, running jobs go on.",
              "  gpu-platform reservations cancel course\n"
              "  gpu-platform reservations cancel course --json\n"}, run_reservations_cancel},
-    Command{{"drain", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
+    Command{{"drain", "(NODE | NODE:INDEX | --gpu-id UUID) [options]",
              "Let a GPU or node finish its jobs and give it no new ones ('cordon' elsewhere).",
-             "  gpu-platform drain --gpu dgx-h100-1:3 --reason 'a fan is loud'\n"
-             "  gpu-platform drain --node dgx-h100-1 --reason 'new memory on Friday' --wait   # until it is empty\n"
+             "  gpu-platform drain dgx-h100-1:3 --reason 'a fan is loud'\n"
+             "  gpu-platform drain dgx-h100-1 --reason 'new memory on Friday' --wait   # until it is empty\n"
              "  gpu-platform drain --gpu-id GPU-3f2a… --json\n"}, run_drain},
-    Command{{"offline", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
+    Command{{"offline", "(NODE | NODE:INDEX | --gpu-id UUID) [options]",
              "Take a GPU or node out of service; this is refused while jobs hold it.",
              "  gpu-platform offline --gpu dgx-h100-1:3 --reason 'falls off the bus'\n"
              "  gpu-platform offline --node dgx-h100-1 --force\n"
              "  gpu-platform offline --gpu-id GPU-3f2a… --json\n"}, run_offline},
-    Command{{"online", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
+    Command{{"online", "(NODE | NODE:INDEX | --gpu-id UUID) [options]",
              "Put a GPU or node back into service ('uncordon' elsewhere).",
              "  gpu-platform online --gpu dgx-h100-1:3\n"
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"

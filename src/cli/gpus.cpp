@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "api/convert/gpu_selector.h"
@@ -22,14 +24,27 @@ namespace {
 // Which GPUs: at most one of these is given.
 struct Which {
   std::optional<std::string> gpu_id, gpu, node;
+  std::vector<std::string> words;  // one of these without its option, as kubectl takes a node
 
   void add_to(Arguments& arguments) {
-    arguments.option("--gpu-id", gpu_id, "UUID", "the GPU with this UUID")
+    arguments
+        .words("[NODE | NODE:INDEX | UUID]", words, 0, 1,
+               "all of a node, or one of its GPUs, without the option")
+        .option("--gpu-id", gpu_id, "UUID", "the GPU with this UUID")
         .option("--gpu", gpu, "NODE:INDEX", "the GPU with this index on that node")
         .option("--node", node, "NAME", "all of a node");
   }
   int given() const {
-    return int{gpu_id.has_value()} + int{gpu.has_value()} + int{node.has_value()};
+    return int{gpu_id.has_value()} + int{gpu.has_value()} + int{node.has_value()} +
+           int{!words.empty()};
+  }
+  // Gives the word to the option that it stands in for. A word beside an option is one too many.
+  void take_word() {
+    if (words.empty() || given() > 0) return;
+    const std::string& word = words.front();
+    const bool is_uuid = word.starts_with("GPU-") || word.starts_with("MIG-");
+    const bool has_index = word.find(':') != std::string::npos;
+    (is_uuid ? gpu_id : has_index ? gpu : node) = std::exchange(words, {}).front();
   }
   // Returns what is wrong with the options, before the daemon is asked.
   std::optional<std::string> mistake() const {
@@ -101,6 +116,7 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   arguments.output(output, {"gpus", "uuid"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  which.take_word();
   std::optional<base::Duration> at_most;
   if (timeout.has_value()) {
     const auto duration = base::parse_duration(*timeout);
@@ -108,7 +124,8 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
     at_most = *duration;
   }
   if (which.given() != 1) {
-    return usage_error(console, "give exactly one of --gpu-id, --gpu and --node", text.name);
+    return usage_error(console, "give exactly one of NODE, NODE:INDEX, --gpu-id, --gpu and --node",
+                       text.name);
   }
   if (const auto mistake = which.mistake()) return usage_error(console, *mistake, text.name);
   if (reason.has_value() && !api::is_valid_utf8(*reason)) {
@@ -183,8 +200,10 @@ int run_health(const CommandText& text, Invocation& invocation) {
       .output_and_watch(output, {"gpus", "gpu/uuid"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  which.take_word();
   if (which.given() > 1) {
-    return usage_error(console, "give at most one of --gpu-id, --gpu and --node", text.name);
+    return usage_error(console, "give at most one of NODE, NODE:INDEX, --gpu-id, --gpu and --node",
+                       text.name);
   }
   if (const auto mistake = which.mistake()) return usage_error(console, *mistake, text.name);
   const bool one = which.gpu_id.has_value() || which.gpu.has_value();

@@ -49,6 +49,23 @@ TEST_F(Gpus, AreChangedByEachOfTheirNames) {
   EXPECT_EQ(sent[2], (Json{{"node", "dgx-1"}}));
 }
 
+TEST_F(Gpus, AreNamedWithoutAnOption) {
+  std::vector<Json> sent;
+  FakeServer server([&](const Request& request) {
+    sent.push_back(Json::parse(request.body));
+    return json_answer(kDrained);
+  });
+  EXPECT_EQ(call(server, {"drain", "dgx-1"}), 0);
+  EXPECT_EQ(call(server, {"drain", "dgx-1:3", "--reason", "x"}), 0);
+  EXPECT_EQ(call(server, {"drain", "GPU-3"}), 0);
+  EXPECT_EQ(sent,
+            (std::vector<Json>{Json{{"node", "dgx-1"}}, Json{{"gpu", "dgx-1:3"}, {"reason", "x"}},
+                               Json{{"gpu_id", "GPU-3"}}}));
+  EXPECT_EQ(call(server, {"drain", "dgx-1", "--node", "dgx-1"}), 2);
+  EXPECT_EQ(call(server, {"drain"}), 2);
+  EXPECT_EQ(sent.size(), 3U);
+}
+
 TEST_F(Gpus, ThatChangedAreShown) {
   FakeServer server([](const Request&) { return json_answer(kDrained); });
   EXPECT_EQ(call(server, {"drain", "--gpu", "dgx-1:3"}), 0);
@@ -96,7 +113,7 @@ TEST_F(Gpus, OfNoSuchNameExitWith3AndRefusalsWith4) {
 
 TEST_F(Gpus, MustBeNamedOnceAndRight) {
   const std::pair<std::vector<std::string>, std::string_view> cases[] = {
-      {{"drain"}, "give exactly one of --gpu-id, --gpu and --node"},
+      {{"drain"}, "give exactly one of NODE, NODE:INDEX, --gpu-id, --gpu and --node"},
       {{"offline", "--force"}, "give exactly one of"},
       {{"online", "--node", "a", "--gpu", "a:1"}, "give exactly one of"},
       {{"drain", "--gpu", "dgx-1"}, "--gpu: 'dgx-1' is not NODE:INDEX"},
