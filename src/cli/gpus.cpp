@@ -40,7 +40,7 @@ struct Which {
   }
   // Gives the word to the option that it stands in for. A word beside an option is one too many.
   void take_word() {
-    if (words.empty() || given() > 0) return;
+    if (words.empty() || gpu_id || gpu || node) return;
     const std::string& word = words.front();
     const bool is_uuid = word.starts_with("GPU-") || word.starts_with("MIG-");
     const bool has_index = word.find(':') != std::string::npos;

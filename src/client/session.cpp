@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/harmless.h"
+#include "client/timed_look.h"
 #include "os/clock.h"
 
 extern char** environ;
@@ -93,7 +94,7 @@ bool write_all(int fd, std::string_view bytes) {
 
 namespace {
 
-PathKind path_kind(const std::string& path) {
+PathKind path_kind_of(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     return errno == ENOENT || errno == ENOTDIR ? PathKind::kNothing : PathKind::kUnknown;
@@ -101,6 +102,10 @@ PathKind path_kind(const std::string& path) {
   if (S_ISDIR(status.st_mode)) return PathKind::kFolder;
   const bool is_program = S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
   return is_program ? PathKind::kProgram : PathKind::kFile;
+}
+
+PathKind path_kind(const std::string& path) {
+  return timed_look(path_kind_of, path).value_or(PathKind::kUnknown);
 }
 
 }  // namespace

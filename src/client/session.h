@@ -19,7 +19,7 @@ enum class PathKind : std::uint8_t {
   kFolder,
   kFile,
   kProgram,  // a regular file that the caller may execute
-  kUnknown,  // the caller may not look
+  kUnknown,  // the caller may not look, or the file system does not answer
 };
 
 struct ProcessEnvironment {

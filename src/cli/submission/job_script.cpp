@@ -12,6 +12,7 @@
 
 #include "api/convert/text_forms.h"
 #include "cli/submission/text_file.h"
+#include "client/timed_look.h"
 #include "os/descriptor.h"
 
 namespace gpu_platform::cli {
@@ -206,7 +207,7 @@ base::Result<std::optional<JobScript>> find_script(const ProcessEnvironment& pro
   if (place.word.empty() || place.word.find('\0') != std::string::npos) return std::nullopt;
   const std::vector<std::string> files = candidates(process_environment, place);
   for (const std::string& file : files) {
-    auto text = script_text(file);
+    auto text = client::timed_look(script_text, file).value_or(std::nullopt);
     if (!text) continue;
     JobScript script{last_part(place.word), place.word, *std::move(text), false};
     // Seen from the folder of the job, the word may mean nothing.
