@@ -1,48 +1,31 @@
 #include "node/relay/relay.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
-#include <utility>
 
-#include "node/cgroup.h"
 #include "node/channel_refusal.h"
-#include "node/process_tree.h"
-#include "node/received_request.h"
-#include "node/relay/container_entry.h"
-#include "node/relay/job_entry.h"
-#include "node/syscalls.h"
-#include "node/terminal.h"
-#include "node/user_switch.h"
+#include "node/relay/channel_opening.h"
+#include "node/relay/command.h"
+#include "node/relay/input_pump.h"
+#include "node/relay/output_pump.h"
 #include "os/clock.h"
 #include "os/packet_socket.h"
-#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
 namespace {
 
-constexpr int kStartTimeoutMs = 10'000;  // for the daemon to say what the channel is for
-constexpr std::int64_t kHangUpGraceMs = 5'000;
 constexpr int kKilledTogetherMs = 100;
 constexpr int kTurns = 16;  // of output, before signals and input are looked at again
-
-bool dont_block(int fd) {
-  const int flags = fcntl(fd, F_GETFL);
-  return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
-}
 
 // Returns a foreign word for a log line, without its final NUL.
 std::string printable(std::string_view word) {
@@ -52,12 +35,6 @@ std::string printable(std::string_view word) {
   return text;
 }
 
-// One thing to read output from, as long as it has any.
-struct Source {
-  int fd = -1;  // -1: none, or at its end
-  bool is_error = false;
-};
-
 class Relay {
  public:
   explicit Relay(const RelayOptions& options) : o_(options), channel_(options.channel) {}
@@ -65,7 +42,7 @@ class Relay {
   void run() {
     const std::string why = start();
     if (!why.empty()) {
-      refuse_channel(channel_, why, refusal_value_);
+      refuse_channel(channel_, why, opened_.refusal_value);
       return;
     }
     tell("begins");
@@ -74,10 +51,10 @@ class Relay {
       wait();
       take_signals();
       look_at_job();
-      if (deadline_ != 0 && os::boot_ms() >= deadline_) kill_command();
-      read_control();
+      command_.kill_if_due();
+      command_.read_control(buffer_);
       read_frames();
-      feed_input();
+      input_.feed();
       pass_output();
       if (has_ended() && pending_.empty() && !end_sent_) send_end();
     }
@@ -85,195 +62,44 @@ class Relay {
   }
 
  private:
+  std::string start() {
+    sigset_t all;
+    sigfillset(&all);
+    signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd_ < 0) return std::string("make a handle for signals: ") + strerror(errno);
+    std::string why = open_channel(o_, opened_);
+    if (!why.empty()) return why;
+    command_.begin(opened_);
+    input_.begin(opened_);
+    output_.begin(opened_);
+    return {};
+  }
+
   // Arguments may be secrets: of a command only the first word is told.
   void tell(std::string_view what) const {
     if (o_.log_fd < 0) return;
     std::string line = "gpu-platform-node: channel=" + std::to_string(getpid()) +
                        " attempt=" + attempt_name(o_.attempt) +
-                       " uid=" + std::to_string(request_.user.uid);
-    line += start_.port != 0 ? " port=" + std::to_string(start_.port)
-                             : " exec=" + printable(request_.command.front());
+                       " uid=" + std::to_string(opened_.request.user.uid);
+    line += is_connection() ? " port=" + std::to_string(opened_.start.port)
+                            : " exec=" + printable(opened_.request.command.front());
     line += " " + std::string(what) + "\n";
     [[maybe_unused]] const ssize_t wrote = write(o_.log_fd, line.data(), line.size());
   }
 
-  // ---- set-up; each step answers why it failed, or nothing
-
-  std::string start() {
-    sigset_t all;
-    sigfillset(&all);
-    signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signal_fd_ < 0) return failed("make a handle for signals");
-    std::string why = read_start();
-    if (why.empty()) why = find_job();
-    if (why.empty()) why = start_.port != 0 ? connect_to_port() : start_command();
-    if (why.empty()) why = become_user();
-    return why;
-  }
-
-  static std::string failed(std::string_view what) {
-    return std::string(what) + ": " + strerror(errno);
-  }
-
-  std::string read_start() {
-    pollfd channel{channel_, POLLIN, 0};
-    if (poll(&channel, 1, kStartTimeoutMs) != 1) return "nothing was asked for";
-    const os::Packet packet = os::receive_packet(channel_, buffer_, sizeof buffer_);
-    if (packet.kind != os::Packet::Kind::kMessage) return "nothing was asked for";
-    const auto start = decode_channel_start(packet.bytes);
-    const std::string_view bytes = map_request(packet.fd);
-    if (packet.fd >= 0) close(packet.fd);
-    const auto request = decode_request(bytes);
-    if (!start || !request) return "the request is damaged";
-    if (!dont_block(channel_)) return failed("prepare the channel");
-    start_ = *start;
-    request_ = *request;
-    if (request_.user.uid != o_.user.uid) return "the job is another user's";
-    request_.user = o_.user;
-    return objection_to(request_, o_.boot_id);
-  }
-
-  std::string find_job() {
-    const Record& record = o_.record;
-    if (request_.container.is_given()) return find_container();
-    const int pid = static_cast<int>(record.started->pid);
-    job_fd_ = open_pidfd(pid);
-    if (job_fd_ < 0 || !is_its_own(pid)) return "the job has just ended";
-    entry_ = {&request_,    o_.cgroup_fd,        pid,      o_.limits, attempt_name(o_.attempt),
-              o_.oom_score, o_.filters_syscalls, channel_, job_fd_};
-    return {};
-  }
-
-  // Its processes are found by the program that speaks to the engine.
-  std::string find_container() {
-    if (o_.container_client.empty() || o_.cgroup_fd < 0) {
-      return "commands cannot be run in this job's container";
-    }
-    container_ = {&request_,
-                  o_.container_client,
-                  o_.container_rules,
-                  o_.record.beginning->cgroup,
-                  attempt_name(o_.attempt),
-                  channel_};
-    return {};
-  }
-
-  // From here on nothing needs more than the user's own rights, and what is signalled may be named
-  // by what the user's programs have done to their terminal.
-  std::string become_user() {
-    for (const int fd : {o_.cgroup_fd, o_.notice_fd}) {
-      if (fd >= 0) close(fd);
-    }
-    if (geteuid() == 0) {
-      const SwitchFailure failure = UserSwitch(request_.user).become();
-      if (failure.what != nullptr) {
-        if (pid_ > 0) kill(pid_, SIGKILL);
-        return std::string("become user ") + std::to_string(request_.user.uid) + ": " +
-               failure.what;
-      }
-    }
-    const bool is_bound = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // not to be traced by the user's processes
-    return is_bound ? std::string() : failed("give up rights");
-  }
-
-  // The pid may have been given to another process since: the cgroup, or the start time, tells.
-  bool is_its_own(int pid) const {
-    const std::uint64_t ticks = o_.record.started->start_ticks;
-    if (o_.cgroup_fd < 0) return ticks != 0 && start_ticks_of(pid) == ticks;
-    const std::string file = "/proc/" + std::to_string(pid) + "/cgroup";
-    const auto path = find_cgroup2_path(os::read_small_file(AT_FDCWD, file.c_str()));
-    return path && path->size() > 1 && o_.record.beginning->cgroup.ends_with(*path);
-  }
-
-  std::string connect_to_port() {
-    const Connected connected = request_.container.is_given()
-                                    ? connect_in_container(container_, start_.port)
-                                    : connect_as_job(entry_, start_.port);
-    if (connected.fd < 0) return connected.why;
-    input_ = connected.fd;
-    output_.fd = fcntl(connected.fd, F_DUPFD_CLOEXEC, 3);
-    return output_.fd >= 0 && dont_block(connected.fd) ? std::string()
-                                                       : failed("prepare the connection");
-  }
-
-  std::string start_command() {
-    if (request_.container.is_given()) return start_in_container();
-    Streams streams;
-    std::string why = start_.terminal ? make_terminal(streams) : make_pipes(streams);
-    if (!why.empty()) return why;
-    const Entered entered = enter_with_command(entry_, streams);
-    close(streams.input);
-    if (!start_.terminal) {
-      close(streams.output);
-      close(streams.error);
-    }
-    pid_ = entered.pid;
-    refusal_value_ = entered.value;
-    if (pid_ > 0) tell_of_command();
-    return entered.why;
-  }
-
-  // A terminal is the engine's to make, in the container; what is typed and shown comes by pipes.
-  std::string start_in_container() {
-    Streams streams;
-    std::string why = make_pipes(streams);
-    if (!why.empty()) return why;
-    const EnteredContainer entered = enter_container(container_, streams, start_.terminal);
-    for (const int fd : {streams.input, streams.output, streams.error}) close(fd);
-    pid_ = entered.pid;
-    control_ = entered.control;
-    refusal_value_ = entered.value;
-    return entered.why;
-  }
-
-  // Best effort: a FIFO that is full loses nothing but a line in a list.
-  void tell_of_command() const {
-    if (o_.notice_fd < 0) return;
-    Notice notice;
-    notice.kind = Notice::Kind::kEntered;
-    notice.attempt = o_.attempt;
-    notice.started.pid = static_cast<std::uint32_t>(pid_);
-    const std::string frame = encode_notice(notice);
-    [[maybe_unused]] const ssize_t wrote = write(o_.notice_fd, frame.data(), frame.size());
-  }
-
-  std::string make_terminal(Streams& streams) {
-    Terminal terminal;
-    if (!open_terminal(*start_.terminal, request_.user.uid, geteuid() == 0, terminal)) {
-      return failed("make a terminal");
-    }
-    streams = {terminal.theirs, terminal.theirs, terminal.theirs, true};
-    terminal_ = input_ = output_.fd = terminal.ours;
-    return {};
-  }
-
-  std::string make_pipes(Streams& streams) {
-    int in[2];
-    int out[2];
-    int err[2];
-    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
-      return failed("make pipes");
-    }
-    streams = {in[0], out[1], err[1], false};
-    input_ = in[1];
-    output_.fd = out[0];
-    error_ = {err[0], true};
-    const bool ready = dont_block(input_) && dont_block(output_.fd) && dont_block(error_.fd);
-    return ready ? std::string() : failed("prepare pipes");
-  }
-
   // ---- the loop
 
+  bool is_connection() const { return opened_.start.port != 0; }
+
   bool is_over() const {
-    if (pid_ > 0) return false;  // not reaped yet
+    if (command_.is_running()) return false;  // not reaped yet
     return peer_gone_ || (end_sent_ && pending_.empty());
   }
 
   // Nothing more will come from inside the job.
   bool has_ended() const {
-    if (start_.port != 0) return (output_.fd < 0 && error_.fd < 0) || job_ended_;
-    return pid_ < 0 && drained_;
+    if (is_connection()) return output_.is_at_end() || job_ended_;
+    return !command_.is_running() && drained_;
   }
 
   void wait() {
@@ -282,64 +108,37 @@ class Relay {
         {peer_gone_ ? -1 : channel_, static_cast<short>(POLLIN | (pending_.empty() ? 0 : POLLOUT)),
          0},
         {signal_fd_, POLLIN, 0},
-        {job_ended_ ? -1 : job_fd_, POLLIN, 0},
-        {waiting_.empty() ? -1 : input_, POLLOUT, 0},
-        {wants_output ? output_.fd : -1, POLLIN, 0},
-        {wants_output ? error_.fd : -1, POLLIN, 0},
-        {control_, POLLIN, 0},
+        {job_ended_ ? -1 : opened_.job_fd, POLLIN, 0},
+        {input_.waits_for(), POLLOUT, 0},
+        {wants_output ? output_.output() : -1, POLLIN, 0},
+        {wants_output ? output_.error() : -1, POLLIN, 0},
+        {command_.control(), POLLIN, 0},
     };
-    const bool has_more = pid_ < 0 && start_.port == 0 && !drained_ && wants_output;
-    int timeout = -1;
-    if (deadline_ != 0) {
-      timeout = static_cast<int>(std::clamp<std::int64_t>(deadline_ - os::boot_ms(), 0, 60'000));
-    }
-    if (has_more) timeout = 0;
-    poll(fds, std::size(fds), timeout);
+    const bool has_more = !command_.is_running() && !is_connection() && !drained_ && wants_output;
+    poll(fds, std::size(fds), has_more ? 0 : timeout_ms());
+  }
+
+  // Until the command is to be killed; -1: for ever.
+  int timeout_ms() const {
+    if (command_.deadline_ms() == 0) return -1;
+    const std::int64_t left_ms = command_.deadline_ms() - os::boot_ms();
+    return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 60'000));
   }
 
   void take_signals() {
     signalfd_siginfo info;
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     }
-    int status = 0;
-    if (pid_ > 0 && waitpid(pid_, &status, WNOHANG) == pid_) {
-      end_.end = WIFSIGNALED(status) ? model::ChannelEnd::kSignalled : model::ChannelEnd::kExited;
-      end_.value =
-          static_cast<std::uint8_t>(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-      pid_ = -1;
-    }
+    command_.reap(end_);
   }
 
   void look_at_job() {
-    pollfd job{job_fd_, POLLIN, 0};
+    pollfd job{opened_.job_fd, POLLIN, 0};
     if (job_ended_ || poll(&job, 1, 0) != 1) return;
     job_ended_ = true;
     // With a cgroup the job's supervisor ends everything in it, but an interactive shell would use
     // up the grace time. Without a cgroup nothing else ends the command.
-    hang_up_command();
-  }
-
-  // What the program beside a container says of its command's end.
-  void read_control() {
-    while (control_ >= 0) {
-      const os::Packet packet = os::receive_packet(control_, buffer_, sizeof buffer_, MSG_DONTWAIT);
-      if (packet.fd >= 0) close(packet.fd);
-      if (packet.kind == os::Packet::Kind::kNothing) return;
-      const auto frame = packet.kind == os::Packet::Kind::kMessage
-                             ? model::decode_frame(packet.bytes)
-                             : std::optional<model::Frame>();
-      const auto* end = frame ? std::get_if<model::EndFrame>(&*frame) : nullptr;
-      if (end != nullptr) words_ = end->text;
-      if (!frame) close_control();
-    }
-  }
-
-  void close_control() {
-    if (control_ >= 0) close(std::exchange(control_, -1));
-  }
-
-  void tell_control(const model::Frame& frame) const {
-    if (control_ >= 0) os::send_packet(control_, model::encode_frame(frame));
+    command_.hang_up();
   }
 
   // ---- from the client
@@ -358,64 +157,25 @@ class Relay {
 
   // False: not a frame that a client may send now.
   bool take(const model::Frame& frame) {
-    if (const auto* input = std::get_if<model::InputFrame>(&frame)) return take_input(*input);
+    if (const auto* input = std::get_if<model::InputFrame>(&frame)) {
+      return input_.take(input->bytes);
+    }
     if (std::holds_alternative<model::EndOfInputFrame>(frame)) {
-      input_ends_ = true;
+      input_.take_end();
     } else if (const auto* resize = std::get_if<model::ResizeFrame>(&frame)) {
-      if (terminal_ >= 0) resize_terminal(terminal_, resize->size);
-      tell_control(*resize);
+      command_.resize(*resize);
     } else if (const auto* order = std::get_if<model::SignalFrame>(&frame)) {
-      signal_command(order->signal);
+      command_.signal(order->signal);
     } else {
       return false;
     }
     return true;
   }
 
-  bool take_input(const model::InputFrame& input) {
-    if (input_ends_ || waiting_.size() + input.bytes.size() > model::kInputWindow) return false;
-    waiting_ += input.bytes;
-    return true;
-  }
-
-  void feed_input() {
-    while (!waiting_.empty() && input_ >= 0) {
-      const ssize_t wrote = write_input();
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      if (wrote < 0) {
-        close_input();
-        break;
-      }
-      taken_ += static_cast<std::uint32_t>(wrote);
-      waiting_.erase(0, static_cast<std::size_t>(wrote));
-    }
-    if (input_ < 0) {  // no process reads it any more: dropped, so that the client need not wait
-      taken_ += static_cast<std::uint32_t>(waiting_.size());
-      waiting_.clear();
-    } else if (input_ends_ && waiting_.empty()) {
-      close_input();
-    }
-  }
-
-  ssize_t write_input() const {
-    if (start_.port != 0) return ::send(input_, waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
-    return write(input_, waiting_.data(), waiting_.size());
-  }
-
-  void close_input() {
-    if (start_.port != 0) {
-      shutdown(input_, SHUT_WR);
-    } else if (!start_.terminal || (request_.container.is_given() && !input_ends_)) {
-      close(input_);
-    } else if (input_ends_) {
-      waiting_.clear();
-      termios modes{};
-      const bool known = tcgetattr(input_, &modes) == 0;
-      const char end = static_cast<char>(known ? modes.c_cc[VEOF] : 4);
-      [[maybe_unused]] const ssize_t wrote = write(input_, &end, 1);
-    }
-    input_ = -1;
+  void lose_peer() {
+    if (peer_gone_) return;
+    peer_gone_ = true;
+    command_.hang_up();
   }
 
   // ---- to the client
@@ -424,39 +184,17 @@ class Relay {
     for (int turn = 0; turn < kTurns; ++turn) {
       flush();
       if (!pending_.empty()) return;
-      if (taken_ > 0) {
-        send(model::TakenFrame{std::exchange(taken_, 0)});
+      if (const std::uint32_t taken = input_.count_taken(); taken > 0) {
+        send(model::TakenFrame{taken});
         continue;
       }
-      // One after the other, so that neither keeps the other waiting.
-      std::swap(output_, error_);
-      if (!read_one(output_) && !read_one(error_)) {
-        if (pid_ < 0) drained_ = true;
+      const auto frame = output_.next(buffer_);
+      if (!frame) {
+        drained_ = drained_ || !command_.is_running();
         return;
       }
+      if (!peer_gone_) send(*frame);
     }
-  }
-
-  // False when there is nothing now.
-  bool read_one(Source& source) {
-    if (source.fd < 0) return false;
-    const ssize_t got = read(source.fd, buffer_, model::kMaxFrameBytes);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-    if (got <= 0) {
-      // This is the end of a pipe or a connection; for a terminal it means that no process holds
-      // its other side.
-      if (!start_.terminal) close(source.fd);
-      source.fd = -1;
-      return false;
-    }
-    if (peer_gone_) return true;
-    const std::string_view bytes(buffer_, static_cast<std::size_t>(got));
-    if (source.is_error) {
-      send(model::ErrorOutputFrame{bytes});
-    } else {
-      send(model::OutputFrame{bytes});
-    }
-    return true;
   }
 
   void send(const model::Frame& frame) {
@@ -477,7 +215,7 @@ class Relay {
   void send_end() {
     end_sent_ = true;
     if (is_killed_with_job()) job_ended_ = true;
-    std::string text = words_;
+    std::string text = command_.last_words();
     if (job_ended_) text = "job " + std::to_string(o_.attempt.job.value) + " has ended";
     end_.text = text;
     send(end_);
@@ -486,85 +224,22 @@ class Relay {
   // A job's end kills all of its cgroup at once; which of its processes is gone first says nothing.
   bool is_killed_with_job() const {
     if (end_.end != model::ChannelEnd::kSignalled || end_.value != SIGKILL) return false;
-    pollfd job{job_fd_, POLLIN, 0};
+    pollfd job{opened_.job_fd, POLLIN, 0};
     return poll(&job, 1, kKilledTogetherMs) == 1;
-  }
-
-  // ---- the command
-
-  void lose_peer() {
-    if (peer_gone_) return;
-    peer_gone_ = true;
-    hang_up_command();
-  }
-
-  void hang_up_command() {
-    if (pid_ <= 0 || deadline_ != 0) return;
-    if (request_.container.is_given()) return close_control();  // it knows what that means
-    signal_command(SIGHUP);
-    signal_command(SIGCONT);
-    deadline_ = os::boot_ms() + kHangUpGraceMs;
-  }
-
-  void kill_command() {
-    if (pid_ > 0) kill(-pid_, SIGKILL);
-    deadline_ = os::boot_ms() + kHangUpGraceMs;
-  }
-
-  // The command is not reaped yet, so its group is its own.
-  void signal_command(int signal) {
-    if (pid_ <= 0) return;
-    if (request_.container.is_given()) {
-      return tell_control(model::SignalFrame{static_cast<std::uint8_t>(signal)});
-    }
-    const pid_t group = foreground_group();
-    if (group <= 0) {
-      kill(-pid_, signal);
-      return;
-    }
-    // The kernel knows the group itself, not only its number, but takes none other this way.
-    const bool is_key = signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP;
-    if (is_key && ioctl(terminal_, TIOCSIG, signal) == 0) return;
-    kill(-group, signal);
-    if (group != pid_ && signal == SIGHUP) kill(-pid_, signal);
-  }
-
-  // The terminal's, if it still is of the session that was made for the command: its number may
-  // have been left on the terminal by a group that is gone, and belong to another by now. 0: none.
-  pid_t foreground_group() const {
-    pid_t session = 0;
-    pid_t group = 0;
-    const bool is_known = terminal_ >= 0 && ioctl(terminal_, TIOCGSID, &session) == 0 &&
-                          ioctl(terminal_, TIOCGPGRP, &group) == 0;
-    const bool is_its_own = is_known && session == pid_ && group > 1 && getsid(group) == session;
-    return is_its_own ? group : 0;
   }
 
   const RelayOptions& o_;
   const int channel_;
-  ChannelStart start_;
-  LaunchRequest request_;
-  EntryOptions entry_;
-  ContainerEntry container_;
-  std::uint8_t refusal_value_ = 0;
+  OpenedChannel opened_;
+  Command command_;
+  InputPump input_;
+  OutputPump output_;
   int signal_fd_ = -1;
-  int job_fd_ = -1;    // -1: another process looks at it
-  int control_ = -1;   // to the program beside a container
-  std::string words_;  // its last ones
-  int pid_ = -1;       // of the command, until it is reaped
-  int terminal_ = -1;
-  int input_ = -1;
-  Source output_;
-  Source error_;
-  std::string waiting_;  // input that was not taken yet
-  bool input_ends_ = false;
-  std::uint32_t taken_ = 0;  // not told yet
-  std::string pending_;      // a frame on its way to the client
-  bool drained_ = false;     // after the command's end all its output was read
+  std::string pending_;   // a frame on its way to the client
+  bool drained_ = false;  // after the command's end all its output was read
   bool job_ended_ = false;
   bool peer_gone_ = false;
   bool end_sent_ = false;
-  std::int64_t deadline_ = 0;  // 0: none
   model::EndFrame end_;
   char buffer_[model::kMaxFrame + 1];
 };
