@@ -11,6 +11,7 @@
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
 #include "controller/judge/raising.h"
+#include "controller/judge/reservation_change.h"
 #include "controller/judge/reservations.h"
 #include "controller/judge/reserved_jobs.h"
 #include "controller/judge/steps.h"

@@ -21,7 +21,8 @@ class InputPump {
   void take_end() { has_end_ = true; }
   // Passes on what fits.
   void feed();
-  // Returns how many bytes were passed on, or dropped because no process reads them, since last asked.
+  // Returns how many bytes were passed on, or dropped because no process reads them, since last
+  // asked.
   std::uint32_t count_taken();
   // The descriptor to wait for until it can be written to; -1: nothing waits.
   int waits_for() const { return waiting_.empty() ? -1 : fd_; }
