@@ -13,9 +13,9 @@
 #include "model/policy.h"
 #include "model/user_range.h"
 
-// The site's configuration: the values of a YAML file over the defaults written here. schema.cpp
-// has the keys with their allowed values and meanings; the checks and the reference page come from
-// that one table.
+// The site's configuration: the values of a YAML file over the defaults written here. schema.h
+// has the table of keys with their allowed values and meanings. The checks and the reference page
+// come from that table.
 
 namespace gpu_platform::config {
 
@@ -45,20 +45,20 @@ struct SiteName {
   friend bool operator==(const SiteName&, const SiteName&) = default;
 };
 
-// Several words of a kind that the key says, such as addresses; empty: none.
+// Several words of the kind that the key defines, such as addresses; empty: none.
 struct WordList {
   std::vector<std::string> words;
 
   friend bool operator==(const WordList&, const WordList&) = default;
 };
 
-// One thing to say of a file: what is wrong with it, or, as a note, what of it has no effect.
+// One problem of a file, or, as a note, a setting without effect.
 struct Problem {
   int line = 0;         // from 1; 0: the file as a whole
   int column = 0;       // from 1
   std::string key;      // dotted path, empty where no key is at fault
   std::string message;  // what is wrong and what is allowed
-  std::string file;     // where it is another than the configuration: an included one
+  std::string file;     // an included file; empty: the configuration itself
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
@@ -167,14 +167,14 @@ struct Configuration {
   std::optional<std::uint32_t> max_gpus_per_user;
 
   model::AccessSettings access;
-  // The OpenID Connect issuer whose tokens count; without its keys there is none.
+  // The OpenID Connect issuer whose tokens are accepted. Without its keys there is none.
   SiteName openid_issuer;
   SiteName openid_audience;
   SiteFile openid_keys;
   SiteName openid_user_claim{"preferred_username"};
   WordList openid_algorithms{{"RS256", "ES256"}};
   base::Duration openid_clock_skew = base::seconds(30);
-  // The names that certificates and tokens of others prove, with the users that they stand for.
+  // The users of certificates and tokens that others have signed, by the names in these.
   std::map<std::string, std::string, std::less<>> identities;
 
   SlurmNames slurm;  // the names of Slurm's commands

@@ -27,7 +27,7 @@ std::vector<EffectiveValue> effective_values(const Configuration& configuration)
 struct Difference {
   std::string key;
   std::string before;  // empty for a list or a table
-  std::string after;   // likewise
+  std::string after;   // empty for a list or a table
   Effect effect = Effect::kAnytime;
 
   friend bool operator==(const Difference&, const Difference&) = default;
@@ -36,7 +36,8 @@ struct Difference {
 // Returns the differences in the order of effective_values().
 std::vector<Difference> differences(const Configuration& from, const Configuration& to);
 
-// What a daemon goes by: what a reload may change is as last read, the rest as at the start.
+// The values that a daemon uses. Those that a reload may change are as last read, the others as at
+// the start.
 struct InForce {
   struct Value {
     EffectiveValue now;

@@ -155,7 +155,7 @@ base::Status assign(const Key&, std::string_view text, SiteName& value) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (text.empty() || text.size() > kMaxBytes || std::ranges::any_of(text, is_control)) {
     return base::invalid(
-        {}, fmt::format("'{}' is no name of one line and at most {} bytes", text, kMaxBytes));
+        {}, fmt::format("'{}' is not a name of one line and at most {} bytes", text, kMaxBytes));
   }
   value.text = text;
   return {};

@@ -30,7 +30,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   }
 }
 
-// Sets what "rack=r1" says; false where it says nothing that is known, or says it again.
+// Sets the value of a word such as "rack=r1". Returns false for an unknown or repeated key.
 bool put(std::string_view word, model::NetworkPlace& place) {
   const std::size_t equals = word.find('=');
   if (equals == std::string_view::npos) return false;

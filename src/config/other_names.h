@@ -20,13 +20,13 @@ inline constexpr std::array kOtherNames = {
     OtherName{"policies.enable_preemption", "policies.allow_preemption"},
 };
 
-// A key that sets nothing. Where the program does what the value says, nothing is said of it; where
-// it does not do so yet, a note says so; any other value is refused.
+// A key that sets nothing. A value that describes what the program does is accepted silently. For
+// other values the program prints a note or refuses the file.
 enum class Says : std::uint8_t { kBoolean, kNumber };
 struct PassiveKey {
   std::string_view path;
   Says says = Says::kNumber;
-  std::string_view done;    // the values that are as the program does, separated by blanks
+  std::string_view done;    // the values that the program implements, separated by blanks
   std::string_view others;  // why other values are refused; empty: they are noted
   std::string_view note;
 };
@@ -35,7 +35,7 @@ inline constexpr std::array kPassiveKeys = {
     PassiveKey{"scheduling.default_priority",
                Says::kNumber,
                "5 medium",
-               "a job that names no priority is MEDIUM (5); use --priority for another",
+               "a job that sets no priority is MEDIUM (5); use --priority for another",
                {}},
     PassiveKey{"policies.checkpoint_before_preempt",
                Says::kBoolean,
@@ -47,33 +47,33 @@ inline constexpr std::array kPassiveKeys = {
                Says::kBoolean,
                "false",
                {},
-               "it has no effect yet: jobs save their state themselves, when they get SIGTERM or "
+               "it has no effect: jobs save their state themselves, when they get SIGTERM or "
                "the signal of --signal"},
     PassiveKey{"fault_tolerance.checkpoint_interval_minutes",
                Says::kNumber,
                {},
                {},
-               "it has no effect yet: jobs save their state themselves, at intervals of their own"},
+               "it has no effect: jobs save their state themselves, at intervals of their own"},
     PassiveKey{"monitoring.metrics_retention_days",
                Says::kNumber,
                {},
                {},
-               "it has no effect yet: readings of GPUs are not kept"},
+               "it has no effect: readings of GPUs are not kept"},
     PassiveKey{"monitoring.alert_thresholds.temperature",
                Says::kNumber,
                {},
                {},
-               "it has no effect yet: 'gpu-platform health' shows the readings"},
+               "it has no effect: 'gpu-platform health' shows the readings"},
     PassiveKey{"monitoring.alert_thresholds.utilization",
                Says::kNumber,
                {},
                {},
-               "it has no effect yet: 'gpu-platform health' shows the readings"},
+               "it has no effect: 'gpu-platform health' shows the readings"},
     PassiveKey{"monitoring.alert_thresholds.memory",
                Says::kNumber,
                {},
                {},
-               "it has no effect yet: 'gpu-platform health' shows the readings"},
+               "it has no effect: 'gpu-platform health' shows the readings"},
 };
 
 }  // namespace gpu_platform::config

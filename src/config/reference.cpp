@@ -19,22 +19,22 @@ This page is printed by `gpu-platform config reference` from the table that also
 equal to that table.
 
 `gpu-platform serve --config FILE` reads one YAML file. Every key has a default, so an empty file is valid.
-`include: [teams.yaml, limits.yaml]` at the top names further files, from the folder of this file or absolute. Their keys
-count as if they stood here. A key may be set once, in one of the files, and an included file cannot include others.
+`include: [teams.yaml, limits.yaml]` at the top adds the keys of further files. Their paths are absolute or relative to
+the folder of this file. A key may be set in only one of the files, and an included file cannot include others.
 
 `gpu-platform config check FILE` reports all problems of a file (`FILE:LINE:COLUMN: what, and what is allowed`) and
 exits with 2, or prints `FILE: ok` and exits with 0. Unknown keys, duplicate keys and values out of range are refused.
-`gpu-platform config show FILE` prints every value with the file and line that set it, or `default`; without `FILE`, those that the
-daemon goes by, and those that its next start takes.
+`gpu-platform config show FILE` prints every value with the file and line that set it, or `default`. Without `FILE` it
+prints the values that the daemon uses, and those that its next start will use.
 
 A duration is written as `90s`, `15m`, `2h`, `1d` or `HH:MM:SS`. A bare number means minutes, except in a key whose
 name ends in its unit (`_seconds`, `_hours`). A size is written as `16G` (2^30 bytes) or `16GB` (10^9 bytes). A bare
-number means MiB. Numbers, durations and sizes are written without quotes. Case does not count in words, and `-` may
-stand for `_` in them.
+number means MiB. Numbers, durations and sizes are written without quotes. Words may be in upper or lower case, with
+`-` instead of `_`.
 
-"Takes effect" says when a changed value is used: `at any time` when the daemon gets SIGHUP and reads the file again,
+"Takes effect" says when a changed value is used: `at any time` means when the daemon gets SIGHUP and reads the file again,
 `at start` only when the daemon starts. The daemon's log has a line for each value that a reload changed, and one for
-each that waits for the next start.
+each value that takes effect at the next start.
 )";
 
 std::string_view section_of(const Key& key) {
@@ -92,9 +92,8 @@ std::string lists_and_tables() {
 // "`a` is `b`".
 std::string keys_of_others() {
   std::string text =
-      "\n## Keys of other programs\n\nA file may also have these keys.\n\n| key | meaning |\n| --- "
-      "| "
-      "--- |\n";
+      "\n## Keys of other programs\n\nA file may also have these keys.\n\n"
+      "| key | meaning |\n| --- | --- |\n";
   for (const OtherName& other : kOtherNames) {
     text += fmt::format("| `{}` | another name of `{}` |\n", other.path, other.key);
   }

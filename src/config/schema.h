@@ -10,8 +10,10 @@
 #include "base/result.h"
 #include "config/configuration.h"
 
-// The table of all keys. The field that a key sets determines the key's type, and a
-// default-constructed Configuration has its default, so neither can disagree with the code.
+// The table of all keys. schema_queue.cpp, schema_execution.cpp and schema_api.cpp have its rows,
+// schema_rules.cpp and schema_lists.cpp the other tables. The field that a key sets determines the
+// key's type, and a default-constructed Configuration has its default, so neither can disagree with
+// the code.
 
 namespace gpu_platform::config {
 
@@ -25,22 +27,22 @@ using Field =
                  base::Duration& (*)(Configuration&),                 // "90s", or a count of `unit`
                  base::Bytes& (*)(Configuration&),                    // "16G"
                  RootJobs& (*)(Configuration&),                       // one of its words
-                 model::Role& (*)(Configuration&),                    // likewise
-                 model::Audience& (*)(Configuration&),                // likewise
-                 Seccomp& (*)(Configuration&),                        // likewise
-                 CudaVisibleDevices& (*)(Configuration&),             // likewise
-                 KubernetesDevices& (*)(Configuration&),              // likewise
-                 model::CapacityClass& (*)(Configuration&),           // likewise
-                 model::UnmanagedProcessPolicy& (*)(Configuration&),  // likewise
-                 model::PriorityClass& (*)(Configuration&),           // likewise
-                 model::QueueOrder& (*)(Configuration&),              // likewise
-                 model::QuotaPeriod& (*)(Configuration&),             // likewise
-                 model::AllocationMode& (*)(Configuration&),          // likewise
-                 std::string& (*)(Configuration&),                    // a program and its arguments
-                 ProgramFile& (*)(Configuration&),                    // one without arguments
-                 SiteFile& (*)(Configuration&),                       // any other file
-                 SiteName& (*)(Configuration&),                       // a name
-                 WordList& (*)(Configuration&)>;                      // words, separated by blanks
+                 model::Role& (*)(Configuration&),                    // one of its words
+                 model::Audience& (*)(Configuration&),                // one of its words
+                 Seccomp& (*)(Configuration&),                        // one of its words
+                 CudaVisibleDevices& (*)(Configuration&),             // one of its words
+                 KubernetesDevices& (*)(Configuration&),              // one of its words
+                 model::CapacityClass& (*)(Configuration&),           // one of its words
+                 model::UnmanagedProcessPolicy& (*)(Configuration&),  // one of its words
+                 model::PriorityClass& (*)(Configuration&),           // one of its words
+                 model::QueueOrder& (*)(Configuration&),              // one of its words
+                 model::QuotaPeriod& (*)(Configuration&),             // one of its words
+                 model::AllocationMode& (*)(Configuration&),          // one of its words
+                 std::string& (*)(Configuration&),  // a program with its arguments
+                 ProgramFile& (*)(Configuration&),  // a program without arguments
+                 SiteFile& (*)(Configuration&),     // any other file
+                 SiteName& (*)(Configuration&),     // a name
+                 WordList& (*)(Configuration&)>;    // words, separated by blanks
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {

@@ -8,8 +8,8 @@
 #include "base/units.h"
 #include "model/job.h"
 
-// The partitions and qualities of service that a site gives names to, for Slurm's commands. The
-// core knows nothing of them: the commands make ordinary requests of them.
+// The partitions and qualities of service that a site defines for Slurm's commands. The commands
+// translate them into ordinary requests; the core does not have them.
 
 namespace gpu_platform::config {
 

@@ -47,13 +47,12 @@ void AccessReader::read_identities(const YAML::Node& value) {
     const auto stands_for = word(user, text);
     if (!stands_for) return;
     if (is_domain != (*stands_for == "*")) {
-      return report(user, fmt::format("the user '*' in '{}' is that of a whole domain alone, and a "
-                                      "domain has no other: \"email:*@example.org\": \"*\"",
+      return report(user, fmt::format("'{}': a whole domain, and nothing else, has the user '*': "
+                                      "\"email:*@example.org\": \"*\"",
                                       key_));
     }
     if (*stands_for == "root" || stands_for->find_first_not_of("0123456789") == std::string::npos) {
-      return report(user, fmt::format("'{}' in '{}': a name stands for a user by its name, and "
-                                      "never for root",
+      return report(user, fmt::format("'{}' in '{}' must be the name of a user, never root",
                                       *stands_for, key_));
     }
     identities_.emplace(text, *stands_for);

@@ -63,8 +63,8 @@ access:
   };
   EXPECT_TRUE(refused("ann: ann", "must begin with cn:"));
   EXPECT_TRUE(refused("\"cn:\": ann", "must begin with cn:"));
-  EXPECT_TRUE(refused("\"cn:ann\": root", "never for root"));
-  EXPECT_TRUE(refused("\"cn:ann\": 1000", "never for root"));
+  EXPECT_TRUE(refused("\"cn:ann\": root", "never root"));
+  EXPECT_TRUE(refused("\"cn:ann\": 1000", "never root"));
   EXPECT_TRUE(refused("\"cn:ann\": \"*\"", "whole domain"));
   EXPECT_TRUE(refused("\"email:*@example.org\": ann", "whole domain"));
   EXPECT_EQ(complaints_about("api: {tls: {client_ca: /etc/ca.pem}}\n").size(), 1U);

@@ -179,7 +179,7 @@ void OrganisationReader::read_team(const YAML::Node& map) {
     return;
   }
   if (model::find_team(organisation_, team.name) != nullptr) {
-    report(map, fmt::format("team '{}' is there already: each name once", team.name));
+    report(map, fmt::format("team '{}' is defined already; each name may be used once", team.name));
     return;
   }
   check_guarantee(map, team.quota);

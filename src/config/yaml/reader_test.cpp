@@ -106,7 +106,7 @@ TEST(Configuration, ReadsTheExampleOfDocumentA) {
           "monitoring.metrics_retention_days", "monitoring.alert_thresholds.temperature",
           "monitoring.alert_thresholds.utilization", "monitoring.alert_thresholds.memory",
           "fault_tolerance.enable_checkpointing", "fault_tolerance.checkpoint_interval_minutes"}))
-      << "what has no effect yet is said";
+      << "keys without effect are noted";
 }
 
 TEST(Configuration, ReadsDocumentDsPolicyOfPreemption) {

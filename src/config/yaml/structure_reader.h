@@ -51,7 +51,7 @@ class StructureReader {
   }
   void report_unknown(const YAML::Node& name, std::span<const std::string_view> allowed);
   std::optional<std::string> word(const YAML::Node& node, std::string_view what);
-  // A list of users by their names, each once. Root, who needs no rights, is none of them.
+  // A list of users by their names, each once. Root needs no rights and must not be in it.
   std::vector<std::string> users(const YAML::Node& list, std::string_view what);
   std::optional<std::uint32_t> count(const YAML::Node& node, std::string_view what,
                                      std::uint64_t least);

@@ -52,7 +52,7 @@ class TreeReader {
       const bool is_there = std::ranges::any_of(
           tree.entries, [&](const auto& earlier) { return earlier.key == key.Scalar(); });
       if (is_there) {
-        return problem(key.Mark(), fmt::format("'{}' is there twice", printable(key.Scalar())));
+        return problem(key.Mark(), fmt::format("'{}' is set twice", printable(key.Scalar())));
       }
       auto value = read(entry.second, level + 1);
       if (!value) return value;

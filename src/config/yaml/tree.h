@@ -9,7 +9,7 @@
 
 #include "config/configuration.h"
 
-// YAML documents as trees of texts, for readers that know from elsewhere which type a value has.
+// YAML documents as trees of texts, for readers that define the type of each value themselves.
 
 namespace gpu_platform::config {
 
@@ -24,7 +24,7 @@ struct YamlTree {
 };
 
 // Returns all documents of a text of at most 1 MiB; empty documents are left out. Keys that are no
-// texts or stand twice, and trees of more than 32 levels or of more than 100,000 values (as aliases
+// texts, repeated keys, and trees of more than 32 levels or of more than 100,000 values (as aliases
 // make them), are refused. No exception of the YAML library leaves it.
 std::expected<std::vector<YamlTree>, Problem> read_trees(std::string_view yaml);
 

@@ -1,0 +1,141 @@
+#include <array>
+#include <string_view>
+
+#include "config/schema.h"
+
+// The keys that have lists and tables as values, with an example of each.
+
+namespace gpu_platform::config {
+
+namespace {
+
+constexpr std::string_view kTeamsExample = R"(teams:
+  - name: research
+    shares: 3                 # relative to the other teams and users of the same level; default: 1
+    max_gpus: 64              # limits of the team and all teams below it; each may be absent
+    gpu_types: {H100: {max_gpus: 16, gpu_hours: 4000}}   # limits for GPUs of one type or family
+  - name: vision
+    parent: research          # default: the organisation itself
+    users: [ann, bob: 2]      # a name, or a name and its shares
+    coordinators: [ann]       # users that may change the jobs of the team and of the teams below it
+    max_running_jobs: 20
+    max_queued_jobs: 500
+    gpu_hours: 10000          # in each quotas.period
+    guaranteed_gpus: 16       # GPUs of the team; idle ones are lent to preemptible jobs
+    borrow_limit: 8           # maximum number of GPUs above guaranteed_gpus; default: no limit
+    lend_limit: 12            # maximum number of them that are lent, here of those that are not H100; default: all
+    gpu_types:                # four of the 16 are H100; borrow_limit and lend_limit of a type stand here, too
+      H100: {guaranteed_gpus: 4, lend_limit: 2}
+    over_quota_weight: 2      # share of the GPUs beyond all guarantees, relative to other teams; default: 1
+    reclaim_min_runtime: 10m  # jobs on borrowed GPUs run at least so long; default: the parent's, or that of policies
+    max_reclaims_per_job: 5   # a job is reclaimed at most so often; default: the parent's, or that of policies
+    preempt_min_runtime: 30m  # jobs run at least so long before they are preempted; default: the parent's, or that of policies
+    default_time_limit: 2h    # time limit of jobs that set none; default: the parent's, or the site's
+)";
+constexpr std::string_view kQuotaExample = R"(quotas:
+  user_default: {max_gpus: 8, max_running_jobs: 10}
+  users:
+    ann: {max_gpus: 16, gpu_types: {H100: {max_gpus: 4}}}   # replaces all of user_default
+  projects:
+    demo: {gpu_hours: 100}
+)";
+constexpr std::string_view kWeightsExample = R"(scheduling:
+  fair_share:
+    gpu_weights: {H100: 2, T4-16GB: 0.25}
+)";
+
+constexpr std::string_view kRolesExample = R"(access:
+  roles:
+    operator: [ann, bob]
+    admin: [carol]
+    viewer: [guest]
+)";
+
+constexpr std::string_view kIdentitiesExample = R"(access:
+  identities:
+    "email:*@example.org": "*"
+    "cn:Build machine 7": builder
+    "uri:spiffe://example.org/ci": ci
+    "openid:ada@example.org": ada
+)";
+
+constexpr std::string_view kPartitionsExample = R"(slurm:
+  partitions:
+    batch: {default: true, max_time: 1d, default_time: 1h}
+    big: {gpu_types: [H100], priority: low, max_gpus: 64, max_nodes: 8}
+)";
+
+constexpr std::string_view kQosExample = R"(slurm:
+  qos:
+    normal: {}
+    urgent: {priority: high, max_time: 4h, max_gpus: 8}
+)";
+
+// clang-format off
+constexpr std::array kStructures = {
+    Structure{"teams", "a list of teams", kTeamsExample,
+        "The teams of the organisation, with their members, shares and limits. "
+        "A job is charged to the team of --team, or otherwise to the first team here that has its user. "
+        "Users without a team are on the level of the top teams, with 1 share each. "
+        "Without teams, --team is a label. "
+        "Absent keys and further teams may be set at run time (docs/scheduling.md)."},
+    Structure{"teams_file", "the path of a file",
+        "teams_file: teams.yaml   # from the folder of this file\n",
+        "A YAML file that holds the list of teams, instead of 'teams'."},
+    Structure{"scheduling.fair_share.gpu_weights", "types with their weights", kWeightsExample,
+        "The weight of a GPU of a type or family in the usage: 0.001 to 1000. "
+        "GPUs without an entry have the weight 1. "
+        "A type takes precedence over its family."},
+    Structure{"allocation.reserved_ratio", "a share from 0 to 1",
+        "allocation:\n  mode: hybrid\n  reserved_ratio: 0.3\n",
+        "The largest part of the cluster's GPUs that guarantees may take in the mode hybrid. "
+        "The default is 0.3. "
+        "The other GPUs are for all users."},
+    Structure{"quotas.user_default", "limits", kQuotaExample,
+        "The limits of each user without an entry in quotas.users. "
+        "max_gpus and max_running_jobs limit what the user holds at once. "
+        "max_queued_jobs limits waiting jobs, and held jobs are included. "
+        "gpu_hours limits each period. "
+        "gpu_types sets max_gpus and gpu_hours for single types or families, in addition to the limits for all GPUs: "
+        "gpu_types: {H100: {max_gpus: 4, gpu_hours: 100}}."},
+    Structure{"quotas.users", "users with their limits", {},
+        "The limits of single users, and their guarantees. "
+        "guaranteed_gpus, borrow_limit and lend_limit work for users as for teams, for all GPUs or in gpu_types."},
+    Structure{"quotas.projects", "projects with their limits", {},
+        "The limits of all jobs of a project (--project) together."},
+    Structure{"access.roles", "roles with their users", kRolesExample,
+        "The users that have another role than access.default_role: viewer, user, operator or admin. "
+        "Each user is listed once, by name. "
+        "Root must not be listed. "
+        "A change reaches open connections at their next request."},
+    Structure{"access.identities", "names with their users", kIdentitiesExample,
+        "The users of credentials that others have signed. "
+        "Client certificates (api.tls.client_ca) have the names cn: (the common name), email:, dns: and uri:. "
+        "Tokens have the name openid: with the claim access.openid.user_claim. "
+        "email:*@DOMAIN and openid:*@DOMAIN with the user \"*\" map each address of the domain to the user before the '@'. "
+        "A credential without a user, or with two, is refused. "
+        "It never gives the rights of root or a system account. "
+        "A change reaches open connections at their next request."},
+    Structure{"slurm.partitions", "partitions with their rules", kPartitionsExample,
+        "The partitions of sbatch -p, sinfo and other commands, instead of the one partition 'gpu'. "
+        "gpu_types: the types or families of the GPUs of its nodes (default: all nodes). "
+        "priority: the class of its jobs. "
+        "max_time, default_time, max_gpus, max_nodes: the limits and the default of one job. "
+        "default: jobs that set no partition are in this one (otherwise the first). "
+        "These rules apply only to Slurm's commands. "
+        "Limits for all jobs are those of 'policies', 'quotas' and 'teams'."},
+    Structure{"slurm.qos", "qualities of service with their rules", kQosExample,
+        "The qualities of service of sbatch -q, instead of the classes of priority. "
+        "priority: the class of its jobs (default: the partition's). "
+        "max_time, max_gpus: the limits of one job. "
+        "Jobs that set none have 'normal'."},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Structure> structures() {
+  return kStructures;
+}
+
+}  // namespace gpu_platform::config
