@@ -48,7 +48,7 @@ constexpr const char* kPods = "/api/v1/namespaces/default/pods";
 constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 constexpr const char* kServices = "/api/v1/namespaces/default/services";
 constexpr int kGpusOfNode = 8;
-constexpr std::chrono::minutes kPatience{30};
+constexpr std::chrono::minutes kTimeout{30};
 
 struct Sizes {
   int nodes = 1000;
@@ -90,7 +90,7 @@ class Cluster {
   void until(const std::function<bool()>& holds, const std::string& what) {
     const auto begin = SteadyClock::now();
     while (!holds()) {
-      if (SteadyClock::now() - begin > kPatience) give_up("waited too long: " + what);
+      if (SteadyClock::now() - begin > kTimeout) give_up("waited too long: " + what);
       poll();
     }
   }

@@ -13,7 +13,7 @@ namespace {
 base::Status check_can_run(const CallOptions& options, const Account& account) {
   if (!options.only_uid) {
     // Root's jobs are the core's to judge.
-    const std::string why = account.uid == 0 ? "" : objection_to_user(account.uid, options.users);
+    const std::string why = account.uid == 0 ? "" : error_in_user(account.uid, options.users);
     if (why.empty()) return {};
     return base::fail(base::ErrorCode::kPermissionDenied,
                       fmt::format("user: {} may have no jobs: {}", account.user, why), "user");

@@ -72,8 +72,7 @@ void find_token_user(const CallContext& context, const std::string& name, const 
       [user, range = context.options.users, done = std::move(done)](base::Result<Account> found) {
         if (!found) return done(std::move(found));
         // The core refuses root.
-        const std::string why =
-            found->uid == 0 ? std::string() : objection_to_user(found->uid, range);
+        const std::string why = found->uid == 0 ? std::string() : error_in_user(found->uid, range);
         if (why.empty()) return done(std::move(found));
         done(base::fail(
             ErrorCode::kPermissionDenied,

@@ -60,9 +60,9 @@ class SiteCheck {
   void expect(const Result& result) {
     if (!result) add_problem(result.error().field, result.error().message);
   }
-  // An objection of the node part; empty: none.
-  void expect_no(std::string_view key, const std::string& objection) {
-    if (!objection.empty()) add_problem(key, fmt::format("{}: {}", key, objection));
+  // The error of a check of the node part; empty: none.
+  void expect_no(std::string_view key, const std::string& error) {
+    if (!error.empty()) add_problem(key, fmt::format("{}: {}", key, error));
   }
 
   // Returns false for no file, and for one that only the daemon's user may read.
@@ -107,13 +107,13 @@ class SiteCheck {
   // The files must belong to root, or to the user that runs this.
   void check_programs() {
     if (const std::string& prolog = configuration_.prolog.path; !prolog.empty()) {
-      expect_no("execution.prolog", node::objection_to_hook(prolog));
+      expect_no("execution.prolog", node::error_in_hook(prolog));
     }
     if (const std::string& epilog = configuration_.epilog.path; !epilog.empty()) {
-      expect_no("execution.epilog", node::objection_to_hook(epilog));
+      expect_no("execution.epilog", node::error_in_hook(epilog));
     }
     if (const std::string& rules = configuration_.containers.path; !rules.empty()) {
-      expect_no("execution.containers", node::objection_to_rules(rules));
+      expect_no("execution.containers", node::error_in_rules(rules));
     }
   }
 

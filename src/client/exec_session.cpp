@@ -25,7 +25,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kPatienceWithInterrupts = 3;
+constexpr int kMaxInterrupts = 3;
 
 // The person's terminal without its line editing and keys of its own, as long as this lives.
 class RawTerminal {
@@ -218,7 +218,7 @@ class ExecSession {
       }
       return;
     }
-    const bool is_last = signal == SIGINT && ++interrupts_ >= kPatienceWithInterrupts;
+    const bool is_last = signal == SIGINT && ++interrupts_ >= kMaxInterrupts;
     // In a raw terminal no key makes a signal: this one is for us.
     if (!options_.passes_signals || signal == SIGHUP || is_last) {
       return leave(Stayed::Why::kSignalled, 128 + signal);

@@ -109,7 +109,7 @@ class ServerWebSocket : public WebSocket {
     socket_.control_callback(
         [this](websocket::frame_type, beast::string_view) { heard_ns_ = os::monotonic_ns(); });
     socket_.async_handshake(answer_, endpoint_.authority, path_, [this, done](const Error& error) {
-      done(error ? refusal(error) : objection());
+      done(error ? refusal(error) : upgrade_error());
     });
   }
 
@@ -121,7 +121,7 @@ class ServerWebSocket : public WebSocket {
   }
 
   // The server has agreed, maybe to something else.
-  std::optional<Answer> objection() {
+  std::optional<Answer> upgrade_error() {
     heard_ns_ = os::monotonic_ns();
     socket_.set_option(
         websocket::stream_base::timeout{kCloseTime, websocket::stream_base::none(), false});

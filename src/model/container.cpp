@@ -86,7 +86,7 @@ bool is_path_of_names(std::string_view text, bool may_have_host) {
 }
 
 // Absolute, and each part is a name; no ':', which separates the parts of a mount.
-std::string objection_to_path(std::string_view path) {
+std::string error_in_path(std::string_view path) {
   if (!path.starts_with('/')) return "is not an absolute path";
   if (path.find(':') != std::string_view::npos) return "contains ':'";
   for (std::string_view rest = path.substr(1); !rest.empty();) {
@@ -105,7 +105,7 @@ bool is_within(std::string_view path, std::string_view folder) {
 
 constexpr std::array<std::string_view, 3> kOfEngine = {"/proc", "/sys", "/dev"};
 
-std::string objection_to_engines_folder(std::string_view path) {
+std::string error_in_engines_folder(std::string_view path) {
   for (const std::string_view folder : kOfEngine) {
     if (is_within(path, folder)) return fmt::format("lies in {}, which is the engine's", folder);
   }
@@ -113,10 +113,10 @@ std::string objection_to_engines_folder(std::string_view path) {
 }
 
 // Of the host.
-std::string objection_to_source(std::string_view path) {
-  if (std::string why = objection_to_path(path); !why.empty()) return why;
+std::string error_in_source(std::string_view path) {
+  if (std::string why = error_in_path(path); !why.empty()) return why;
   if (path == "/") return "is the host's root";
-  return objection_to_engines_folder(path);
+  return error_in_engines_folder(path);
 }
 
 std::string_view shown(std::string_view text) {
@@ -154,7 +154,7 @@ base::Status check_annotations(const JobSpec& spec) {
     return wrong("annotations", fmt::format("there are more than {}", kMaxAnnotations));
   }
   for (const Label& annotation : spec.annotations) {
-    const std::string why = objection_to_annotation(annotation.key, annotation.value);
+    const std::string why = error_in_annotation(annotation.key, annotation.value);
     if (!why.empty()) {
       return wrong("annotations", fmt::format("'{}' {}", shown(annotation.key), why));
     }
@@ -196,19 +196,19 @@ base::Status check_no_container(const JobSpec& spec) {
 
 }  // namespace
 
-std::string objection_to_place(std::string_view path) {
-  if (std::string why = objection_to_path(path); !why.empty()) return why;
+std::string error_in_place(std::string_view path) {
+  if (std::string why = error_in_path(path); !why.empty()) return why;
   if (path == "/") return "is the root of the container";
   if (is_within(path, "/etc")) return "lies in /etc, which is the platform's";
-  return objection_to_engines_folder(path);
+  return error_in_engines_folder(path);
 }
 
-std::string objection_to_workdir(std::string_view path) {
-  if (std::string why = objection_to_path(path); !why.empty()) return why;
-  return objection_to_engines_folder(path);
+std::string error_in_workdir(std::string_view path) {
+  if (std::string why = error_in_path(path); !why.empty()) return why;
+  return error_in_engines_folder(path);
 }
 
-std::string objection_to_image(std::string_view reference) {
+std::string error_in_image(std::string_view reference) {
   constexpr std::string_view kForm =
       "is not a reference to an image such as registry.example.org/team/name:tag";
   if (reference.empty() || reference.size() > kMaxReference) return std::string(kForm);
@@ -227,7 +227,7 @@ std::string objection_to_image(std::string_view reference) {
   return is_path_of_names(rest, true) ? "" : std::string(kForm);
 }
 
-std::string objection_to_platform(std::string_view platform) {
+std::string error_in_platform(std::string_view platform) {
   constexpr std::string_view kForm =
       "is not the platform of an image; write linux/ARCH or linux/ARCH/VARIANT, as in linux/arm64";
   constexpr std::string_view kSystem = "linux/";
@@ -240,7 +240,7 @@ std::string objection_to_platform(std::string_view platform) {
   return is_right ? "" : std::string(kForm);
 }
 
-std::string objection_to_annotation(std::string_view key, std::string_view value) {
+std::string error_in_annotation(std::string_view key, std::string_view value) {
   const auto is_allowed = [](char c) {
     return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-' || c == '/';
   };
@@ -276,10 +276,10 @@ base::Result<ContainerMount> parse_container_mount(std::string_view text) {
     if (mode != "ro" && mode != "rw") return invalid("ends with neither ro nor rw");
     mount.read_only = mode == "ro";
   }
-  if (const std::string why = objection_to_source(mount.source); !why.empty()) {
+  if (const std::string why = error_in_source(mount.source); !why.empty()) {
     return invalid("has a source that " + why);
   }
-  if (const std::string why = objection_to_place(mount.target); !why.empty()) {
+  if (const std::string why = error_in_place(mount.target); !why.empty()) {
     return invalid("has a target that " + why);
   }
   return mount;
@@ -298,7 +298,7 @@ base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text) {
   const auto size = base::parse_size(text.substr(colon + 1));
   if (!size || size->value() < kPage) return invalid("has no size of at least 4 KiB");
   tmpfs.size = *size;
-  if (const std::string why = objection_to_place(tmpfs.target); !why.empty()) {
+  if (const std::string why = error_in_place(tmpfs.target); !why.empty()) {
     return invalid("has a folder that " + why);
   }
   return tmpfs;
@@ -306,18 +306,18 @@ base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text) {
 
 base::Status check_container(const JobSpec& spec) {
   if (spec.image.empty()) return check_no_container(spec);
-  if (const std::string why = objection_to_image(spec.image); !why.empty()) {
+  if (const std::string why = error_in_image(spec.image); !why.empty()) {
     return wrong("image", fmt::format("'{}' {}", shown(spec.image), why));
   }
   TRY(check_places(spec));
   if (!spec.container_workdir.empty()) {
-    const std::string why = objection_to_workdir(spec.container_workdir);
+    const std::string why = error_in_workdir(spec.container_workdir);
     if (!why.empty()) {
       return wrong("container_workdir", fmt::format("'{}' {}", shown(spec.container_workdir), why));
     }
   }
   if (!spec.container_platform.empty()) {
-    const std::string why = objection_to_platform(spec.container_platform);
+    const std::string why = error_in_platform(spec.container_platform);
     if (!why.empty()) {
       return wrong("container_platform",
                    fmt::format("'{}' {}", shown(spec.container_platform), why));

@@ -33,21 +33,21 @@ base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text);
 
 // Returns why nothing of a job may be mounted at that path of a container; empty: it may. The
 // folders that its engine makes keep it apart from the host; /etc says who it is.
-std::string objection_to_place(std::string_view path);
+std::string error_in_place(std::string_view path);
 // The same for the directory that the job starts in.
-std::string objection_to_workdir(std::string_view path);
+std::string error_in_workdir(std::string_view path);
 
 // Returns what is wrong with a reference to an image; empty: nothing. It is
 // "[HOST[:PORT]/]NAME[/NAME][:TAG][@sha256:DIGEST]" in lower case, as registries have it.
-std::string objection_to_image(std::string_view reference);
+std::string error_in_image(std::string_view reference);
 
 // Returns what is wrong with a platform of an image; empty: nothing. It is "linux/ARCH" or
 // "linux/ARCH/VARIANT".
-std::string objection_to_platform(std::string_view platform);
+std::string error_in_platform(std::string_view platform);
 
 // Returns what is wrong with an annotation of a container; empty: nothing. Keys that begin with
 // "gpu-platform." are the platform's own.
-std::string objection_to_annotation(std::string_view key, std::string_view value);
+std::string error_in_annotation(std::string_view key, std::string_view value);
 
 // What of a job an engine does not support: a field of the API, and why, as a sentence that begins
 // with the field. No field: it supports all.

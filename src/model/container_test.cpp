@@ -23,7 +23,7 @@ TEST(Container, ReferencesAsRegistriesHaveThem) {
        {std::string("busybox"), std::string("busybox:1"), std::string("localhost/bb:latest"),
         std::string("localhost:5000/a/b"), std::string("nvcr.io/nvidia/pytorch:24.01-py3"),
         "busybox@" + digest, "a.b/c:1@" + digest}) {
-    EXPECT_THAT(objection_to_image(image), IsEmpty()) << image;
+    EXPECT_THAT(error_in_image(image), IsEmpty()) << image;
   }
 }
 
@@ -32,9 +32,9 @@ TEST(Container, MalformedReferencesAreRefused) {
        {"",    "/",     "a/",   "/a",    "a//b", "A",          "a/../b",       "..",
         "a:",  "a:b:c", "a b",  "a:-x",  "a@",   "a@sha256:1", "host:99999/a", "http://a/b",
         "a/B", "-a",    "a\nb", "a?x=1", "a/b&c"}) {
-    EXPECT_THAT(objection_to_image(image), Not(IsEmpty())) << image;
+    EXPECT_THAT(error_in_image(image), Not(IsEmpty())) << image;
   }
-  EXPECT_THAT(objection_to_image(std::string(600, 'a')), Not(IsEmpty()));
+  EXPECT_THAT(error_in_image(std::string(600, 'a')), Not(IsEmpty()));
 }
 
 TEST(Container, AMountHasASourceATargetAndMaybeAMode) {
@@ -57,11 +57,11 @@ TEST(Container, MountsThatWouldReachTheHostAreRefused) {
 TEST(Container, NothingIsMountedWhereItIsSaidWhoAJobIs) {
   for (const char* const target :
        {"/etc", "/etc/", "/etc/group", "/etc/passwd", "/etc/ssl/certs"}) {
-    EXPECT_THAT(objection_to_place(target), HasSubstr("the platform's")) << target;
+    EXPECT_THAT(error_in_place(target), HasSubstr("the platform's")) << target;
     EXPECT_FALSE(parse_container_mount(std::string("/data:") + target)) << target;
     EXPECT_FALSE(parse_container_tmpfs(std::string(target) + ":1M")) << target;
   }
-  EXPECT_EQ(objection_to_place("/etcetera"), "");
+  EXPECT_EQ(error_in_place("/etcetera"), "");
   EXPECT_TRUE(parse_container_mount("/etc/ssl:/ssl:ro")) << "the site's rules say";
 }
 
@@ -106,14 +106,14 @@ TEST(Container, NoTwoThingsInOnePlace) {
 
 TEST(Container, APlatformIsLinuxAndAnArchitecture) {
   for (const char* const right : {"linux/amd64", "linux/arm64/v8", "linux/riscv64"}) {
-    EXPECT_EQ(objection_to_platform(right), "") << right;
+    EXPECT_EQ(error_in_platform(right), "") << right;
   }
   for (const char* const wrong :
        {"", "linux", "linux/", "linux/amd64/", "linux/amd64/v3/x", "freebsd/amd64", "linux/AMD64",
         "linux/../x", "linux/a b", "linux/a?b", "linux/a&b=c", " linux/amd64", "all"}) {
-    EXPECT_THAT(objection_to_platform(wrong), HasSubstr("linux/ARCH")) << wrong;
+    EXPECT_THAT(error_in_platform(wrong), HasSubstr("linux/ARCH")) << wrong;
   }
-  EXPECT_NE(objection_to_platform("linux/" + std::string(100, 'a')), "");
+  EXPECT_NE(error_in_platform("linux/" + std::string(100, 'a')), "");
   JobSpec spec = in_container();
   spec.container_platform = "linux/arm64";
   EXPECT_TRUE(check_container(spec));
@@ -123,15 +123,15 @@ TEST(Container, APlatformIsLinuxAndAnArchitecture) {
 
 TEST(Container, AnnotationsHaveKeysOfTheirOwn) {
   for (const char* const right : {"a", "team", "org.example/purpose", "a_b-c.d/e"}) {
-    EXPECT_EQ(objection_to_annotation(right, "any text = ä\n"), "") << right;
+    EXPECT_EQ(error_in_annotation(right, "any text = ä\n"), "") << right;
   }
   for (const char* const wrong : {"", "/a", "a/", "a b", "a=b", "ä", "a\nb", "-a"}) {
-    EXPECT_THAT(objection_to_annotation(wrong, ""), HasSubstr("is not a key")) << wrong;
+    EXPECT_THAT(error_in_annotation(wrong, ""), HasSubstr("is not a key")) << wrong;
   }
-  EXPECT_THAT(objection_to_annotation("gpu-platform.attempt", "1-1"), HasSubstr("the platform's"));
-  EXPECT_NE(objection_to_annotation(std::string(254, 'a'), ""), "");
-  EXPECT_NE(objection_to_annotation("a", std::string(1025, 'a')), "");
-  EXPECT_NE(objection_to_annotation("a", std::string_view("\0", 1)), "");
+  EXPECT_THAT(error_in_annotation("gpu-platform.attempt", "1-1"), HasSubstr("the platform's"));
+  EXPECT_NE(error_in_annotation(std::string(254, 'a'), ""), "");
+  EXPECT_NE(error_in_annotation("a", std::string(1025, 'a')), "");
+  EXPECT_NE(error_in_annotation("a", std::string_view("\0", 1)), "");
   JobSpec spec = in_container();
   for (int i = 0; i < 65; ++i) spec.annotations.push_back({fmt::format("a{:02}", i), "x"});
   EXPECT_EQ(check_container(spec).error().field, "annotations");

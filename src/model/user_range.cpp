@@ -24,7 +24,7 @@ std::string_view take_word(std::string_view& line) {
 }  // namespace
 
 // No fmt: the launcher is a small static program.
-std::string objection_to_user(std::uint32_t uid, const UserRange& range) {
+std::string error_in_user(std::uint32_t uid, const UserRange& range) {
   const std::string number = std::to_string(uid);
   if (uid == 0) return "root is an account of the system";
   if (uid == kNoId || uid == kNoId16) return number + " is not a user";

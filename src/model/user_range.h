@@ -24,7 +24,7 @@ struct UserRange {
 
 // Returns why the number is not a user's, with the key to change where the site may change it; an
 // empty text if it is. Root is none: a caller that lets root in asks before.
-std::string objection_to_user(std::uint32_t uid, const UserRange& range);
+std::string error_in_user(std::uint32_t uid, const UserRange& range);
 
 // Returns UID_MAX of the text of /etc/login.defs; nothing if it does not say.
 std::optional<std::uint32_t> max_uid_in(std::string_view login_defs);

@@ -35,21 +35,21 @@ TEST(UserRange, HasNoAccountOfTheSystemWhateverTheSiteSays) {
       {4'294'967'295, false, false, false},  // (uid_t) -1
   };
   for (const Row& row : rows) {
-    EXPECT_EQ(objection_to_user(row.uid, usual).empty(), row.usual) << row.uid;
-    EXPECT_EQ(objection_to_user(row.uid, widest).empty(), row.widest) << row.uid;
-    EXPECT_EQ(objection_to_user(row.uid, of_ldap).empty(), row.of_ldap) << row.uid;
+    EXPECT_EQ(error_in_user(row.uid, usual).empty(), row.usual) << row.uid;
+    EXPECT_EQ(error_in_user(row.uid, widest).empty(), row.widest) << row.uid;
+    EXPECT_EQ(error_in_user(row.uid, of_ldap).empty(), row.of_ldap) << row.uid;
   }
 }
 
 TEST(UserRange, NamesTheKeyThatASiteMayChange) {
-  EXPECT_EQ(objection_to_user(999, {}),
+  EXPECT_EQ(error_in_user(999, {}),
             "user 999 is an account of the system, below 1000 (execution.min_uid, --min-uid of the "
             "launcher)");
-  EXPECT_EQ(objection_to_user(64'030, {}),
+  EXPECT_EQ(error_in_user(64'030, {}),
             "user 64030 is an account of the system, above 60000 (a site whose users have higher "
             "numbers raises execution.max_uid, and --max-uid of the launcher)");
-  EXPECT_EQ(objection_to_user(4'294'967'295, {}), "4294967295 is not a user");
-  EXPECT_EQ(objection_to_user(1200, {.of_platform = {1200}}),
+  EXPECT_EQ(error_in_user(4'294'967'295, {}), "4294967295 is not a user");
+  EXPECT_EQ(error_in_user(1200, {.of_platform = {1200}}),
             "user 1200 is an account of the system: a part of the platform runs as it");
 }
 

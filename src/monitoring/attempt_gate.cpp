@@ -51,12 +51,12 @@ struct AttemptGate::NodeReadings {
 };
 
 AttemptGate::AttemptGate(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now,
-                         Alert alert, std::chrono::milliseconds end_patience)
+                         Alert alert, std::chrono::milliseconds end_timeout)
     : sink_(sink),
       snapshot_(std::move(snapshot)),
       read_now_(std::move(read_now)),
       alert_(std::move(alert)),
-      end_patience_(end_patience),
+      end_timeout_(end_timeout),
       thread_([this] { run(); }) {}
 
 AttemptGate::~AttemptGate() {
@@ -113,7 +113,7 @@ bool AttemptGate::hold_end(const execution::Ended& ended) {
   std::erase_if(gpus, [&](const AwaitedGpu& gpu) { return !nodes_read_.contains(gpu.node); });
   if (gpus.empty()) return false;
   Held& held = held_[ended.attempt];
-  held.end = {ended, os::boot_ns(), std::move(gpus), SteadyClock::now() + end_patience_};
+  held.end = {ended, os::boot_ns(), std::move(gpus), SteadyClock::now() + end_timeout_};
   begin_asking(held);
   return true;
 }

@@ -48,12 +48,12 @@ class AttemptGate : public execution::ObservationSink {
   // Tells people that a GPU does not come free.
   using Alert = std::function<void(const std::string& text)>;
 
-  static constexpr std::chrono::milliseconds kEndPatience{2000};
+  static constexpr std::chrono::milliseconds kEndTimeout{2000};
 
-  // `sink` is called with a lock held: it must not call the gate. An end waits for `end_patience`
+  // `sink` is called with a lock held: it must not call the gate. An end waits for `end_timeout`
   // at most.
   AttemptGate(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now, Alert alert,
-              std::chrono::milliseconds end_patience = kEndPatience);
+              std::chrono::milliseconds end_timeout = kEndTimeout);
   ~AttemptGate() override;
 
   // Asks no more questions. Ends pass, now and later; releases are held back for ever. To be called
@@ -116,7 +116,7 @@ class AttemptGate : public execution::ObservationSink {
   const SnapshotNow snapshot_;
   const ReadNow read_now_;
   const Alert alert_;
-  const std::chrono::milliseconds end_patience_;
+  const std::chrono::milliseconds end_timeout_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

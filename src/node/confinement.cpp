@@ -21,7 +21,7 @@ namespace gpu_platform::node {
 namespace {
 
 // Tried on a cgroup of its own.
-std::string objection_to_device_programs(const std::string& cgroup_base) {
+std::string error_in_device_programs(const std::string& cgroup_base) {
   DevicePrograms programs;
   std::string why;
   const int program = programs.load(device_rules({}, {}), why);
@@ -86,14 +86,14 @@ HostConfinement find_confinement(const HostGrounds& grounds) {
   const bool has_cgroups = !grounds.cgroup_base.empty();
   host.limits = make_limit_places(grounds.token, grounds.cgroup_base, grounds.jobs_cgroup);
   const std::string no_devices =
-      has_cgroups ? objection_to_device_programs(grounds.cgroup_base) : grounds.why_no_cgroup;
+      has_cgroups ? error_in_device_programs(grounds.cgroup_base) : grounds.why_no_cgroup;
   const std::string no_folders =
-      geteuid() == 0 ? objection_to_private_folders() : "not started as root";
+      geteuid() == 0 ? error_in_private_folders() : "not started as root";
   host.private_folders = no_folders.empty();
   std::string no_hiding = no_folders;
   if (no_hiding.empty()) host.proc_fd = open_hidden_proc(no_hiding);
   const std::string no_filter =
-      grounds.filters_syscalls ? objection_to_syscall_filter() : "switched off (--seccomp off)";
+      grounds.filters_syscalls ? error_in_syscall_filter() : "switched off (--seccomp off)";
   host.filters_syscalls = no_filter.empty();
   host.devices = no_devices.empty();
   host.guards = {

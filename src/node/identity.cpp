@@ -27,9 +27,9 @@ std::string_view take_field(std::string_view& line, char separator) {
 
 }  // namespace
 
-std::string objection_to_uid(std::uint32_t uid, const IdentityRules& rules) {
+std::string error_in_uid(std::uint32_t uid, const IdentityRules& rules) {
   if (uid == 0) return rules.allow_root ? "" : "this launcher starts no job as root";
-  return objection_to_user(uid, rules.users);
+  return error_in_user(uid, rules.users);
 }
 
 bool parse_account(std::string_view line, std::uint32_t uid, Identity& user) {

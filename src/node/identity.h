@@ -24,7 +24,7 @@ struct IdentityRules {
   model::UserRange users = {};
 };
 // Returns why no job may run with this uid, or an empty text if the user is to be looked up.
-std::string objection_to_uid(std::uint32_t uid, const IdentityRules& rules);
+std::string error_in_uid(std::uint32_t uid, const IdentityRules& rules);
 
 // Reads a line of `getent passwd UID`; returns false if it is of another user.
 bool parse_account(std::string_view line, std::uint32_t uid, Identity& user);

@@ -7,22 +7,22 @@ namespace {
 
 TEST(IdentityRulesOf, RefuseRootSystemAccountsAndNoUserAtAll) {
   const IdentityRules rules;
-  EXPECT_EQ(objection_to_uid(0, rules), "this launcher starts no job as root");
-  EXPECT_EQ(objection_to_uid(4294967295, rules), "4294967295 is not a user");
+  EXPECT_EQ(error_in_uid(0, rules), "this launcher starts no job as root");
+  EXPECT_EQ(error_in_uid(4294967295, rules), "4294967295 is not a user");
   for (const std::uint32_t uid : {1U, 2U, 42U, 999U, 60'001U, 64'030U, 65'534U, 4'294'967'294U}) {
-    EXPECT_NE(objection_to_uid(uid, rules), "") << uid;
+    EXPECT_NE(error_in_uid(uid, rules), "") << uid;
   }
-  for (const std::uint32_t uid : {1000U, 60'000U}) EXPECT_EQ(objection_to_uid(uid, rules), "");
+  for (const std::uint32_t uid : {1000U, 60'000U}) EXPECT_EQ(error_in_uid(uid, rules), "");
 }
 
 TEST(IdentityRulesOf, AreTheSitesToLoosen) {
   const IdentityRules rules{.allow_root = true, .users = {.min_uid = 500, .max_uid = 70'000}};
-  EXPECT_EQ(objection_to_uid(0, rules), "");
-  EXPECT_EQ(objection_to_uid(500, rules), "");
-  EXPECT_EQ(objection_to_uid(70'000, rules), "");
-  EXPECT_NE(objection_to_uid(499, rules), "");
-  EXPECT_NE(objection_to_uid(65'534, rules), "");
-  EXPECT_NE(objection_to_uid(4294967295, rules), "");
+  EXPECT_EQ(error_in_uid(0, rules), "");
+  EXPECT_EQ(error_in_uid(500, rules), "");
+  EXPECT_EQ(error_in_uid(70'000, rules), "");
+  EXPECT_NE(error_in_uid(499, rules), "");
+  EXPECT_NE(error_in_uid(65'534, rules), "");
+  EXPECT_NE(error_in_uid(4294967295, rules), "");
 }
 
 TEST(Account, IsReadFromALineOfTheUserDatabase) {

@@ -25,7 +25,7 @@ void release_request(std::string_view bytes) {
   if (!bytes.empty()) munmap(const_cast<char*>(bytes.data()), bytes.size());
 }
 
-std::string objection_to(const LaunchRequest& request, std::string_view boot_id) {
+std::string error_of(const LaunchRequest& request, std::string_view boot_id) {
   if (request.boot_id != boot_id) return "the start was decided in another boot of this node";
   if (request.output.size() <= 1 && request.output_files == 0) return "no output file is allowed";
   return {};

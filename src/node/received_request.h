@@ -15,6 +15,6 @@ std::string_view map_request(int fd);
 void release_request(std::string_view bytes);
 
 // Returns why the request may not be started in this boot, whatever its user; empty when it may.
-std::string objection_to(const LaunchRequest& request, std::string_view boot_id);
+std::string error_of(const LaunchRequest& request, std::string_view boot_id);
 
 }  // namespace gpu_platform::node

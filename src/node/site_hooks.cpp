@@ -22,7 +22,7 @@ constexpr std::string_view kOurs[] = {
 };
 
 // Returns an empty text if only its owner, which is root or us, can change it.
-std::string objection_to_owner(const std::string& path, const struct stat& about) {
+std::string error_in_owner(const std::string& path, const struct stat& about) {
   if (about.st_uid != 0 && about.st_uid != geteuid()) {
     return path + " belongs to user " + std::to_string(about.st_uid) + ": it must belong to root" +
            (geteuid() == 0 ? "" : " or to the launcher's user");
@@ -48,36 +48,36 @@ std::string_view name_of(const EndRecord& end) {
 
 }  // namespace
 
-std::string objection_to_hook(const std::string& path) {
+std::string error_in_hook(const std::string& path) {
   struct stat about{};
-  if (std::string why = objection_to_rules(path); !why.empty()) return why;
+  if (std::string why = error_in_rules(path); !why.empty()) return why;
   if (stat(path.c_str(), &about) != 0) return path + ": " + strerror(errno);
   return (about.st_mode & S_IXUSR) == 0 ? path + " is not executable: chmod u+x " + path : "";
 }
 
-std::string objection_to_rules(const std::string& path) {
+std::string error_in_rules(const std::string& path) {
   if (!path.starts_with('/')) return "'" + path + "' is not an absolute path";
   struct stat about{};
   if (stat(path.c_str(), &about) != 0) return path + ": " + strerror(errno);
   if (!S_ISREG(about.st_mode)) return path + " is not a regular file";
-  if (std::string why = objection_to_owner(path, about); !why.empty()) return why;
+  if (std::string why = error_in_owner(path, about); !why.empty()) return why;
   const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
   if (stat(folder.c_str(), &about) != 0) return folder + ": " + strerror(errno);
-  return objection_to_owner(folder, about);
+  return error_in_owner(folder, about);
 }
 
-std::string objection_to_secret(const std::string& path) {
+std::string error_in_secret(const std::string& path) {
   struct stat about{};
-  if (std::string why = objection_to_rules(path); !why.empty()) return why;
+  if (std::string why = error_in_rules(path); !why.empty()) return why;
   if (stat(path.c_str(), &about) != 0) return path + ": " + strerror(errno);
   const bool is_secret = (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return is_secret ? "" : path + " can be read by others than its owner: chmod go= " + path;
 }
 
-std::string objection_to(const SiteHooks& hooks) {
+std::string error_of(const SiteHooks& hooks) {
   for (const std::string* file : {&hooks.prolog, &hooks.epilog}) {
     if (file->empty()) continue;
-    if (const std::string why = objection_to_hook(*file); !why.empty()) {
+    if (const std::string why = error_in_hook(*file); !why.empty()) {
       return (file == &hooks.prolog ? "prolog: " : "epilog: ") + why;
     }
   }

@@ -24,12 +24,12 @@ struct SiteHooks {
 // Returns why that file may not be run with the rights of this process; empty when it may. It must
 // be an executable file that belongs to root or to this user and that no other user can write to,
 // in such a directory.
-std::string objection_to_hook(const std::string& path);
-std::string objection_to(const SiteHooks& hooks);
+std::string error_in_hook(const std::string& path);
+std::string error_of(const SiteHooks& hooks);
 // The same for a file that decides what such a program does; it need not be executable.
-std::string objection_to_rules(const std::string& path);
+std::string error_in_rules(const std::string& path);
 // The same for a file that, besides, no other user may read.
-std::string objection_to_secret(const std::string& path);
+std::string error_in_secret(const std::string& path);
 
 // All that a hook gets as environment, NAME=VALUE. Of the job's own environment only what the
 // platform itself has set in it.

@@ -32,35 +32,35 @@ class HookFile : public ::testing::Test {
 };
 
 TEST_F(HookFile, OfOneOwnerIsTaken) {
-  EXPECT_EQ(objection_to_hook(file_), "");
+  EXPECT_EQ(error_in_hook(file_), "");
   chmod(file_.c_str(), 0500);
-  EXPECT_EQ(objection_to_hook(file_), "");
+  EXPECT_EQ(error_in_hook(file_), "");
 }
 
 TEST_F(HookFile, ThatOthersCanChangeIsRefused) {
   for (const mode_t mode : {0775, 0757}) {
     chmod(file_.c_str(), mode);
-    EXPECT_THAT(objection_to_hook(file_), EndsWith("chmod go-w " + file_));
+    EXPECT_THAT(error_in_hook(file_), EndsWith("chmod go-w " + file_));
   }
   chmod(file_.c_str(), 0755);
   chmod(folder_.c_str(), 01777);
-  EXPECT_THAT(objection_to_hook(file_), EndsWith("chmod go-w " + folder_));
+  EXPECT_THAT(error_in_hook(file_), EndsWith("chmod go-w " + folder_));
 }
 
 TEST_F(HookFile, ThatIsNoProgramIsRefused) {
   chmod(file_.c_str(), 0644);
-  EXPECT_THAT(objection_to_hook(file_), StartsWith(file_ + " is not executable"));
-  EXPECT_EQ(objection_to_hook(folder_), folder_ + " is not a regular file");
-  EXPECT_EQ(objection_to_hook(folder_ + "/none"), folder_ + "/none: No such file or directory");
-  EXPECT_EQ(objection_to_hook("prolog"), "'prolog' is not an absolute path");
-  EXPECT_EQ(objection_to({.epilog = "epilog"}), "epilog: 'epilog' is not an absolute path");
-  EXPECT_EQ(objection_to(SiteHooks{}), "");
+  EXPECT_THAT(error_in_hook(file_), StartsWith(file_ + " is not executable"));
+  EXPECT_EQ(error_in_hook(folder_), folder_ + " is not a regular file");
+  EXPECT_EQ(error_in_hook(folder_ + "/none"), folder_ + "/none: No such file or directory");
+  EXPECT_EQ(error_in_hook("prolog"), "'prolog' is not an absolute path");
+  EXPECT_EQ(error_of({.epilog = "epilog"}), "epilog: 'epilog' is not an absolute path");
+  EXPECT_EQ(error_of(SiteHooks{}), "");
 }
 
 TEST_F(HookFile, OfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   ASSERT_EQ(chown(file_.c_str(), 65534, 0), 0);
-  EXPECT_EQ(objection_to_hook(file_), file_ + " belongs to user 65534: it must belong to root");
+  EXPECT_EQ(error_in_hook(file_), file_ + " belongs to user 65534: it must belong to root");
 }
 
 TEST(HookEnvironment, HasOfTheJobsOnlyWhatThePlatformHasSet) {

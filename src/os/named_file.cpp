@@ -72,7 +72,7 @@ int change_to_named_folder(const char* path) {
   return changed;
 }
 
-const char* objection_to_place(int fd) {
+const char* error_in_place(int fd) {
   struct statfs about{};
   if (fstatfs(fd, &about) != 0) return "its file system does not say what it is";
   const auto type = static_cast<unsigned long>(about.f_type);

@@ -17,10 +17,10 @@ int change_to_named_folder(const char* path);
 // which the kernel shows itself, or takes orders, hold no file of a user: /proc, /sys, cgroups,
 // tracing, descriptors and the like. One that is unknown and counts no blocks, as all of these do,
 // is taken for such.
-const char* objection_to_place(int fd);
+const char* error_in_place(int fd);
 
 namespace internal {
-// The rule of objection_to_place: `type` and `blocks` as statfs(2) has them.
+// The rule of error_in_place: `type` and `blocks` as statfs(2) has them.
 bool holds_files(unsigned long type, unsigned long blocks);
 }  // namespace internal
 

@@ -25,10 +25,10 @@ class NamedFile : public ::testing::Test {
   std::string in(const std::string& name) const { return folder_ + "/" + name; }
 
   // Opens it and returns why it is not taken; empty: it is.
-  static std::string objection(const std::string& path, int flags = O_RDONLY) {
+  static std::string error_of(const std::string& path, int flags = O_RDONLY) {
     const int fd = open_named_file(path.c_str(), flags, 0600);
     if (fd < 0) return errno == ELOOP ? "loop" : "error " + std::to_string(errno);
-    const char* const why = objection_to_place(fd);
+    const char* const why = error_in_place(fd);
     close(fd);
     return why == nullptr ? "" : why;
   }
@@ -39,8 +39,8 @@ class NamedFile : public ::testing::Test {
 TEST_F(NamedFile, OfAUserIsOpenedThroughItsLinksToo) {
   std::ofstream(in("file")) << "x";
   std::filesystem::create_symlink("file", in("link"));
-  EXPECT_EQ(objection(in("link")), "");
-  EXPECT_EQ(objection(in("new"), O_WRONLY | O_CREAT | O_APPEND), "");
+  EXPECT_EQ(error_of(in("link")), "");
+  EXPECT_EQ(error_of(in("new"), O_WRONLY | O_CREAT | O_APPEND), "");
   EXPECT_TRUE(std::filesystem::exists(in("new")));
 }
 
@@ -48,7 +48,7 @@ TEST_F(NamedFile, ThatTheKernelShowsIsRefusedHoweverItIsNamed) {
   std::filesystem::create_symlink("/proc/self/maps", in("link"));
   for (const std::string& path : {std::string("/proc/self/maps"), std::string("/proc/1/cmdline"),
                                   std::string("/sys/kernel/uevent_seqnum"), in("link")}) {
-    EXPECT_NE(objection(path), "") << path;
+    EXPECT_NE(error_of(path), "") << path;
   }
 }
 
@@ -56,9 +56,9 @@ TEST_F(NamedFile, IsNotReachedThroughADescriptor) {
   std::ofstream(in("file")) << "x";
   const int fd = open(in("file").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(fd, 0);
-  EXPECT_EQ(objection("/proc/self/fd/" + std::to_string(fd)), "loop");
-  EXPECT_EQ(objection("/dev/fd/" + std::to_string(fd)), "loop");
-  EXPECT_EQ(objection("/proc/self/root" + in("file")), "loop");
+  EXPECT_EQ(error_of("/proc/self/fd/" + std::to_string(fd)), "loop");
+  EXPECT_EQ(error_of("/dev/fd/" + std::to_string(fd)), "loop");
+  EXPECT_EQ(error_of("/proc/self/root" + in("file")), "loop");
   close(fd);
 }
 
@@ -98,7 +98,7 @@ TEST_F(NamedFile, EveryKernelFileSystemOfThisHostIsRefused) {
     const int fd = open(point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) continue;
     if (kinds.find(" " + type + " ") != std::string::npos) {
-      EXPECT_NE(objection_to_place(fd), nullptr) << type << " at " << point;
+      EXPECT_NE(error_in_place(fd), nullptr) << type << " at " << point;
     }
     close(fd);
   }

@@ -97,12 +97,14 @@ class Doors : public ::testing::Test {
     chmod(daemon_->directory().c_str(), 0755);
   }
   // The command line as another user; given up after a while, so that a door that hangs fails.
-  Finished by(uid_t uid, std::vector<std::string> words, const std::string& patience = "60") const {
-    return run_command(command(uid, std::move(words), patience), {server()});
+  Finished by(uid_t uid, std::vector<std::string> words,
+              const std::string& timeout_s = "60") const {
+    return run_command(command(uid, std::move(words), timeout_s), {server()});
   }
   std::vector<std::string> command(uid_t uid, std::vector<std::string> words,
-                                   const std::string& patience = "60") const {
-    words.insert(words.begin(), {"/usr/bin/timeout", "-k", "5", patience, program("gpu-platform")});
+                                   const std::string& timeout_s = "60") const {
+    words.insert(words.begin(),
+                 {"/usr/bin/timeout", "-k", "5", timeout_s, program("gpu-platform")});
     return as(uid, words);
   }
   std::string server() const { return "GPU_PLATFORM_SERVER=unix:" + daemon_->socket(); }

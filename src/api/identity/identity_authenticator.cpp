@@ -95,7 +95,7 @@ struct IdentityAuthenticator::Shared {
                         "moment");
     }
     if (!found) return refuse(address, "its user has no account here");
-    if (const std::string why = objection_to_user(found->uid, options.users); !why.empty()) {
+    if (const std::string why = error_in_user(found->uid, options.users); !why.empty()) {
       return refuse(address, "its user is a system account: " + why);
     }
     Peer peer;

@@ -66,7 +66,7 @@ struct TokenAuthenticator::Shared {
     };
     if (!found) return refuse("its user has no account here");
     if (found->uid != token.uid) return refuse("its user has another uid now");
-    if (const std::string why = objection_to_user(found->uid, options.users); !why.empty()) {
+    if (const std::string why = error_in_user(found->uid, options.users); !why.empty()) {
       return refuse("its user is a system account: " + why);
     }
     return peer_of(token, *found);

@@ -6,7 +6,7 @@
 namespace gpu_platform::config {
 namespace {
 
-std::vector<std::string> complaints_about(std::string_view yaml) {
+std::vector<std::string> errors_of(std::string_view yaml) {
   std::vector<std::string> messages;
   const Checked checked = parse_configuration(yaml);
   if (checked) return messages;
@@ -58,7 +58,7 @@ access:
   EXPECT_EQ(checked->identities, (decltype(checked->identities){{"cn:Build machine 7", "builder"},
                                                                 {"email:*@example.org", "*"}}));
   const auto refused = [](const std::string& line, std::string_view why) {
-    const auto messages = complaints_about("access:\n  identities:\n    " + line + "\n");
+    const auto messages = errors_of("access:\n  identities:\n    " + line + "\n");
     return messages.size() == 1 && messages[0].find(why) != std::string::npos;
   };
   EXPECT_TRUE(refused("ann: ann", "must begin with cn:"));
@@ -67,33 +67,33 @@ access:
   EXPECT_TRUE(refused("\"cn:ann\": 1000", "never root"));
   EXPECT_TRUE(refused("\"cn:ann\": \"*\"", "whole domain"));
   EXPECT_TRUE(refused("\"email:*@example.org\": ann", "whole domain"));
-  EXPECT_EQ(complaints_about("api: {tls: {client_ca: /etc/ca.pem}}\n").size(), 1U);
+  EXPECT_EQ(errors_of("api: {tls: {client_ca: /etc/ca.pem}}\n").size(), 1U);
 }
 
 TEST(Access, IsRefusedWithThePlaceAndWhatIsAllowed) {
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    operater: [ann]\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    operater: [ann]\n"),
             Messages{"f:3:5: unknown key 'operater' in 'access.roles'; did you mean 'operator'?"});
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    operator: [ann, ann]\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    operator: [ann, ann]\n"),
             Messages{"f:3:21: user 'ann' stands in 'operator' of 'access.roles' already: each "
                      "once"});
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    operator: [ann]\n    admin: [ann]\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    operator: [ann]\n    admin: [ann]\n"),
             Messages{"f:4:12: user 'ann' has the role operator already: each user has one role"});
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    admin: [root]\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    admin: [root]\n"),
             Messages{"f:3:13: root in 'admin' of 'access.roles': root may do everything; leave it "
                      "out"});
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    admin: [1000]\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    admin: [1000]\n"),
             Messages{"f:3:13: '1000' in 'admin' of 'access.roles': users are named here, not "
                      "numbered"});
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    admin: ['%wheel']\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    admin: ['%wheel']\n"),
             Messages{"f:3:13: '%wheel' in 'admin' of 'access.roles': groups cannot stand here; "
                      "name the users"});
-  EXPECT_EQ(complaints_about("access:\n  roles:\n    admin: ann\n").size(), 1U);
-  EXPECT_EQ(complaints_about("access:\n  default_role: operator\n"),
+  EXPECT_EQ(errors_of("access:\n  roles:\n    admin: ann\n").size(), 1U);
+  EXPECT_EQ(errors_of("access:\n  default_role: operator\n"),
             Messages{"f:2:17: access.default_role: 'operator' is not viewer or user"});
-  EXPECT_EQ(complaints_about("access:\n  visibility: {jobs: some}\n"),
+  EXPECT_EQ(errors_of("access:\n  visibility: {jobs: some}\n"),
             Messages{"f:2:22: access.visibility.jobs: 'some' is not owner, team or all"});
-  EXPECT_EQ(complaints_about("teams:\n  - name: a\n    coordinators: [root]\n").size(), 1U);
-  EXPECT_EQ(complaints_about("api:\n  show_commands: all\n"),
+  EXPECT_EQ(errors_of("teams:\n  - name: a\n    coordinators: [root]\n").size(), 1U);
+  EXPECT_EQ(errors_of("api:\n  show_commands: all\n"),
             Messages{"f:2:3: the key 'api.show_commands' is called 'access.visibility.commands' "
                      "now"});
 }

@@ -122,7 +122,7 @@ bool Loop::wait_for_work() {
   }
   if (inbox_.empty()) return !stopping_;
   if (haste_ == Haste::kNone) {
-    wait_for_haste(lock, Haste::kPaced, SteadyClock::now() + options_.patience);
+    wait_for_haste(lock, Haste::kPaced, SteadyClock::now() + options_.batch_delay);
   }
   if (haste_ != Haste::kNow) pacer_.note_step(SteadyClock::now());
   return true;

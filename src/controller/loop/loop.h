@@ -28,7 +28,7 @@ struct LoopOptions {
   std::size_t max_inputs_per_step = 1'024;    // bounds how long one commit makes others wait
   // An observation that frees nothing waits this long for others to be committed with: an attempt
   // has started, or it has ended and is being cleared away.
-  std::chrono::microseconds patience{2'000};
+  std::chrono::microseconds batch_delay{2'000};
   // Steps for observations are paced (Pacer) while at least so many attempts hold GPUs: each step
   // takes in everything that was seen meanwhile. Commands are never paced.
   std::chrono::microseconds pace = Pacer::Options().pace;

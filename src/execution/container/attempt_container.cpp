@@ -148,9 +148,9 @@ ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::s
   return container_failed("the job's container does not run");
 }
 
-std::string objection_to_entered(std::string_view status, std::string_view status_of_first,
-                                 const ContainerPlan& plan) {
-  if (std::string why = objection_to_process(status, plan); !why.empty()) return why;
+std::string error_in_entered(std::string_view status, std::string_view status_of_first,
+                             const ContainerPlan& plan) {
+  if (std::string why = error_in_process(status, plan); !why.empty()) return why;
   const std::uint64_t bound = capabilities_at(status, "CapBnd");
   if ((bound & ~capabilities_at(status_of_first, "CapBnd")) != 0) {
     return "the engine started it with more capabilities than the container has";

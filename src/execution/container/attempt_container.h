@@ -44,7 +44,7 @@ ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::s
 // Returns why a process that the engine started in the container may not stay there; empty: it may.
 // It is what the plan says, and its bounding set has no capability that the container's first
 // process lacks. The texts are those of /proc/PID/status.
-std::string objection_to_entered(std::string_view status, std::string_view status_of_first,
-                                 const ContainerPlan& plan);
+std::string error_in_entered(std::string_view status, std::string_view status_of_first,
+                             const ContainerPlan& plan);
 
 }  // namespace gpu_platform::execution

@@ -186,7 +186,7 @@ int clean_containers(const ContainerCleanOptions& options) {
   Cleanup cleanup(options);
   if (!cleanup.take_turn()) return 0;
   cleanup.clean_mounts();
-  const std::string why = node::objection_to_rules(options.rules);
+  const std::string why = node::error_in_rules(options.rules);
   const auto rules = parse_container_rules(os::read_small_file(AT_FDCWD, options.rules.c_str()));
   if (!why.empty() || !rules) {
     fprintf(stderr, "%s\n", why.empty() ? rules.error().message.c_str() : why.c_str());

@@ -66,7 +66,7 @@ node::Identity identity_of(const ContainerRunOptions& place) {
 }
 
 ContainerDone<ContainerRules> read_rules(const std::string& path) {
-  if (const std::string why = node::objection_to_rules(path); !why.empty()) {
+  if (const std::string why = node::error_in_rules(path); !why.empty()) {
     return container_failed(why);
   }
   auto rules = parse_container_rules(os::read_small_file(AT_FDCWD, path.c_str()));
@@ -216,7 +216,7 @@ class ContainerExec {
     if (pid <= 0) return;
     HeldProcess process = hold_process_in(o_.place.cgroup, pid);
     if (process.is_there() && is_held(pid, start_)) {
-      const std::string why = objection_to(pid);
+      const std::string why = error_of(pid);
       if (why.empty()) return let_go(std::move(process));
       return end_what_is_wrong(why, pid, process);
     }
@@ -234,7 +234,7 @@ class ContainerExec {
     kill_command();
   }
 
-  std::string objection_to(int pid) const {
+  std::string error_of(int pid) const {
     const auto status_of = [](int number) {
       return os::read_small_file(AT_FDCWD, fmt::format("/proc/{}/status", number).c_str());
     };
@@ -248,7 +248,7 @@ class ContainerExec {
     const std::string first = status_of(container_.first.pid);
     const bool has_ended = status.empty() || status.find("\nState:\tZ") != std::string::npos;
     if (has_ended || container_.first.has_ended()) return {};
-    return objection_to_entered(status, first, plan);
+    return error_in_entered(status, first, plan);
   }
 
   std::string outside(int pid) const {

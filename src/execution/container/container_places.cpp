@@ -208,7 +208,7 @@ class Finder {
     const ssize_t size =
         readlinkat(own_files_.get(), std::to_string(found.file.get()).c_str(), path, sizeof path);
     if (size <= 0) return {};
-    why_ = model::objection_to_place(std::string_view(path, static_cast<std::size_t>(size)));
+    why_ = model::error_in_place(std::string_view(path, static_cast<std::size_t>(size)));
     return why_.empty() ? std::move(found.file) : os::Descriptor();
   }
 

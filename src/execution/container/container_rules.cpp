@@ -173,8 +173,8 @@ bool matches(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-std::string objection_to_image(const ContainerRules& rules, std::string_view image) {
-  if (std::string why = model::objection_to_image(image); !why.empty()) {
+std::string error_in_image(const ContainerRules& rules, std::string_view image) {
+  if (std::string why = model::error_in_image(image); !why.empty()) {
     return fmt::format("image '{}' {}", image, why);
   }
   const auto allows = [&](const std::string& pattern) { return matches(pattern, image); };
@@ -184,7 +184,7 @@ std::string objection_to_image(const ContainerRules& rules, std::string_view ima
       rules.images.empty() ? "none" : fmt::format("{}", fmt::join(rules.images, ", ")));
 }
 
-std::string objection_to_mount(const ContainerRules& rules, const model::ContainerMount& mount) {
+std::string error_in_mount(const ContainerRules& rules, const model::ContainerMount& mount) {
   bool is_in_a_folder = false;
   for (const ContainerRules::Folder& folder : rules.mounts) {
     if (!is_below(mount.source, folder.path)) continue;
@@ -196,11 +196,11 @@ std::string objection_to_mount(const ContainerRules& rules, const model::Contain
       is_in_a_folder ? "allow it only to read; write SRC:DST:ro" : "do not allow it");
 }
 
-std::string objection_to_annotation(const ContainerRules& rules, std::string_view annotation) {
+std::string error_in_annotation(const ContainerRules& rules, std::string_view annotation) {
   const std::size_t equals = std::min(annotation.find('='), annotation.size());
   const std::string_view key = annotation.substr(0, equals);
   const std::string_view value = annotation.substr(std::min(equals + 1, annotation.size()));
-  if (std::string why = model::objection_to_annotation(key, value); !why.empty()) {
+  if (std::string why = model::error_in_annotation(key, value); !why.empty()) {
     return fmt::format("annotation '{}' {}", key, why);
   }
   const auto allows = [&](const std::string& pattern) { return matches(pattern, key); };
@@ -210,7 +210,7 @@ std::string objection_to_annotation(const ContainerRules& rules, std::string_vie
       rules.annotations.empty() ? "none" : fmt::format("{}", fmt::join(rules.annotations, ", ")));
 }
 
-std::string objection_to_network(const ContainerRules& rules, model::ContainerNetwork network) {
+std::string error_in_network(const ContainerRules& rules, model::ContainerNetwork network) {
   switch (network) {
     case model::ContainerNetwork::kNone:
       return {};

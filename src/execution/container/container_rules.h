@@ -67,11 +67,11 @@ struct ContainerRules {
 base::Result<ContainerRules> parse_container_rules(std::string_view text);
 
 // These return why the rules do not allow it; empty: they do.
-std::string objection_to_image(const ContainerRules& rules, std::string_view image);
-std::string objection_to_mount(const ContainerRules& rules, const model::ContainerMount& mount);
-std::string objection_to_network(const ContainerRules& rules, model::ContainerNetwork network);
+std::string error_in_image(const ContainerRules& rules, std::string_view image);
+std::string error_in_mount(const ContainerRules& rules, const model::ContainerMount& mount);
+std::string error_in_network(const ContainerRules& rules, model::ContainerNetwork network);
 // Of "KEY=VALUE".
-std::string objection_to_annotation(const ContainerRules& rules, std::string_view annotation);
+std::string error_in_annotation(const ContainerRules& rules, std::string_view annotation);
 
 // Returns whether the text is what the pattern says, where each * stands for any text.
 bool matches(std::string_view pattern, std::string_view text);

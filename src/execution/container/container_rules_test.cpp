@@ -77,14 +77,14 @@ TEST(ContainerRules, ALineThatIsNoRuleIsRefusedWithItsNumber) {
 
 TEST(ContainerRules, ImagesByPattern) {
   const ContainerRules rules = rules_of("image registry.org/team/*\nimage busybox:1\n");
-  EXPECT_THAT(objection_to_image(rules, "registry.org/team/a/b:2"), IsEmpty());
-  EXPECT_THAT(objection_to_image(rules, "busybox:1"), IsEmpty());
+  EXPECT_THAT(error_in_image(rules, "registry.org/team/a/b:2"), IsEmpty());
+  EXPECT_THAT(error_in_image(rules, "busybox:1"), IsEmpty());
   for (const char* const image :
        {"busybox:12", "registry.org/other/a", "evil/registry.org/team/a"}) {
-    EXPECT_THAT(objection_to_image(rules, image), HasSubstr("registry.org/team/*")) << image;
+    EXPECT_THAT(error_in_image(rules, image), HasSubstr("registry.org/team/*")) << image;
   }
-  EXPECT_THAT(objection_to_image(rules_of("image *\n"), "a/../b"), Not(IsEmpty())) << "malformed";
-  EXPECT_THAT(objection_to_image(rules_of(""), "a"), HasSubstr("none"));
+  EXPECT_THAT(error_in_image(rules_of("image *\n"), "a/../b"), Not(IsEmpty())) << "malformed";
+  EXPECT_THAT(error_in_image(rules_of(""), "a"), HasSubstr("none"));
 }
 
 TEST(ContainerRules, APatternsStarsStandForAnyText) {
@@ -96,29 +96,29 @@ TEST(ContainerRules, APatternsStarsStandForAnyText) {
 
 TEST(ContainerRules, MountsLieInAllowedFolders) {
   const ContainerRules rules = rules_of("mount /data\nmount /models ro\n");
-  EXPECT_THAT(objection_to_mount(rules, {"/data/x", "/x", false}), IsEmpty());
-  EXPECT_THAT(objection_to_mount(rules, {"/models", "/m", true}), IsEmpty());
-  EXPECT_THAT(objection_to_mount(rules, {"/models", "/m", false}), HasSubstr("only to read"));
-  EXPECT_THAT(objection_to_mount(rules, {"/database", "/m", true}), HasSubstr("not"));
+  EXPECT_THAT(error_in_mount(rules, {"/data/x", "/x", false}), IsEmpty());
+  EXPECT_THAT(error_in_mount(rules, {"/models", "/m", true}), IsEmpty());
+  EXPECT_THAT(error_in_mount(rules, {"/models", "/m", false}), HasSubstr("only to read"));
+  EXPECT_THAT(error_in_mount(rules, {"/database", "/m", true}), HasSubstr("not"));
 }
 
 TEST(ContainerRules, KeysOfAnnotationsByPattern) {
   const ContainerRules rules = rules_of("annotation org.example/*\n");
-  EXPECT_THAT(objection_to_annotation(rules, "org.example/purpose=a=b"), IsEmpty());
-  EXPECT_THAT(objection_to_annotation(rules, "run.oci.handler=x"),
+  EXPECT_THAT(error_in_annotation(rules, "org.example/purpose=a=b"), IsEmpty());
+  EXPECT_THAT(error_in_annotation(rules, "run.oci.handler=x"),
               HasSubstr("allowed are: org.example/*"));
-  EXPECT_THAT(objection_to_annotation(rules_of(""), "a=b"), HasSubstr("none"));
+  EXPECT_THAT(error_in_annotation(rules_of(""), "a=b"), HasSubstr("none"));
   const ContainerRules all = rules_of("annotation *\n");
   for (const char* const wrong : {"gpu-platform.attempt=1-1", "=x", "", "a b=c"}) {
-    EXPECT_THAT(objection_to_annotation(all, wrong), Not(IsEmpty())) << wrong;
+    EXPECT_THAT(error_in_annotation(all, wrong), Not(IsEmpty())) << wrong;
   }
 }
 
 TEST(ContainerRules, NetworksButNoneMustBeAllowed) {
   const ContainerRules rules = rules_of("network bridge\n");
-  EXPECT_THAT(objection_to_network(rules, model::ContainerNetwork::kNone), IsEmpty());
-  EXPECT_THAT(objection_to_network(rules, model::ContainerNetwork::kBridge), IsEmpty());
-  EXPECT_THAT(objection_to_network(rules, model::ContainerNetwork::kHost), Not(IsEmpty()));
+  EXPECT_THAT(error_in_network(rules, model::ContainerNetwork::kNone), IsEmpty());
+  EXPECT_THAT(error_in_network(rules, model::ContainerNetwork::kBridge), IsEmpty());
+  EXPECT_THAT(error_in_network(rules, model::ContainerNetwork::kHost), Not(IsEmpty()));
 }
 
 }  // namespace

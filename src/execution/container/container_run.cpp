@@ -234,12 +234,12 @@ class ContainerRun {
   ContainerDone<> prepare_start() {
     const Json& config = image_.config;
     if (image_.id.empty()) return container_failed("the engine does not say what the image is");
-    if (std::string why = objection_to_volumes(config); !why.empty())
+    if (std::string why = error_in_volumes(config); !why.empty())
       return container_failed(fmt::format("image {} has a volume that {}", image(), why));
     const std::string_view asked = request_->container.workdir;
     std::string workdir(asked.substr(0, asked.size() - 1));
     if (workdir.empty()) workdir = workdir_of_image(config);
-    if (std::string why = model::objection_to_workdir(workdir); !why.empty())
+    if (std::string why = model::error_in_workdir(workdir); !why.empty())
       return container_failed(fmt::format("the directory '{}' {}", workdir, why));
     if (auto made = hold_.make(start_folder(o_.cgroup, o_.attempt), user(), workdir); !made)
       return made;
@@ -527,7 +527,7 @@ class ContainerRun {
     const auto pid = static_cast<int>(number_field(field(*found, "State"), "Pid"));
     if (pid <= 0) return true;  // the engine says how it ended
     if (!is_rootless()) return let_go(pid, plan);
-    const std::string why = objection_to_rootless(pid, plan);
+    const std::string why = error_in_rootless(pid, plan);
     if (!why.empty()) return container_failed(why);
     return true;
   }
@@ -540,7 +540,7 @@ class ContainerRun {
         wait_for_held(pid, o_.cgroup, *start, [this] { return wait(kHoldPause) && !is_to_end(); });
     if (!first) return std::unexpected(first.error());
     if (!first->is_there()) return !is_to_end();
-    std::string why = objection_to_held(*first, plan, *start);
+    std::string why = error_in_held(*first, plan, *start);
     if (first->has_ended()) return true;
     if (!why.empty()) return container_failed(why);
     auto places = this->places();
@@ -568,7 +568,7 @@ class ContainerRun {
   }
 
   // What came for it before it could be found is for it, too.
-  std::string objection_to_rootless(std::int64_t pid, const ContainerPlan& plan) {
+  std::string error_in_rootless(std::int64_t pid, const ContainerPlan& plan) {
     first_ = hold_first_process(static_cast<int>(pid));
     if (!first_.is_there()) return {};  // it has just ended
     pass_on_signals();
@@ -577,7 +577,7 @@ class ContainerRun {
     const std::string gpu = missing_gpu_node(*request_, folder + "/root");
     if (first_.has_ended()) return {};
     if (!gpu.empty()) return "the engine started it without the GPU " + gpu;
-    return objection_to_process(status, plan);
+    return error_in_process(status, plan);
   }
 
   Answered<HijackedStream> attach() {
@@ -772,7 +772,7 @@ int run_container(const ContainerRunOptions& options) {
   const int signals = open_signals();
   // A supervisor that is killed leaves its container to its cgroup; without one it ends with us.
   if (options.cgroup.empty()) prctl(PR_SET_PDEATHSIG, SIGUSR1);
-  std::string why = node::objection_to_rules(options.rules);
+  std::string why = node::error_in_rules(options.rules);
   if (!why.empty()) return give_up({why});
   auto rules = parse_container_rules(os::read_small_file(AT_FDCWD, options.rules.c_str()));
   if (!rules) return give_up({options.rules + ": " + rules.error().message});

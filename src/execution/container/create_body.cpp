@@ -143,7 +143,7 @@ Json host_config(const ContainerPlan& plan) {
 }
 
 // Volumes of the image may be there besides, and the folders in memory.
-std::string objection_to_mounts(const Json& asked, const Json& made) {
+std::string error_in_mounts(const Json& asked, const Json& made) {
   for (const Json& mount : asked) {
     const std::string target = mount["Target"];
     const auto is_it = [&](const Json& one) { return text_field(one, "Destination") == target; };
@@ -156,7 +156,7 @@ std::string objection_to_mounts(const Json& asked, const Json& made) {
   return {};
 }
 
-std::string objection_to_annotations(const Json& asked, const Json& made) {
+std::string error_in_annotations(const Json& asked, const Json& made) {
   for (const auto& [key, value] : asked.items()) {
     if (made.value(key, Json()) != value) {
       return fmt::format("the engine dropped the annotation {}", key);
@@ -197,7 +197,7 @@ std::optional<std::vector<std::uint32_t>> status_numbers(std::string_view status
 }
 
 // The real, the effective, the saved and the file system's.
-std::string objection_to_ids(std::string_view status, std::string_view name, std::uint32_t asked) {
+std::string error_in_ids(std::string_view status, std::string_view name, std::uint32_t asked) {
   const auto ids = status_numbers(status, name);
   if (!ids || ids->size() != 4) return fmt::format("its {} cannot be read", name);
   const auto other = std::ranges::find_if(*ids, [&](auto id) { return id != asked; });
@@ -207,7 +207,7 @@ std::string objection_to_ids(std::string_view status, std::string_view name, std
 }
 
 // Some engines add the group itself.
-std::string objection_to_groups(std::string_view status, const ContainerPlan& plan) {
+std::string error_in_groups(std::string_view status, const ContainerPlan& plan) {
   const auto groups = status_numbers(status, "Groups");
   if (!groups) return "its groups cannot be read";
   std::set<std::uint32_t> asked{plan.gid};
@@ -283,19 +283,19 @@ std::string difference(const Json& asked, const Json& made) {
   }
   const Json annotations = field(host, "Annotations");
   if (wanted.contains("Annotations")) {
-    std::string why = objection_to_annotations(
-        wanted["Annotations"], annotations.is_object() ? annotations : Json::object());
+    std::string why = error_in_annotations(wanted["Annotations"],
+                                           annotations.is_object() ? annotations : Json::object());
     if (!why.empty()) return why;
   }
-  return objection_to_mounts(wanted["Mounts"], field(made, "Mounts"));
+  return error_in_mounts(wanted["Mounts"], field(made, "Mounts"));
 }
 
-std::string objection_to_process(std::string_view status, const ContainerPlan& plan) {
-  if (std::string why = objection_to_ids(status, "Uid", plan.uid); !why.empty()) return why;
-  if (std::string why = objection_to_ids(status, "Gid", plan.gid); !why.empty()) return why;
+std::string error_in_process(std::string_view status, const ContainerPlan& plan) {
+  if (std::string why = error_in_ids(status, "Uid", plan.uid); !why.empty()) return why;
+  if (std::string why = error_in_ids(status, "Gid", plan.gid); !why.empty()) return why;
   // Those of a user namespace are the engine's own numbers.
   const bool is_rootless = plan.cgroup.empty();
-  std::string why = is_rootless ? "" : objection_to_groups(status, plan);
+  std::string why = is_rootless ? "" : error_in_groups(status, plan);
   if (!why.empty()) return why;
   if (status_value(status, "NoNewPrivs") != "1")
     return "the engine started it without no_new_privs";

@@ -54,6 +54,6 @@ std::string difference(const nlohmann::json& asked, const nlohmann::json& made);
 // Returns why the process of a container may not go on, from the text of its /proc/PID/status;
 // empty: it may. It has exactly the user, the group and, but for an engine without root's rights,
 // the groups of the plan.
-std::string objection_to_process(std::string_view status, const ContainerPlan& plan);
+std::string error_in_process(std::string_view status, const ContainerPlan& plan);
 
 }  // namespace gpu_platform::execution

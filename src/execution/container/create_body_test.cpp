@@ -95,7 +95,7 @@ struct Status {
   std::string groups = "27 2106 ";
   std::string permitted = "0000000000000000";
 
-  std::string objection(const std::string& cgroup = "/gp/1-1") const {
+  std::string error_of(const std::string& cgroup = "/gp/1-1") const {
     ContainerRules rules;
     ContainerPlan plan;
     plan.rules = &rules;
@@ -103,32 +103,32 @@ struct Status {
     plan.uid = 1000;
     plan.gid = 100;
     plan.groups = {"2106", "27"};
-    return objection_to_process("Name:\tstart\nUid:\t" + uid + "\nGid:\t" + gid + "\nGroups:\t" +
-                                    groups + "\nCapPrm:\t" + permitted +
-                                    "\nCapEff:\t0000000000000000\nCapAmb:\t0000000000000000"
-                                    "\nNoNewPrivs:\t1\nSeccomp:\t2\n",
-                                plan);
+    return error_in_process("Name:\tstart\nUid:\t" + uid + "\nGid:\t" + gid + "\nGroups:\t" +
+                                groups + "\nCapPrm:\t" + permitted +
+                                "\nCapEff:\t0000000000000000\nCapAmb:\t0000000000000000"
+                                "\nNoNewPrivs:\t1\nSeccomp:\t2\n",
+                            plan);
   }
 };
 
-TEST(ObjectionToProcess, ItHasExactlyTheIdsOfItsUser) {
-  EXPECT_EQ(Status().objection(), "");
-  EXPECT_EQ(Status{.groups = "27 100 2106"}.objection(), "") << "some engines add the group itself";
+TEST(ErrorInProcess, ItHasExactlyTheIdsOfItsUser) {
+  EXPECT_EQ(Status().error_of(), "");
+  EXPECT_EQ(Status{.groups = "27 100 2106"}.error_of(), "") << "some engines add the group itself";
   for (const char* const ids : {"0\t1000\t1000\t1000", "1000\t0\t1000\t1000", "1000\t1000\t0\t1000",
                                 "1000\t1000\t1000\t0"}) {
-    EXPECT_THAT(Status{.uid = ids}.objection(), HasSubstr("as user 0 and not 1000")) << ids;
+    EXPECT_THAT(Status{.uid = ids}.error_of(), HasSubstr("as user 0 and not 1000")) << ids;
   }
-  EXPECT_THAT(Status{.gid = "100\t100\t100\t0"}.objection(), HasSubstr("as group 0 and not 100"));
-  EXPECT_THAT(Status{.gid = "100\t100"}.objection(), HasSubstr("cannot be read"));
-  EXPECT_THAT(Status{.groups = "0 27 2106 "}.objection(), HasSubstr("in group 0"));
-  EXPECT_THAT(Status{.groups = "27 "}.objection(), HasSubstr("without group 2106"));
-  EXPECT_THAT(Status{.groups = "27 x"}.objection(), HasSubstr("cannot be read"));
-  EXPECT_THAT(Status{.permitted = "0000000000000001"}.objection(), HasSubstr("capabilities"));
+  EXPECT_THAT(Status{.gid = "100\t100\t100\t0"}.error_of(), HasSubstr("as group 0 and not 100"));
+  EXPECT_THAT(Status{.gid = "100\t100"}.error_of(), HasSubstr("cannot be read"));
+  EXPECT_THAT(Status{.groups = "0 27 2106 "}.error_of(), HasSubstr("in group 0"));
+  EXPECT_THAT(Status{.groups = "27 "}.error_of(), HasSubstr("without group 2106"));
+  EXPECT_THAT(Status{.groups = "27 x"}.error_of(), HasSubstr("cannot be read"));
+  EXPECT_THAT(Status{.permitted = "0000000000000001"}.error_of(), HasSubstr("capabilities"));
 }
 
-TEST(ObjectionToProcess, OfARootlessEngineTheGroupsAreItsOwnNumbers) {
-  EXPECT_EQ(Status{.groups = "265533 "}.objection(""), "");
-  EXPECT_THAT((Status{.uid = "0\t0\t0\t0", .groups = ""}.objection("")), HasSubstr("as user 0"));
+TEST(ErrorInProcess, OfARootlessEngineTheGroupsAreItsOwnNumbers) {
+  EXPECT_EQ(Status{.groups = "265533 "}.error_of(""), "");
+  EXPECT_THAT((Status{.uid = "0\t0\t0\t0", .groups = ""}.error_of("")), HasSubstr("as user 0"));
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ std::string read_own_file(const std::string& path, std::string& why) {
     return {};
   }
   if (!S_ISREG(about.st_mode)) why = path + " is not a regular file";
-  if (const char* objection = os::objection_to_place(file.get())) why = path + ": " + objection;
+  if (const char* error = os::error_in_place(file.get())) why = path + ": " + error;
   if (about.st_uid != geteuid()) why = path + " belongs to another user";
   if (about.st_size > static_cast<off_t>(kMaxFile)) why = path + " is longer than 1 MiB";
   if (!why.empty()) return {};

@@ -167,7 +167,7 @@ std::string removable_name(const Json& image, std::string_view reference) {
   bool has_names = false;
   for (const Json& tag : tags.is_array() ? tags : Json::array()) {
     const std::string name = tag.is_string() ? tag.get<std::string>() : "";
-    if (!model::objection_to_image(name).empty()) continue;  // "<none>:<none>"
+    if (!model::error_in_image(name).empty()) continue;  // "<none>:<none>"
     has_names = true;
     if (full_reference(name) == reference) return name;
   }

@@ -36,9 +36,9 @@ ContainerDone<HeldProcess> wait_for_held(int pid, const std::string& cgroup, con
   return first;
 }
 
-std::string objection_to_held(const HeldProcess& first, const ContainerPlan& plan,
-                              const KeptStart& start) {
-  if (std::string why = objection_to_process(status_of(first.pid), plan); !why.empty()) return why;
+std::string error_in_held(const HeldProcess& first, const ContainerPlan& plan,
+                          const KeptStart& start) {
+  if (std::string why = error_in_process(status_of(first.pid), plan); !why.empty()) return why;
   const std::string root = fmt::format("/proc/{}/root", first.pid);
   if (!has_our_files(root, start)) {
     return "the image covers /etc or /dev with links or volumes of its own";

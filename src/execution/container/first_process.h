@@ -19,7 +19,7 @@ ContainerDone<HeldProcess> wait_for_held(int pid, const std::string& cgroup, con
                                          const std::function<bool()>& goes_on);
 
 // Returns why the process may not go on; empty: it may.
-std::string objection_to_held(const HeldProcess& first, const ContainerPlan& plan,
-                              const KeptStart& start);
+std::string error_in_held(const HeldProcess& first, const ContainerPlan& plan,
+                          const KeptStart& start);
 
 }  // namespace gpu_platform::execution

@@ -50,11 +50,11 @@ std::vector<std::string> entrypoint_of_image(const nlohmann::json& config) {
   return words;
 }
 
-std::string objection_to_volumes(const nlohmann::json& config) {
+std::string error_in_volumes(const nlohmann::json& config) {
   const nlohmann::json volumes = field(config, "Volumes");
   if (!volumes.is_object()) return {};
   for (const auto& [path, nothing] : volumes.items()) {
-    const std::string why = model::objection_to_place(plain_path(path));
+    const std::string why = model::error_in_place(plain_path(path));
     if (!why.empty()) return fmt::format("'{}' {}", path, why);
   }
   return {};

@@ -19,7 +19,7 @@ std::vector<std::string> entrypoint_of_image(const nlohmann::json& config);
 
 // Returns which volume a container may not have, and why: it would be made at a place that is the
 // platform's or the engine's. Empty: none.
-std::string objection_to_volumes(const nlohmann::json& config);
+std::string error_in_volumes(const nlohmann::json& config);
 
 // Returns whether two ids of an engine name one image; "sha256:" may be left out.
 bool is_same_image(std::string_view one, std::string_view other);

@@ -32,17 +32,17 @@ TEST(ImageStart, AnEntryPointIsItsTexts) {
 }
 
 TEST(ImageStart, VolumesAtPlacesOfThePlatformAreRefused) {
-  const auto objection = [](const char* path) {
-    return objection_to_volumes({{"Volumes", {{path, ImageJson::object()}}}});
+  const auto error_of = [](const char* path) {
+    return error_in_volumes({{"Volumes", {{path, ImageJson::object()}}}});
   };
   for (const char* const path : {"/data", "/etcetera", "data", "/etc/../data"}) {
-    EXPECT_EQ(objection(path), "") << path;
+    EXPECT_EQ(error_of(path), "") << path;
   }
   for (const char* const path :
        {"/etc", "etc/ssl", "/x/../etc", "//dev//shm", "/proc", "/", ".."}) {
-    EXPECT_THAT(objection(path), HasSubstr(path)) << path;
+    EXPECT_THAT(error_of(path), HasSubstr(path)) << path;
   }
-  EXPECT_EQ(objection_to_volumes(ImageJson()), "");
+  EXPECT_EQ(error_in_volumes(ImageJson()), "");
 }
 
 TEST(ImageStart, IdsAreTheSameWithTheirKindOrWithout) {

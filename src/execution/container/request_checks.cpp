@@ -23,24 +23,24 @@ std::string_view without_nul(std::string_view c_text) {
 
 // Before the image is fetched: the engine would have the image of another architecture under its
 // name from then on, for everyone.
-std::string objection_to_asked_platform(std::string_view asked) {
-  const std::string why = asked.empty() ? "" : model::objection_to_platform(asked);
+std::string error_in_asked_platform(std::string_view asked) {
+  const std::string why = asked.empty() ? "" : model::error_in_platform(asked);
   return why.empty() ? why : fmt::format("platform '{}' {}", asked, why);
 }
 
-std::string objection_to_secrets(const ContainerRules& rules) {
+std::string error_in_secrets(const ContainerRules& rules) {
   const std::string& secret = rules.site_credentials;
-  const std::string why = secret.empty() ? "" : node::objection_to_secret(secret);
+  const std::string why = secret.empty() ? "" : node::error_in_secret(secret);
   return why.empty() ? why : "credentials: " + why;
 }
 
-std::string objection_to_parts(const ContainerRules& rules, const node::LaunchRequest& request) {
+std::string error_in_parts(const ContainerRules& rules, const node::LaunchRequest& request) {
   const node::ContainerRequest& asked = request.container;
-  std::string why = objection_to_image(rules, without_nul(asked.image));
-  if (why.empty()) why = objection_to_asked_platform(without_nul(asked.platform));
-  if (why.empty()) why = objection_to_secrets(rules);
+  std::string why = error_in_image(rules, without_nul(asked.image));
+  if (why.empty()) why = error_in_asked_platform(without_nul(asked.platform));
+  if (why.empty()) why = error_in_secrets(rules);
   const auto network = static_cast<model::ContainerNetwork>(asked.network);
-  if (why.empty()) why = objection_to_network(rules, network);
+  if (why.empty()) why = error_in_network(rules, network);
   if (!why.empty()) return why;
   if (const std::string name = strange_gpu_name(request); !name.empty()) {
     return fmt::format("'{}' is not the UUID of a GPU", name);
@@ -53,7 +53,7 @@ std::string objection_to_parts(const ContainerRules& rules, const node::LaunchRe
     if (!tmpfs) return tmpfs.error().message;
   }
   for (const std::string_view text : asked.annotations) {
-    why = objection_to_annotation(rules, without_nul(text));
+    why = error_in_annotation(rules, without_nul(text));
     if (!why.empty()) return why;
   }
   return {};
@@ -63,14 +63,14 @@ std::string objection_to_parts(const ContainerRules& rules, const node::LaunchRe
 
 ContainerDone<std::vector<model::ContainerMount>> check_request(
     const ContainerRules& rules, const node::LaunchRequest& request) {
-  if (std::string why = objection_to_parts(rules, request); !why.empty()) {
+  if (std::string why = error_in_parts(rules, request); !why.empty()) {
     return container_failed(std::move(why));
   }
   std::vector<model::ContainerMount> mounts;
   for (const std::string_view text : request.container.mounts) {
     auto mount = model::parse_container_mount(without_nul(text));
     if (!mount) return container_failed("mount " + mount.error().message);
-    if (std::string why = objection_to_mount(rules, *mount); !why.empty()) {
+    if (std::string why = error_in_mount(rules, *mount); !why.empty()) {
       return container_failed(std::move(why));
     }
     mounts.push_back(*std::move(mount));

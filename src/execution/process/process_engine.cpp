@@ -587,7 +587,7 @@ base::Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(
     return base::invalid("output_files", "kept output needs room for at least one byte");
   }
   // The launcher checks them too, but what it finds it can only print.
-  if (const std::string why = node::objection_to(options.hooks); !why.empty()) {
+  if (const std::string why = node::error_of(options.hooks); !why.empty()) {
     return base::invalid("execution", "execution." + why);
   }
   TRY_ASSIGN(std::string boot_id, read_boot_id());

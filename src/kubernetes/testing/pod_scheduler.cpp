@@ -127,9 +127,8 @@ bool PodScheduler::has_counted_gpus(const json& spec, const StoredObject& node) 
   return left >= wanted;
 }
 
-std::string PodScheduler::objection(const ObjectKey& pod, const json& spec,
-                                    const StoredObject& node,
-                                    std::map<ObjectKey, json>& allocations) const {
+std::string PodScheduler::why_not(const ObjectKey& pod, const json& spec, const StoredObject& node,
+                                  std::map<ObjectKey, json>& allocations) const {
   if (value_at(*node.object, "/spec/unschedulable") == json(true)) {
     return "node(s) were unschedulable";
   }
@@ -177,14 +176,14 @@ bool PodScheduler::bind(const ObjectKey& key, const json& pod) {
     const ObjectPtr found = store_.find(wanted);
     if (!found || !value_at(*found, "/metadata/deletionTimestamp").is_null()) return false;
   }
-  std::map<std::string, std::uint32_t> objections;
+  std::map<std::string, std::uint32_t> reasons;
   const std::vector<StoredObject> nodes = store_.list(kAllNodes);
   json after = pod;
   for (const StoredObject& node : nodes) {
     std::map<ObjectKey, json> allocations;
-    const std::string why = objection(key, spec, node, allocations);
+    const std::string why = why_not(key, spec, node, allocations);
     if (!why.empty()) {
-      ++objections[why];
+      ++reasons[why];
       continue;
     }
     reserve(key, pod, allocations);
@@ -194,7 +193,7 @@ bool PodScheduler::bind(const ObjectKey& key, const json& pod) {
     return true;
   }
   std::string why;
-  for (const auto& [text, count] : objections) {
+  for (const auto& [text, count] : reasons) {
     why += fmt::format("{}{} {}", why.empty() ? "" : ", ", count, text);
   }
   set_condition(

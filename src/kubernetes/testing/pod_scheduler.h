@@ -32,8 +32,8 @@ class PodScheduler {
  private:
   // What keeps a pod from a node, in the server's words; empty: nothing. `allocations`: what its
   // ResourceClaims without an allocation would get there.
-  std::string objection(const ObjectKey& pod, const nlohmann::json& spec, const StoredObject& node,
-                        std::map<ObjectKey, nlohmann::json>& allocations) const;
+  std::string why_not(const ObjectKey& pod, const nlohmann::json& spec, const StoredObject& node,
+                      std::map<ObjectKey, nlohmann::json>& allocations) const;
   bool has_counted_gpus(const nlohmann::json& spec, const StoredObject& node) const;
   bool bind(const ObjectKey& key, const nlohmann::json& pod);
   void reserve(const ObjectKey& key, const nlohmann::json& pod,

@@ -75,9 +75,8 @@ DeviceRules device_rules(const DeviceGrounds& grounds, std::span<const DeviceNum
   return rules;
 }
 
-std::string objection_to_devices(std::span<const DeviceNumber> devices,
-                                 std::string_view proc_devices,
-                                 const std::optional<std::vector<std::uint32_t>>& gpu_minors) {
+std::string error_in_devices(std::span<const DeviceNumber> devices, std::string_view proc_devices,
+                             const std::optional<std::vector<std::uint32_t>>& gpu_minors) {
   const std::vector<Driver> drivers = nvidia_drivers(proc_devices);
   for (const DeviceNumber device : devices) {
     const bool is_gpu =

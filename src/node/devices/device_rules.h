@@ -50,9 +50,8 @@ DeviceRules device_rules(const DeviceGrounds& grounds, std::span<const DeviceNum
 // Returns why a job may not get one of these; empty if each is a GPU of this node, or a capability
 // of one (MIG). `gpu_minors`: the GPUs that the driver knows. Without a driver any number that a
 // GPU can have is accepted, because there is no device behind it.
-std::string objection_to_devices(std::span<const DeviceNumber> devices,
-                                 std::string_view proc_devices,
-                                 const std::optional<std::vector<std::uint32_t>>& gpu_minors);
+std::string error_in_devices(std::span<const DeviceNumber> devices, std::string_view proc_devices,
+                             const std::optional<std::vector<std::uint32_t>>& gpu_minors);
 
 // Returns "Device Minor" from the text of /proc/driver/nvidia/gpus/*/information.
 std::optional<std::uint32_t> parse_device_minor(std::string_view information);

@@ -44,9 +44,9 @@ TEST(DeviceRules, ModeSettingIsForJobsWithGpusWhereTheSiteWantsIt) {
   EXPECT_EQ(device_rules({kNoDriver, true}, {}).allowed, kHarmless);
 }
 
-TEST(DeviceObjection, OnlyGpusOfTheNodeAndTheirCapabilitiesAreGivenToJobs) {
+TEST(DeviceError, OnlyGpusOfTheNodeAndTheirCapabilitiesAreGivenToJobs) {
   const std::vector<std::uint32_t> minors = {0, 3};
-  EXPECT_EQ(objection_to_devices(Devices{{195, 0}, {195, 3}, {235, 12}}, kDriver535, minors), "");
+  EXPECT_EQ(error_in_devices(Devices{{195, 0}, {195, 3}, {235, 12}}, kDriver535, minors), "");
   for (const DeviceNumber odd : Devices{{195, 1},
                                         {195, 254},
                                         {195, 255},
@@ -56,19 +56,19 @@ TEST(DeviceObjection, OnlyGpusOfTheNodeAndTheirCapabilitiesAreGivenToJobs) {
                                         {235, 1},
                                         {236, 5},
                                         {10, 200}}) {
-    EXPECT_EQ(objection_to_devices(Devices{{195, 0}, odd}, kDriver535, minors),
+    EXPECT_EQ(error_in_devices(Devices{{195, 0}, odd}, kDriver535, minors),
               "device " + std::to_string(odd.major) + ":" + std::to_string(odd.minor) +
                   " is not a GPU of this node");
   }
 }
 
-TEST(DeviceObjection, WithoutADriverEveryNumberOfAGpuIsTaken) {
-  EXPECT_EQ(objection_to_devices(Devices{{195, 0}, {195, 247}}, kNoDriver, std::nullopt), "");
-  EXPECT_NE(objection_to_devices(Devices{{195, 248}}, kNoDriver, std::nullopt), "");
-  EXPECT_NE(objection_to_devices(Devices{{235, 12}}, kNoDriver, std::nullopt), "");
+TEST(DeviceError, WithoutADriverEveryNumberOfAGpuIsTaken) {
+  EXPECT_EQ(error_in_devices(Devices{{195, 0}, {195, 247}}, kNoDriver, std::nullopt), "");
+  EXPECT_NE(error_in_devices(Devices{{195, 248}}, kNoDriver, std::nullopt), "");
+  EXPECT_NE(error_in_devices(Devices{{235, 12}}, kNoDriver, std::nullopt), "");
 }
 
-TEST(DeviceObjection, MinorIsReadFromWhatTheDriverSays) {
+TEST(DeviceError, MinorIsReadFromWhatTheDriverSays) {
   EXPECT_EQ(parse_device_minor("Model: \t\t NVIDIA H100\nDevice Minor: \t 5\nIRQ: 3\n"), 5u);
   EXPECT_EQ(parse_device_minor("Model: 7\n"), std::nullopt);
   EXPECT_EQ(parse_device_minor("Device Minor: none\n"), std::nullopt);

@@ -32,9 +32,9 @@ std::string_view take_name(std::string_view& path) {
   return name;
 }
 
-// Returns the objection to the owner of a folder or link: empty if only root and we can change what
+// Returns the error in the owner of a folder or link: empty if only root and we can change what
 // it leads to.
-std::string objection_to_owner(const std::string& shown, const struct stat& about) {
+std::string error_in_owner(const std::string& shown, const struct stat& about) {
   if (about.st_uid != 0 && about.st_uid != geteuid()) {
     return shown + " belongs to user " + std::to_string(about.st_uid) +
            ", who could replace it; choose a folder whose path belongs to root";
@@ -84,7 +84,7 @@ class Walk {
     os::Descriptor found(openat(here_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (found.get() < 0 || fstat(found.get(), &about) != 0) return refuse(failed("open", shown));
     if (is_strict_) {
-      if (std::string why = objection_to_owner(shown, about); !why.empty()) return refuse(why);
+      if (std::string why = error_in_owner(shown, about); !why.empty()) return refuse(why);
     }
     if (S_ISLNK(about.st_mode)) return follow(found.get(), shown, after);
     const int folder = openat(found.get(), ".", kFolder);

@@ -149,7 +149,7 @@ int hide_processes(int proc) {
 
 }  // namespace
 
-std::string objection_to_private_folders() {
+std::string error_in_private_folders() {
   const int pid = fork_into_cgroup(-1);
   if (pid == 0) _exit(-enter_mount_namespace());
   int status = 0;

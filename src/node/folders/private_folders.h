@@ -15,7 +15,7 @@
 namespace gpu_platform::node {
 
 // Checks whether this process may make mount namespaces. Returns an empty text, or why not.
-std::string objection_to_private_folders();
+std::string error_in_private_folders();
 
 // Makes a /proc that shows the processes of other users to root alone. It is not mounted anywhere
 // yet; jobs get copies of it. Returns -1 and sets `why` on failure.

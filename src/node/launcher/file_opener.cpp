@@ -43,7 +43,7 @@ void tell(int socket, const OpenedFile& opened, int file = -1) {
     tell(kKept, {errno, {}});
   } else if (!S_ISREG(about.st_mode)) {
     tell(kKept, {EINVAL, "it is not a regular file"});
-  } else if (const char* why = os::objection_to_place(file)) {
+  } else if (const char* why = os::error_in_place(file)) {
     tell(kKept, {EINVAL, why});
   } else {
     tell(kKept, {}, file);

@@ -69,7 +69,7 @@ Identities::Answer Identities::find(std::uint32_t uid, std::int64_t now_ms) {
             "without root jobs run as user " + std::to_string(geteuid()) + " only, not as " +
                 std::to_string(uid)};
   }
-  if (std::string why = objection_to_uid(uid, rules_); !why.empty()) {
+  if (std::string why = error_in_uid(uid, rules_); !why.empty()) {
     return {Answer::Kind::kRefused, {}, std::move(why)};
   }
   if (uid == 0) return {Answer::Kind::kKnown, {0, 0, {0}, "root"}, {}};

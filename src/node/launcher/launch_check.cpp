@@ -29,7 +29,7 @@ std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
 }  // namespace
 
 std::string LaunchCheck::run(const LaunchRequest& request) {
-  if (std::string why = objection_to(request, host_.boot_id); !why.empty()) return why;
+  if (std::string why = error_of(request, host_.boot_id); !why.empty()) return why;
   if (std::string why = check_devices(request.devices); !why.empty()) return why;
   return check_container(request);
 }
@@ -40,9 +40,9 @@ std::string LaunchCheck::check_devices(const std::vector<DeviceNumber>& devices)
   DriverList& drivers = host_.confinement.drivers;
   const std::int64_t now_ms = os::boot_ms();
   if (!gpu_minors_) gpu_minors_ = read_gpu_minors();
-  if (objection_to_devices(devices, drivers.text(now_ms), gpu_minors_).empty()) return {};
+  if (error_in_devices(devices, drivers.text(now_ms), gpu_minors_).empty()) return {};
   gpu_minors_ = read_gpu_minors();
-  return objection_to_devices(devices, drivers.read_again(now_ms), gpu_minors_);
+  return error_in_devices(devices, drivers.read_again(now_ms), gpu_minors_);
 }
 
 // A container is held by the attempt's cgroup, into which its engine puts it. The engine of our own

@@ -80,7 +80,7 @@ class Preparation {
   // The program that speaks to the container engine lies beside this one.
   std::string find_container_client() {
     if (o_.containers.empty()) return {};
-    if (const std::string why = objection_to_rules(o_.containers); !why.empty()) {
+    if (const std::string why = error_in_rules(o_.containers); !why.empty()) {
       return "containers: " + why;
     }
     char self[4096];
@@ -176,7 +176,7 @@ std::string LauncherHost::rootless_cluster() const {
 }
 
 std::string prepare(const LauncherOptions& options, LauncherHost& host) {
-  std::string why = objection_to(options.hooks);
+  std::string why = error_of(options.hooks);
   return why.empty() ? Preparation(options, host).run() : why;
 }
 

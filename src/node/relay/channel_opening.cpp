@@ -66,7 +66,7 @@ class Opening {
     request_ = *request;
     if (request_.user.uid != o_.user.uid) return "the job is another user's";
     request_.user = o_.user;
-    return objection_to(request_, o_.boot_id);
+    return error_of(request_, o_.boot_id);
   }
 
   std::string find_job() {

@@ -173,7 +173,7 @@ std::span<const sock_filter> syscall_filter() {
   return kProgram;
 }
 
-std::string objection_to_syscall_filter() {
+std::string error_in_syscall_filter() {
   std::uint32_t action = SECCOMP_RET_ERRNO;
   const long answered = raw_call(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
   if (answered == 0) return {};

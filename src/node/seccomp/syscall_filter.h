@@ -15,7 +15,7 @@ namespace gpu_platform::node {
 std::span<const sock_filter> syscall_filter();
 
 // Why this kernel cannot filter system calls; empty when it can.
-std::string objection_to_syscall_filter();
+std::string error_in_syscall_filter();
 
 // For the calling process and what it starts, for ever. It must be bound to gain no rights
 // (no_new_privs) or be root. Raw calls only: 0 or -errno.

@@ -111,7 +111,7 @@ TEST(SyscallFilter, KnowsNoOtherWayToCall) {
 #endif
 
 TEST(SyscallFilter, HoldsForAProcessAndItsChildren) {
-  if (const std::string why = objection_to_syscall_filter(); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = error_in_syscall_filter(); !why.empty()) GTEST_SKIP() << why;
   const pid_t child = fork();
   if (child == 0) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || install_syscall_filter() != 0) _exit(1);

@@ -103,7 +103,7 @@ void SiteHook::fail(std::string why) {
 
 void SiteHook::start(const Options& options) {
   // Checked again: it may have been replaced since the launcher began.
-  if (const std::string why = objection_to_hook(options.file); !why.empty()) return fail(why);
+  if (const std::string why = error_in_hook(options.file); !why.empty()) return fail(why);
   if (!pump_.open()) return fail(std::string("make its pipe: ") + strerror(errno));
   report_.emplace();
   if (!report_->is_there()) return fail(std::string("make a page: ") + strerror(errno));

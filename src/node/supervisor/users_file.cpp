@@ -15,7 +15,7 @@ constexpr unsigned kNullMajor = 1;
 constexpr unsigned kNullMinor = 3;
 
 // Why a file of this kind is not taken; null when it is.
-const char* objection_to_kind(const struct stat& about) {
+const char* error_in_kind(const struct stat& about) {
   if (S_ISREG(about.st_mode) || S_ISFIFO(about.st_mode)) return nullptr;
   if (S_ISCHR(about.st_mode)) {
     const bool is_null = major(about.st_rdev) == kNullMajor && minor(about.st_rdev) == kNullMinor;
@@ -34,7 +34,7 @@ const char* meaning_of(int error, const char* path) {
   if (error == ELOOP) return "its path leads in a circle, or through a descriptor of a process";
   if (error != ENXIO || raw_stat_at(path, about) != 0) return nullptr;
   if (S_ISFIFO(about.st_mode)) return "it is a FIFO without a reader";
-  return objection_to_kind(about);
+  return error_in_kind(about);
 }
 
 UsersFile refused(int fd, int error, const char* why) {
@@ -49,10 +49,10 @@ UsersFile open_users_file(const char* path, bool truncates) {
   if (fd < 0) return refused(fd, errno, meaning_of(errno, path));
   struct stat about;
   if (const int got = raw_stat_of(fd, about); got != 0) return refused(fd, -got, nullptr);
-  if (const char* why = objection_to_kind(about)) return refused(fd, EINVAL, why);
+  if (const char* why = error_in_kind(about)) return refused(fd, EINVAL, why);
   // A device is where the host has it; a FIFO of a file system that holds none is of a descriptor.
   const bool is_device = S_ISCHR(about.st_mode);
-  const char* const why = is_device ? nullptr : os::objection_to_place(fd);
+  const char* const why = is_device ? nullptr : os::error_in_place(fd);
   if (why != nullptr) return refused(fd, EINVAL, why);
   // Only now is it certain that it is a file of the user's.
   if (truncates && S_ISREG(about.st_mode)) {

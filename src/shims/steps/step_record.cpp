@@ -31,7 +31,7 @@ namespace {
 constexpr base::Duration kBeforeFirstReport = base::milliseconds(300);
 constexpr base::Duration kBetweenReports = base::milliseconds(300);
 // How long srun waits for the report of the end, and how long that is tried at all.
-constexpr int kPatienceMs = 2000;
+constexpr int kEndTimeoutMs = 2000;
 constexpr int kAttempts = 100;
 
 base::Instant now() {
@@ -88,7 +88,7 @@ void wait_for_process(pid_t process) {
   const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
   if (fd < 0) return;
   pollfd ended = {fd, POLLIN, 0};
-  while (::poll(&ended, 1, kPatienceMs) < 0 && errno == EINTR) {
+  while (::poll(&ended, 1, kEndTimeoutMs) < 0 && errno == EINTR) {
   }
   ::close(fd);
   ::waitpid(process, nullptr, WNOHANG);

@@ -121,8 +121,8 @@ void WorkloadJobs::submit(WorkloadSubmission submission) {
 
 // Why the user may not have such a job. It is submitted with root's rights; what a user may ask for
 // is the same by either way.
-std::string WorkloadJobs::objection_to(const WorkloadSubmission& submission,
-                                       const WorkloadUser& user, const WorkloadFacts& facts) const {
+std::string WorkloadJobs::error_of(const WorkloadSubmission& submission, const WorkloadUser& user,
+                                   const WorkloadFacts& facts) const {
   const model::PriorityClass highest = facts.highest_user_priority();
   const model::PriorityClass asked = submission.spec.priority.priority_class;
   if (asked < highest) {
@@ -131,7 +131,7 @@ std::string WorkloadJobs::objection_to(const WorkloadSubmission& submission,
         "for users here is {} (policies.highest_user_priority)",
         to_string(asked), to_string(highest));
   }
-  const std::string why = model::objection_to_user(user.uid, range_);
+  const std::string why = model::error_in_user(user.uid, range_);
   return why.empty() ? why : fmt::format("user {} may have no jobs: {}", user.name, why);
 }
 
@@ -144,7 +144,7 @@ void WorkloadJobs::found(WorkloadSubmission submission, const base::Result<Workl
                                       ? error.message
                                       : fmt::format("user {}: {}", submission.user, error.message));
   }
-  if (std::string why = objection_to(submission, *user, facts); !why.empty()) {
+  if (std::string why = error_of(submission, *user, facts); !why.empty()) {
     return refuse(submission.key, std::move(why));
   }
   model::SubmitJob job;

@@ -96,8 +96,8 @@ class WorkloadJobs {
   };
 
   void refuse(const std::string& key, std::string why);
-  std::string objection_to(const WorkloadSubmission& submission, const WorkloadUser& user,
-                           const WorkloadFacts& facts) const;
+  std::string error_of(const WorkloadSubmission& submission, const WorkloadUser& user,
+                       const WorkloadFacts& facts) const;
 
   model::UserRange range_;
   std::map<std::string, Known> known_;  // workloads with a job that has not ended, by key
