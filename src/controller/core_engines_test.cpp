@@ -199,13 +199,28 @@ TEST_F(EnginesTest, AGangWithAnImageIsForKubernetes) {
   EXPECT_EQ(orders[0].nodes[0].node_name, "k1");
   EXPECT_EQ(orders[0].nodes[1].node_name, "k2");
   gang.request.nodes = 3;
-  EXPECT_EQ(refusal_of(gang).field, "nodes") << "the host is no third node of it";
+  EXPECT_EQ(refusal_of(gang).field, "nodes") << "the host is not a third node of it";
 }
 
 TEST_F(EnginesTest, WithMountsItIsForThisHost) {
   model::JobSpec spec = with_image(1);
   spec.mounts = {"/data:/data"};
   EXPECT_EQ(engines_of(accepted(spec)), model::kProcessesOnly);
+}
+
+TEST_F(EnginesTest, WithoutANetworkItIsForThisHost) {
+  model::Command offline = testing::submission(with_image(1));
+  std::get<model::SubmitJob>(offline.body).refuses_network = true;
+  const auto reply = command(offline);
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(engines_of(reply->job.value), model::kProcessesOnly);
+  policy_.set_engine(model::EngineKind::kProcess, false);
+  apply_policy();
+  const auto refused = command(offline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "container_network");
+  EXPECT_THAT(refused.error().message, HasSubstr("NetworkPolicy"));
+  EXPECT_TRUE(submit(with_image(1))) << "a job that does not ask for it gets the cluster's network";
 }
 
 TEST_F(EnginesTest, ARefusalSaysWhatKeepsTheJobFromEachEngine) {
@@ -338,7 +353,7 @@ TEST_F(EnginesTest, AGpuThatIsNotOursTakesNoWorkWhateverThePolicySays) {
   see(cluster_says("k1", "k1-2", TaintEffect::kAvoided, "a pod of others has it"));
   see(cluster_says("k2", "k2-0", TaintEffect::kAvoided, "a pod of others has it"));
   EXPECT_EQ(model::text_of_avoided(node("k1").gpus[2].taints),
-            "not ours to give: a pod of others has it");
+            "not available to the platform: a pod of others has it");
   const std::uint64_t id = accepted(with_image(4));
   EXPECT_EQ(job(id).state, JobState::kQueued);
   see(cluster_says("k1", "k1-2"));

@@ -30,19 +30,21 @@ struct SubmitJob {
   std::string environment;
   bool hold = false;
   bool dry_run = false;  // judge it, and do nothing
+  // The request itself has container_network NONE: the job runs only where it has no network.
+  bool refuses_network = false;
   // The outcomes of targets of spec.dependencies that have left the core, which does not read the
   // archive. A target that is neither here nor in the core is refused (kNotFound, "dependency").
   std::vector<EndedTarget> ended;
 };
 
-// An action on a job by its owner or an administrator. A job that is so already stays as it is.
+// An action on a job by its owner or an administrator. A job in that state stays as it is.
 enum class JobAction : std::uint8_t {
   kCancel,          // SIGTERM, then SIGKILL after the grace time
   kKill,            // SIGKILL at once
   kHold,            // a waiting job does not start
   kRelease,         // it may again
   kRequeue,         // a running job is stopped as by cancel, and waits again
-  kRequeueAndHold,  // likewise, and is held then
+  kRequeueAndHold,  // the same, and the job is held
 };
 // Returns the name of the action in the audit trail.
 constexpr AuditAction audit_action(JobAction action) {
@@ -168,8 +170,8 @@ struct CancelReservation {
   std::string name;
 };
 
-// Makes a token (model/token.h) of the user, who is one of this host. The door keeps the secret to
-// itself, and gives it to the caller once the command is done.
+// Makes a token (model/token.h) of the user, who is one of this host. The interface keeps the
+// secret to itself, and gives it to the caller once the command is done.
 struct MakeToken {
   std::string name;
   std::string user;
@@ -253,7 +255,7 @@ struct JobOutcome {
 // The answer to a durable, applied command.
 struct CommandReply {
   JobId job;
-  bool changed = true;           // false: a repeated submission, or what was so already
+  bool changed = true;           // false: a repeated submission, or nothing to change
   std::vector<GpuRef> gpus;      // those that ChangeGpus changed
   std::vector<JobOutcome> jobs;  // all that ActOnJobs, or a whole array, selected; ascending id
   // The result of a dry run: the job as it would have been accepted, without an id. For an array it

@@ -23,7 +23,8 @@ constexpr EngineTraits kTraits[] = {
      .is_on_this_machine = false,
      .is_empty_after_boot = false,
      .admits_workloads = true,
-     .needs_container_engine = false},
+     .needs_container_engine = false,
+     .gives_network = true},
 };
 static_assert(std::size(kTraits) == kEngineKinds);
 

@@ -34,6 +34,7 @@ struct EngineTraits {
   bool admits_workloads = false;  // pods that others have made
   // A job with an image runs in a container engine of the site (execution.containers).
   bool needs_container_engine = false;
+  bool gives_network = false;  // a job with an image always has a network
 };
 const EngineTraits& traits_of(EngineKind kind);
 

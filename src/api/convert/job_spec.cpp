@@ -299,7 +299,7 @@ class SpecReader {
     if (message_.has_priority() && number.priority_class != out.priority_class) {
       return base::invalid(
           "priority_number",
-          fmt::format("priority_number: {} is {}, and priority says {}", message_.priority_number(),
+          fmt::format("priority_number: {} is {}, and priority is {}", message_.priority_number(),
                       to_string(number.priority_class), to_string(out.priority_class)));
     }
     out = number;
@@ -375,9 +375,11 @@ void to_proto(const model::JobSpec& spec, const Nodes& nodes, v1::JobSpec& out) 
       if (row.number != 0) writer.put(field_of(row.number), row.of(spec));
     }
   });
-  if (!spec.image.empty()) return;
-  out.clear_container_network();  // a job without a container has none
-  out.clear_pull();
+  // A pod has the cluster's network, and a job without a container has its node's.
+  const bool is_unset = spec.container_network == model::ContainerNetwork::kNone &&
+                        spec.request.engines.contains(model::EngineKind::kKubernetes);
+  if (is_unset || spec.image.empty()) out.clear_container_network();
+  if (spec.image.empty()) out.clear_pull();
 }
 
 base::Status to_model(const v1::JobSpec& message, const Nodes& nodes, model::JobSpec& out) {

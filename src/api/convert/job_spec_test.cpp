@@ -225,6 +225,27 @@ TEST(JobSpecMessage, ASubmissionTakesWhatAJobShows) {
   EXPECT_EQ(second->spec, first->spec);
 }
 
+TEST(JobSpecMessage, OnlyAGivenNetworkNoneRefusesANetwork) {
+  const Nodes nodes = three_nodes();
+  const Account ada{"ada", 1000, 100};
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_image("lab/train:1");
+  auto order = to_model(request, ada, nodes);
+  ASSERT_TRUE(order) << order.error().message;
+  EXPECT_FALSE(order->refuses_network);
+  v1::JobSpec shown;
+  order->spec.request.engines = model::kAnyEngine;
+  to_proto(order->spec, nodes, shown);
+  EXPECT_FALSE(shown.has_container_network()) << "a pod has the cluster's";
+  request.set_container_network(v1::CONTAINER_NETWORK_NONE);
+  order = to_model(request, ada, nodes);
+  ASSERT_TRUE(order) << order.error().message;
+  EXPECT_TRUE(order->refuses_network);
+  to_proto(order->spec, nodes, shown);
+  EXPECT_EQ(shown.container_network(), v1::CONTAINER_NETWORK_NONE);
+}
+
 TEST(JobSpecMessage, ASubmissionCannotSayWhichWorkloadTheJobStandsFor) {
   v1::JobSpec request;
   request.add_command("/bin/true");

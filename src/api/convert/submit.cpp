@@ -115,7 +115,7 @@ base::Status settle_session(const v1::JobSpec& request, model::JobSpec& spec) {
     return base::invalid(
         "idle_timeout_seconds",
         "idle_timeout_seconds: needs a terminal or input, and kept output, because "
-        "otherwise the platform does not know when the job is idle");
+        "because the platform sees only them to find an idle job");
   }
   if (spec.preemptible.value_or(false) && !model::can_begin_anew(spec)) {
     return base::invalid("preemptible",
@@ -151,6 +151,8 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
   spec.uid = account.uid;
   spec.gid = account.gid;
   out.hold = request.hold();
+  out.refuses_network =
+      request.has_container_network() && spec.container_network == model::ContainerNetwork::kNone;
   return out;
 }
 

@@ -15,8 +15,8 @@ using model::Unsupported;
 
 namespace {
 
-Unsupported unsupported_at(const model::Policy& policy, EngineKind kind,
-                           const model::JobSpec& spec) {
+Unsupported unsupported_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec,
+                           EngineWishes wishes) {
   const model::EngineTraits& traits = model::traits_of(kind);
   if (!spec.workload.empty() && !traits.admits_workloads) {
     return {"workload", "workload: its pods are in a cluster"};
@@ -25,18 +25,24 @@ Unsupported unsupported_at(const model::Policy& policy, EngineKind kind,
   if (needs_containers && !policy.has_containers) {
     return {"image", "image: this daemon has no container engine (execution.containers)"};
   }
-  return model::unsupported_by(kind, spec);
+  Unsupported unsupported = model::unsupported_by(kind, spec);
+  if (unsupported.field.empty() && wishes.refuses_network && traits.gives_network) {
+    return {"container_network",
+            "container_network: a pod has the cluster's network, so 'none' is not possible: leave "
+            "it out, and restrict the network with a NetworkPolicy"};
+  }
+  return unsupported;
 }
 
 }  // namespace
 
-base::Result<model::EngineSet> engines_for(const model::Policy& policy,
-                                           const model::JobSpec& spec) {
+base::Result<model::EngineSet> engines_for(const model::Policy& policy, const model::JobSpec& spec,
+                                           EngineWishes wishes) {
   model::EngineSet engines;
   std::vector<std::pair<EngineKind, Unsupported>> refused;
   for (const EngineKind kind : model::kAllEngineKinds) {
     if (!policy.has_engine(kind)) continue;
-    Unsupported unsupported = unsupported_at(policy, kind, spec);
+    Unsupported unsupported = unsupported_at(policy, kind, spec, wishes);
     if (unsupported.field.empty()) {
       engines.add(kind);
     } else {

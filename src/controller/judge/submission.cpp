@@ -129,7 +129,7 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
     spec->time_limit = rules.default_time_limit;
     spec->time_limit_default_of = std::move(rules.default_time_limit_of);
   }
-  TRY_ASSIGN(spec->request.engines, engines_for(*state.policy, *spec));
+  TRY_ASSIGN(spec->request.engines, engines_for(*state.policy, *spec, {command.refuses_network}));
   TRY(check_submission(state, feasibility, caller, *spec, now, limit_from));
   TRY_ASSIGN(model::NewDependencies dependencies,
              judge_dependencies(state, caller, {*spec, {}, {}}, spec->dependencies, command.ended));
