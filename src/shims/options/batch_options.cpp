@@ -28,7 +28,7 @@ constexpr std::string_view kBinding = "the platform binds a job to the CPUs next
 constexpr std::string_view kTasks = "give it to srun, which starts the tasks";
 constexpr std::string_view kNoBundle = "name an image with --container-image";
 constexpr std::string_view kNoNamedContainer =
-    "a container ends with its job; an image is made elsewhere and lies in a registry";
+    "a container ends with its job; an image is made elsewhere and is stored in a registry";
 constexpr std::string_view kNoAllocation =
     "an allocation has no image: give it to sbatch, or to srun outside of an allocation";
 constexpr std::string_view kNoNodes =
@@ -37,14 +37,14 @@ constexpr std::string_view kNoNodes =
 // What sbatch and srun both know. input_variables.cpp has their variables.
 constexpr Option kShared[] = {
     {"job-name", 'J', kValue, kHonoured, "", ""},
-    {"output", 'o', kValue, kHonoured,
-     "%j %A %a %x %u %N %n %t %s %r %%; slurm-%j.out where sbatch is not told", ""},
+    {"output", 'o', kValue, kHonoured, "%j %A %a %x %u %N %n %t %s %r %%; slurm-%j.out by default",
+     ""},
     {"error", 'e', kValue, kHonoured, "", ""},
     {"input", 'i', kValue, kHonoured, "srun also takes all, none or the number of a task", ""},
     {"open-mode", 0, kValue, kHonoured, "append or truncate", ""},
     {"time", 't', kValue, kHonoured,
      "every form of Slurm; UNLIMITED is the site's default, with a warning", ""},
-    {"signal", 0, kValue, kHonoured, "for the steps; with B: for the batch shell alone", ""},
+    {"signal", 0, kValue, kHonoured, "for the steps; with B: only for the batch shell", ""},
     {"nodes", 'N', kValue, kHonoured, "a range is its fewest nodes that do, with a warning", ""},
     {"ntasks", 'n', kValue, kHonoured, "", ""},
     {"ntasks-per-node", 0, kValue, kHonoured, "also --tasks-per-node", ""},
@@ -62,15 +62,15 @@ constexpr Option kShared[] = {
     {"gpus-per-node", 0, kValue, kHonoured, "", ""},
     {"gpus-per-task", 0, kValue, kHonoured, "", ""},
     {"gpus-per-socket", 0, kValue, kHonoured,
-     "needs --sockets-per-node: so many on each node as its sockets have together; the platform "
+     "needs --sockets-per-node: N for each socket of a node; the platform "
      "chooses the sockets, by NVLink and NUMA",
      ""},
     {"constraint", 'C', kValue, kHonoured,
      "gpu, or types of GPU as TYPE|TYPE; other features are refused", ""},
     {"partition", 'p', kValue, kHonoured,
-     "a name of the site's; of several the first whose limits the job keeps", ""},
+     "a partition of the site; the first of several whose limits the job keeps", ""},
     {"account", 'A', kValue, kHonoured, "the job's team", ""},
-    {"qos", 'q', kValue, kHonoured, "a name of the site's; else critical, high, medium or low", ""},
+    {"qos", 'q', kValue, kHonoured, "a QOS of the site; else critical, high, medium or low", ""},
     {"nice", 0, kMayHaveValue, kHonoured, "above zero: priority low", ""},
     {"comment", 0, kValue, kHonoured, "", ""},
     {"chdir", 'D', kValue, kHonoured, "", ""},
@@ -85,14 +85,14 @@ constexpr Option kShared[] = {
     {"gpu-freq", 0, kValue, kIgnored, "the administrator sets the clocks", ""},
     {"gres-flags", 0, kValue, kIgnored, kBinding, ""},
     {"distribution", 'm', kValue, kHonoured,
-     "block, cyclic or plane=N; what is behind a colon changes nothing", ""},
+     "block, cyclic or plane=N; text after a colon changes nothing", ""},
     {"mem-bind", 0, kValue, kIgnored, kBinding, ""},
     {"hint", 0, kValue, kIgnored, kBinding, ""},
     {"threads-per-core", 0, kValue, kIgnored, kBinding, ""},
     {"ntasks-per-core", 0, kValue, kIgnored, kBinding, ""},
     {"ntasks-per-socket", 0, kValue, kIgnored, kBinding, ""},
     {"sockets-per-node", 0, kValue, kHonoured,
-     "counts with --gpus-per-socket; else ignored, with a warning", ""},
+     "used with --gpus-per-socket; else ignored, with a warning", ""},
     {"cores-per-socket", 0, kValue, kIgnored, kBinding, ""},
     {"core-spec", 'S', kValue, kIgnored, kBinding, ""},
     {"mincpus", 0, kValue, kIgnored, "set the number of CPUs with -c", ""},
@@ -102,7 +102,6 @@ constexpr Option kShared[] = {
     {"network", 0, kValue, kIgnored, kPlacement, ""},
     {"contiguous", 0, kNothing, kIgnored, kPlacement, ""},
     {"use-min-nodes", 0, kNothing, kIgnored, kPlacement, ""},
-    {"overcommit", 'O', kNothing, kAccepted, "", ""},
     {"profile", 0, kValue, kIgnored, "nothing is sampled into files", ""},
     {"acctg-freq", 0, kValue, kIgnored, "nothing is sampled into files", ""},
     {"licenses", 'L', kValue, kRefused,
@@ -147,7 +146,7 @@ constexpr Option kContainer[] = {
     {"container-entrypoint-log", 0, kNothing, kAccepted, "", ""},
     {"container-writable", 0, kNothing, kAccepted, "", ""},
     {"container-readonly", 0, kNothing, kRefused,
-     "the site's rules say whether containers are ('writable none')", ""},
+     "the site's rules define whether containers are ('writable none')", ""},
     {"container-remap-root", 0, kNothing, kRefused, "programs in an image run as the job's user",
      ""},
     {"no-container-remap-root", 0, kNothing, kAccepted, "", ""},
@@ -174,7 +173,11 @@ constexpr Option kSallocContainer[] = {
     {"container-save", 0, kValue, kRefused, kNoNamedContainer, ""},
 };
 
+constexpr std::string_view kNoOvercommit =
+    "the job has CPUs for all of its tasks; set fewer with -c or --ntasks";
+
 constexpr Option kSbatchAlone[] = {
+    {"overcommit", 'O', kNothing, kIgnored, kNoOvercommit, ""},
     {"test-only", 0, kNothing, kHonoured,
      "nothing is submitted; the answer is that of 'gpu-platform check'", ""},
     {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
@@ -204,6 +207,7 @@ constexpr Option kSbatchAlone[] = {
 };
 
 constexpr Option kSrunAlone[] = {
+    {"overcommit", 'O', kNothing, kHonoured, "in a job: tasks may share the step's CPUs", ""},
     {"test-only", 0, kNothing, kHonoured,
      "nothing is submitted; the answer is that of 'gpu-platform check'", ""},
     {"unbuffered", 'u', kNothing, kHonoured,
@@ -211,15 +215,17 @@ constexpr Option kSrunAlone[] = {
     {"gpu-bind", 0, kValue, kHonoured,
      "single:N, per_task:N, map_gpu:LIST, none, closest; mask_gpu is refused", ""},
     {"kill-on-bad-exit", 'K', kMayHaveValue, kHonoured, "the other tasks are killed", ""},
-    {"exact", 0, kNothing, kHonoured, "the step has the CPUs that it asks for and no more", ""},
-    {"overlap", 0, kNothing, kHonoured, "starts at once and shares what other steps use", ""},
+    {"exact", 0, kNothing, kHonoured, "the step has only the CPUs that it asks for", ""},
+    {"overlap", 0, kNothing, kHonoured, "starts at once and shares the resources of other steps",
+     ""},
     {"exclusive", 0, kMayHaveValue, kHonoured, "in a job as --exact; outside as for sbatch", ""},
     {"immediate", 'I', kMayHaveValue, kHonoured,
-     "waits at most so long for room: in the job, or outside of one for the job's start", ""},
-    {"nodelist", 'w', kValue, kHonoured, "in a job: nodes of the job's", ""},
-    {"wait", 'W', kValue, kHonoured, "the other tasks are killed so long after the first end", ""},
+     "the longest wait: in a job for its resources, outside of one for its start", ""},
+    {"nodelist", 'w', kValue, kHonoured, "in a job: nodes of the job", ""},
+    {"wait", 'W', kValue, kHonoured, "the other tasks are killed this long after the first end",
+     ""},
     {"label", 'l', kNothing, kHonoured, "", ""},
-    {"relative", 'r', kValue, kHonoured, "so many of the first nodes are passed over", ""},
+    {"relative", 'r', kValue, kHonoured, "the first N nodes are skipped", ""},
     {"cpu-bind", 0, kValue, kHonoured,
      "cores, threads, rank, map_cpu:LIST, mask_cpu:LIST, none, verbose; others are refused", ""},
     {"quit-on-interrupt", 0, kNothing, kHonoured, "", ""},
@@ -228,7 +234,7 @@ constexpr Option kSrunAlone[] = {
     {"preserve-env", 'E', kNothing, kAccepted, "", ""},
     {"bcast", 0, kMayHaveValue, kRefused, "copy the program with sbcast and name the copy", ""},
     {"task-prolog", 0, kValue, kRefused, "run it and the command with 'sh -c'", ""},
-    {"task-epilog", 0, kValue, kRefused, "run it behind the command with 'sh -c'", ""},
+    {"task-epilog", 0, kValue, kRefused, "run it after the command with 'sh -c'", ""},
     {"x11", 0, kMayHaveValue, kRefused, "there is no X11 forwarding; 'ssh -X' has it", ""},
     {"mpi", 0, kValue, kIgnored, "srun has no MPI launcher: use mpirun", ""},
     {"pty", 0, kMayHaveValue, kHonoured, "one task", ""},
@@ -239,6 +245,7 @@ constexpr Option kSrunAlone[] = {
 };
 
 constexpr Option kSallocAlone[] = {
+    {"overcommit", 'O', kNothing, kIgnored, kNoOvercommit, ""},
     {"no-shell", 0, kNothing, kHonoured, "", ""},
     {"kill-command", 'K', kMayHaveValue, kHonoured,
      "the signal for the command when the allocation ends first", ""},
@@ -254,7 +261,7 @@ constexpr Option kSallocAlone[] = {
      "first; "
      "=user and =mcs are ignored, with a warning",
      ""},
-    {"immediate", 'I', kMayHaveValue, kHonoured, "waits at most so long for the start", ""},
+    {"immediate", 'I', kMayHaveValue, kHonoured, "the longest wait for the start", ""},
     {"get-user-env", 0, kMayHaveValue, kIgnored, "the environment is that of the submission", ""},
     {"x11", 0, kMayHaveValue, kRefused, "there is no X11 forwarding; 'ssh -X' has it", ""},
 };

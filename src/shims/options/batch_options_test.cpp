@@ -82,9 +82,11 @@ TEST(Options, ThatAreRefusedSayWhatToDo) {
 }
 
 TEST(Options, ThatAreIgnoredSaySo) {
-  const Read got = read({"--mail-type=END", "--hint=nomultithread"});
-  ASSERT_EQ(got.warnings.size(), 2U);
+  const Read got = read({"--mail-type=END", "--no-kill", "--overcommit"});
+  ASSERT_EQ(got.warnings.size(), 3U);
   EXPECT_THAT(got.warnings[0], HasSubstr("--mail-type is ignored"));
+  EXPECT_THAT(got.warnings[1], HasSubstr("--no-kill is ignored"));
+  EXPECT_THAT(got.warnings[2], HasSubstr("--overcommit is ignored"));
 }
 
 TEST(Options, LaterOnesGoOverEarlierOnesAndTheirOpposites) {
