@@ -228,7 +228,7 @@ struct NamedProblem {
 };
 constexpr auto kProblems = std::to_array<NamedProblem>({
     {400, "BadRequest", "A value is malformed or out of range; `field` names it."},
-    {401, "Unauthorized", "There is no credential, or one that does not hold."},
+    {401, "Unauthorized", "There is no credential, or it is not valid."},
     {403, "Forbidden", "The caller may not do this."},
     {404, "NotFound", "There is no such thing, or the caller may not see it."},
     {409, "Conflict", "Policy or the present state does not allow it."},
@@ -326,7 +326,7 @@ class DocumentWriter {
         {"title", "gpu-platform"},
         {"version", version},
         {"description",
-         "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
+         "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which identifies the "
          "caller by peer credentials, and over TLS to other machines, which show a token.\n\n"
          "Each path with GET also answers HEAD, with the same head and no body, and each path "
          "answers OPTIONS with its methods in the field Allow."},
@@ -342,7 +342,7 @@ class DocumentWriter {
       if (!told.insert(service.name()).second) continue;
       out.push_back({{"name", service.name()}, {"description", comments_.of(service)}});
     }
-    out.push_back({{"name", kPages}, {"description", "What is no call of a service."}});
+    out.push_back({{"name", kPages}, {"description", "Pages outside of the services."}});
     return out;
   }
 
@@ -363,7 +363,7 @@ class DocumentWriter {
     }
   }
 
-  // The pages that are no calls of a service.
+  // The pages outside of the services.
   static void add_pages(OrderedJson& paths) {
     const auto page = [](const char* name, const char* what, const char* media,
                          OrderedJson schema) {
@@ -528,7 +528,7 @@ class DocumentWriter {
     }
     // A proxy that speaks HTTP/2 to its clients (RFC 8441) answers so.
     if (route.is_websocket) {
-      responses["200"] = {{"description", "The WebSocket, through a proxy that speaks HTTP/2."}};
+      responses["200"] = {{"description", "The WebSocket, through a proxy with HTTP/2."}};
     }
     add_problems(problems_of(route), responses);
     OrderedJson& entry = paths[route.path][base::to_lower(route.method)];
@@ -536,7 +536,7 @@ class DocumentWriter {
       entry = std::move(operation);
       return;
     }
-    // Two calls on one route: the document can say it once only, so the plain one takes in the
+    // Two calls on one route: the document can state it only once, so the plain one takes in the
     // other's media type.
     OrderedJson& first = entry;
     OrderedJson& second = operation;
