@@ -16,7 +16,7 @@ namespace gpu_platform::api {
 
 using AccountFound = std::function<void(base::Result<Account>)>;
 
-// Finds the user that the request's field "user" names. `asker`: the user who asks.
+// Finds the user that the request's field "user" names. `asker`: the caller.
 void find_account(const CallContext& context, const std::string& user, std::uint32_t asker,
                   Resume resume, AccountFound done);
 

@@ -101,7 +101,7 @@ struct CoreAccess {
   std::function<controller::Statistics()> statistics = nullptr;
   // The names of Slurm's commands. Safe from any thread. Null: the site gives none.
   std::function<std::shared_ptr<const config::SlurmNames>()> slurm_names = nullptr;
-  // The configuration that the program goes by. Safe from any thread. Null: there is none.
+  // The configuration that the program uses. Safe from any thread. Null: there is none.
   std::function<std::shared_ptr<const config::InForce>()> configuration = nullptr;
   // Who is what here. Safe from any thread. Null: root alone is more than a user.
   std::function<std::shared_ptr<const model::AccessRules>()> access = nullptr;

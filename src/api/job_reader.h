@@ -126,8 +126,9 @@ bool is_explained(model::JobState state);
 
 // One page of a list, produced in pieces: "{"jobs":[", job after job, "],"next_page":…}". Fetches
 // ended jobs in batches as they are reached, and ends the page where too many of them are of users
-// whose jobs the caller does not see. What it has of snapshot and archive it holds while the
-// pieces follow each other, and lets go by rest(): behind the last job written it begins anew.
+// whose jobs the caller does not see. It holds its parts of snapshot and archive while the
+// pieces follow each other, and releases them in rest(): behind the last job written it begins
+// anew.
 class JobListWriter {
  public:
   JobListWriter(const JobReader& reader, model::Caller caller, ListFilter filter);

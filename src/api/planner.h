@@ -23,7 +23,7 @@ class Planner {
 
   // The job must be QUEUED in the snapshot.
   views::Explanation explain(const Snapshot& snapshot, model::JobId job, views::Effort effort);
-  // For a job that is not submitted.
+  // Plans a job that is not submitted.
   views::Explanation explain(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   // The same for a job that begins only later.
   views::Explanation plan_new(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);

@@ -15,7 +15,7 @@ enum class ErrorCode {
   kInvalidArgument,     // the request is malformed or a value is out of range: field names it
   kNotFound,            // no such job, node, GPU
   kPermissionDenied,    // the caller may not do or see this
-  kUnauthenticated,     // no valid credential: it is not known who calls
+  kUnauthenticated,     // no valid credential
   kFailedPrecondition,  // refused by policy or by the state things are in
   kResourceExhausted,   // full: queue, disk, request too large
   kAlreadyExists,       // in use, or a request id used for another request

@@ -50,8 +50,8 @@ class ClusterPart final : public EnginePart {
 
   CorePart& core_;
   LateSink observations_;
-  std::unique_ptr<WorkloadQueue> workloads_;             // null: the site names no cluster
-  std::unique_ptr<execution::KubernetesEngine> engine_;  // likewise
+  std::unique_ptr<WorkloadQueue> workloads_;             // null: the site sets no cluster
+  std::unique_ptr<execution::KubernetesEngine> engine_;  // null: the site sets no cluster
   bool are_nodes_known_ = false;
 };
 

@@ -22,11 +22,11 @@ class DaemonSignals {
   // Returns whether a signal to end is pending. It waits for nothing and takes no signal.
   static bool is_told_to_end();
 
-  // Waits for that time. Returns false once a signal says that the process shall end; what asks to
+  // Waits for that time. Returns false once a signal says that the process must end; what asks to
   // reload is taken and forgotten.
   bool pause(base::Duration time) const;
 
-  // Waits for the next signal: the sender of a SIGHUP, or nothing when the process shall end.
+  // Waits for the next signal: the sender of a SIGHUP, or nothing when the process must end.
   std::optional<ActingProcess> next() const;
 
  private:

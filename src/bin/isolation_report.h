@@ -10,10 +10,10 @@
 
 namespace gpu_platform::bin {
 
-// For the API.
+// Returns the isolation mechanisms for the API.
 std::vector<api::IsolationGuard> isolation_of(const execution::NodePart& node);
 
-// For the log: one line for what is held, and one for each cause for which something is not.
+// The lines of the log: one for what is held, and one for each cause for which something is not.
 struct IsolationReport {
   std::string held;
   std::vector<std::string> advisory;

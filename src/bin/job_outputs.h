@@ -29,7 +29,7 @@ class JobOutputs : public api::OutputSource {
   std::string container_step(const model::Job& job, std::uint32_t attempt) const override;
 
  private:
-  // For output that the platform keeps, and for a file that the user named.
+  // Readers of output that the platform keeps, and of a file that the user set.
   api::OutputReader reader_of_kept(const model::Job& job, std::uint32_t attempt) const;
   api::OutputReader reader_of_users(const model::Job& job, std::uint32_t attempt) const;
 

@@ -14,7 +14,7 @@
 namespace gpu_platform::bin {
 
 // Waits until this process has the lease of the site's cluster, which must be named. Returns the
-// name by which it has it; empty if `wait` said before that the process shall end. `wait`: waits
+// name by which it has it; empty if `wait` said before that the process must end. `wait`: waits
 // for that time, or until it is to end: then it returns false. `must_end`: whether it is to end,
 // while the cluster is asked. `tell`: why it waits.
 base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,

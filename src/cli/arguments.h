@@ -20,7 +20,7 @@ struct CommandText {
   std::string_view examples;  // whole lines, shown first
 };
 
-// Of commands whose --output is a file of the job.
+// For commands whose --output is a file of the job.
 inline constexpr const char* kFormatOption = "-o,--format";
 
 // As the only word, it has parse() print the options instead of reading them: for each a line of

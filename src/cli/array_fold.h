@@ -15,8 +15,8 @@ struct Fold {
   std::int64_t number = 0;
 };
 
-// For a waiting member of an array: those of the same key wait for the same, whatever place in the
-// queue each has. Nothing for other jobs.
+// Returns the key of a waiting member of an array. Members with the same key wait for the same, at
+// any places in the queue. Nothing for other jobs.
 std::optional<Fold> array_fold(const v1::Job& job);
 
 }  // namespace gpu_platform::cli

@@ -31,7 +31,7 @@ std::string utilization_of(const v1::Gpu& gpu);
 std::string temperature_of(const v1::Gpu& gpu);
 std::string power_of(const v1::Gpu& gpu);
 
-// Whether every GPU is emulated: then a headline says it once.
+// Whether every GPU is emulated: then a headline prints it once.
 bool all_emulated(const ClusterGpus& gpus);
 // " (emulated)", " (8 emulated)", or nothing.
 std::string emulated_mark(std::size_t emulated, std::size_t all);

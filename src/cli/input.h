@@ -22,8 +22,8 @@ std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
 base::Status put_pairs(google::protobuf::Map<std::string, std::string>& target,
                        const std::vector<std::string>& pairs, std::string_view option);
 
-// A time to come (cli/time_expression.h) under that key; the error names the option of that name.
-// Absent stays absent.
+// A time in the future (cli/time_expression.h) under that key; the error names the option of that
+// name. Absent stays absent.
 base::Status put_future_time(Json& body, const std::string& key,
                              const std::optional<std::string>& text, base::Instant now);
 

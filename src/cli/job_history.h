@@ -22,7 +22,7 @@ struct HistoryEntry {
 };
 
 // By time. `audit`: the entries about this job, in any order; those of refused calls are left out.
-// A time that has not come yet (of a job that becomes eligible later) is left out, too.
+// A time that has not arrived yet (of a job that becomes eligible later) is left out, too.
 std::vector<HistoryEntry> history_of(const v1::Job& job, std::span<const v1::AuditEntry> audit,
                                      base::Instant now);
 

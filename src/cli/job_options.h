@@ -39,9 +39,9 @@ class JobOptions {
   base::Status put(v1::JobSpec& spec, std::vector<std::string>& clear, base::Instant now) const;
 
   bool has(std::string_view flag) const;
-  // Of an option that takes one value; null where it was not given.
+  // The value of an option; null if it was not given.
   const std::optional<std::string>& text(std::string_view flag) const;
-  // Of one that may be given several times.
+  // The values of an option that may be repeated.
   const std::vector<std::string>& texts(std::string_view flag) const;
   // Returns the option of that field that was given, or the first that the field has; empty if it
   // has none.
@@ -77,7 +77,8 @@ base::Status put_gpu_types(v1::JobSpec& spec, const std::vector<std::string>& li
 
 // Returns the failure with the option in place of the field that the daemon names:
 // "time_limit_seconds: 2h asked" becomes "--time: 2h asked", and "gpu_types[0]: …" "--gpu-type: …".
-// Of the options of one field it is the one that was given. Other failures stay as they are.
+// If several options set the field, it names the one that was given. Other failures stay as they
+// are.
 Failure with_option_name(Failure failure, const JobOptions* given = nullptr);
 
 }  // namespace gpu_platform::cli

@@ -17,7 +17,7 @@
 
 namespace gpu_platform::cli {
 
-// Where it runs, why it waits, or how it ended.
+// Returns where the job runs, why it waits, or how it ended.
 std::string place_or_reason(const v1::Job& job);
 
 // A field of the specification that has a `column` in the proto: wide lists show it.

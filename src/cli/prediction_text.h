@@ -32,7 +32,7 @@ using ScoreList = google::protobuf::RepeatedPtrField<v1::PredictionScore>;
 // 96 % by then (212 starts); …".
 std::string scores_text(const ScoreList& scores);
 
-// Of a job's forecast, once it has started: what was predicted and when.
+// Returns what was predicted for a started job, and when.
 std::string start_prediction_text(const v1::Job& job);
 
 }  // namespace gpu_platform::cli

@@ -51,7 +51,7 @@ class Screen {
 
   // Readable when there is something for read().
   int fd() const { return events_; }
-  // The descriptor of interrupts, for calls that they shall end.
+  // The descriptor of interrupts, for calls that interrupts must end.
   int interrupt_fd() const { return interrupts_; }
   // What has come; never waits.
   ScreenInput read();

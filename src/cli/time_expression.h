@@ -7,7 +7,7 @@
 
 namespace gpu_platform::cli {
 
-// A time to come, as people write it: "2026-01-31T12:00:00Z" (RFC 3339), "2026-01-31",
+// A time in the future, as users write it: "2026-01-31T12:00:00Z" (RFC 3339), "2026-01-31",
 // "2026-01-31T12:00[:30]" and "16:00[:30]" in the local time zone, of a clock time the next one;
 // "now", "now+2h", "now+90" (seconds, as in Slurm), "now+3hours"; "midnight", "noon", "today",
 // "tomorrow". Errors carry no field.

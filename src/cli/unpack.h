@@ -20,7 +20,7 @@ class Unpacker {
   // below it. `umask` is taken off their permission bits.
   Unpacker(std::string root, const std::string& path, unsigned umask);
 
-  // For a parser, in this order.
+  // The callbacks of a parser, in this order.
   base::Status entry(const TarEntry& entry);
   base::Status content(std::string_view bytes);
   base::Status end_of_entry();

@@ -65,8 +65,9 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              std::optional<base::Duration> at_most,
                                              Interrupts& interrupts);
 
-// Of a job whose output cannot be shown (the daemon may not open its file, or it is none) people
-// are told, and its end is waited for all the same: true. False for every other failure.
+// Returns true, and prints a note, if the output of the job cannot be shown (the daemon may not
+// open its file, or it is not a file): the caller still waits for its end. False for other
+// failures.
 bool tell_of_unshown_output(Console& console, const Failure& failure);
 
 }  // namespace gpu_platform::client

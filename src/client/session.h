@@ -65,7 +65,7 @@ class Console {
   bool out(std::string_view bytes);
   // A line to stderr, "gpu-platform: " before it; made harmless.
   void note(std::string_view text);
-  // "error: …" and "warning: …" likewise.
+  // Print "error: …" and "warning: …".
   void error(std::string_view text);
   void warning(std::string_view text);
   // Bytes to stderr as they are.

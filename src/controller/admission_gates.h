@@ -62,7 +62,7 @@ class AdmissionGates {
     std::uint32_t limit = 0;
     std::uint64_t open = 0;  // members that take a place
     Times ready;             // members that could be, but for the limit, and have not run
-    Times ready_again;       // likewise, and they have run before
+    Times ready_again;       // the same, of members that have run before
 
     friend bool operator==(const ArrayGate&, const ArrayGate&) = default;
   };

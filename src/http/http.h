@@ -57,7 +57,7 @@ class Exchange {
   // All that is left of the body.
   Transported<std::string> rest(const Waiting& waiting);
   // Ends HTTP: the rest of the connection is bytes both ways. Call after head(), once and last.
-  // For a Unix socket only.
+  // Only for a Unix socket.
   Transported<RawStream> release();
 
  private:
@@ -69,7 +69,7 @@ class Exchange {
 };
 
 // What an Authorization header says to this server; empty: there is none. A Unix socket gets none:
-// the daemon sees who calls.
+// the daemon sees the caller.
 std::string authorization_for(const Server& server);
 
 // Puts "key=value" at the end, encoded, with what separates it from what stands before.

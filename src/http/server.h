@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-// Where a daemon is, and what proves to it who calls.
+// The address of a daemon, and how it authenticates the caller.
 
 namespace gpu_platform::http {
 
@@ -21,7 +21,7 @@ struct TlsFiles {
 
 struct Server {
   enum class Kind : std::uint8_t {
-    kSocket,  // a Unix socket: the daemon sees who calls
+    kSocket,  // a Unix socket: the daemon sees the caller
     kPlain,   // TCP without TLS, to this machine alone
     kTls,
   };

@@ -17,13 +17,13 @@ struct TransportError {
     kNoDaemon,     // nothing answers there: the request was not sent
     kUntrusted,    // certificates do not fit: the request was not sent, or not read
     kBroken,       // the connection ended early: whether the request was carried out is not known
-    kTimedOut,     // no answer in time: likewise
+    kTimedOut,     // no answer in time; the result is not known, either
     kInterrupted,  // the interrupt descriptor became readable; the call may be repeated
     kMalformed,    // what came is not HTTP, or not TLS
   };
   Kind kind = Kind::kNoDaemon;
   std::string message;
-  // Of kNoDaemon: the machine or the socket is there, and nothing accepts at it.
+  // With kNoDaemon: the machine or the socket exists, but nothing accepts at it.
   bool is_refused = false;
 };
 

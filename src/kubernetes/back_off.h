@@ -6,8 +6,8 @@
 #include "base/prng.h"
 #include "base/units.h"
 
-// Pauses between tries: each twice as long as the one before, up to a longest, and with jitter, so
-// that many who failed together do not come back together.
+// Pauses between retries. Each is twice as long as the one before, up to a maximum, with jitter, so
+// that clients that failed together do not retry together.
 
 namespace gpu_platform::kubernetes {
 

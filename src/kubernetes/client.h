@@ -34,10 +34,10 @@ struct Request {
   std::string body;          // JSON; empty: none
   std::string content_type;  // of the body; empty: "application/json"
   Turn turn = Turn::kInOrder;
-  // Of an object that comes as the answer, its metadata is enough. A server that cannot do that
-  // sends all of it.
+  // The answer needs only the metadata of an object. A server that cannot do that sends the whole
+  // object.
   bool wants_metadata = false;
-  // Of the whole call from its first sending on, with what is tried again; streams: of silence.
+  // The timeout of the whole call from its first sending on, with retries; for streams: of silence.
   base::Duration timeout = base::seconds(30);
 };
 

@@ -37,7 +37,7 @@ class Credentials {
   void accept(std::uint64_t generation);
   bool refuse(std::uint64_t generation, std::int64_t now_ns);
 
-  // Of a plugin that runs: to be polled; then prepare() is called again.
+  // The descriptor of a running plugin, to be polled; then prepare() is called again.
   std::array<int, 3> descriptors() const;
   std::int64_t due_ns() const;  // 0: none
 

@@ -23,7 +23,7 @@ struct PodStream {
   std::vector<std::string> command;             // empty: the port, or the container's own process
   std::optional<model::TerminalSize> terminal;  // none: pipes
   std::uint16_t port = 0;
-  // Of the container's own process:
+  // The end of the container's own process:
   bool without_output = false;  // only its input is wanted
   bool is_usual_size = false;   // `terminal` is not the client's: a terminal in use keeps its own
   std::string printed = {};     // the latest output from before, which is shown first

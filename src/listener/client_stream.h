@@ -46,7 +46,7 @@ class ClientStream {
   // Returns whether all output is written; then the client is in time, unless `keeps_deadline`.
   // One that takes nothing has the time for writing.
   bool flush(bool keeps_deadline = false);
-  // For a few bytes that may get lost, before any output.
+  // Writes a few bytes that may get lost, before any output.
   void write_if_possible(std::string_view bytes) { (void)transport_.write(bytes); }
   // Tells the client that nothing more comes, and gives it the time for draining. Closing with
   // unread bytes would take the last ones away from it.

@@ -15,7 +15,7 @@
 
 namespace gpu_platform::model {
 
-// Returns whether the call may touch the jobs as one who is responsible for them: a coordinator of
+// Returns whether the call may touch the jobs with responsibility for them: a coordinator of
 // their team whose role is not below that of their user, or a caller who reaches all.
 bool manages(const Caller& caller, const JobSpec& spec);
 // Returns whether the call may touch the job: it is the caller's own, or the caller manages it.

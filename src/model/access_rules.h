@@ -12,7 +12,7 @@
 #include "model/access.h"
 #include "model/team.h"
 
-// The site's rules of who is what here, and who sees what of others (configuration: `access`, and
+// The site's rules for roles, and for what users see of others (configuration: `access`, and
 // the coordinators of teams).
 
 namespace gpu_platform::model {
@@ -77,16 +77,16 @@ class View {
   View(std::shared_ptr<const AccessRules> rules, Caller caller);
 
   bool sees(Sight sight, const JobSpec& spec) const;
-  // Of a process of the user, if the user is known.
+  // The user of the process, if known.
   bool sees_command_of(std::optional<std::uint32_t> uid) const;
   bool sees_usage_of(std::string_view user, std::string_view team) const;
-  // Returns false if it sees its own jobs alone.
+  // Returns false if it sees only its own jobs.
   bool sees_jobs_of_others() const;
 
  private:
   bool is_open(Sight sight) const;  // to this caller, whosever it is
   bool is_member_of(std::string_view team) const;
-  // Of a job, by coordinating the team that it is charged to.
+  // Returns whether it coordinates the team that the job is charged to.
   bool coordinates(const JobSpec& spec) const;
   bool coordinates(std::string_view team) const;
 

@@ -10,13 +10,13 @@
 #include "base/units.h"
 #include "model/ids.h"
 
-// The audit trail: who did what, for whom, from where, and with what outcome. An entry follows from
-// one event of the journal alone (model::audit_entry of model/event.h), so the trail can be made
+// The audit trail: the caller, origin, action and outcome of each request. An entry follows from
+// only one event of the journal (model::audit_entry of model/event.h), so the trail can be made
 // again from the journal. It never has command lines, environments or secrets.
 
 namespace gpu_platform::model {
 
-// The way in that a call took.
+// The interface that a call came through.
 enum class Door : std::uint8_t {
   kNone,        // not known: recorded before there was a trail
   kUnixSocket,  // the API; the socket's peer credentials name the caller
@@ -29,8 +29,8 @@ std::string_view to_string(Door door);  // "unix socket"
 
 // Names the credential that a caller came with; never its secret.
 struct CredentialName {
-  // Of a token; of a certificate or an issuer's token the name that stands for the user, as the
-  // site's rule has it: "email:ada@example.org".
+  // The token's name, or the name in the certificate or the issuer's token that access.identities
+  // maps to the user: "email:ada@example.org".
   std::string name;
   std::string issuer;      // of an OpenID Connect token
   std::string user_claim;  // of that token: the one that has the name
@@ -46,7 +46,7 @@ struct Origin {
   std::uint32_t uid = 0;
   std::uint64_t pid = 0;  // of the caller when it came in; 0: not known
   TokenId token;          // that the caller came with; invalid: none
-  std::optional<CredentialName> credential = std::nullopt;  // likewise
+  std::optional<CredentialName> credential = std::nullopt;  // of that
 
   friend bool operator==(const Origin&, const Origin&) = default;
 };

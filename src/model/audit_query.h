@@ -23,7 +23,7 @@ struct AuditQuery {
   JobId first_job;          // entries that name or submitted one of these; invalid: any
   JobId last_job;           // at least first_job where that is valid
   base::Instant since;      // unset: no bound
-  base::Instant until;      // likewise; not included
+  base::Instant until;      // unset: no bound; not included
   EventSeq before;          // only smaller ones (paging); invalid: no bound
   std::size_t limit = 100;  // newest first
   // Entries that a filter skips cost time too: after this number the answer ends, and may be short.

@@ -77,7 +77,7 @@ struct TakenFrame {
 };
 // The other side is ready. This frame comes first, unless the channel could not be opened.
 struct OpenedFrame {
-  std::uint64_t received = 0;  // input that the job itself has got before, from whomever
+  std::uint64_t received = 0;  // input that the job itself has got before, from any client
   friend bool operator==(const OpenedFrame&, const OpenedFrame&) = default;
 };
 

@@ -116,7 +116,7 @@ struct NodeOthersChanged {
   base::Bytes memory;
 };
 
-// For an array, `job` is its first member, and the others follow it in the order of their indices.
+// The first member of an array is `job`, and the others follow it in the order of their indices.
 // The jobs share the specification, which is there.
 struct JobSubmitted {
   JobId job;
@@ -152,9 +152,9 @@ struct JobChanged {
   std::string by;
 };
 
-// A person raises waiting jobs above the other waiting jobs of their user, team and class: these
-// exchange their turns. The turns of `in_order` go, first to last, to the raised jobs and then to
-// the others, each in the order in which they are there.
+// A user raises waiting jobs above the other waiting jobs of the same user, team and class. Only
+// the order among these jobs changes: the turns of `in_order` go, first to last, to the raised jobs
+// and then to the others, which keep their order.
 struct JobsRaised {
   JobId job;                    // the first that is raised
   std::vector<JobId> raised;    // ascending
@@ -183,7 +183,7 @@ struct StartRequested {
   std::string price_class;
   std::string boot_id;      // of the first node
   JobId passed;             // as in Attempt
-  base::Instant yields_at;  // likewise
+  base::Instant yields_at;  // as in Attempt
 };
 
 struct AttemptStarted {
@@ -227,7 +227,7 @@ struct JobRequeued {
   bool preempted = false;          // it was preempted: it counts as neither
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
   bool asked_for = false;          // a person's action has it run again: it counts as neither
-  bool prolog_failed = false;      // likewise, but as that
+  bool prolog_failed = false;      // it counts only as that
   bool holds = false;              // from here on the platform holds it, because it cannot start
 };
 

@@ -13,7 +13,7 @@
 #include "base/units.h"
 
 // What is measured of a GPU, and the one table of these metrics. The probe's protocol, the report
-// of the acceptance test, the page of metrics and the API's conversion go by the table. A metric
+// of the acceptance test, the page of metrics and the API's conversion use the table. A metric
 // without a row does not compile. A new one takes a member and a row here, the driver's answer in
 // hardware/nvml, and, if the API shows it, a field in proto/gpu_platform/v1/cluster.proto.
 
@@ -57,7 +57,7 @@ struct GpuSlowMetrics {
   std::optional<std::uint64_t> pcie_replays;
   std::optional<std::uint64_t> pcie_sent_bytes_per_second;  // by the GPU, over 20 ms
   std::optional<std::uint64_t> pcie_received_bytes_per_second;
-  // Of the GPU's whole life.
+  // Counted over the GPU's whole life.
   std::optional<std::uint64_t> ecc_lifetime_corrected;
   std::optional<std::uint64_t> ecc_lifetime_uncorrected;
   // Rows of memory replaced by spares (Ampere and later).
@@ -80,7 +80,7 @@ struct GpuSlowMetrics {
   friend bool operator==(const GpuSlowMetrics&, const GpuSlowMetrics&) = default;
 };
 
-// Likewise; all metrics of a GPU at one moment.
+// All metrics of a GPU at one moment.
 struct GpuMetrics {
   std::optional<std::uint32_t> utilization_percent;  // time in which a kernel ran
   std::optional<std::uint32_t> memory_utilization_percent;

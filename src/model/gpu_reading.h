@@ -18,7 +18,7 @@ namespace gpu_platform::model {
 struct GpuProcess {
   std::uint32_t pid = 0;
   std::string user;                   // empty: it has ended, or is of another PID namespace
-  std::string command;                // its name, likewise
+  std::string command;                // its name; empty as `user`
   std::optional<base::Bytes> memory;  // of the GPU
   std::optional<JobId> job;           // none: an unmanaged process
   bool is_unmanaged = false;          // of no job that holds this GPU

@@ -235,8 +235,8 @@ inline constexpr std::size_t kMaxPrologFailures = 3;
 // Why an attempt or a job ended, or is being stopped.
 enum class EndReason : std::uint8_t {
   kNone,         // ended by itself
-  kCancelledBy,  // a person; `by` names whom; empty: what it stands for was deleted, as detail says
-  kKilledBy,     // likewise, without grace
+  kCancelledBy,  // a user, `by`; empty: what it stands for was deleted, as detail says
+  kKilledBy,     // the same, without grace
   kTimeLimit,
   kOutOfMemory,
   kPreempted,
@@ -244,7 +244,7 @@ enum class EndReason : std::uint8_t {
   kLaunchFailed,      // the command could not be started; detail says why
   kSupervisorLost,    // its result cannot be known
   kGpuOffline,        // an operator took its GPU or node out of service
-  kRequeuedBy,        // a person put the job back into the queue; `by` names whom
+  kRequeuedBy,        // a user, `by`, put the job back into the queue
   kPrologFailed,      // the site's prolog on the node: the job was not started; detail says how
   kIdleTimeout,       // no input and no output for too long
   kDeadline,          // it could no longer end by its deadline, and was not started
@@ -298,18 +298,18 @@ struct Attempt {
   // While it holds something, or when it gave that back: it was above the guarantee of its team, so
   // that jobs within another guarantee may stop it.
   bool is_borrowed = false;
-  // For a job that was let in front of planned starts by its prediction: the time at which it is
-  // told to stop if it is in their way then. Unset: it was not let in, or is in no job's way.
+  // The time at which a job that started before planned starts by its prediction is stopped if it
+  // delays them. Unset: it did not start so, or delays no job.
   base::Instant yields_at;
   // Others were stopped for it: it is stopped for no job but one of a class above this, and counts
   // as work that cannot be stopped on guaranteed GPUs. Unset: none were.
   std::optional<PriorityClass> stops_above;
   bool began_overdue = false;  // it is not stopped for an overdue job
-  // Of all its GPUs, as their node named it when it was placed there; empty: it has none. Limits by
-  // type count it by this.
+  // The type of all its GPUs, as their node named it when it was placed there; empty: it has none.
+  // Limits by type use it.
   std::string gpu_type;
   base::Shared<JobSteps> steps;  // that it reported; none of them runs once it has ended
-  // Of its allocation. Empty of a job that a version without this archived.
+  // The names of its allocation. Empty if a version without this archived the job.
   base::Shared<Granted> granted;
 
   // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
@@ -318,9 +318,9 @@ struct Attempt {
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
-// All by which jobs of one user, team and class are ordered among themselves. `jobs top` has such
-// jobs exchange their turns, so that each turn is still held by exactly one of them: no other
-// user gets more jobs ahead.
+// All by which jobs of one user, team and class are ordered among themselves. `jobs top` changes
+// only the order among such jobs. Each turn is still held by exactly one of them, so no other user
+// gets more jobs ahead.
 struct Turn {
   JobId of;             // the job that came with it
   base::Instant since;  // when that was submitted, or a person requeued it while it ran
@@ -387,7 +387,7 @@ Turn turn_of(const Job& job);
 
 // Returns whether any of its attempts has started.
 bool has_started(const Job& job);
-// Of an attempt that holds resources.
+// Returns the phase of an attempt that holds resources.
 HolderPhase phase_of(const Attempt& attempt);
 
 // Adds the result of the job to an outcome of which it is a part.

@@ -10,7 +10,7 @@
 #include "model/spec_patch.h"
 
 // The one table of the fields of a job's specification. The journal, patches, the conversion from
-// and to the API, scenario files, the size of a specification and the tests' random values go by
+// and to the API, scenario files, the size of a specification and the tests' random values use
 // it. A member without a row does not compile (stored_fields.h).
 
 namespace gpu_platform::model {

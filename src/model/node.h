@@ -112,7 +112,7 @@ struct Node {
   JobId epilog_failed_for;
   NetworkPlace network;
   EngineKind engine = EngineKind::kProcess;
-  std::uint32_t others_cpus = 0;  // as in NodeInfo, likewise the next
+  std::uint32_t others_cpus = 0;  // as in NodeInfo, and so is the next
   base::Bytes others_memory;
   CapacityClass capacity = CapacityClass::kOnDemand;
   Taints taints;
@@ -147,7 +147,7 @@ GpuState state_of(const Gpu& gpu);
 void settle(Node& node);
 void settle(Gpu& gpu);
 
-// Returns false for a node that is not heard of since it was lost.
+// Returns false for a node that has not reported since it was lost.
 bool is_heard(const Node& node);
 
 // Returns whether the attempt holds the GPU; if so, it is that far now.
@@ -156,7 +156,7 @@ bool set_phase(Gpu& gpu, AttemptId holder, HolderPhase phase);
 // The taint's effect of what a cluster lets its node do; nothing: none.
 std::optional<TaintEffect> effect_of(NodeService service);
 
-// The taint of a node of such a version that is not heard of.
+// The taint of a node of such a version that does not report.
 Taint former_connection_taint();
 
 // Gives a node and its GPUs, of a version with fewer taints, those that follow from what they had

@@ -73,8 +73,8 @@ struct Policy {
       10;                     // of max_queue_size and max_specification_bytes; rounded down
   std::uint32_t own_uid = 0;  // that the daemon runs as
   base::Duration max_time_limit = base::hours(48);
-  // Of a job that names none, where its team has none either; zero: max_time_limit, as in policies
-  // that were stored before this was there.
+  // The limit of a job without one whose team has no default; zero: max_time_limit, as in policies
+  // that were stored before this key existed.
   base::Duration default_time_limit;
   std::uint32_t max_loss_retries = 3;                // hardware and node loss
   base::Duration retry_backoff = base::seconds(10);  // doubles with each retry
@@ -102,8 +102,8 @@ struct Policy {
   // The minimum run time before a job is preempted. Reclaims have reclaim_min_runtime; a team may
   // set its own.
   base::Duration preempt_min_runtime = base::minutes(10);
-  // For jobs that borrow, where their team says nothing else: they are not reclaimed earlier, and
-  // not once they were stopped for others so often.
+  // The limits for jobs that borrow, unless their team sets its own: the minimum run time before
+  // they are reclaimed, and the number of stops after which they are not.
   base::Duration reclaim_min_runtime;
   std::uint32_t max_reclaims_per_job = 3;
 
@@ -117,8 +117,8 @@ struct Policy {
   // The audit trail keeps nothing older than this, and not many more entries than this.
   base::Duration audit_keep = base::hours(90 * 24);
   std::uint64_t max_audit_entries = 1'000'000;
-  // Of ended jobs: how long their output and their place in the history are kept, and how many
-  // there may be. Zero: for ever, and any number.
+  // How long the output of ended jobs and their place in the history are kept, and the maximum
+  // number of such jobs. Zero: for ever, and any number.
   base::Duration output_keep;
   base::Duration job_keep;
   std::uint64_t max_ended_jobs = 0;

@@ -34,7 +34,7 @@ struct QuotaExcess {
   std::uint64_t guaranteed = 0;  // of these three
   std::string gpu_type = {};     // where only GPUs of a type or family count
   std::string but_types = {};    // where only GPUs of all other types count: "A100, H100"
-  // Set with the last three kinds: others to whom such GPUs are guaranteed, "team a (4), user ann
+  // Set with the last three kinds: others with guarantees of such GPUs, "team a (4), user ann
   // (2)".
   std::string guaranteed_to = {};
 

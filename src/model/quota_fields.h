@@ -10,7 +10,7 @@
 #include "model/team.h"
 
 // The one table of the limits and guarantees of a quota. The configuration, scenario files, the
-// conversion of teams from and to the API, and what is set at run time go by it. A member without a
+// conversion of teams from and to the API, and what is set at run time use it. A member without a
 // row does not compile.
 
 namespace gpu_platform::model {

@@ -15,8 +15,8 @@
 
 // Teams that people manage while the daemon runs, beside those of the configuration. A team that
 // the configuration names is the configuration's in every key that it sets there; its parent, its
-// shares and its coordinators are the configuration's in any case. What is set at run time counts
-// for the other keys, and for the teams that the configuration does not name.
+// shares and its coordinators are always the configuration's. Run time sets the other keys, and all
+// keys of the teams that the configuration does not define.
 
 namespace gpu_platform::model {
 
@@ -92,7 +92,7 @@ std::map<std::string, std::vector<std::string>, std::less<>> run_time_coordinato
 // nothing if they are sound.
 struct QuotaProblem {
   QuotaKey key = QuotaKey::kMaxGpus;
-  std::string text;  // "borrow_limit counts from guaranteed_gpus, which is missing"
+  std::string text;  // "borrow_limit needs guaranteed_gpus, which is not set"
 };
 std::optional<QuotaProblem> problem_of(const Quota& quota);
 

@@ -139,7 +139,7 @@ std::string_view to_string(GpuState state);
 enum class NodeState : std::uint8_t {
   kUp,
   kDraining,
-  kLost,  // not heard of, or came back with another boot id
+  kLost,  // does not report, or came back with another boot id
   kOffline,
 };
 inline constexpr std::size_t kNodeStates = 4;

@@ -41,8 +41,8 @@ struct JobStep {
   // The places of its nodes among those of the attempt, ascending; empty: all of them.
   std::vector<std::uint32_t> nodes;
   std::uint32_t cpus = 0;  // on all its nodes
-  base::Bytes memory;      // likewise
-  std::uint32_t gpus = 0;  // likewise
+  base::Bytes memory;      // on all its nodes
+  std::uint32_t gpus = 0;  // on all its nodes
   base::Instant started_at;
   base::Instant ended_at;  // unset: it runs
   // Once it has ended: of its tasks the highest code, or a signal. Lost if the attempt ended

@@ -18,7 +18,7 @@ enum class TaintSource : std::uint8_t {
   kDriver,      // its node's driver does not list it any more
   kProcesses,   // processes that belong to no job are on it
   kCluster,     // the cluster of its node keeps it, or has given it to others
-  kConnection,  // nothing is heard of the node
+  kConnection,  // the node does not report
   kHooks,       // the site's prolog or epilog failed on the node for two jobs in a row
 };
 inline constexpr std::size_t kTaintSources = 7;

@@ -42,7 +42,7 @@ struct Token {
   base::Instant expires_at;  // unset: never
   std::string hash;          // of the secret: kTokenHashBytes
   TokenId made_with;         // that its maker came with, and ends with it; invalid: none
-  std::string request_id;    // of its maker: a repetition makes no other one
+  std::string request_id;    // of its maker: a repetition makes no second one
   base::Instant used_at;     // about kTokenUseInterval behind the last use; unset: never
   // That its maker came with, or the maker of the first token of its line: it holds only while the
   // site's rule has one of these names stand for the same user. Absent: it was made without.
@@ -55,9 +55,9 @@ inline constexpr std::size_t kTokenHashBytes = 32;
 inline constexpr std::size_t kTokenSecretBytes = 32;
 inline constexpr std::size_t kMaxTokens = 10'000;
 inline constexpr std::size_t kMaxTokensPerUser = 100;
-// Of these, those that were made with tokens: a leaked one leaves room for what its user makes.
+// The maximum of those that were made with tokens: a leaked one leaves room for those of its user.
 inline constexpr std::size_t kMaxMadeWithTokensPerUser = 50;
-// Of a token whose maker says nothing of its end.
+// The lifetime of a token whose maker sets none.
 inline constexpr base::Duration kDefaultTokenLifetime = base::hours(90 * 24);
 // Each use within this time of the one that the journal has is not written again.
 inline constexpr base::Duration kTokenUseInterval = base::minutes(10);

@@ -84,7 +84,7 @@ struct WaitReason {
   TargetOutcome target;                       // what has become of it so far
   JobState target_state = JobState::kQueued;  // of a single job
   JobId array_id;                             // for kArrayLimit
-  std::uint32_t array_limit = 0;              // likewise
+  std::uint32_t array_limit = 0;              // for kArrayLimit
   std::optional<QuotaExcess> quota;           // for kQuota; else of the types it may not have
   std::optional<SurplusExcess> surplus;       // that makes it come after others
   // For a gang, the counts are of nodes for one part: so many of them are needed, with so many

@@ -69,14 +69,15 @@ class GpuMonitor {
   execution::ObservationSink& sink_;
   SnapshotNow snapshot_;
   ProcessOwners owners_;                                           // of the taking thread
-  std::map<std::string, base::Milliwatts> power_limits_;           // by UUID, likewise
-  std::map<std::string, UnmanagedProcesses> unmanaged_processes_;  // by UUID, likewise
-  // The owners of the processes of the last reading, by UUID and pid; likewise.
+  std::map<std::string, base::Milliwatts> power_limits_;           // by UUID; of the taking thread
+  std::map<std::string, UnmanagedProcesses> unmanaged_processes_;  // by UUID; of the taking thread
+  // The owners of the processes of the last reading, by UUID and pid; of the taking thread.
   std::map<std::string, std::map<std::uint32_t, model::AttemptId>> owners_seen_;
 
   mutable std::mutex mutex_;
   std::map<std::string, GpuSeen, std::less<>> gpus_;  // guarded by mutex_, by UUID
-  std::map<std::string, std::chrono::steady_clock::time_point> read_at_;  // likewise, by node
+  std::map<std::string, std::chrono::steady_clock::time_point>
+      read_at_;  // guarded by mutex_, by node
 };
 
 }  // namespace gpu_platform::monitoring

@@ -52,7 +52,7 @@ class NodeObserver : public node::ProbeListener {
   AttemptGate& gate_;
   logging::Log& log_;
   const Site site_;
-  std::map<std::string, std::vector<std::string>> uuids_;   // likewise; by the driver's index
+  std::map<std::string, std::vector<std::string>> uuids_;   // by the driver's index
   std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node
   mutable std::mutex mutex_;
   std::condition_variable changed_;

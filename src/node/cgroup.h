@@ -43,8 +43,8 @@ struct CgroupBase {
 // service or scope that holds jobs; empty: the top of the tree as root, else the own cgroup.
 CgroupBase make_cgroup_base(std::string_view token, const std::string& parent = {});
 
-// For a launcher that ends: removes what make_cgroup_base made, unless jobs or supervisors live in
-// it. Returns whether nothing of it is left.
+// Removes what make_cgroup_base made when a launcher ends, unless jobs or supervisors live in it.
+// Returns whether nothing of it is left.
 bool leave_cgroup_base(const CgroupBase& base);
 
 // ---- one cgroup, by an open directory
@@ -54,9 +54,9 @@ bool cgroup_is_empty(int cgroup_fd);
 // Sends the signal to every process in it, by handles proved to belong to it: no other process can
 // be hit.
 void signal_cgroup(int cgroup_fd, int signal);
-// Likewise to those of them that are in the process group.
+// Sends it to those of them that are in the process group.
 void signal_process_group(int cgroup_fd, int group, int signal);
-// Likewise to those of them that have another PID namespace than the caller: those of a container,
+// Sends it to those of them that have another PID namespace than the caller: those of a container,
 // and not what its engine has beside them.
 void signal_contained(int cgroup_fd, int signal);
 // Sends SIGKILL to all of it at once, and to what it forks meanwhile. Does not wait.

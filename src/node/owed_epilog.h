@@ -29,17 +29,17 @@ class OwedEpilog {
   OwedEpilog(const OwedEpilog&) = delete;
   OwedEpilog& operator=(const OwedEpilog&) = delete;
 
-  // For the supervisor. False with errno: the file could not be made, and is not there.
+  // Called by the supervisor. False with errno: the file could not be made, and does not exist.
   bool note(const LaunchRequest& job);
   void mark_begun() const;
   void remove() const;
 
-  // For the launcher: takes over what a lost supervisor has left. False: nothing is owed, or
+  // Called by the launcher: takes over what a lost supervisor has left. False: nothing is owed, or
   // another process runs the epilog now (see is_run). What is taken stays locked until this object
   // and its copies in forked processes are gone.
   bool take();
   bool has_begun() const { return has_begun_; }
-  // Of one that was taken; nothing if the file is not whole, as no program was run then.
+  // Returns the request of one that was taken; nothing if the file is incomplete: no program ran.
   std::optional<LaunchRequest> request() const { return decode_request(bytes_); }
   void mark_owed() const;
 

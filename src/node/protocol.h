@@ -348,7 +348,8 @@ std::string full_part_path(std::string_view output_path, std::uint64_t first_byt
 // The same in two steps, for callers that use handles: "0/42" below folder/output, and in it
 // "1.log", or "1.prolog" for the output of the site's prolog.
 std::string output_folder(model::AttemptId attempt);
-// Of the first step, the folder of a thousand jobs ("0") and the job's own in it ("42").
+// The place of the first step's output: the folder of a thousand jobs ("0") and the job's own in it
+// ("42").
 struct OutputPlace {
   std::string thousand;
   std::string job;
@@ -359,7 +360,7 @@ std::string session_name(model::AttemptId attempt);  // 42-1.session, in folder/
 // 42-1.container, in folder/attempts: the line in which the client of a container engine says what
 // it does or why it gave up ("doing: pulling the image, 43 %").
 std::string container_report_name(model::AttemptId attempt);
-std::string owed_epilog_name(model::AttemptId attempt);  // 42-1.epilog, likewise: owed_epilog.h
+std::string owed_epilog_name(model::AttemptId attempt);  // 42-1.epilog: owed_epilog.h
 
 // A short name for a launcher's folder, so that two daemons on one host never share a cgroup.
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode);

@@ -13,7 +13,7 @@ int signal_pidfd(int pidfd, int signal);
 int queue_signal(int pidfd, int signal, std::uint64_t data);
 
 // The default action for a signal, also for the two that the C library keeps for itself: ignoring
-// is inherited through exec, and a job shall begin as from a fresh login.
+// is inherited through exec, and a job must begin as from a fresh login.
 void reset_signal(int signal);
 
 // Forks like fork(2), but the child is born in the cgroup (-1: in the caller's). For a process

@@ -39,7 +39,7 @@ Nearness nearness_of(const model::GpuLink& link);
 // NUMA node; a NUMA node whose socket is not known counts as a socket of its own.
 struct GpuDomains {
   std::vector<GpuMask> numa;     // ascending lowest GPU; disjoint, together all
-  std::vector<GpuMask> sockets;  // likewise; each holds whole NUMA nodes
+  std::vector<GpuMask> sockets;  // in the same order; each holds whole NUMA nodes
   GpuMask untold = 0;            // GPUs without a known NUMA node
 
   friend auto operator<=>(const GpuDomains&, const GpuDomains&) = default;

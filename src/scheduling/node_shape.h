@@ -21,7 +21,7 @@ struct GpuKind {
   std::string type;  // catalogue name
   base::Bytes memory;
   std::int32_t numa_node = -1;  // -1: not known
-  std::int32_t socket = -1;     // likewise
+  std::int32_t socket = -1;     // -1: not known
 
   friend auto operator<=>(const GpuKind&, const GpuKind&) = default;
 };

@@ -70,8 +70,8 @@ struct Start {
   model::Allocation allocation;
   model::StartWhy why = model::StartWhy::kImmediate;
   model::JobId passed;  // of a backfill: the first that has a planned start before it
-  // For a job that was let in by its prediction: the time at which it is to stop for the planned
-  // starts that it may delay. Unset: it ends before them by its time limit, or delays none.
+  // The time at which a job that starts by its prediction must stop for the planned starts that it
+  // may delay. Unset: it ends before them by its time limit, or delays none.
   base::Instant yields_at;
 
   friend bool operator==(const Start&, const Start&) = default;

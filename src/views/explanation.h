@@ -81,8 +81,8 @@ PlaceInLine place_in_line(const PlanningView& view, model::JobId job);
 // The job must be QUEUED in the planning view's snapshot. `now` is not before it.
 Explanation explain_waiting(PlanningView& view, model::JobId job, base::Instant now, Effort effort);
 
-// For a job that is submitted now and begins only later: where and when it starts, by hard limits.
-// Fills only the line and the estimate.
+// Returns where and when a job that is submitted now and begins later starts, by hard limits. Fills
+// only the line and the estimate.
 Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec);
 
 // Explains the job as if it were submitted now.

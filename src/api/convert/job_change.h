@@ -32,7 +32,7 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
 
 model::JobAction requeue_action(const v1::RequeueJobRequest& request);
 
-// "HIGH" in any case, or "0" to "9".
+// "HIGH" in upper or lower case, or "0" to "9".
 base::Result<model::Priority> to_priority(std::string_view text);
 
 // "USR1", "sigusr1", "10": one that may be sent to a running job; the error names "signal".

@@ -16,8 +16,8 @@
 
 namespace gpu_platform::api {
 
-// Whom proven names stand for: "email:ada@example.org" -> "ada". "email:*@example.org" -> "*"
-// stands for all of that domain, each as the user before the '@'; "openid:*@example.org" likewise.
+// The users of proven names: "email:ada@example.org" -> "ada". "email:*@example.org" -> "*" maps
+// all names of that domain to the user before the '@', and so does "openid:*@example.org".
 using IdentityUsers = std::map<std::string, std::string, std::less<>>;
 
 // Returns nothing if no name stands for a user, or two for different ones.

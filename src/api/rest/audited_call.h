@@ -18,8 +18,8 @@ void add_job(std::string_view id, model::AuditedCall& call);
 void add_target(std::string_view target, model::AuditedCall& call);
 void add_request_id(std::string_view id, model::AuditedCall& call);
 
-// For a call that is refused before its handler reads it: adds the job, the GPU, the node or the
-// name in the request, where that can be read.
+// Adds the job, the GPU, the node or the name in a request that is refused before its handler reads
+// it, if that can be read.
 void add_target_of(const Route& route, const HttpRequest& request, model::AuditedCall& call);
 
 }  // namespace gpu_platform::api

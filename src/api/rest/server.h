@@ -32,7 +32,7 @@ struct ServerOptions {
   SessionLimits limits;
   std::chrono::milliseconds stop_grace{2'000};
   std::optional<std::uint32_t> only_uid = {};  // see CallOptions
-  model::UserRange users = {};                 // likewise
+  model::UserRange users = {};                 // see CallOptions
   // Finds the users behind the connections of the listener; outlives the server. Null: all of them
   // are refused.
   const Authenticator* authenticator = nullptr;
@@ -40,7 +40,7 @@ struct ServerOptions {
   // Takes one line for the administrator, with the user who caused it, if there is one. It is
   // called from the server's threads. Null: no lines.
   std::function<void(std::optional<std::uint32_t> user, const std::string& line)> warn;
-  // Takes each call that was refused or took long, for the log; likewise.
+  // Takes each call that was refused or took long, for the log, as `warn` does.
   std::function<void(const Peer&, const NotableCall&)> notable = {};
 };
 

@@ -33,8 +33,7 @@ class StructureReader {
   void for_each_entry(const YAML::Node& map, const Visit& visit) {
     if (map.IsNull()) return;
     if (!map.IsMap()) {
-      report(map, fmt::format("'{}' wants names with their values, but {} stands here", key_,
-                              kind_of(map)));
+      report(map, fmt::format("'{}' must be names with their values, not {}", key_, kind_of(map)));
       return;
     }
     std::set<std::string> seen;
@@ -42,8 +41,8 @@ class StructureReader {
       const YAML::Node name = entry.first;
       if (!word(name, "name")) continue;
       if (!seen.insert(name.Scalar()).second) {
-        report(name, fmt::format("'{}' stands in this part of '{}' twice", printable(name.Scalar()),
-                                 key_));
+        report(name,
+               fmt::format("'{}' is in this part of '{}' twice", printable(name.Scalar()), key_));
         continue;
       }
       visit(name, entry.second);

@@ -13,7 +13,7 @@ namespace gpu_platform::controller {
 
 struct GpuChange {
   std::vector<model::GpuRef> gpus;  // the GPUs that were meant
-  Events events;                    // none if all of it is so already
+  Events events;                    // none if nothing changes
 };
 base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
                                    const model::ChangeGpus& command);

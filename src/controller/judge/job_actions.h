@@ -27,7 +27,7 @@ base::Result<std::vector<model::JobId>> members_for(const State& state, const mo
 base::Result<std::vector<model::JobId>> choose_jobs(const State& state, const model::Caller& caller,
                                                     const model::JobSelection& which);
 
-// Returns the events of the action; none if the job is so already. A job that has come back with
+// Returns the events of the action; none if nothing changes. A job that has come back with
 // them may be eligible at once.
 base::Result<Events> judge_action(const model::Caller& caller, const model::Job& job,
                                   model::JobAction action);

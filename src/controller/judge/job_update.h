@@ -11,8 +11,8 @@
 
 namespace gpu_platform::controller {
 
-// Returns the changes that the command brings to the one job that it names; nothing if all of it is
-// so already.
+// Returns the changes that the command brings to the one job that it names; nothing if no value
+// changes.
 base::Result<std::optional<model::JobChanged>> judge_update(const State& state,
                                                             Feasibility& feasibility,
                                                             const model::Caller& caller,

@@ -13,14 +13,14 @@
 
 namespace gpu_platform::controller {
 
-// The taint of a node that is not heard of, with the reason; without one, it is heard again.
+// The taint of a node that does not report, with the reason; without one, it reports again.
 model::Event connection_changed(model::NodeId node, std::optional<std::string> why_lost);
 
 // Judges what is new in a node's report: a description, that the node is heard, GPUs that it no
 // longer reports or reports again. Its attempts of former boots have been given up before.
 Events judge_node(const State& state, const execution::NodeObserved& seen);
 
-// Judges on which boot the machine is: its nodes of another boot are not heard of until they are
+// Judges on which boot the machine is: its nodes of another boot do not report until they are
 // observed again. Their attempts stay as they are.
 Events judge_boot(const State& state, const execution::MachineBooted& seen);
 

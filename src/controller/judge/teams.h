@@ -9,7 +9,7 @@
 #include "model/event.h"
 #include "store/store.h"
 
-// Teams that are managed at run time (model/run_time_team.h): who may change what of them.
+// Teams that are managed at run time (model/run_time_team.h), and the rights to change them.
 
 namespace gpu_platform::controller {
 
@@ -21,7 +21,7 @@ base::Result<std::optional<model::Event>> judge_team(const State& state,
                                                      const model::SetTeam& command,
                                                      base::Instant now, store::Headroom headroom);
 
-// The caller, who is invited to the team, becomes a member of it or is invited no longer. Accepting
+// The invited caller becomes a member of the team, or the invitation ends. Accepting
 // is refused while the configuration names the members of the team. Returns a removal if nothing is
 // left beside the configuration.
 base::Result<model::Event> judge_answer(const State& state, const model::Caller& caller,

@@ -8,7 +8,7 @@
 #include "model/command.h"
 #include "store/store.h"
 
-// Tokens: who may make and revoke them, and when they end by themselves.
+// Tokens: the rights to make and revoke them, and their end by time.
 
 namespace gpu_platform::controller {
 

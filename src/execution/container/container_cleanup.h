@@ -19,8 +19,9 @@ struct ContainerCleanOptions {
   std::string root;     // the launcher's folder
 };
 
-// For a process of its own, with the launcher's rights. Waits for an engine that is away. Several
-// at once take turns, and one that would find nothing new ends at once. Returns an exit code.
+// Runs in a process of its own, with the launcher's rights. Waits for an engine that is away.
+// Several at once take turns, and one that would find nothing new ends at once. Returns an exit
+// code.
 int clean_containers(const ContainerCleanOptions& options);
 
 // Returns the attempt ("42-1") of a container of this cluster, from the answer to GET

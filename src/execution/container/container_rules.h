@@ -70,7 +70,7 @@ base::Result<ContainerRules> parse_container_rules(std::string_view text);
 std::string error_in_image(const ContainerRules& rules, std::string_view image);
 std::string error_in_mount(const ContainerRules& rules, const model::ContainerMount& mount);
 std::string error_in_network(const ContainerRules& rules, model::ContainerNetwork network);
-// Of "KEY=VALUE".
+// The annotation is "KEY=VALUE".
 std::string error_in_annotation(const ContainerRules& rules, std::string_view annotation);
 
 // Returns whether the text is what the pattern says, where each * stands for any text.

@@ -47,7 +47,7 @@ class EngineCalls {
   Answered<> post(std::string_view path, const nlohmann::json& body = {}) {
     return call("POST", path, body, kUsualTime);
   }
-  // Of something that may as well not be done, or is done in another way then.
+  // Calls that are optional, or that have a replacement if they fail.
   Answered<> get_brief(std::string_view path) { return call("GET", path, {}, base::seconds(3)); }
   Answered<> post_brief(std::string_view path) { return call("POST", path, {}, base::seconds(3)); }
   Answered<> post_slow(std::string_view path) { return call("POST", path, {}, std::nullopt); }

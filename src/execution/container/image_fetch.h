@@ -56,7 +56,7 @@ class PullProgress {
   bool take(std::string_view bytes);
   // The registry's words, if a line was an error.
   const std::string& error() const { return error_; }
-  // Of the layers that are known so far; it never goes back. -1: nothing is known.
+  // Returns the progress of the layers known so far; it never decreases. -1: nothing is known.
   int percent() const { return percent_; }
 
  private:

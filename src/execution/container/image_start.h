@@ -24,7 +24,7 @@ std::string error_in_volumes(const nlohmann::json& config);
 // Returns whether two ids of an engine name one image; "sha256:" may be left out.
 bool is_same_image(std::string_view one, std::string_view other);
 
-// For the user. `words`: what was to be executed.
+// Returns the error for the user. `words`: the command to execute.
 std::string describe_outcome(const StartOutcome& outcome, std::string_view workdir,
                              const std::vector<std::string>& words);
 

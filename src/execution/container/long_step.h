@@ -7,11 +7,11 @@
 
 namespace gpu_platform::execution {
 
-// What a step that may take minutes needs of the one who waits for it.
+// The callbacks of a caller that waits for a step of minutes.
 struct LongStep {
-  // Takes what is being done now, for people: "pulling the image, 43 %".
+  // Takes the progress as a text for users: "pulling the image, 43 %".
   std::function<void(const std::string&)> tell;
-  // Waits that long; false: the step is to be given up.
+  // Waits that long. Returns false if the step is cancelled.
   std::function<bool(base::Duration)> wait;
 };
 

@@ -33,7 +33,7 @@ class StartWord {
   StartWord(StartWord&&) = default;
   StartWord& operator=(StartWord&& other) noexcept;
   ~StartWord() { remove(); }
-  // Of a name that no other has, in the folder of a container. An error is in errno.
+  // Makes one with a unique name, in the folder of a container. An error is in errno.
   static StartWord make(const std::string& folder, const std::string& name);
 
   bool is_made() const { return file_.is_open(); }

@@ -34,7 +34,7 @@ class ClusterFeed {
   };
   ClusterFeed(const KubernetesSettings& settings, Parts parts);
 
-  // What is to be followed, and who is told of it. The handlers live no longer than the feed.
+  // The objects to follow, with their handlers. The handlers live no longer than the feed.
   using Followed = std::pair<kubernetes::Followed, kubernetes::FollowHandlers>;
   std::vector<Followed> followed();
   // The handlers of DeviceTaintRules; nothing where the platform knows no single devices.

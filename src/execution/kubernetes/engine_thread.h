@@ -127,7 +127,7 @@ class EngineThread {
 
   std::mutex mutex_;
   bool is_stopping_ = false;          // guarded by mutex_
-  std::vector<EngineMessage> inbox_;  // likewise
+  std::vector<EngineMessage> inbox_;  // guarded by mutex_
   ClientStreams streams_;             // its thread posts messages
   std::thread thread_;                // last: it uses all others
 };

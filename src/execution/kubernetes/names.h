@@ -18,9 +18,10 @@ inline constexpr std::string_view kJobLabel = "gpu-platform/job";
 inline constexpr std::string_view kAttemptLabel = "gpu-platform/attempt";
 inline constexpr std::string_view kRankLabel = "gpu-platform/rank";
 inline constexpr std::string_view kQueueLabel = "gpu-platform/queue";  // of workloads of others
-inline constexpr std::string_view kGroupLabel = "gpu-platform/group";  // likewise: pods of one
+inline constexpr std::string_view kGroupLabel =
+    "gpu-platform/group";  // of workloads of others: pods of one
 inline constexpr std::string_view kGroupSizeLabel = "gpu-platform/group-size";
-// Of a pod of others that the platform has admitted: the cluster's name.
+// The cluster's name, on a pod of others that the platform has admitted.
 inline constexpr std::string_view kAdoptedLabel = "gpu-platform/adopted";
 inline constexpr std::string_view kAdmissionGate = "gpu-platform/admission";
 inline constexpr std::string_view kGangGate = "gpu-platform/gang";

@@ -26,7 +26,7 @@ struct KubernetesSettings {
   DeviceMode devices = DeviceMode::kPinned;
   std::string driver = "gpu.nvidia.com";            // of ResourceSlices
   std::string device_class = "gpu.nvidia.com";      // that claims name
-  std::string mig_device_class = "mig.nvidia.com";  // likewise, for MIG instances
+  std::string mig_device_class = "mig.nvidia.com";  // the same for MIG instances
   std::string resource = "nvidia.com/gpu";          // of kCounts
   std::string priority_class;                       // of pods; empty: none
   // Keys; pods tolerate them. Clouds keep pods off spot nodes by theirs, and the platform does so

@@ -59,8 +59,8 @@ struct NodePart {
 };
 
 // Runs jobs as processes of this host, through the launcher and one supervisor per attempt. Each
-// attempt is started at most once, whatever crashes: its record can be created only once and is the
-// truth about it, and the record's lock is the sign of life.
+// attempt is started at most once, even after a crash: its record can be created only once and is
+// the truth about it, and the record's lock is the sign of life.
 //
 // Thread: one of its own; calls post an order and return. Observations come from that thread. The
 // end of the engine ends no job. There is one engine per data directory (the store's lock ensures

@@ -10,7 +10,7 @@ namespace gpu_platform::hardware {
 
 struct NvmlDevice;  // opaque; nvmlDevice_t is a pointer to it
 
-struct NvmlEventSet;  // likewise nvmlEventSet_t
+struct NvmlEventSet;  // the pointer is nvmlEventSet_t
 
 inline constexpr int kNvmlSuccess = 0;
 inline constexpr int kNvmlErrorUninitialized = 1;

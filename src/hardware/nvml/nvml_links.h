@@ -34,7 +34,7 @@ struct NvLinkPorts {
 };
 
 // Links and their version between two of `all`, by index; nothing where there is no NVLink between
-// them. Drivers that do not tell what the peer is: a peer that is none of `all` is a switch.
+// them. Drivers that do not tell what the peer is: a peer that is not one of `all` is a switch.
 // The switches of one machine are one fabric: a link to any of them reaches every GPU on them.
 std::optional<GpuLink> nvlink_between(const std::vector<NvLinkPorts>& all, std::uint32_t a,
                                       std::uint32_t b);

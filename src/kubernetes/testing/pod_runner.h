@@ -46,7 +46,7 @@ class PodRunner {
 
   // A ready node and, if it has GPUs, a ResourceSlice "NODE-gpu.nvidia.com" of its pool.
   void add_node(const std::string& name, const NodeOptions& options = {});
-  // The kubelet is not heard of any more: Ready is Unknown and the node has the taints
+  // The kubelet does not report any more: Ready is Unknown and the node has the taints
   // unreachable. Its pods stay as they are.
   void lose_node(const std::string& name);
   void recover_node(const std::string& name);  // it is ready again

@@ -17,7 +17,7 @@ namespace gpu_platform::listener {
 
 // One client that speaks gRPC: HTTP/2 with up to kMaxCalls calls at a time. Of each answer some
 // 64 KiB wait for a slow client, or one message if that alone is more. A client that keeps the
-// server busy without calls is told to be calm, and closed.
+// server busy without calls is closed with ENHANCE_YOUR_CALM.
 //
 // Thread: its io context's one thread.
 class GrpcConnection final : public Client {

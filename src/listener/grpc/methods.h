@@ -18,7 +18,7 @@ struct GrpcMethod {
     kCall,         // of the daemon
     kReflection,   // answered here
     kHealthCheck,  // answered here, without a credential
-    kHealthWatch,  // likewise, and again when it changes
+    kHealthWatch,  // the same, and again at each change
     kChannel,      // a WebSocket of REST
   };
   Kind kind = Kind::kCall;

@@ -9,7 +9,7 @@ namespace gpu_platform::node {
 
 // The kernel's list of drivers, /proc/devices. Reading it takes 0.1 ms, and the kernel does not
 // tell when it changes, so the list is read again once it is a second old. A job that starts within
-// the second after a driver was loaded goes by the list without it, as a job that started just
+// the second after a driver was loaded uses the list without it, as a job that started just
 // before.
 class DriverList {
  public:

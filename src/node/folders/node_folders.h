@@ -38,7 +38,7 @@ int open_trusted_parent(const std::string& path, std::string& why);
 
 int open_below(int folder, const char* name, int flags, unsigned mode = 0);
 // Returns a folder of ours and makes it if it is missing: it has the same readers as its parent.
-// For a process without umask.
+// The process must have no umask.
 int make_folder_below(int folder, const char* name);
 
 }  // namespace gpu_platform::node

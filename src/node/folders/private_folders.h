@@ -32,7 +32,7 @@ struct PrivateFolders {
   std::string workdir;      // the working directory where it would be hidden, else empty
   int proc = -1;            // what becomes /proc, see open_hidden_proc; -1: it stays the host's
   std::string hosts_text;   // of the file that becomes /etc/hosts; empty: it stays the host's
-  int hosts = -1;           // that file, likewise a mount that is nowhere yet
+  int hosts = -1;           // that file, as a mount that is nowhere yet
 };
 // Makes the empty folder `name` in NodeFolders::tmp and opens it. Returns an empty text, or what
 // failed.

@@ -46,8 +46,7 @@ std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string
 // to us and so may pass them on too; empty: everything above is left as it is.
 LimitPlaces make_limit_places(std::string_view token, const std::string& base,
                               const std::string& delegated);
-// For a launcher that ends, when no supervisor is left: removes these groups, unless jobs are in
-// them.
+// Removes these groups when a launcher ends and no supervisor is left, unless jobs are in them.
 void leave_limit_places(const LimitPlaces& places);
 
 }  // namespace gpu_platform::node

@@ -17,8 +17,8 @@ std::span<const sock_filter> syscall_filter();
 // Why this kernel cannot filter system calls; empty when it can.
 std::string error_in_syscall_filter();
 
-// For the calling process and what it starts, for ever. It must be bound to gain no rights
-// (no_new_privs) or be root. Raw calls only: 0 or -errno.
+// Filters the calls of the calling process and of what it starts, for ever. It must be bound to
+// gain no rights (no_new_privs) or be root. Raw calls only: 0 or -errno.
 int install_syscall_filter();
 
 }  // namespace gpu_platform::node

@@ -48,7 +48,7 @@ class ContainerJob {
   // Returns the most memory that the container had, where an older cgroup tree counts it and the
   // attempt's own cgroup does not.
   std::optional<std::uint64_t> peak_memory_bytes() const;
-  // Of an attempt that has no process left: what the engine has made for it in older cgroup trees.
+  // Removes what the engine has made in older cgroup trees for an attempt without processes.
   // Waits a moment for the engine's own processes to leave it.
   void remove_groups() const;
 

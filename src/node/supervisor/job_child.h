@@ -47,7 +47,7 @@ struct JobChild {
   int mounts_fd = -1;                           // of the job's first process; -1: this is the first
   bool truncates = false;
   bool filters_syscalls = false;
-  // Of the process that speaks to a container engine (ContainerStart); -1: this is the job's own.
+  // For the process that calls a container engine (ContainerStart); -1: this is the job's own.
   int container_request_fd = -1;
   int container_report_fd = -1;
   int output_fd = -1;

@@ -20,8 +20,8 @@ inline constexpr std::uint64_t kContainerTimeoutMs = 90'000;
 struct ContainerClient {
   std::string program;  // empty: there is none
   std::string rules;    // its file
-  // Of a launcher without root's rights, whose containers are in no cgroup of ours: the name by
-  // which they are told from those of other launchers. Else empty.
+  // The name that marks the containers of a launcher without root's rights, because they are in no
+  // cgroup of the platform. Else empty.
   std::string cluster;
   std::uint64_t timeout_ms = kContainerTimeoutMs;  // with one that was told of the kill
 };

@@ -25,7 +25,7 @@ Account account_of(const model::Organisation& organisation, const model::JobSpec
 // Returns true if the policy's order depends on usage.
 bool needs_use(const model::Policy& policy);
 
-// The decayed usage. All use decays by the same factor, so none of it is touched as time goes by;
+// The decayed usage. All use decays by the same factor, so none of it is touched as time passes;
 // later use counts more instead. Amounts are in the units of the instant `epoch` (use of 2^-22 of
 // the cluster for a millisecond). A charge at time t is multiplied by 2^((t - epoch) / half_life);
 // when a half-life has passed, all amounts are halved and the epoch moves on.
@@ -34,10 +34,10 @@ bool needs_use(const model::Policy& policy);
 class FairShareUse {
  public:
   struct Amounts {
-    std::uint64_t counted = 0;    // the usage that the order goes by
+    std::uint64_t counted = 0;    // the usage that the order uses
     std::uint64_t uncounted = 0;  // of attempts that gave back since the last count
     // The same of the GPUs alone, as gpu_time(), for people to see: it does not depend on what the
-    // cluster has, and the order does not go by it.
+    // cluster has, and the order does not use it.
     std::uint64_t counted_gpu_time = 0;
     std::uint64_t uncounted_gpu_time = 0;
 

@@ -98,7 +98,7 @@ class NodeBuilder {
     node_.capacity = capacity;
     return *this;
   }
-  // Of what the node has, pods of others use this much.
+  // Pods of others use this much of the node.
   NodeBuilder& others(std::uint32_t cpus, base::Bytes memory = {}) {
     node_.others_cpus = cpus;
     node_.others_memory = memory;

@@ -35,7 +35,7 @@ inline constexpr Option kVerboseOption[] = {
 // The commands that show jobs, nodes and the site have these.
 inline constexpr Option kViewOptions[] = {
     {"json", 0, Take::kMayHaveValue, Rule::kHonoured,
-     "the document of Slurm 24.11; v0.0.40, v0.0.41, v0.0.42 and v0.0.38 name a form, list tells "
+     "the document of Slurm 24.11; v0.0.40, v0.0.41, v0.0.42 and v0.0.38 name a form, list shows "
      "of "
      "them",
      ""},

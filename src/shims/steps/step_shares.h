@@ -39,7 +39,7 @@ struct ShareWish {
 struct NodeShare {
   std::uint32_t node = 0;           // its place among the job's
   std::vector<std::uint32_t> gpus;  // their places among the node's
-  std::vector<std::uint32_t> cpus;  // likewise
+  std::vector<std::uint32_t> cpus;  // their places among the node's
 };
 
 class StepShares {

@@ -27,7 +27,7 @@ struct StreamRules {
   std::uint32_t tasks = 1;
 };
 
-// Where the lines of a task go.
+// The destination of the lines of a task.
 struct Outlet {
   int output = 1;
   int error = 2;

@@ -28,8 +28,8 @@ struct SiteRefusal {
   std::string reason;  // in Slurm's words: "Invalid partition name specified"
 };
 
-// Of several partitions ("-p a,b") the first whose limits the job keeps. `time_limit` is what the
-// job asks for.
+// Returns the first of several partitions ("-p a,b") whose limits the job keeps. `time_limit`: what
+// the job requests.
 std::expected<SiteChoice, SiteRefusal> choose(const Site& site, const Settings& settings,
                                               const Resources& resources,
                                               std::optional<base::Duration> time_limit);

@@ -21,7 +21,7 @@ struct PatternValues {
   std::uint32_t restarts = 0;  // %r
   std::uint32_t step = 0;      // %s
   std::string array = {};      // %A of a member; empty: it is none
-  std::string index = {};      // %a, likewise
+  std::string index = {};      // %a of a member; empty: it is none
   bool is_step = false;        // %J names the step too: "12.0"
   std::uint32_t node_number = 0;  // %n, among the nodes of the step
 };

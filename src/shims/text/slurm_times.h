@@ -18,13 +18,13 @@ enum class Sought : std::uint8_t { kPast, kFuture };
 // A time as Slurm's options write it, in the local time zone: a date (YYYY-MM-DD, MMDD[YY],
 // MM/DD[/YY], MM.DD[.YY]), a clock time (HH:MM[:SS] [AM|PM]) or both, in any order with 'T', '-' or
 // blanks between them; today, tomorrow, midnight, noon, elevenses, fika and teatime in place of
-// either; now, now+COUNT[UNIT], now-COUNT[UNIT]; utsSECONDS. Words are read in any case. Days
+// either; now, now+COUNT[UNIT], now-COUNT[UNIT]; utsSECONDS. Case is ignored. Days
 // before 1970 are its first second. `option` is named in the error.
 base::Result<base::Instant> parse_time_expression(std::string_view option, std::string_view text,
                                                   base::Instant now, Sought sought = Sought::kPast);
 
-// Puts a time to come, of an option or of KEY=VALUE, into a request. Besides Slurm's forms those of
-// the platform's own commands are read ("now+2h", "2026-01-31T12:00:00Z").
+// Puts a time in the future, of an option or of KEY=VALUE, into a request. Besides Slurm's forms
+// those of the platform's own commands are read ("now+2h", "2026-01-31T12:00:00Z").
 base::Status put_coming_time(std::string_view option, std::string_view text, base::Instant now,
                              google::protobuf::Timestamp& time);
 

@@ -41,7 +41,7 @@ struct StepView {
   bool runs() const { return started_at && !ended_at; }
 };
 
-// Of the latest attempt, in the order in which sacct tells of them; none before it has started.
+// Returns the steps of the latest attempt in sacct's order; none before it has started.
 std::vector<StepView> steps_of(const v1::Job& job);
 
 // The highest exit code of the steps of its own, besides its batch script: "3:0", and "0:0" if it

@@ -105,7 +105,7 @@ class Client {
   store::Journal& journal_;
   std::vector<Submission> submissions_;
   std::vector<model::JobId> stopped_;  // acknowledged and changed something
-  // Acknowledged, whether it changed something or was so already, and the attempts before it.
+  // Acknowledged, with a change or without, and the attempts before it.
   std::vector<std::pair<model::JobId, std::uint32_t>> requeued_;
   std::map<model::AttemptId, std::map<std::uint32_t, model::JobStep>> ended_steps_;
 };

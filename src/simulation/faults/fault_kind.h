@@ -79,7 +79,7 @@ enum class FaultKind : std::uint8_t {
   kEvicted,              // its cluster takes the place of a job away
   kOthersCame,           // others use more or less of a node
   kServiceChanged,       // a cluster takes a node out of service, or puts it back
-  kGpuUnavailable,       // a GPU of a cluster is not ours to give
+  kGpuUnavailable,       // a GPU of a cluster is not available to the platform
   // On the way to a cluster and back, and in it.
   kCallLost,        // a call does not reach the API server
   kAnswerLost,      // it does what it is asked for, and the answer does not come

@@ -125,7 +125,7 @@ class World : private execution::VirtualScript {
   Link link_;
   execution::VirtualEngine engine_;
   std::optional<PodCluster> cluster_;  // where its nodes run pods
-  std::optional<PodEngine> pods_;      // likewise
+  std::optional<PodEngine> pods_;      // the engine of these pods
   store::MemoryStore store_;
   LyingJournal lying_;
   Client client_;

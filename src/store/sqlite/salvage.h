@@ -77,11 +77,11 @@ class Salvage {
   std::vector<EventRange> intact_;                                 // batches past the kept events
   std::map<std::uint64_t, base::Instant> began_;                   // time of their first events
   std::map<std::uint64_t, base::Instant> ended_at_;                // and of their last, by that
-  std::map<std::uint64_t, std::vector<model::AuditEntry>> trail_;  // likewise, by their first event
+  std::map<std::uint64_t, std::vector<model::AuditEntry>> trail_;  // by their first event
   std::uint64_t oldest_trail_ = UINT64_MAX;                        // first event of the oldest row
-  std::map<std::uint64_t, Submission> submitted_;                  // likewise, by first id
+  std::map<std::uint64_t, Submission> submitted_;                  // by first id
   std::map<std::uint64_t, EventRange> ids_;  // that an event gave, by the event; also ids left out
-  std::map<std::uint64_t, Restored> restored_;  // likewise, by event
+  std::map<std::uint64_t, Restored> restored_;  // by event
   std::set<std::uint64_t> touched_;             // jobs that later events are about
   std::set<std::uint64_t> held_;                // restored ones of which not everything is known
   std::vector<model::ArchivedEnd> ended_;

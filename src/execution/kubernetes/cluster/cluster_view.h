@@ -70,7 +70,8 @@ class ClusterView {
   // When take_changes() has something to say although nothing came; unset: never.
   base::Instant next_due() const;
 
-  // For starts: the device of a GPU; nothing if it is not published now, or is counted only.
+  // Returns the device of a GPU, for starts; nothing if it is not published now, or is counted
+  // only.
   std::optional<DeviceName> device_of(std::string_view node, std::string_view gpu_uuid) const;
   // The node's id for StartOrder::boot_id (its UID); empty: no such node.
   std::string boot_id_of(std::string_view node) const;

@@ -25,7 +25,7 @@ struct DeviceClaim {
   friend bool operator==(const DeviceClaim&, const DeviceClaim&) = default;
 };
 
-// What the platform reads of claims: who holds which devices, whose claims are its own, and, where
+// What the platform reads of claims: the holder of each device, the claims of its own, and, where
 // it writes allocations itself (kOwned), the configuration that belongs into them.
 kubernetes::JsonFields fields_of_claims(DeviceMode devices);
 

@@ -23,7 +23,7 @@ struct NodeFacts {
   std::uint32_t cpus = 0;  // whole ones that pods may have
   base::Bytes memory;      // that pods may have
   std::string driver_version;
-  // Of DeviceMode::kCounts: the label of its GPUs, the memory of each, and how many there are and
+  // With DeviceMode::kCounts: the label of its GPUs, the memory of each, and how many there are and
   // may be given to pods.
   std::string gpu_product;
   base::Bytes gpu_memory;

@@ -11,7 +11,7 @@
 #include "execution/kubernetes/cluster/node_facts.h"
 #include "model/node.h"
 
-// The GPUs of one node and why some are not ours to give. Pure.
+// The GPUs of one node and why some are not available to the platform. Pure.
 
 namespace gpu_platform::execution {
 

@@ -19,7 +19,7 @@ struct CallContext {
   const std::string* environment = nullptr;
   std::string pod_uid;
   std::vector<DeviceName> devices;         // of the rank, for kAllocate
-  const DeviceConfigs* configs = nullptr;  // likewise; null: none is known
+  const DeviceConfigs* configs = nullptr;  // for kAllocate; null: not known
   std::uint64_t output_bytes = 0;          // at most so many of a pod's output; 0: all
 };
 

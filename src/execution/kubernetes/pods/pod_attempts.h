@@ -43,7 +43,7 @@ enum class CallKind : std::uint8_t {
   kReleasePod,  // takes kFinalizer away
 };
 
-// One request that the engine shall make. The answer comes back through PodAttempts::answer.
+// One request that the engine is to make. The answer comes back through PodAttempts::answer.
 struct Call {
   std::uint64_t id = 0;
   CallKind kind = CallKind::kMakePod;
@@ -93,7 +93,7 @@ class PodAttempts {
   void see(const PodView& pod);
   void see_gone(const PodView& pod);
   void listed();
-  // Likewise claims, between begin_claim_list() and claims_listed().
+  // The same for claims, between begin_claim_list() and claims_listed().
   void begin_claim_list();
   void see_claim(const ClaimSeen& claim);
   void claims_listed();

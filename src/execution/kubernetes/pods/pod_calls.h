@@ -27,7 +27,7 @@ class PodCalls {
   };
   explicit PodCalls(Parts parts) : parts_(parts) {}
 
-  // The attempt gets an answer in any case, that of a call which cannot be made at once.
+  // The attempt always gets an answer, at once if the call cannot be made.
   void make(const Call& call);
 
  private:

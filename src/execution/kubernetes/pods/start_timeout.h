@@ -11,7 +11,7 @@
 
 namespace gpu_platform::execution {
 
-// Of one start.
+// The timeout of one start.
 struct StartWait {
   base::Instant since;        // unset: it was not looked at yet
   bool was_in_queue = false;  // of kube-scheduler

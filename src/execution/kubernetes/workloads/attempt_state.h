@@ -48,7 +48,7 @@ struct WorkloadAttempts::Attempt : AttemptLife {
   bool is_changed = true;                  // since changed_at was set
   base::Instant changed_at;
   base::Instant owner_asked_at;       // since it changed; unset: it was not
-  std::optional<OwnerEnd> owner_end;  // likewise
+  std::optional<OwnerEnd> owner_end;  // unset: it has not ended
 
   // A user may write our labels on pods of another namespace; they are not the attempt's.
   bool is_foreign(const std::string& name) const { return has_order && name != namespace_name; }

@@ -43,7 +43,7 @@ enum class WorkloadCallKind : std::uint8_t {
   kDeletePod,  // its controller may make another, which waits behind the gate
 };
 
-// One request that the engine shall make. The answer comes back through answer().
+// One request that the engine is to make. The answer comes back through answer().
 struct WorkloadCall {
   std::uint64_t id = 0;
   WorkloadCallKind kind = WorkloadCallKind::kAdmitPod;
@@ -52,16 +52,16 @@ struct WorkloadCall {
   std::string namespace_name;
   std::string name;
   std::string uid;
-  // Of kAdmitPod:
+  // For kAdmitPod:
   std::string node;         // its name; empty: any
   bool is_counted = false;  // it holds what the job asks for
   std::uint32_t gate_at = 0;
   bool has_labels = false;
   bool has_node_selector = false;
-  // Of the claim:
+  // The claim:
   std::string claim;
   std::vector<LaunchGpu> gpus;
-  // Of kDeletePod:
+  // For kDeletePod:
   std::uint32_t grace_seconds = 0;
 };
 
@@ -90,7 +90,7 @@ class WorkloadAttempts {
   void see(const PodView& pod);
   void see_gone(const PodView& pod);
   void listed();
-  // Likewise the claims of admitted pods.
+  // The same for the claims of admitted pods.
   struct AdoptedClaim {
     std::string namespace_name;
     std::string name;
@@ -111,7 +111,7 @@ class WorkloadAttempts {
   base::Instant next_due() const;  // unset: never
   std::vector<WorkloadCall> take_calls();
   std::vector<Observation> take_observations();
-  // The workloads whose owners shall be read: owner_ended() is told of those that have.
+  // The workloads whose owners are to be read: owner_ended() is told of those that have.
   std::vector<std::string> take_owner_questions();
 
   // What an attempt waits for, in words; empty: it runs, or it is not known.

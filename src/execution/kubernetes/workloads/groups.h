@@ -41,12 +41,12 @@ enum class GroupCallKind : std::uint8_t {
   kMakeEvent,
 };
 
-// One request that the engine shall make. Of kReadOwner alone the answer comes back (owner_seen).
+// One request that the engine is to make. Only the answer of kReadOwner comes back (owner_seen).
 struct GroupCall {
   GroupCallKind kind = GroupCallKind::kReadOwner;
   std::string key;
   std::string path;  // of kReadOwner
-  // Of the others, the pod:
+  // The pod of the other requests:
   std::string namespace_name;
   std::string name;
   std::string uid;

@@ -82,7 +82,7 @@ class WorkloadJobs {
   // Tells of each workload's job what is new.
   void examine(const WorkloadFacts& facts);
 
-  // What shall be done since the last call. A lookup's user comes back through found(), a command's
+  // The requests since the last call. A lookup's user comes back through found(), a command's
   // reply through answered().
   std::vector<WorkloadSubmission> take_lookups();
   std::vector<model::SubmitJob> take_submissions();

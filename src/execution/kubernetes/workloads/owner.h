@@ -32,8 +32,8 @@ struct OwnerFacts {
 // What is known of an owner whose pods have all ended.
 enum class OwnerEnd : std::uint8_t {
   kSucceeded,  // it makes no more of them
-  kFailed,     // likewise
-  kDeleted,    // likewise, because it was deleted
+  kFailed,     // it makes no more of them
+  kDeleted,    // it was deleted
   kSuspended,  // it makes none until it is resumed
 };
 // Nothing: it may make more.

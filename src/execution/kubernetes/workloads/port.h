@@ -13,7 +13,7 @@
 
 namespace gpu_platform::execution {
 
-// All pods of the workload wait for the platform alone: it shall be queued.
+// All pods of the workload wait only for the platform: it is to be queued.
 struct WorkloadSubmission {
   std::string key;      // of its WorkloadRef; spec.workload has it, too
   std::string user;     // who pays; empty: its namespace names none

@@ -94,7 +94,7 @@ class WorkloadQueue : public WorkloadPort {
 
   WorkloadUsers& users_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
-  // Of its thread:
+  // Used only by its thread:
   WorkloadQueueLinks links_;
   std::shared_ptr<const WorkloadFacts> facts_;
   WorkloadJobs jobs_;

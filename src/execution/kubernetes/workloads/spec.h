@@ -29,7 +29,7 @@ std::vector<const WorkloadPod*> holders_of(const std::vector<WorkloadPod>& pods)
 // The nodes that a pod's nodeSelector admits.
 std::vector<NodeSize> nodes_for(const WorkloadPod& pod, const std::vector<NodeSize>& nodes);
 
-// Of N pods of one size as many as fit go onto each node, the same number on all. `pods`: all of
+// Each node gets as many of N equal pods as fit, the same number on all. `pods`: all of
 // the workload, at least one. `time_limit`: of its owner; zero: none. The specification has no user
 // and no team. The error says in words what the platform cannot do: pods that ask for different
 // numbers of GPUs, a pod that no node can hold, an unknown priority.

@@ -243,10 +243,10 @@ class JobLife {
   std::int64_t warn_at_ = 0;
   std::int64_t start_by_ = 0;
   bool owes_warning_ = false;      // to a step that is on its way
-  std::vector<int> owed_signals_;  // likewise
+  std::vector<int> owed_signals_;  // to such a step
 
   bool has_looked_ = false;          // in this turn
-  bool has_asked_for_host_ = false;  // likewise
+  bool has_asked_for_host_ = false;  // in this turn
 };
 
 }  // namespace gpu_platform::node
