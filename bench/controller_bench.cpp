@@ -247,8 +247,8 @@ BENCHMARK(job_life_behind_a_queue)
     ->Arg(100'000)
     ->Unit(benchmark::kMicrosecond);
 
-// Why one of so many jobs of a thousand kinds waits, by when it starts and what would have it start
-// now, on a full cluster of 12,500 × 8 GPUs, right after another job has come.
+// The cost of `explain` for one job in a queue of N jobs of 1,000 kinds, on a full cluster of
+// 12,500 × 8 GPUs, right after another submission.
 void explain_one(benchmark::State& bench) {
   World world(12'500);
   model::JobSpec spec = typical_spec();

@@ -89,7 +89,7 @@ void read_nvlink_ports(YamlFields& fields, GpuModel& model) {
   model.nvlink_version = fields.choice("nvlink", kNvLinkGenerations);
   model.nvlink_ports = fields.number("nvlink_ports", 0, kMaxNvLinks);
   if ((model.nvlink_ports > 0) != (model.nvlink_version > 0)) {
-    fields.reject("nvlink_ports", "ports and a generation of nvlink go together, or none of both");
+    fields.reject("nvlink_ports", "give both the ports and a generation of nvlink, or neither");
   }
 }
 

@@ -79,7 +79,7 @@ Status inject_quietly(StateFile& file, std::uint32_t gpu, const InjectOptions& o
     case Fault::kEcc: {
       const std::string& kind = options.words.empty() ? std::string() : options.words.front();
       if (kind != "corrected" && kind != "uncorrected") {
-        return invalid("ecc", fmt::format("\"{}\" is no kind of ECC error; corrected and "
+        return invalid("ecc", fmt::format("\"{}\" is not a kind of ECC error; corrected and "
                                           "uncorrected are",
                                           kind));
       }

@@ -137,7 +137,7 @@ Result<std::uint32_t> parse_recovery_action(const std::string& name) {
     if (choice.name == name) return choice.value;
     allowed.push_back(choice.name);
   }
-  return invalid("recovery", fmt::format("\"{}\" is no recovery action; one of {} is", name,
+  return invalid("recovery", fmt::format("\"{}\" is not a recovery action; one of {} is", name,
                                          fmt::join(allowed, ", ")));
 }
 
@@ -155,8 +155,9 @@ Result<std::uint64_t> parse_throttle(const std::vector<std::string>& names) {
     if (name == "none") continue;
     const auto known = std::ranges::find(kThrottleNames, name, &ThrottleName::name);
     if (known == kThrottleNames.end()) {
-      return invalid("throttle", fmt::format("\"{}\" is no reason to throttle; one of none, {} is",
-                                             name, fmt::join(names_of_throttle(~0ull), ", ")));
+      return invalid("throttle",
+                     fmt::format("\"{}\" is not a reason to throttle; one of none, {} is", name,
+                                 fmt::join(names_of_throttle(~0ull), ", ")));
     }
     reasons |= known->bit;
   }

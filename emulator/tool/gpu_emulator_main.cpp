@@ -68,8 +68,7 @@ void add_making_commands(CLI::App& app, Options& o) {
   list->callback(
       [&o] { o.run = [&o] { return gpu_emulator::list_boards(o.boards_dir, shown_as(o)); }; });
 
-  CLI::App* create =
-      app.add_subcommand("create", "Make an emulated node, or keep the one that is there");
+  CLI::App* create = app.add_subcommand("create", "Make an emulated node, or keep an existing one");
   boards_dir(create);
   create->add_option("--board", o.create.board, "Name of the board")->required();
   create->add_option("--node-name", o.create.node_name, "Name of the node")->required();
@@ -104,11 +103,11 @@ void add_using_commands(CLI::App& app, Options& o) {
   clear->add_option("--pid", o.clear.pid, "Only this process");
   clear->callback([&o] { o.run = [&o] { return gpu_emulator::clear(o.data_dir, o.clear); }; });
 
-  CLI::App* layout =
-      app.add_subcommand("layout",
-                         "Write what programs read beside NVML into an empty folder: PCI devices, "
-                         "/proc/driver/nvidia,\n"
-                         "/proc/modules and a driver's root, for tests in a mount namespace");
+  CLI::App* layout = app.add_subcommand(
+      "layout",
+      "Write the files that programs read besides NVML into an empty folder: PCI devices, "
+      "/proc/driver/nvidia,\n"
+      "/proc/modules and a driver's root, for tests in a mount namespace");
   data_dir(layout);
   layout->add_option("--node", o.node, "Node")->required();
   layout->add_option("dir", o.layout_dir, "Folder, empty or new")->required();

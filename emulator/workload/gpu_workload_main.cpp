@@ -65,7 +65,7 @@ Result<Plan> plan_of(const Options& options) {
   plan.curve.peak_percent = static_cast<std::uint32_t>(percent);
   TRY_ASSIGN(plan.curve.period,
              named("period", gpu_platform::base::parse_duration(options.period)));
-  if (plan.curve.period <= Duration()) return invalid("period", "--period: 0 is no period");
+  if (plan.curve.period <= Duration()) return invalid("period", "--period: 0 is not a period");
   if (!options.duration.empty()) {
     TRY_ASSIGN(plan.duration,
                named("duration", gpu_platform::base::parse_duration(options.duration)));

@@ -56,7 +56,7 @@ cpu_us() {  # PID...
 }
 
 # What the idle daemon takes, and then the probe beside a bare loop over the same functions. That
-# comes last and without the daemon: a driver keeps what it has read for a moment, whoever asked.
+# comes last and without the daemon: a driver keeps what it has read for a moment, for any caller.
 check_monitor() {
   name='cost of the monitor'
   has_time "$name" 55 || return

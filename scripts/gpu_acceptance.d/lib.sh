@@ -62,7 +62,7 @@ reason $(value /reason <"$work/job.json" || echo none), waits for $(value /wait_
 
 # Submits a job on all GPUs and prints its id: OPTIONS... -- COMMAND...
 submit() { gp submit --gpus "$gpus" --time 5m "$@" 2>>"$work/submit.err"; }
-# Submits CUDA work likewise: OPTIONS... -- VERB OPTIONS... The first are words without spaces.
+# Submits CUDA work in the same way: OPTIONS... -- VERB OPTIONS... The first are words without spaces.
 submit_work() {
   submit_options=
   while [ "$1" != -- ]; do submit_options="$submit_options $1"; shift; done
@@ -90,7 +90,7 @@ memory_mib() {
   echo $((bytes / 1048576))
 }
 memory_at_least() { [ "$(memory_mib)" -ge "$1" ]; }
-# Likewise, while a job runs; gives up waiting if it has ended.
+# The same while a job runs; gives up waiting if it has ended.
 job_fills() {  # JOB MIB
   if job_ended "$1"; then wait_end=0; return 1; fi
   memory_at_least "$2"

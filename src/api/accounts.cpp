@@ -23,7 +23,7 @@ base::Status check_can_run(const CallOptions& options, const Account& account) {
       base::ErrorCode::kPermissionDenied,
       fmt::format(
           "user: this daemon runs as user id {} and not as root, so it can start jobs of that "
-          "user alone; jobs of {} need a daemon of their own, or one that root runs",
+          "user only; jobs of {} need a daemon of their own, or one that root runs",
           *options.only_uid, account.user),
       "user");
 }

@@ -172,8 +172,8 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   return model::CommandReply{id, true};
 }
 
-// Refuses as the real core does: by the caller's rights, by existence, by holders, and by what is
-// so already.
+// Refuses as the real core does: by the caller's rights, by existence, by holders, and if nothing
+// changes.
 base::Result<model::CommandReply> FakeCore::change_gpus(const model::Caller& caller,
                                                         const model::ChangeGpus& change) {
   if (!model::may_touch_site(caller)) {

@@ -203,7 +203,7 @@ void MetricsPage::add(const controller::Statistics& statistics) {
               "Jobs submitted; the members of an array count one by one.",
               static_cast<double>(statistics.jobs_submitted));
   MetricFamily& started = family("gpu_platform_attempts_started_total",
-                                 "Attempts that were told to start.", MetricType::Counter);
+                                 "Attempts whose start was requested.", MetricType::Counter);
   counter(started, {{"how", "in_order"}}, statistics.attempts_started - statistics.backfilled);
   counter(started, {{"how", "backfill"}}, statistics.backfilled);
   MetricFamily& ended =

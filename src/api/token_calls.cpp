@@ -74,10 +74,9 @@ void find_token_user(const CallContext& context, const std::string& name, const 
         // The core refuses root.
         const std::string why = found->uid == 0 ? std::string() : error_in_user(found->uid, range);
         if (why.empty()) return done(std::move(found));
-        done(base::fail(
-            ErrorCode::kPermissionDenied,
-            fmt::format("user: there are no tokens of system accounts: {}: {}", user, why),
-            "user"));
+        done(base::fail(ErrorCode::kPermissionDenied,
+                        fmt::format("user: system accounts cannot have tokens: {}: {}", user, why),
+                        "user"));
       });
 }
 

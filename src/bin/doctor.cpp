@@ -150,7 +150,7 @@ int doctor_main(int argc, char** argv) {
   cli::Arguments arguments(
       {"doctor", "[options]",
        "Check what this host offers a daemon of this user (isolation of jobs, driver, disk, "
-       "service) and say what to fix. It needs no daemon and changes nothing. It exits with 1 if "
+       "service) and print what to fix. It needs no daemon and changes nothing. It exits with 1 if "
        "jobs would not run",
        "  sudo gpu-platform doctor\n  gpu-platform doctor --json\n"});
   arguments

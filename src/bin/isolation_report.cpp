@@ -51,10 +51,10 @@ IsolationReport isolation_report(const execution::NodePart& node) {
   }
   report.held = fmt::format("isolation held=\"{}\" detail=\"{}\"", held, node.detail);
   if (not_held > 0 && !node.can_switch_user) {
-    report.advisory.push_back(
-        fmt::format("not root: jobs are not isolated from each other ({} guards are advisory; "
-                    "'gpu-platform doctor' lists them)",
-                    not_held));
+    report.advisory.push_back(fmt::format(
+        "not root: jobs are not isolated from each other ({} isolation mechanisms are advisory; "
+        "'gpu-platform doctor' lists them)",
+        not_held));
     return report;
   }
   for (const auto& [why, guards] : advisory_of(node)) {

@@ -43,8 +43,8 @@ TEST(IsolationReport, WithoutRootThereIsOneLineForAll) {
   part.can_switch_user = false;
   for (node::GuardState& state : part.guards) state = {state.guard, false, "not root"};
   EXPECT_EQ(isolation_report(part).advisory,
-            std::vector<std::string>{"not root: jobs are not isolated from each other (3 guards "
-                                     "are advisory; 'gpu-platform doctor' lists them)"});
+            std::vector<std::string>{"not root: jobs are not isolated from each other (3 isolation "
+                                     "mechanisms are advisory; 'gpu-platform doctor' lists them)"});
 }
 
 TEST(IsolationReport, WithoutGuardsNothingIsHeld) {

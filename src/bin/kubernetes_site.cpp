@@ -43,7 +43,7 @@ base::Result<kubernetes::ClusterAccess> access_of(const config::Configuration& c
   return std::unexpected(std::move(error));
 }
 
-// Of a process that has no data directory yet: no other one has it.
+// Returns a unique identity for a process that has no data directory yet.
 std::string new_identity() {
   char host[65] = {};
   gethostname(host, sizeof host - 1);

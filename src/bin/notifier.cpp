@@ -162,8 +162,8 @@ std::string Notifier::run(const std::string& document, const char* event) {
 }
 
 std::string Notifier::wait_for(int pid) {
-  // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without C
-  // linkage.
+  // The call is made by its number, because Debian 12's <sys/pidfd.h> declares the function without
+  // C linkage.
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   pollfd fds[] = {{handle, POLLIN, 0}, {stop_, POLLIN, 0}};
   const int ready = poll(fds, 2, static_cast<int>(kLongestMs));

@@ -81,7 +81,7 @@ void reload(Daemon& daemon, const std::string& path, const ActingProcess& sender
     daemon.refuse_reload({base::ErrorCode::kFailedPrecondition, std::move(why), {}}, sender);
   };
   if (path.empty()) {
-    spdlog::warn("reload asked for, but there is no configuration file (--config)");
+    spdlog::warn("reload requested, but there is no configuration file (--config)");
     return refuse("there is no configuration file");
   }
   if (const auto configuration = read_configuration(path, console)) {
@@ -176,7 +176,7 @@ int serve_main(int argc, char** argv) {
   if (!configuration) return client::kUsage;
   if (options->is_standby && !has_kubernetes(*configuration)) {
     return cli::usage_error(console,
-                            "--standby: the configuration names no Kubernetes cluster "
+                            "--standby: the configuration sets no Kubernetes cluster "
                             "(engines.kubernetes.kubeconfig or engines.kubernetes.in_cluster)",
                             "serve");
   }

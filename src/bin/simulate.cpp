@@ -42,7 +42,7 @@ int simulate_faults(std::span<const std::string> words, client::Console& console
       .option("--first-seed", texts.first_seed, "S", "the first of them (default: 1)")
       .option("--plant", texts.plant, "DEFECT", "put this defect in, to see that it is found")
       .flag("--json", is_json, "print the report as JSON")
-      .flag("--progress", shows_progress, "say on stderr how far it is, where that is a terminal");
+      .flag("--progress", shows_progress, "show progress on stderr if that is a terminal");
   if (const auto code = arguments.parse(words, console)) return *code;
   auto options = simulation::read_fault_options(texts);
   if (!options) {

@@ -87,7 +87,7 @@ base::Result<ListenerUser> listener_user(const std::string& name, const model::U
                       fmt::format("api.listener_user: '{}' {}", name, why), "api.listener_user");
   };
   const auto user = node::find_local_user(text_of("/etc/passwd"), name);
-  if (!user || user->uid == 0) return refuse("is no user of /etc/passwd other than root");
+  if (!user || user->uid == 0) return refuse("is not a user of /etc/passwd other than root");
   if (model::error_in_user(user->uid, users).empty()) {
     return refuse(
         fmt::format("has the number {}, which may have jobs, and a job of it could stop the "

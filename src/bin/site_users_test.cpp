@@ -48,9 +48,9 @@ class ListenerUserTest : public ::testing::Test {
 TEST_F(ListenerUserTest, IsAnAccountOfTheSystem) {
   EXPECT_EQ(refusal_of("daemon"), "");
   EXPECT_EQ(refusal_of("root"),
-            "api.listener_user: 'root' is no user of /etc/passwd other than root");
+            "api.listener_user: 'root' is not a user of /etc/passwd other than root");
   EXPECT_EQ(refusal_of("no such user"),
-            "api.listener_user: 'no such user' is no user of /etc/passwd other than root");
+            "api.listener_user: 'no such user' is not a user of /etc/passwd other than root");
 }
 
 TEST_F(ListenerUserTest, IsNoUserThatMayHaveJobs) {

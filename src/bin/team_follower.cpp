@@ -49,7 +49,7 @@ void TeamFollower::tell_hidden() {
     if (before != told_.end() && before->second == values) continue;
     for (const model::HiddenValue& value : values) {
       log_.warn(logging::of_platform("teams"),
-                "team={} key={} value={} has no effect: the configuration speaks of it",
+                "team={} key={} value={} has no effect: the configuration sets it",
                 logging::quoted(name), value.key, logging::quoted(value.text, 1024));
     }
   }

@@ -56,8 +56,8 @@ TEST_F(TeamFollowerTest, TellsOnceWhatTheConfigurationHides) {
   const controller::Snapshot first = with_team(4);
   TeamFollower follower(log_, {}, first, take_);
   const std::vector<std::string> told = {
-      "warning: team=\"vision\" key=max_gpus value=\"4\" has no effect: the configuration speaks "
-      "of it"};
+      "warning: team=\"vision\" key=max_gpus value=\"4\" has no effect: the configuration sets "
+      "it"};
   EXPECT_EQ(captured_.lines(), told);
   publish(follower, with_team(4));
   EXPECT_EQ(captured_.lines(), told);

@@ -24,7 +24,7 @@ base::Result<std::string> method_of(const std::string& word) {
   std::string method = base::to_upper(word);
   if (std::ranges::find(kMethods, method) != kMethods.end()) return method;
   return base::invalid("METHOD",
-                       fmt::format("'{}' is none of {}", word, fmt::join(kMethods, ", ")));
+                       fmt::format("'{}' is not one of {}", word, fmt::join(kMethods, ", ")));
 }
 
 // A target that could end the request's line would be another request.

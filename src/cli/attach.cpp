@@ -17,7 +17,7 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// For the scheduler to say why a job does not start.
+// The time that the scheduler gets to state a reason before `run` prints it.
 constexpr base::Duration kOneLook = base::milliseconds(20);
 constexpr int kMaxLooks = 50;
 

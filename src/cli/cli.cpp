@@ -105,7 +105,7 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs logs -f 15           # all members of array 15: lines begin with '15_3: '\n"
              "  gpu-platform jobs logs -l run=7 --since 1h --tail 5\n"}, run_jobs_logs},
     Command{{"jobs events", "[options] ID",
-             "Show what happened to a job: starts, preemptions, changes, its end, and who asked for it.",
+             "Show what happened to a job: starts, preemptions, changes, its end, and the user of each change.",
              "  gpu-platform jobs events 42\n"
              "  gpu-platform jobs events 15_3 --json | jq -r '.events[].event'\n"}, run_jobs_events},
     Command{{"jobs wait", "[options] ID…",
@@ -250,11 +250,11 @@ constexpr std::array kCommands = {
              "  gpu-platform team list\n"
              "  gpu-platform team list --json | jq -r '.teams[] | select(.origin == \"RUN_TIME\").name'\n"}, run_team_list},
     Command{{"team show", "[options] TEAM",
-             "Show a team, and where each of its values comes from.",
+             "Show a team, and the origin of each of its values.",
              "  gpu-platform team show vision\n"
              "  gpu-platform team show vision --json\n"}, run_team_show},
     Command{{"team create", "[options] NAME",
-             "Make a team beside those of the configuration.",
+             "Make a team in addition to those of the configuration.",
              "  gpu-platform team create vision --member ann,bob:2 --max-gpus 8\n"
              "  gpu-platform team create speech --parent research --coordinator cyd\n"}, run_team_create},
     Command{{"team set", "[options] TEAM",
@@ -288,7 +288,7 @@ constexpr std::array kCommands = {
              "  gpu-platform quota set vision --max-gpus 16\n"
              "  gpu-platform quota set vision --gpu-hours none --max-running-jobs 20\n"}, run_quota_set},
     Command{{"audit list", "[options]",
-             "Show the audit trail: who did what, for whom, from where, with what outcome.",
+             "Show the audit trail: the user, origin, action and outcome of each request.",
              "  gpu-platform audit list\n"
              "  gpu-platform audit list --job 42\n"
              "  gpu-platform audit list --outcome refused --since 1d\n"
@@ -330,7 +330,7 @@ constexpr std::array kCommands = {
              "  gpu-platform completion zsh > \"${fpath[1]}/_gpu-platform\"\n"
              "  gpu-platform completion fish > ~/.config/fish/completions/gpu-platform.fish\n"}, run_completion},
     Command{{"whoami", "[options]",
-             "Show who you are to the daemon: your user, your role and your teams.",
+             "Show how the daemon identifies you: your user, your role and your teams.",
              "  gpu-platform whoami\n"
              "  gpu-platform whoami --json | jq -r .role\n"}, run_whoami},
     Command{{"version", "[options]",
@@ -344,7 +344,7 @@ constexpr std::array kCommands = {
              "  gpu-platform config check site.yaml --json\n"
              "  gpu-platform config check site.yaml && systemctl restart gpu-platform\n"}, run_config_check},
     Command{{"config show", "[options] [FILE]",
-             "Show the effective configuration of the daemon or of a file, and where each value comes from.",
+             "Show the effective configuration of the daemon or of a file, and the origin of each value.",
              "  gpu-platform config show\n"
              "  gpu-platform config show site.yaml --set\n"
              "  gpu-platform config show site.yaml --json | jq '.values[] | select(.line != null)'\n"}, run_config_show},
@@ -516,7 +516,7 @@ void add_server_options(Arguments& arguments, client::ServerChoice& choice) {
               "(default: GPU_PLATFORM_SERVER, else the current profile, else local)")
       .rarely_used()
       .option("--ca-file", choice.authorities, "FILE",
-              "the authority that the server's certificate comes from (default: the system's)")
+              "the authority that signed the server's certificate (default: the system's)")
       .option("--cert", choice.certificate, "FILE",
               "your certificate, where the server asks for one")
       .option("--key", choice.key, "FILE", "the key of your certificate");

@@ -279,7 +279,7 @@ int run_completion(const CommandText& text, Invocation& invocation) {
     console.out(script);
     return console.out_failed() ? kFailure : kOk;
   }
-  return usage_error(console, fmt::format("'{}' is none of bash, zsh, fish", shells.front()),
+  return usage_error(console, fmt::format("'{}' is not one of bash, zsh, fish", shells.front()),
                      text.name);
 }
 

@@ -89,7 +89,7 @@ TEST_F(Completion, PrintsAScriptForEachShell) {
     EXPECT_TRUE(has(out(), "complete --")) << out();
   }
   EXPECT_EQ(call({"completion", "csh"}), 2);
-  EXPECT_TRUE(has(err(), "'csh' is none of bash, zsh, fish")) << err();
+  EXPECT_TRUE(has(err(), "'csh' is not one of bash, zsh, fish")) << err();
 }
 
 TEST_F(Completion, OffersProfilesAndTheFormsOfOutput) {

@@ -135,7 +135,7 @@ class DeviceLogin {
     auto endpoint = parse_endpoint(text_at(document, name), grant_.authorities);
     if (endpoint) return endpoint;
     return odd_issuer(
-        fmt::format("it names no {}: this way of signing in may be turned off there", name));
+        fmt::format("it has no {}: this way of signing in may be turned off there", name));
   }
 
   base::Status tell(const Json& begun) {

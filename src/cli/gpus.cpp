@@ -109,7 +109,7 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
     arguments.flag("--force", force, "stop the jobs that hold it; they are queued again");
   }
   if (change.can_wait) {
-    arguments.flag("--wait", wait, "wait until no job holds it, and tell which jobs still do")
+    arguments.flag("--wait", wait, "wait until no job holds it, and print the jobs that still do")
         .option("--timeout", timeout, "DURATION",
                 "with --wait: give up after this (exit code 124); it stays drained");
   }

@@ -36,7 +36,7 @@ struct Action {
   std::string_view already;     // why nothing changed
   std::string_view asked = {};  // what the question says; empty: as `done`
 };
-constexpr Action kCancel{"cancel", "CANCEL", "told to stop", "is being stopped already",
+constexpr Action kCancel{"cancel", "CANCEL", "being stopped", "is being stopped already",
                          "cancelled"};
 constexpr Action kKill{"kill", "KILL", "killed", "is being killed already"};
 constexpr Action kHold{"hold", "HOLD", "held", "is held already"};
@@ -90,10 +90,10 @@ void tell_one(Console& console, const std::string& id, const v1::ChangeJobRespon
                      ? fmt::format("{}; it had ended before", describe_end(job))
                      : fmt::format("job {} {}", id, action.already));
   } else if (is_stopping && action.call == kRequeue.call) {
-    console.note(fmt::format(
-        "job {} is queued again; its attempt was told to stop and has its grace time", id));
+    console.note(
+        fmt::format("job {} is queued again; its attempt is stopping and has its grace time", id));
   } else if (is_stopping && action.call != kKill.call) {
-    console.note(fmt::format("job {} was told to stop; it has its grace time to end", id));
+    console.note(fmt::format("job {} is stopping; it has its grace time to end", id));
   } else if (is_stopping) {
     console.note(fmt::format("job {} is being killed", id));
   } else {
@@ -185,7 +185,7 @@ bool confirmed(Console& console, const std::vector<const v1::JobOutcome*>& jobs,
   return said == "Y" || said == "YES";
 }
 
-// "3 jobs cancelled, 2 jobs told to stop": a job that has not run is gone at once.
+// "3 jobs cancelled, 2 jobs being stopped": a job that has not run is gone at once.
 std::string done_text(const v1::ActOnJobsResponse& answer, const Action& action) {
   std::uint64_t cancelled = 0;
   for (const v1::JobOutcome& job : answer.jobs()) {
@@ -440,8 +440,8 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
         return answer;
       },
       [&](const std::string& id, const v1::ChangeJobResponse& answer) {
-        console.note(
-            fmt::format("job {} {}", id, answer.changed() ? "is changed" : "was so already"));
+        console.note(fmt::format("job {} {}", id,
+                                 answer.changed() ? "is changed" : "has these values already"));
       });
 }
 

@@ -67,9 +67,10 @@ base::Result<std::string> duration_text(const std::string& text, const api::Fiel
   TRY_ASSIGN(const base::Duration duration, base::parse_duration(text));
   const double seconds = static_cast<double>(base::whole_milliseconds(duration)) / 1000;
   if (field.limits.least && seconds < *field.limits.least) {
-    return base::invalid({}, fmt::format("'{}' is no time: write 90s, 15m, 2h, 1d, or a number of "
-                                         "minutes",
-                                         text));
+    return base::invalid({},
+                         fmt::format("'{}' is not a time: write 90s, 15m, 2h, 1d, or a number of "
+                                     "minutes",
+                                     text));
   }
   if (field.limits.most && seconds > *field.limits.most) {
     const auto most = base::seconds(static_cast<std::int64_t>(*field.limits.most));

@@ -71,7 +71,7 @@ base::Result<std::string> public_key(const ProcessEnvironment& process_environme
     } else if (auto key = public_key_in(*named + ".pub")) {
       return *key;
     }
-    return base::invalid("--identity", fmt::format("'{}' is no public key: name the file that "
+    return base::invalid("--identity", fmt::format("'{}' is not a public key: name the file that "
                                                    "ssh-keygen made, as in ~/.ssh/id_ed25519.pub",
                                                    *named));
   }

@@ -55,7 +55,7 @@ TEST_F(JobSsh, ProxyWithoutAKeySaysHowToMakeOne) {
   EXPECT_EQ(call({"jobs", "ssh-proxy", "42"}), 2);
   EXPECT_TRUE(has(err(), "make one with 'ssh-keygen -t ed25519'")) << err();
   EXPECT_EQ(call({"jobs", "ssh-proxy", "42", "--identity", "/nonexistent"}), 2);
-  EXPECT_TRUE(has(err(), "--identity: '/nonexistent' is no public key")) << err();
+  EXPECT_TRUE(has(err(), "--identity: '/nonexistent' is not a public key")) << err();
 }
 
 }  // namespace

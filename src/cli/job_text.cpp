@@ -69,8 +69,13 @@ std::string asked_for(const v1::JobSpec& spec) {
   if (spec.has_gpu_memory_bytes()) {
     line += fmt::format(" with at least {} each", size_text(spec.gpu_memory_bytes()));
   }
-  line += spec.has_cpus() ? ", " + counted(spec.cpus(), "CPU") : ", CPUs as the node shares them";
-  line += spec.has_memory_bytes() ? ", " + size_text(spec.memory_bytes()) : ", memory likewise";
+  if (!spec.has_cpus() && !spec.has_memory_bytes()) {
+    line += ", CPUs and memory by the node's share";
+  } else {
+    line += spec.has_cpus() ? ", " + counted(spec.cpus(), "CPU") : ", CPUs by the node's share";
+    line += spec.has_memory_bytes() ? ", " + size_text(spec.memory_bytes())
+                                    : ", memory by the node's share";
+  }
   named(spec.nodelist(), "only on ");
   named(spec.exclude(), "not on ");
   if (spec.has_time_limit_seconds()) {
@@ -419,12 +424,12 @@ std::string turn_of(const v1::Job& job) {
   return job.turn_of().empty() ? "" : fmt::format("that of job {} (jobs top)", job.turn_of());
 }
 
-// "the default of team lab"; empty where the job named its time limit.
+// "the default of team lab"; empty if the job set its time limit.
 std::string limit_from(const v1::Job& job) {
   if (!job.has_time_limit_default_of()) return {};
   const std::string& team = job.time_limit_default_of();
-  return team.empty() ? "the site's default, as the job names none"
-                      : fmt::format("the default of team {}, as the job names none", team);
+  return team.empty() ? "the site's default (the job sets none)"
+                      : fmt::format("the default of team {} (the job sets none)", team);
 }
 
 }  // namespace
@@ -472,7 +477,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
        fmt::format("{} allowed; {} failed, {} lost so far",
                    if_known(spec.has_retries(), spec.retries()), job.failures(), job.losses())},
       {"Preemption", preemption_of(job)},
-      {"Requeue", spec.complete_on_exit_zero() ? "exit code 0 completes it in any case" : ""},
+      {"Requeue", spec.complete_on_exit_zero() ? "exit code 0 always completes it" : ""},
       {"Yields", yields_of(job, now)},
   };
   lines.insert(lines.end(), rest.begin(), rest.end());

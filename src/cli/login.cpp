@@ -13,7 +13,7 @@
 #include "client/profiles.h"
 #include "gpu_platform/v1/access.pb.h"
 
-// login, logout and profile …: which daemon is spoken to, and as whom.
+// login, logout and profile …: the daemon of the commands, and the user.
 
 namespace gpu_platform::cli {
 
@@ -65,15 +65,15 @@ base::Result<http::Server> server_of(LoginOptions& o, const ProcessEnvironment& 
   return std::move(servers.front());
 }
 
-// Returns as whom the server knows the caller; empty from a server that cannot say it, which has
-// then answered a call that needs a known caller.
+// Returns the user as which the server authenticates the caller; empty from a server that cannot
+// tell, which has then answered a call that needs a known caller.
 Called<std::string> identity_at(Client& client) {
   const auto answer = client.get("/v1/whoami");
   if (answer) {
     const auto who = client::message_of<v1::Identity>(*answer).value_or(v1::Identity());
     const std::string& user = who.user();
     const std::string role = base::to_lower(name_at(who, v1::Identity::kRoleFieldNumber));
-    if (user.empty()) return std::unexpected(client::bad_answer("it does not say who you are"));
+    if (user.empty()) return std::unexpected(client::bad_answer("it does not name the user"));
     return role.empty() ? user : fmt::format("{} ({})", user, role);
   }
   const bool is_old = answer.error().code == base::ErrorCode::kNotFound;
@@ -285,7 +285,7 @@ int run_profile_use(const CommandText& text, Invocation& invocation) {
   if (!changed) return report_error(console, changed.error(), text);
   console.out(fmt::format("the profile is '{}'\n", name));
   if (variable(console.process_environment(), "GPU_PLATFORM_SERVER")) {
-    console.warning("GPU_PLATFORM_SERVER is set and goes before profiles");
+    console.warning("GPU_PLATFORM_SERVER is set and takes precedence over profiles");
   }
   return console.out_failed() ? kFailure : kOk;
 }

@@ -18,17 +18,17 @@ struct Fact {
 
 constexpr Fact kEnvironment[] = {
     {"GPU_PLATFORM_SERVER",
-     "Where the daemon is, if --server does not say it: an address or the name of a profile."},
+     "The address of the daemon or the name of a profile, if --server is not given."},
     {"GPU_PLATFORM_TOKEN", "The token for a server of the network, instead of the profile's."},
     {"GPU_PLATFORM_CA_FILE", "As --ca-file."},
     {"GPU_PLATFORM_CERT, GPU_PLATFORM_KEY", "As --cert and --key."},
     {"NO_COLOR", "If it is set, nothing is coloured."},
     {"CLICOLOR_FORCE",
-     "If it is set and not 0, colours are used although the output is no terminal."}};
+     "If it is set and not 0, colours are used although the output is not a terminal."}};
 
 constexpr Fact kFiles[] = {
     {"$XDG_CONFIG_HOME/gpu-platform/credentials",
-     "The profiles with their tokens, for their owner alone (else ~/.config/gpu-platform)."},
+     "The profiles with their tokens, readable only by their owner (else ~/.config/gpu-platform)."},
     {"/run/gpu-platform/gpu-platform.sock", "The socket of the daemon that root has started."},
     {"$XDG_RUNTIME_DIR/gpu-platform.sock", "The socket of your own daemon."}};
 

@@ -259,7 +259,7 @@ std::string page(const v1::Needs& needs) {
   text += memory_lines(needs) + ask_line(needs);
   for (const std::string& note : needs.notes()) text += "note: " + harmless(note) + "\n";
   if (!needs.unused().empty()) {
-    text += "note: these settings say nothing about the need:";
+    text += "note: these settings have no effect on the need:";
     for (const std::string& name : needs.unused()) text += " " + harmless(name);
     text += "\n";
   }

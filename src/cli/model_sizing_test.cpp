@@ -94,7 +94,7 @@ TEST_F(ModelSizing, ShowsTheNeedAndTheRule) {
             "Memory        weights 32.6 GiB, key-value cache not known, overhead 6.5 GiB\n"
             "Ask for it    --gpus 4 --gpu-memory 44G\n"
             "note: the cache is not counted\n"
-            "note: these settings say nothing about the need: --port\n");
+            "note: these settings have no effect on the need: --port\n");
 }
 
 TEST_F(ModelSizing, ShowsWhatTheRestHoldsAndAsksForNodes) {

@@ -88,7 +88,7 @@ void Packer::begin_next() {
     entry.type = TarEntry::Type::kLink;
     entry.target = std::filesystem::read_symlink(found.path, error).string();
   } else if (!S_ISREG(is.st_mode)) {
-    left_out_.push_back(found.path + ": it is no file, directory or link");
+    left_out_.push_back(found.path + ": not a file, directory or link");
     return;
   } else if (!begin_file(found, entry)) {
     return;

@@ -152,12 +152,12 @@ std::string those_ahead(const v1::Explanation& explanation) {
 // In a gap, because it ends before or because it is expected to.
 std::string why_it_passed(const v1::Attempt& attempt, const NameMap& names) {
   const std::string passed = called(attempt.passed(), names);
-  const std::string whom = passed.empty() ? "jobs ahead of it" : "job " + passed;
+  const std::string others = passed.empty() ? "jobs ahead of it" : "job " + passed;
   const auto yields_at = time_of(attempt.yields_at());
-  if (!yields_at) return fmt::format("in a gap before {}, which it does not delay", whom);
+  if (!yields_at) return fmt::format("in a gap before {}, which it does not delay", others);
   return fmt::format(
       "in a gap before {}, because it is predicted to be gone by then; else it is stopped at {}",
-      whom, local_time(*yields_at));
+      others, local_time(*yields_at));
 }
 
 std::string why_it_started(const v1::Attempt& attempt, const NameMap& names) {

@@ -16,7 +16,7 @@ base::Status check_can_be_rerun(const v1::Job& job) {
   const auto& command = job.spec().command();
   if (job.spec().has_workload()) {
     return base::invalid({},
-                         fmt::format("job {} stands for pods of a Kubernetes cluster: submit it "
+                         fmt::format("job {} represents pods of a Kubernetes cluster: submit it "
                                      "there again",
                                      job.id()));
   }

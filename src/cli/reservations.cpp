@@ -64,9 +64,9 @@ base::Status put_repeat(Json& body, const EditOptions& o, base::Instant now,
                         std::uint64_t least_count) {
   if (o.repeat) {
     if (std::ranges::find(kRepeats, *o.repeat) == kRepeats.end()) {
-      return base::invalid("--repeat",
-                           fmt::format("'{}' is none of {}{}", *o.repeat, fmt::join(kRepeats, ", "),
-                                       base::did_you_mean(*o.repeat, kRepeats)));
+      return base::invalid(
+          "--repeat", fmt::format("'{}' is not one of {}{}", *o.repeat, fmt::join(kRepeats, ", "),
+                                  base::did_you_mean(*o.repeat, kRepeats)));
     }
     std::string value = *o.repeat;
     std::ranges::transform(value, value.begin(), [](char c) { return c - 'a' + 'A'; });

@@ -122,7 +122,7 @@ base::Result<std::optional<std::string>> read_token(const TokenSource& source, C
   // What was typed instead is not repeated: it may be a secret of something else.
   if (!http::is_valid_token(token)) {
     return base::invalid(source.file ? "--token-file" : "token",
-                         "that is no token: a token is one word of ASCII characters");
+                         "not a token: a token is one word of ASCII characters");
   }
   return std::optional(std::move(token));
 }

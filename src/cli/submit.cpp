@@ -102,7 +102,7 @@ std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invoca
   if (request.command.empty() && asked.is_question) request.command = {"true"};
   if (!request.command.empty() && !asked.files.empty()) {
     return std::unexpected(usage_error(
-        console, "--file: the job in it has a command: leave out the one behind the options",
+        console, "--file: the job in it has a command: leave out the one after the options",
         text.name));
   }
   if (request.command.empty() && asked.files.empty()) {
@@ -234,9 +234,10 @@ int run_submit(const CommandText& text, Invocation& invocation) {
       .many("-f,--file", asked.files, "FILE",
             "submit the jobs of YAML or JSON documents, as 'jobs describe -o yaml' prints them, "
             "instead of a command; - is standard input")
-      .flag("--dry-run", asked.is_dry_run,
-            "submit nothing: say whether the daemon would accept the job, or with -o yaml or json "
-            "print what would be sent")
+      .flag(
+          "--dry-run", asked.is_dry_run,
+          "submit nothing: report whether the daemon would accept the job, or with -o yaml or json "
+          "print what would be sent")
       .flag("--wait", asked.wait, "wait for the end and exit as 'run' does")
       .output(asked.output, {"", "id"}, kFormatOption);
   const auto as_exit = [&](int code) { return asked.wait ? client::as_run(code) : code; };

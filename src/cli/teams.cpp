@@ -319,7 +319,7 @@ int run_team_add_member(const CommandText& text, Invocation& invocation) {
       .words("TEAM USER[:SHARES]", o.words, 2, kMaxUsers + 1,
              "the team, and its new members: ann, or bob:2 with two shares")
       .flag("--default", o.is_default,
-            "their jobs that name no team are charged to it (administrators)")
+            "their jobs without --team are charged to it (administrators)")
       .output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

@@ -41,14 +41,14 @@ base::Status put_role(Json& body, const std::optional<std::string>& role) {
   if (!role) return {};
   if (std::ranges::find(kRoles, *role) == kRoles.end()) {
     return base::invalid("--role",
-                         fmt::format("'{}' is none of {}{}", *role, fmt::join(kRoles, ", "),
+                         fmt::format("'{}' is not one of {}{}", *role, fmt::join(kRoles, ", "),
                                      base::did_you_mean(*role, kRoles)));
   }
   body["role"] = base::to_upper(*role);
   return {};
 }
 
-// "30d", "never", or a time to come.
+// "30d", "never", or a time in the future.
 base::Status put_end(Json& body, const std::optional<std::string>& expires, base::Instant now) {
   if (!expires) return {};
   if (*expires == "never") {
@@ -155,7 +155,7 @@ int print_created(Console& console, const std::string& answer, const CreateOptio
   if (secret.empty()) return refuse_repetition(console, token);
   console.out(o.quiet ? harmless(secret) + "\n" : page_of(token, secret));
   if (!o.quiet) {
-    console.warning("the secret is shown this once: keep it where no other user can read it");
+    console.warning("the secret is shown only once: keep it where no other user can read it");
   }
   return console.out_failed() ? kFailure : kOk;
 }

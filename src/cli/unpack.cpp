@@ -71,7 +71,7 @@ base::Result<Unpacker::Names> Unpacker::names_below(const std::string& name) con
   if (root_.empty()) return names;
   if (names.empty() || names.front() != root_) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("the job sends '{}', which was not asked for: refused", name));
+                      fmt::format("the job sends '{}', which was not requested: refused", name));
   }
   names.erase(names.begin());
   return names;
@@ -117,7 +117,7 @@ base::Status Unpacker::entry(const TarEntry& entry) {
     case TarEntry::Type::kHardLink:
       return make_hard_link(names, entry);
     case TarEntry::Type::kOther:
-      left_out_.push_back(shown(names) + ": it is no file, directory or link");
+      left_out_.push_back(shown(names) + ": not a file, directory or link");
       return {};
   }
   return {};
@@ -133,7 +133,7 @@ base::Status Unpacker::make_directory(const Names& names, const TarEntry& entry)
   if (::fstatat(parent.get(), name.c_str(), &is, AT_SYMLINK_NOFOLLOW) != 0 ||
       !S_ISDIR(is.st_mode)) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("{} is there and is no directory", shown(names)));
+                      fmt::format("{} exists and is not a directory", shown(names)));
   }
   directories_.push_back({names, entry.mode, entry.modified});
   return {};

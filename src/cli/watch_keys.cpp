@@ -84,9 +84,9 @@ void WatchKeys::take_text(char key) {
 std::string WatchKeys::prompt() const {
   switch (mode_) {
     case Mode::kFilter:
-      return fmt::format("show GPUs with (Enter alone: all): {}", typed_);
+      return fmt::format("show GPUs with (only Enter: all): {}", typed_);
     case Mode::kCancel:
-      return fmt::format("cancel which job? (Enter alone: none): {}", typed_);
+      return fmt::format("cancel which job? (only Enter: none): {}", typed_);
     case Mode::kConfirm:
       return fmt::format("cancel job {}? y or n", typed_);
     default:

@@ -25,7 +25,7 @@ TEST(WatchKeys, SortFilterAndHelp) {
   EXPECT_EQ(keys.mode(), Mode::kTable);
   EXPECT_FALSE(keys.is_ended()) << "the key only left the page";
   type(keys, "/adq");
-  EXPECT_EQ(keys.prompt(), "show GPUs with (Enter alone: all): adq") << "q is a letter here";
+  EXPECT_EQ(keys.prompt(), "show GPUs with (only Enter: all): adq") << "q is a letter here";
   keys.take(kKeyBackspace);
   type(keys, "a");
   EXPECT_EQ(keys.arrangement().filter, "") << "not before Enter";

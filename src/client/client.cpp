@@ -170,7 +170,7 @@ Called<Result> with_tls_hint(Called<Result> result, const http::Server& server) 
   const bool is_puzzling =
       !result && (result.error().kind == Kind::kBroken || result.error().kind == Kind::kBadAnswer);
   if (is_puzzling && server.kind == http::Server::Kind::kPlain) {
-    result.error().message += "; if this port speaks TLS, write https:// instead of http://";
+    result.error().message += "; if this port uses TLS, write https:// instead of http://";
   }
   return result;
 }

@@ -211,7 +211,7 @@ bool Interrupts::handle() {
     }
     const bool first = count_ == 1;
     console_->note(first ? fmt::format("cancelling job {}; Ctrl-C again kills it", id_)
-                         : fmt::format("killing job {}; Ctrl-C again leaves it alone", id_));
+                         : fmt::format("killing job {}; Ctrl-C again leaves it running", id_));
     const auto stopped = client_->post(
         fmt::format("/v1/jobs/{}/{}", base::percent_encoded(id_), first ? "cancel" : "kill"));
     if (!stopped) console_->error(stopped.error().message);

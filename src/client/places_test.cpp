@@ -67,7 +67,7 @@ TEST_F(PlacesTest, TheFallbackLiesInTheFolderForTemporaryFiles) {
 TEST_F(PlacesTest, WithoutAnyFolderServerAndClientsMeetInTheFallback) {
   EXPECT_EQ(socket_to_serve(owner_), fallback() + "/gpu-platform.sock");
   EXPECT_EQ(default_data_dir(owner_), fallback() + "/data");
-  // Root makes it for another, to whom it belongs only then.
+  // Root makes it for another user, who owns it only then.
   const auto made = make_fallback_folder(owner_, socket_to_serve(owner_));
   EXPECT_EQ(made.has_value(), ::geteuid() != 0);
   own(fallback());

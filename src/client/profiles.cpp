@@ -107,7 +107,7 @@ base::Result<std::string> read_all(int fd, const std::string& path) {
     if (got == 0) return text;
     text.append(bytes.data(), static_cast<std::size_t>(got));
   }
-  return refused(fmt::format("{} is larger than 1 MiB: it is no file of 'login'", path));
+  return refused(fmt::format("{} is larger than 1 MiB: it is not a file of 'login'", path));
 }
 
 base::Result<Profiles> read_file(const std::string& path, unsigned uid) {
@@ -159,7 +159,7 @@ base::Result<http::Server> chosen_server(const std::string& text, const std::str
     if (const Profile* profile = profiles.find(text)) return profile->server;
     std::vector<std::string_view> names;
     for (const Profile& profile : profiles.all) names.push_back(profile.name);
-    return base::invalid(field, fmt::format("'{}' is no profile and no address such as "
+    return base::invalid(field, fmt::format("'{}' is neither a profile nor an address such as "
                                             "https://HOST:PORT or unix:PATH{}",
                                             text, base::did_you_mean(text, names)));
   }
@@ -168,7 +168,7 @@ base::Result<http::Server> chosen_server(const std::string& text, const std::str
     // What has a '@' may hold a password.
     const bool is_harmless = text.find('@') == std::string::npos;
     return base::invalid(
-        field, is_harmless ? fmt::format("'{}' is no server: {}", text, server.error().message)
+        field, is_harmless ? fmt::format("'{}' is not a server: {}", text, server.error().message)
                            : server.error().message);
   }
   if (server->is_network()) {

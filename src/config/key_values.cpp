@@ -170,12 +170,12 @@ base::Status assign(const Key&, std::string_view text, WordList& value) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const auto is_odd = [](char c) { return c <= 0x20 || c >= 0x7f; };
     if (word.size() > kMaxBytes || std::ranges::any_of(word, is_odd)) {
-      return base::invalid({}, fmt::format("'{}' has a character that cannot stand here", word));
+      return base::invalid({}, fmt::format("'{}' has a character that is not allowed here", word));
     }
     if (!word.empty()) value.words.emplace_back(word);
   }
   if (value.words.empty() || value.words.size() > kMaxWords) {
-    return base::invalid({}, fmt::format("1 to {} words must stand here", kMaxWords));
+    return base::invalid({}, fmt::format("1 to {} words are required", kMaxWords));
   }
   return {};
 }

@@ -24,7 +24,7 @@ constexpr std::string_view kTeamsExample = R"(teams:
     guaranteed_gpus: 16       # GPUs of the team; idle ones are lent to preemptible jobs
     borrow_limit: 8           # maximum number of GPUs above guaranteed_gpus; default: no limit
     lend_limit: 12            # maximum number of them that are lent, here of those that are not H100; default: all
-    gpu_types:                # four of the 16 are H100; borrow_limit and lend_limit of a type stand here, too
+    gpu_types:                # four of the 16 are H100; borrow_limit and lend_limit of a type are set here, too
       H100: {guaranteed_gpus: 4, lend_limit: 2}
     over_quota_weight: 2      # share of the GPUs beyond all guarantees, relative to other teams; default: 1
     reclaim_min_runtime: 10m  # jobs on borrowed GPUs run at least so long; default: the parent's, or that of policies

@@ -82,7 +82,7 @@ TEST_F(Admission, WhatAllTakeHasALimitOfWhichAPartIsKeptForRoot) {
             std::string::npos)
       << refused.error().message;
   EXPECT_TRUE(submit(large("root", 0, 10'000))) << "the part that is kept for it";
-  EXPECT_TRUE(submit(large("daemon", 900, 10'000))) << "the daemon's own user likewise";
+  EXPECT_TRUE(submit(large("daemon", 900, 10'000))) << "the daemon's own user has it, too";
   const auto too_much = submit(large("root", 0, 100'000));
   ASSERT_FALSE(too_much) << "root too is held to the whole";
   EXPECT_NE(too_much.error().message.find("scheduling.max_specification_bytes)"),

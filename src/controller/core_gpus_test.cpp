@@ -251,7 +251,7 @@ TEST(FormerTaints, FollowFromWhatWasKept) {
   gpu.former_unavailable = "a pod has it";
   model::add_former_taints(gpu);
   EXPECT_EQ(model::text_of_avoided(gpu.taints),
-            "unmanaged processes: pid 7; not ours to give: a pod has it");
+            "unmanaged processes: pid 7; not available to the platform: a pod has it");
   EXPECT_FALSE(gpu.former_avoids_processes);
   EXPECT_EQ(gpu.former_unavailable, "");
 }

@@ -338,7 +338,7 @@ TEST_F(CoreTokens, LeaveTheStateWhenTheirTimeIsOver) {
   advance(base::hours(1));
   EXPECT_EQ(find(id), nullptr);
   EXPECT_EQ(core_.state().tokens.size(), 1u);
-  EXPECT_TRUE(audited().empty()) << "time is no person";
+  EXPECT_TRUE(audited().empty()) << "time is not a person";
   make(kOwner, order("soon"));
 }
 

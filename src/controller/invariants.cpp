@@ -413,7 +413,7 @@ void check_teams(const State& state, Found& found) {
     }
     if (!std::ranges::all_of(team.default_of, is_member)) {
       found.push_back(
-          fmt::format("teams: {}: it is the default of users who are no members", name));
+          fmt::format("teams: {}: it is the default of users who are not members", name));
     }
   }
   for (const model::Team& team : state.policy->organisation->teams) {

@@ -23,7 +23,7 @@ std::string place(const NodeIdentity& identity, const GpuDescription& gpu) {
 
 // Why the GPU cannot be used, empty where it can.
 std::string flaw_of(const GpuDescription& gpu) {
-  if (!gpu.problem.empty()) return fmt::format("the driver says: {}", gpu.problem);
+  if (!gpu.problem.empty()) return fmt::format("the driver reports: {}", gpu.problem);
   if (!gpu.uuid || gpu.uuid->empty()) return "the driver gives no UUID";
   if (!gpu.memory || gpu.memory->value() <= 0) return "the driver gives no memory size";
   return {};

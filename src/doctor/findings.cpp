@@ -59,7 +59,7 @@ std::string advice_for(ProblemKind kind) {
     case ProblemKind::kOther:
       break;
   }
-  return "see what nvidia-smi says";
+  return "look at the output of nvidia-smi";
 }
 
 std::string gpu_name(std::size_t index, const hardware::GpuDescription& gpu) {
@@ -174,9 +174,8 @@ std::vector<Finding> judge_kernel(const KernelFacts& kernel) {
   if (kernel.is_clock_synchronised) {
     findings.push_back({"clock", Verdict::kGood, "synchronised", {}});
   } else {
-    findings.push_back(
-        {"clock", Verdict::kWarning, "not synchronised",
-         "run chrony or systemd-timesyncd: times of accounting come from this clock"});
+    findings.push_back({"clock", Verdict::kWarning, "not synchronised",
+                        "run chrony or systemd-timesyncd: accounting uses this clock"});
   }
   return findings;
 }
@@ -192,7 +191,7 @@ Finding judge_service(const ServiceFacts& service) {
   }
   if (!service.has_systemd) {
     return {"service", Verdict::kWarning, none + ", and systemd does not run this host",
-            "start gpu-platform serve from whatever starts services here"};
+            "start gpu-platform serve from the program that starts services here"};
   }
   if (!service.has_units) {
     return {"service", Verdict::kWarning, none + ", and its units are not installed",

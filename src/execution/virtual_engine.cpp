@@ -102,7 +102,7 @@ void VirtualEngine::answer_unknown(const KnownAttempt& known) {
     never_start(id, remember(known.order), lost_exit(Lost::kNodeLost), EndReason::kNodeLost, {});
   } else if (known.state == AttemptState::kRunning || known.state == AttemptState::kCleaning) {
     never_start(id, remember(known.order), lost_exit(Lost::kUnknown), EndReason::kSupervisorLost,
-                "nothing is known of it here");
+                "it is not known here");
   }
   // Otherwise its start or its stop is repeated and will be answered.
 }

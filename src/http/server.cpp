@@ -44,10 +44,10 @@ base::Result<Server> parse_authority(std::string_view text, Server server) {
   std::string_view port;
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) return bad("']' is missing behind the IPv6 address");
+    if (end == std::string_view::npos) return bad("']' is missing after the IPv6 address");
     server.host = text.substr(1, end - 1);
     if (server.host.empty() || !std::ranges::all_of(server.host, is_of_ipv6)) {
-      return bad("that is no IPv6 address");
+      return bad("not an IPv6 address");
     }
     port = text.substr(end + 1);
     if (!port.empty() && port.front() != ':') return bad("only ':PORT' may follow the address");
@@ -57,7 +57,7 @@ base::Result<Server> parse_authority(std::string_view text, Server server) {
     if (colon != std::string_view::npos) port = text.substr(colon);
     if (server.host.empty()) return bad("the host is missing");
     if (server.host.size() > kMaxHost || !std::ranges::all_of(server.host, is_of_host)) {
-      return bad("that is no name of a host");
+      return bad("not a host name");
     }
   }
   if (port.empty()) {
@@ -116,10 +116,10 @@ base::Result<Server> parse_server(std::string_view text) {
   TRY_ASSIGN(server, parse_authority(text, std::move(server)));
   server.host = base::to_lower(server.host);
   if (server.kind == Server::Kind::kPlain && !names_this_machine(server.host)) {
-    return bad(fmt::format(
-        "http without TLS goes to this machine alone (127.0.0.1), because a token could "
-        "be read on the way: write https://{}",
-        server.host));
+    return bad(
+        fmt::format("http without TLS goes only to this machine (127.0.0.1), because a token could "
+                    "be read on the way: write https://{}",
+                    server.host));
   }
   return server;
 }

@@ -159,10 +159,10 @@ TransportError judged(unsigned long error, const Server& server) {
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
     case SSL_R_HTTP_REQUEST:
-      return {Why::kMalformed, fmt::format("{}: what answers there does not speak TLS", where)};
+      return {Why::kMalformed, fmt::format("{}: the server there does not use TLS", where)};
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-      return {Why::kMalformed, fmt::format("{}: it does not speak TLS 1.3", where)};
+      return {Why::kMalformed, fmt::format("{}: it does not support TLS 1.3", where)};
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
       return {Why::kUntrusted,
               fmt::format("{}: it asks for a certificate of yours; give --cert FILE and --key FILE",
@@ -221,7 +221,7 @@ bool is_ip_address(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
-// Whom the certificate must be for.
+// Sets the name that the certificate must be for.
 bool expect_host(SSL* session, const std::string& host) {
   if (is_ip_address(host)) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str()) == 1;

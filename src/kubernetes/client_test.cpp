@@ -728,8 +728,9 @@ TEST(ClientExecPlugin, WhatGoesWrongIsSaidWithoutItsOutput) {
               HasSubstr("did not end within 1 s"));
   EXPECT_THAT(failure_of("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"),
               HasSubstr("printed more than 1048576 bytes"));
-  EXPECT_THAT(failure_of("echo secret"), HasSubstr("is no ExecCredential: it is no JSON object"));
-  EXPECT_THAT(failure_of("echo '[]'"), HasSubstr("it is no JSON object"));
+  EXPECT_THAT(failure_of("echo secret"),
+              HasSubstr("is not an ExecCredential: it is not a JSON object"));
+  EXPECT_THAT(failure_of("echo '[]'"), HasSubstr("it is not a JSON object"));
   EXPECT_THAT(failure_of("echo '{\"kind\":\"Status\"}'"), HasSubstr("its kind is another"));
   EXPECT_THAT(failure_of("echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"v9\"}'"),
               HasSubstr("its apiVersion is not client.authentication.k8s.io/v1"));
@@ -739,7 +740,7 @@ TEST(ClientExecPlugin, WhatGoesWrongIsSaidWithoutItsOutput) {
               HasSubstr("its token has characters that no token has"));
   const std::string time = R"(,"expirationTimestamp":"secret")";
   const std::string bad_time = failure_of(fmt::format("echo '{}'", exec_token("t", time)));
-  EXPECT_THAT(bad_time, HasSubstr("its expirationTimestamp is no time"));
+  EXPECT_THAT(bad_time, HasSubstr("its expirationTimestamp is not a time"));
   EXPECT_THAT(bad_time, Not(HasSubstr("secret")));
 }
 

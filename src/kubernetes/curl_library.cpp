@@ -71,11 +71,10 @@ const Loaded& library() {
 base::Status load_curl() {
   const std::string& problem = library().problem;
   if (problem.empty()) return {};
-  return base::fail(
-      base::ErrorCode::kUnavailable,
-      fmt::format("libcurl, by which the platform speaks to a cluster, cannot be used: "
-                  "{}; Debian has it in libcurl4",
-                  problem));
+  return base::fail(base::ErrorCode::kUnavailable,
+                    fmt::format("libcurl, with which the platform calls a cluster, cannot be used: "
+                                "{}; Debian has it in libcurl4",
+                                problem));
 }
 
 const CurlLibrary& curl() {

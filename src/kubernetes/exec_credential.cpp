@@ -51,10 +51,10 @@ std::string exec_info(const ClusterAccess& access) {
 Result<Credential> parse_exec_credential(std::string_view text, const std::string& api_version) {
   const auto refuse = [](std::string_view why) {
     return base::fail(base::ErrorCode::kUnauthenticated,
-                      fmt::format("what it printed is no ExecCredential: {}", why));
+                      fmt::format("its output is not an ExecCredential: {}", why));
   };
   const json document = json::parse(text, nullptr, false);
-  if (!document.is_object()) return refuse("it is no JSON object");
+  if (!document.is_object()) return refuse("it is not a JSON object");
   if (text_of(document, "kind") != "ExecCredential") return refuse("its kind is another");
   if (text_of(document, "apiVersion") != api_version) {
     return refuse(fmt::format("its apiVersion is not {}, which the kubeconfig names", api_version));
@@ -76,7 +76,7 @@ Result<Credential> parse_exec_credential(std::string_view text, const std::strin
   }
   if (const std::string at(text_of(*status, "expirationTimestamp")); !at.empty()) {
     const auto time = parse_time(at);
-    if (!time) return refuse("its expirationTimestamp is no time such as 2026-01-31T12:00:00Z");
+    if (!time) return refuse("its expirationTimestamp is not a time such as 2026-01-31T12:00:00Z");
     credential.expires_at = *time;
   }
   return credential;

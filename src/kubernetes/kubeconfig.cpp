@@ -46,7 +46,7 @@ Result<std::string> pem(const Section& section, const std::string& key, const st
     text = std::move(*read);
   }
   if (text.find("-----BEGIN ") == std::string::npos) {
-    return section.error(at, "is no PEM: it has no line \"-----BEGIN …-----\"");
+    return section.error(at, "is not PEM: it has no line \"-----BEGIN …-----\"");
   }
   return text;
 }
@@ -63,8 +63,9 @@ Status read_cluster(const Section& cluster, const std::string& folder, ClusterAc
   }
   while (access.server.ends_with('/')) access.server.pop_back();
   if (access.skips_tls_verification && !access.ca_pem.empty()) {
-    return cluster.error("insecure-skip-tls-verify",
-                         "cannot be true beside a certificate-authority: leave one of them out");
+    return cluster.error(
+        "insecure-skip-tls-verify",
+        "cannot be true together with a certificate-authority: leave one of them out");
   }
   const std::string& proxy = access.proxy_url;
   if (!proxy.empty() && !proxy.starts_with("http://") && !proxy.starts_with("https://") &&

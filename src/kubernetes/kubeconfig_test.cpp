@@ -120,10 +120,10 @@ TEST(Kubeconfig, WhatIsMissingIsNamed) {
 
 TEST(Kubeconfig, WhatIsNoKubeconfigIsRefused) {
   EXPECT_EQ(error_of(""), "f: is empty; a kubeconfig has clusters, users and contexts");
-  EXPECT_EQ(error_of("- a\n- b\n"), "f: is no kubeconfig: it must be a mapping with clusters");
-  EXPECT_EQ(error_of("just a word"), "f: is no kubeconfig: it must be a mapping with clusters");
+  EXPECT_EQ(error_of("- a\n- b\n"), "f: is not a kubeconfig: it must be a mapping with clusters");
+  EXPECT_EQ(error_of("just a word"), "f: is not a kubeconfig: it must be a mapping with clusters");
   EXPECT_TRUE(error_of("a: [").starts_with("f: line "));
-  EXPECT_EQ(error_of(std::string("a\0b", 3)), "f: has a NUL byte; it is no YAML");
+  EXPECT_EQ(error_of(std::string("a\0b", 3)), "f: has a NUL byte; it is not YAML");
   EXPECT_EQ(error_of(std::string((4u << 20) + 1, ' ')), "f: is larger than 4 MiB");
   EXPECT_EQ(error_of("{current-context: a, contexts: {a: b}}"), "f: contexts: must be a list");
   EXPECT_EQ(error_of("{current-context: [a]}"), "f: current-context: must be a text");
@@ -161,7 +161,7 @@ TEST(Kubeconfig, BadValuesOfAUserAreNamedAndNeverShown) {
         << text;
   }
   EXPECT_EQ(error_of_user("{client-key-data: c2VjcmV0}"),
-            "f: users[ann].user.client-key-data: is no PEM: it has no line \"-----BEGIN …-----\"");
+            "f: users[ann].user.client-key-data: is not PEM: it has no line \"-----BEGIN …-----\"");
   EXPECT_EQ(error_of_user(fmt::format("{{client-key-data: {}}}", kPem64)),
             "f: users[ann].user.client-certificate: is missing: a certificate and its key belong "
             "together");
@@ -211,7 +211,7 @@ TEST(Kubeconfig, BadValuesOfAClusterAreNamed) {
   EXPECT_EQ(error_of_cluster(fmt::format("{{server: 'https://h', insecure-skip-tls-verify: true, "
                                          "certificate-authority-data: {}}}",
                                          kPem64)),
-            "f: clusters[c].cluster.insecure-skip-tls-verify: cannot be true beside a "
+            "f: clusters[c].cluster.insecure-skip-tls-verify: cannot be true together with a "
             "certificate-authority: leave one of them out");
 }
 

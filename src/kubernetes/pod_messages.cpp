@@ -107,7 +107,7 @@ StreamEnd end_of_status(std::string_view json) {
   }
   if (words.empty()) {
     return {ChannelEnd::kNotOpened, 0,
-            fmt::format("the cluster does not say how the command ended: {}", printable(json))};
+            fmt::format("the cluster did not report how the command ended: {}", printable(json))};
   }
   return {ChannelEnd::kNotOpened, value_of_refusal(words), words};
 }

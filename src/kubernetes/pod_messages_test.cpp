@@ -91,7 +91,7 @@ TEST(PodMessages, AnEndThatSaysNothingIsNoSuccess) {
        R"({"reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"300"}]}})"}) {
     const StreamEnd end = end_of_status(text);
     EXPECT_EQ(end.end, ChannelEnd::kNotOpened) << text;
-    EXPECT_THAT(end.text, HasSubstr("does not say how")) << text;
+    EXPECT_THAT(end.text, HasSubstr("did not report how")) << text;
   }
 }
 

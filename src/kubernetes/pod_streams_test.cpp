@@ -237,7 +237,7 @@ TEST(PodStreams, AServerOfAnotherProtocolIsRefused) {
   PodServer server(echo, "v1.channel.k8s.io");
   PodStreams streams(endpoint_at(server.address()));
   Channel channel(streams, command());
-  EXPECT_THAT(channel.listen().text, HasSubstr("does not speak v5.channel.k8s.io"));
+  EXPECT_THAT(channel.listen().text, HasSubstr("does not support v5.channel.k8s.io"));
 }
 
 TEST(PodStreams, WhatIsNoAnswerIsNoWayIn) {

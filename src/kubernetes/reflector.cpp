@@ -166,7 +166,7 @@ class Reflector::Impl {
     const json* metadata = member(page, "metadata");
     const bool has_items = items != nullptr && (items->is_array() || items->is_null());
     if (!has_items || metadata == nullptr || version_of(page).empty()) {
-      return break_off("list", "the server's answer is no list of objects");
+      return break_off("list", "the server's answer is not a list of objects");
     }
     std::string next(text_of(*metadata, "continue"));
     if (!next.empty() && next == continue_) {
@@ -226,7 +226,7 @@ class Reflector::Impl {
     const json event = read_json(line, event_fields_);
     const json* object = member(event, "object");
     if (object == nullptr || !object->is_object()) {
-      return break_off("watch", "a line is no event: " + printable(line, 80));
+      return break_off("watch", "a line is not an event: " + printable(line, 80));
     }
     const std::string_view type = text_of(event, "type");
     if (type == "ERROR") return on_error(*object);

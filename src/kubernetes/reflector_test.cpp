@@ -372,7 +372,7 @@ TEST(Reflector, ALineThatIsNoEventEndsTheWatchAndListsAnew) {
     EXPECT_EQ(broken.troubles[1], "");
   }
   EXPECT_EQ(after_watch_of("<h\x1b>\n").troubles[0],
-            "watch /api/v1/pods: a line is no event: <h?>");
+            "watch /api/v1/pods: a line is not an event: <h?>");
 }
 
 TEST(Reflector, AHugeLineEndsTheWatch) {
@@ -461,7 +461,7 @@ TEST(Reflector, AnAnswerThatIsNoListIsTrouble) {
   ASSERT_TRUE(follower.follow_until_told("listed"));
   EXPECT_THAT(follower.told, ElementsAre("begin", "listed"));
   EXPECT_THAT(follower.troubles,
-              ElementsAre("list /api/v1/pods: the server's answer is no list of objects", ""));
+              ElementsAre("list /api/v1/pods: the server's answer is not a list of objects", ""));
 }
 
 TEST(Reflector, APageThatComesAgainAndAgainIsTrouble) {

@@ -36,16 +36,16 @@ Result<Section> Section::parse(std::string_view yaml, const std::string& file) {
   };
   if (yaml.size() > kMaxText) return refuse("is larger than 4 MiB");
   // The YAML library takes a NUL for the end of the text.
-  if (yaml.find('\0') != std::string_view::npos) return refuse("has a NUL byte; it is no YAML");
+  if (yaml.find('\0') != std::string_view::npos) return refuse("has a NUL byte; it is not YAML");
   try {
     YAML::Node node = YAML::Load(std::string(yaml));
     if (!node.IsDefined() || node.IsNull()) {
       return refuse("is empty; a kubeconfig has clusters, users and contexts");
     }
-    if (!node.IsMap()) return refuse("is no kubeconfig: it must be a mapping with clusters");
+    if (!node.IsMap()) return refuse("is not a kubeconfig: it must be a mapping with clusters");
     return Section(std::move(node), file, "");
   } catch (const YAML::Exception& e) {
-    return refuse(fmt::format("line {}: is no YAML: {}", e.mark.line + 1, printable(e.msg)));
+    return refuse(fmt::format("line {}: is not YAML: {}", e.mark.line + 1, printable(e.msg)));
   }
 }
 

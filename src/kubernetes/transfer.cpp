@@ -112,7 +112,7 @@ void Transfer::set_connection(const Endpoint& endpoint, Sockets* sockets) {
   curl().easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl().easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
   curl().easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
-  // Set in any case: libcurl would take both from the environment.
+  // Always set: libcurl would take both from the environment.
   curl().easy_setopt(easy, CURLOPT_PROXY, endpoint.proxy_url.c_str());
   curl().easy_setopt(easy, CURLOPT_NOPROXY, "");
   if (!endpoint.connect_to.empty()) {

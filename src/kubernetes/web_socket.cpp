@@ -126,7 +126,7 @@ class ServerWebSocket : public WebSocket {
     socket_.set_option(
         websocket::stream_base::timeout{kCloseTime, websocket::stream_base::none(), false});
     if (answer_[http::field::sec_websocket_protocol] == protocol_) return std::nullopt;
-    return Answer{.failure = fmt::format("{} does not speak {}", endpoint_.authority, protocol_)};
+    return Answer{.failure = fmt::format("{} does not support {}", endpoint_.authority, protocol_)};
   }
 
   const Endpoint endpoint_;

@@ -94,7 +94,7 @@ std::optional<Received> receive(std::string& buffer) {
     if (packet.kind == os::Packet::Kind::kNothing) continue;
     os::Descriptor descriptor(packet.fd);
     auto message = listener::decode_to_listener(packet.bytes);
-    if (!message) end("the daemon speaks another protocol");
+    if (!message) end("the daemon has another version of the protocol");
     return Received{*std::move(message), std::move(descriptor)};
   }
 }

@@ -60,7 +60,7 @@ AccessRules::AccessRules(AccessSettings settings, const Organisation& organisati
     for (const std::string& user : users) by_user[user].coordinates.insert(all.begin(), all.end());
   }
   for (const auto& [user, names] : by_user) {
-    // Names alone: a caller who is root by its uid reaches everything in any case.
+    // Names alone: a caller who is root by its uid always reaches everything.
     teams_[user] =
         std::make_shared<const Teams>(Teams{{names.member_of.begin(), names.member_of.end()},
                                             {names.coordinates.begin(), names.coordinates.end()},

@@ -107,7 +107,8 @@ constexpr std::array<std::string_view, 3> kOfEngine = {"/proc", "/sys", "/dev"};
 
 std::string error_in_engines_folder(std::string_view path) {
   for (const std::string_view folder : kOfEngine) {
-    if (is_within(path, folder)) return fmt::format("lies in {}, which is the engine's", folder);
+    if (is_within(path, folder))
+      return fmt::format("is in {}, which belongs to the engine", folder);
   }
   return {};
 }
@@ -189,7 +190,7 @@ base::Status check_no_container(const JobSpec& spec) {
       {"annotations", !spec.annotations.empty()},
   };
   for (const auto& [field, is_given] : given) {
-    if (is_given) return wrong(field, "is for a job with an image, and the job names none");
+    if (is_given) return wrong(field, "is for a job with an image, and the job sets none");
   }
   return {};
 }
@@ -199,7 +200,7 @@ base::Status check_no_container(const JobSpec& spec) {
 std::string error_in_place(std::string_view path) {
   if (std::string why = error_in_path(path); !why.empty()) return why;
   if (path == "/") return "is the root of the container";
-  if (is_within(path, "/etc")) return "lies in /etc, which is the platform's";
+  if (is_within(path, "/etc")) return "is in /etc, which belongs to the platform";
   return error_in_engines_folder(path);
 }
 
@@ -340,12 +341,12 @@ Unsupported unsupported_by_host_container(const JobSpec& spec) {
 Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
   if (!spec.workload.empty()) return {};  // its pods are there
   const UnsupportedCase cases[] = {
-      {"image", spec.image.empty(), "a pod runs an image, and the job names none"},
+      {"image", spec.image.empty(), "a pod runs an image, and the job sets none"},
       {"user", spec.uid == 0, "a pod does not run as root: submit the job as another user"},
       {"mounts", !spec.mounts.empty(), "a pod has no folders of the host"},
       {"container_platform", !spec.container_platform.empty(),
        "a pod runs what its node's processor runs"},
-      {"annotations", !spec.annotations.empty(), "a pod has the platform's annotations alone"},
+      {"annotations", !spec.annotations.empty(), "a pod has only the platform's annotations"},
       {"output", !spec.output.empty(),
        "a pod writes to no file of the user; leave it out, and the platform keeps the output"},
       {"error", !spec.error.empty(),

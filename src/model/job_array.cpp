@@ -79,7 +79,7 @@ base::Result<std::vector<std::uint32_t>> indices_of(std::string_view text) {
   }
   if (count > kMaxArrayMembers) {
     return bad(text, fmt::format("has more than {} members, the most of any array "
-                                 "(policies.max_array_size may say less)",
+                                 "(policies.max_array_size may be lower)",
                                  kMaxArrayMembers));
   }
   std::vector<std::uint32_t> indices;

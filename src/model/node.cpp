@@ -151,7 +151,7 @@ bool set_phase(Gpu& gpu, AttemptId holder, HolderPhase phase) {
 }
 
 Taint former_connection_taint() {
-  return {TaintSource::kConnection, TaintEffect::kOut, "not heard of any more", "node", {}};
+  return {TaintSource::kConnection, TaintEffect::kOut, "does not report", "node", {}};
 }
 
 void add_former_taints(Node& node) {

@@ -140,8 +140,9 @@ std::optional<QuotaProblem> problem_of(const Quota& quota) {
          {QuotaKey::kBorrowLimit, QuotaKey::kLendLimit, QuotaKey::kOverQuotaWeight}) {
       if (!(quota.*field_of(key).member)) continue;
       return QuotaProblem{
-          key, fmt::format("{} counts from guaranteed_gpus, which is missing: 0 stands for none",
-                           to_string(key))};
+          key,
+          fmt::format("{} needs guaranteed_gpus, which is not set; set it to 0 for no guarantee",
+                      to_string(key))};
     }
     return std::nullopt;
   }

@@ -55,12 +55,12 @@ constexpr Section kAttempt{
     "RELEASED, when the engine has reported that no process of it is left."};
 constexpr std::string_view kGpu =
     "## GPU\n\nA GPU's state has no transitions: it follows from the GPU's taints and, where none "
-    "decides, from the attempts that hold it. A taint is set and lifted by its source alone: an "
+    "decides, from the attempts that hold it. Only its source sets and lifts a taint: an "
     "operator, the driver of its node that lists it no more, processes that belong to no job, and "
     "the cluster of its node. The first row that is true holds.\n\n"
     "| state | if |\n| --- | --- |\n"
     "| OFFLINE | a taint takes it out |\n"
-    "| DRAINING | a taint says that it takes no new work and runs out its jobs |\n"
+    "| DRAINING | a taint lets it finish its jobs and take no new work |\n"
     "| IN_USE | an attempt that holds it was seen running |\n"
     "| ALLOCATED | an attempt that holds it was not seen yet |\n"
     "| CLEANING | the attempts that hold it have ended |\n"
@@ -69,15 +69,15 @@ constexpr std::string_view kGpu =
     "RESETTING are reserved: this version judges no GPU by its faults and resets none.\n\n";
 constexpr std::string_view kNode =
     "## Node\n\n"
-    "A node's state has no transitions either: it follows from the node's taints alone. Those "
-    "are set by an operator, by the cluster of the node, when nothing is heard of the node, and "
+    "A node's state has no transitions either: it follows only from the node's taints. Those "
+    "are set by an operator, by the cluster of the node, when the node does not report, and "
     "when the site's prolog or epilog failed there for two jobs in a row, which only an operator "
     "lifts. A node takes new work only in UP. The first row that is true holds.\n\n"
     "| state | if |\n| --- | --- |\n"
     "| OFFLINE | an operator takes it out |\n"
     "| LOST | nothing is heard of it |\n"
     "| OFFLINE | its cluster takes it out |\n"
-    "| DRAINING | a taint says that it takes no new work and runs out its jobs |\n"
+    "| DRAINING | a taint lets it finish its jobs and take no new work |\n"
     "| UP | it has no taint |\n";
 
 }  // namespace

@@ -34,7 +34,8 @@ std::string words_of(const Taint& taint) {
     case TaintSource::kProcesses:
       return "unmanaged processes: " + taint.text;
     case TaintSource::kCluster:
-      if (taint.effect == TaintEffect::kAvoided) return "not ours to give: " + taint.text;
+      if (taint.effect == TaintEffect::kAvoided)
+        return "not available to the platform: " + taint.text;
       return taint.text;
     default:
       return taint.text;

@@ -37,7 +37,8 @@ TEST(Taints, WhatAvoidsAGpuDecidesNothingAndIsToldApart) {
   set_taint(taints, kDrained);
   EXPECT_TRUE(decides_state(worst_of(taints)));
   EXPECT_EQ(text_of(taints), "a fan is loud");
-  EXPECT_EQ(text_of_avoided(taints), "unmanaged processes: pid 7; not ours to give: a pod has it");
+  EXPECT_EQ(text_of_avoided(taints),
+            "unmanaged processes: pid 7; not available to the platform: a pod has it");
 }
 
 TEST(Taints, APartyReplacesAndLiftsItsOwnAlone) {

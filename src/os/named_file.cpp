@@ -74,10 +74,10 @@ int change_to_named_folder(const char* path) {
 
 const char* error_in_place(int fd) {
   struct statfs about{};
-  if (fstatfs(fd, &about) != 0) return "its file system does not say what it is";
+  if (fstatfs(fd, &about) != 0) return "the type of its file system cannot be read";
   const auto type = static_cast<unsigned long>(about.f_type);
   if (internal::holds_files(type, static_cast<unsigned long>(about.f_blocks))) return nullptr;
-  return "it is no file of a user but a view of the kernel (/proc, /sys and the like)";
+  return "it is not a user's file but a view of the kernel (/proc, /sys and the like)";
 }
 
 bool internal::holds_files(unsigned long type, unsigned long blocks) {

@@ -74,8 +74,8 @@ bool CommandCall::answered(const Settings& settings, std::string_view synopsis) 
   }
   if (!settings.has("help") && !settings.has("usage")) return false;
   console_.out(fmt::format(
-      "Usage: {} {}\nOptions as in Slurm; docs/slurm-shims.md says what is done with each.\n",
-      name_, synopsis));
+      "Usage: {} {}\nOptions as in Slurm; docs/slurm-shims.md lists what each does here.\n", name_,
+      synopsis));
   return true;
 }
 

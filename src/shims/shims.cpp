@@ -59,7 +59,7 @@ int run_in(const client::ProcessEnvironment& process_environment, const std::str
   const auto command = std::ranges::find(kAllCommands, name, &NamedCommand::name);
   if (command != std::end(kAllCommands)) return command->run(call);
   console.err(fmt::format(
-      "'{}' is no command of Slurm that is here: sbatch, srun, salloc, sattach, sbcast, "
+      "'{}' is not one of the Slurm commands here: sbatch, srun, salloc, sattach, sbcast, "
       "squeue, scancel, sinfo, sacct, sstat, scontrol, sacctmgr, sshare, seff, sprio, sdiag and "
       "sreport "
       "are, each "

@@ -79,7 +79,7 @@ base::Status check_types(const KnownSettings& settings, std::vector<std::string>
   const std::string method = settings.text(Meaning::kQuantization);
   if (method.empty() || precision_of(method)) return {};
   notes.push_back(
-      fmt::format("the quantization '{}' says nothing about the bits of a weight: give "
+      fmt::format("the bits of a weight with the quantization '{}' are not known: give "
                   "one of {}",
                   method, precision_names()));
   return {};
@@ -176,7 +176,7 @@ void note_context(const CacheSettings& said, const ServerNeeds& needs, bool has_
   if (!has_cache) {
     notes.emplace_back(
         "the key-value cache is not counted: it takes max-model-len, num-hidden-layers, "
-        "num-key-value-heads and head-dim to know it");
+        "num-key-value-heads and head-dim to compute it");
   } else if (!said.tokens) {
     notes.push_back(
         fmt::format("max-model-len is not said: one context is the model's {} tokens, "
@@ -223,7 +223,7 @@ void note_what_model_says(const KnownSettings& settings, const ModelFacts& facts
   }
   if (facts.is_upper_bound) {
     needs.notes.emplace_back(
-        "the model has fewer parameters than its name says, because experts share all but their "
+        "the model has fewer parameters than in its name, because experts share all but their "
         "feed-forward layers: give parameters=47B for a better figure");
   }
   if (!facts.known && !facts.quantization && !precision_of(settings.text(Meaning::kPrecision))) {
@@ -234,7 +234,8 @@ void note_what_model_says(const KnownSettings& settings, const ModelFacts& facts
 
 void note_what_name_hides(ServerNeeds& needs) {
   needs.notes.emplace_back(
-      "no precision is said, so that the rule is by name; the parts are those of the model's own "
+      "no precision is given, so the figure is that of the model's name; the parts are those of "
+      "the model's own "
       "precision: give dtype=auto or quantization=fp8 to have the memory computed");
 }
 
@@ -250,7 +251,7 @@ void take_from_table(const KnownModel& model, ServerNeeds& needs) {
   if (model.experts.count > 0) needs.active_parameters = model.experts.active;
 }
 
-// `least` is what the GPU must have in any case.
+// `least` is what the GPU must have at least.
 Holding holding_of(const GpuKind& kind, const SizedServer& server, const Parallelism& parallelism,
                    base::Bytes least) {
   const auto gpus = static_cast<std::uint32_t>(world_size(parallelism));

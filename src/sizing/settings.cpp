@@ -115,7 +115,7 @@ base::Result<KnownSettings> KnownSettings::read(const std::vector<Setting>& sett
     auto& slot = known.known_[static_cast<std::size_t>(*meaning)];
     if (slot && slot->values != setting.values) {
       return base::invalid(setting.name,
-                           fmt::format("{} says {} and {} says {}: give one of them", slot->name,
+                           fmt::format("{} is {} and {} is {}: give one of them", slot->name,
                                        listed(slot->values), setting.name, listed(setting.values)));
     }
     slot = setting;

@@ -165,7 +165,7 @@ TEST_F(AttackOnTheContainerPart, NoFileOfTheHostIsMountedAsThatOfABoard) {
     }
   }
   EXPECT_THAT(tried(board(job_file("own/group") + ":/etc/group"), look),
-              HasSubstr("lies in /etc, which is the platform's"));
+              HasSubstr("is in /etc, which belongs to the platform"));
   std::filesystem::create_directory(place("board"));
   std::ofstream(place("board/state")) << "root's\n";
   const std::string state = place("board/state");

@@ -175,8 +175,8 @@ class AttackByListenerBudget : public ListenerProcess {
 TEST_F(AttackByListenerBudget, ItsNotesDoNotFillTheLog) {
   order("notes");
   start_daemon();
-  EXPECT_TRUE(eventually([&] { return log_has("it says too much") || !told().empty(); }));
-  EXPECT_THAT(daemon_->log(), HasSubstr("it says too much"));
+  EXPECT_TRUE(eventually([&] { return log_has("it logs too much") || !told().empty(); }));
+  EXPECT_THAT(daemon_->log(), HasSubstr("it logs too much"));
   EXPECT_LT(lines_with("flood of a captured listener"), 1'000u);
   EXPECT_EQ(daemon_->cli({"status"}).exit_code, 0);
 }

@@ -212,7 +212,7 @@ TEST_F(AttackFromTheListener, NoCredentialOfItsOwnMakingIsAUser) {
   }
   EXPECT_THAT(status(ask({Credential::Kind::kCertificate, good, "192.0.2.7"}, get("/v1/whoami"))),
               AnyOf(401, 429))
-      << "a token is no certificate";
+      << "a token is not a certificate";
   EXPECT_EQ(daemon_->json({"jobs", "list", "--all"})["jobs"].size(), 0U);
   EXPECT_EQ(status(ask({Credential::Kind::kBearer, good, "192.0.2.8"}, get("/v1/whoami"))), 200)
       << daemon_->log();

@@ -104,7 +104,7 @@ TEST_F(Change, JobsThatPutThemselvesBackAndExitRunAgain) {
   EXPECT_EQ(read_file(notes + "." + done), "1\n");
   EXPECT_EQ(daemon.job(done)["spec"]["complete_on_exit_zero"], true);
   EXPECT_EQ(daemon.job(ids[0])["spec"]["complete_on_exit_zero"], false);
-  EXPECT_NE(daemon.cli({"jobs", "describe", done}).out.find("exit code 0 completes it in any case"),
+  EXPECT_NE(daemon.cli({"jobs", "describe", done}).out.find("exit code 0 always completes it"),
             std::string::npos);
 }
 

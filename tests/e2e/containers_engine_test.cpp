@@ -113,16 +113,16 @@ TEST_F(MisbehavingEngine, AnswersThatMakeNoSenseEndTheJobWithThatReason) {
     const char* inspected;
     const char* why;
   } cases[] = {
-      {"[[[", "", "the engine names no container"},
-      {R"({"Id":7})", "", "the engine names no container"},
-      {R"({"Id":"../../images/x"})", "", "the engine names no container"},
-      {R"({"Id":"0a"})", "[[[", "does not say what it has made"},
-      {R"({"Id":"0a"})", R"({"HostConfig":[]})", "does not say what it has made"},
+      {"[[[", "", "the engine reported no container"},
+      {R"({"Id":7})", "", "the engine reported no container"},
+      {R"({"Id":"../../images/x"})", "", "the engine reported no container"},
+      {R"({"Id":"0a"})", "[[[", "did not report what it has made"},
+      {R"({"Id":"0a"})", R"({"HostConfig":[]})", "did not report what it has made"},
       {R"({"Id":"0a"})", R"({"HostConfig":{"Privileged":true}})", "made it privileged"},
       {R"({"Id":"0a"})", R"({"HostConfig":{"NetworkMode":"host"}})", "made NetworkMode"},
       {R"({"Id":"0a"})", R"({"HostConfig":{"PidMode":"host"}})", "made PidMode the host's"},
   };
-  EXPECT_THAT(why(ended(submit("true"))), HasSubstr("does not say what the image is"));
+  EXPECT_THAT(why(ended(submit("true"))), HasSubstr("did not report the image's id"));
   image = kInspectedImage;
   for (const auto& each : cases) {
     created = each.created;

@@ -111,7 +111,7 @@ TEST_F(Roles, AViewerLooksAndChangesNothing) {
   EXPECT_EQ(exit_by(kViewer, {"jobs", "cancel", job}), kRefused);
   EXPECT_EQ(exit_by(kViewer, {"drain", "--gpu", "dgx-h100-1:3"}), kRefused);
   const json refused = daemon_.json({"audit", "list", "--user", kViewer})["entries"];
-  ASSERT_FALSE(refused.empty()) << "refusals for want of rights are in the trail";
+  ASSERT_FALSE(refused.empty()) << "refusals without rights are in the trail";
   EXPECT_EQ(refused[0]["code"], "PERMISSION_DENIED") << refused[0];
 }
 

@@ -139,7 +139,7 @@ TEST_F(Salloc, MistakesSubmitNothing) {
   EXPECT_NE(refusal({"salloc", "--no-shell", "true"}).find("--no-shell"), std::string::npos);
   EXPECT_NE(refusal({"salloc", "-K", "--immediate=x", "true"}).find("--immediate"),
             std::string::npos);
-  EXPECT_NE(refusal({"salloc", "--kill-command=ODD", "true"}).find("'ODD' is no signal"),
+  EXPECT_NE(refusal({"salloc", "--kill-command=ODD", "true"}).find("'ODD' is not a signal"),
             std::string::npos);
   EXPECT_TRUE(daemon.json({"jobs", "list", "--all"})["jobs"].empty());
 }

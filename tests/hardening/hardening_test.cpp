@@ -59,7 +59,7 @@ TEST(Weaknesses, ProgramBuiltWithNothingOnHasThemAll) {
   const auto file = ElfFile::parse(bytes_of(UNPROTECTED));
   ASSERT_TRUE(file);
   std::vector<std::string> expected = {"it is loaded at an address that everybody knows",
-                                       "it is no position-independent program",
+                                       "it is not a position-independent program",
                                        "its stack can be executed",
                                        "its relocated tables stay writable",
                                        "functions are bound late, so their table stays writable",

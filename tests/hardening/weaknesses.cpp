@@ -93,7 +93,7 @@ class Findings {
     const bool is_program = linked_ != Linked::kLibrary;
     expect(file_.header.e_type == ET_DYN, "it is loaded at an address that everybody knows");
     expect(!is_program || file_.has_flag(DT_FLAGS_1, DF_1_PIE),
-           "it is no position-independent program");
+           "it is not a position-independent program");
     expect(!file_.dynamic.contains(DT_TEXTREL) && !file_.has_flag(DT_FLAGS, DF_TEXTREL),
            "its code is written to when it is loaded");
     if (linked_ != Linked::kStaticProgram && linked_ != Linked::kBareProgram) return;

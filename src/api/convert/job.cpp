@@ -82,7 +82,7 @@ void add_warnings(const model::Attempt& attempt, const Nodes& nodes, v1::Job& ou
     const model::NodeAllocation& part = attempt.allocation.nodes[i];
     if (part.level != model::PlacementLevel::kAcrossSockets) continue;
     const std::uint32_t sockets = (*granted)[i].sockets;
-    out.add_warnings(fmt::format("its {} GPUs lie on {} sockets of {}", part.grants.size(),
+    out.add_warnings(fmt::format("its {} GPUs are on {} sockets of {}", part.grants.size(),
                                  sockets > 1 ? fmt::format("{}", sockets) : "several",
                                  name_of((*granted)[i], part.node)));
   }
@@ -273,7 +273,7 @@ void to_proto(const model::WaitReason& reason, const model::NameOfJob& name_of,
 base::Result<model::JobId> to_job_id(std::string_view id) {
   const auto value = whole_number(id);
   if (!value || *value == 0) {
-    return base::invalid("id", "id: this is no job's id: write a number, as in \"42\"");
+    return base::invalid("id", "id: not the id of a job: write a number, as in \"42\"");
   }
   return model::JobId(*value);
 }
@@ -285,7 +285,7 @@ base::Result<JobRef> to_job_ref(std::string_view text) {
                                                    : whole_number(text.substr(bar + 1));
   if (!job || !index || *index > model::kLargestArrayIndex) {
     return base::invalid("id",
-                         "id: this is no job's id: write a number, as in \"42\", or that of an "
+                         "id: not the id of a job: write a number, as in \"42\", or that of an "
                          "array and an index in it, as in \"40_3\"");
   }
   if (bar == std::string_view::npos) return JobRef{*job, std::nullopt};

@@ -31,7 +31,7 @@ std::unexpected<base::Error> bad_signal(std::string_view text, std::string_view 
   return base::invalid("limit_signal",
                        fmt::format("limit_signal: '{}' {}; write a signal and the seconds before "
                                    "the time limit, as in USR1@120 or 10@120, with B: before it "
-                                   "for the job's first process alone",
+                                   "only for the job's first process",
                                    text, what));
 }
 
@@ -137,7 +137,7 @@ base::Result<model::LimitSignal> to_limit_signal(std::string_view text) {
   if (at != std::string_view::npos) {
     const auto given = base::parse_count(rest.substr(at + 1), 1, kMaxSecondsBefore);
     if (!given) {
-      return bad_signal(text, fmt::format("does not say 1 to {} seconds", kMaxSecondsBefore));
+      return bad_signal(text, fmt::format("does not have 1 to {} seconds", kMaxSecondsBefore));
     }
     seconds = *given;
   }

@@ -77,7 +77,7 @@ base::Result<std::vector<std::uint32_t>> step_places(const v1::JobStep& step,
   for (const std::string& name : step.nodes()) {
     const auto found = known.find(name);
     if (found == known.end())
-      return base::invalid("nodes", fmt::format("nodes: '{}' is no node of the job", name));
+      return base::invalid("nodes", fmt::format("nodes: '{}' is not a node of the job", name));
     places.push_back(found->second);
   }
   std::ranges::sort(places);

@@ -28,7 +28,7 @@ base::Result<model::QuotaKey> key_named(const std::string& name) {
     if (row.name == name) return row.key;
     names.push_back(row.name);
   }
-  return base::invalid("clear", fmt::format("clear: '{}' is no limit or guarantee of a team{}",
+  return base::invalid("clear", fmt::format("clear: '{}' is not a limit or guarantee of a team{}",
                                             name, base::did_you_mean(name, names)));
 }
 

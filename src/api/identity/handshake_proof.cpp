@@ -348,10 +348,10 @@ base::Result<ProvenCertificate> check_handshake(
   const auto server_finished = reader.next(Handshake::kFinished);
   const auto certificate = reader.next(Handshake::kCertificate);
   const auto verify = reader.next(Handshake::kCertificateVerify);
-  if (!verify) return unproven("the handshake has none of the client");
+  if (!verify) return unproven("the handshake has no certificate of the client");
   for (const auto& part :
        {extensions, request, server_certificate, server_verify, server_finished, certificate}) {
-    if (!part) return unproven("the handshake has none of the client");
+    if (!part) return unproven("the handshake has no certificate of the client");
     transcript += part->whole;
   }
   const auto server_chain = read_chain(server_certificate->body);

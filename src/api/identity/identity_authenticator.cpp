@@ -11,7 +11,7 @@ using base::ErrorCode;
 
 namespace {
 
-// Whom a certificate stands for is not known before the lookup: all of these share one limit.
+// The user of a certificate is not known before the lookup: all of these share one limit.
 constexpr std::uint32_t kUnknownAsker = 65534;
 
 // Does not say which it is.
@@ -19,7 +19,7 @@ std::unexpected<base::Error> identity_refused() {
   return base::fail(
       ErrorCode::kUnauthenticated,
       "the credential is not accepted: it has expired, no authority or issuer of this "
-      "server has signed it, or it stands for no user");
+      "server has signed it, or it has no user in access.identities");
 }
 
 std::string user_of_name(const std::string& name, const IdentityUsers& users) {
@@ -126,13 +126,13 @@ void IdentityAuthenticator::authenticate(Credential credential, Done done) const
     shared_->throttle.failed(address, now);
     return done(shared_->refuse(address, proven.error().message));
   }
-  // From here on it is no guess: whom it stands for is the site's affair.
+  // From here on it is not a guess: the site maps it to a user.
   shared_->throttle.succeeded(address, now);
   const auto rule = shared_->options.rule();
   const auto user = user_of(proven->names, *rule);
   if (!user) {
-    return done(shared_->refuse(
-        address, fmt::format("{} stands for no user", fmt::join(proven->names, ", "))));
+    return done(shared_->refuse(address, fmt::format("{} has no user in access.identities",
+                                                     fmt::join(proven->names, ", "))));
   }
   users_.find(*user, kUnknownAsker,
               [shared = shared_, address, name = credential_name_of(*proven, *user, *rule),

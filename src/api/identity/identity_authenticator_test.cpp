@@ -117,7 +117,8 @@ TEST_F(IdentityNames, WhatIsRightlySignedIsNoFailureOfItsAddressWhomeverItStands
     rule_["email:gone@example.org"] = "gone";
     for (int i = 0; i < 10; ++i) ASSERT_EQ(refusal(), "UNAUTHENTICATED") << name;
   }
-  EXPECT_NE(lines_.find("cn:unknown stands for no user"), std::string::npos) << lines_;
+  EXPECT_NE(lines_.find("cn:unknown has no user in access.identities"), std::string::npos)
+      << lines_;
   EXPECT_NE(lines_.find("system account"), std::string::npos) << lines_;
   proven_.names = {"email:ann@example.org"};
   EXPECT_EQ(refusal(), "accepted");

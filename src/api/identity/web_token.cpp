@@ -246,7 +246,7 @@ base::Result<WebToken> read_claims(const Json& claims, const WebTokenRules& rule
   if (web_text_at(claims, "iss") != rules.issuer) return refuse_token("another issuer");
   if (!is_for(claims, rules.audience)) return refuse_token("another audience");
   // Issuers that do not type their logout tokens mark them so (RFC 8417; Back-Channel Logout, 2.4).
-  if (claims.contains("events")) return refuse_token("it tells of an event (events)");
+  if (claims.contains("events")) return refuse_token("it reports an event (events)");
   const auto ends = time_claim(claims, "exp");
   if (!ends) return refuse_token("no time of its end (exp)");
   const base::Instant not_after = *ends + rules.clock_skew;
@@ -275,7 +275,7 @@ base::Result<WebKeys> WebKeys::from_json(const std::string& text) {
   const Json document = Json::parse(text, nullptr, false);
   const auto list = document.is_object() ? document.find("keys") : document.end();
   if (!document.is_object() || list == document.end() || !list->is_array()) {
-    return base::invalid({}, "it is no set of keys: a JSON object with a list 'keys'");
+    return base::invalid({}, "it is not a set of keys, which is a JSON object with a list 'keys'");
   }
   WebKeys keys;
   for (const Json& entry : *list) {

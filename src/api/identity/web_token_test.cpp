@@ -125,7 +125,7 @@ TEST_F(WebTokens, TokensForOtherThingsAreNone) {
         << type;
   }
   const json logout = {{"http://schemas.openid.net/event/backchannel-logout", json::object()}};
-  EXPECT_EQ(why_not(signed_with({{"events", logout}})), "it tells of an event (events)");
+  EXPECT_EQ(why_not(signed_with({{"events", logout}})), "it reports an event (events)");
 }
 
 TEST_F(WebTokens, NoCharacterOfOneMayBeAnotherAndNoneMissing) {

@@ -82,7 +82,7 @@ TEST_F(ServerBudgets, AnswersThatGoOnAreCounted) {
   expect_refusal(more.request("GET", "/v1/jobs/" + id + "/output?follow=true"), 429,
                  {user(), "2 long answers", "api.max_streams_per_user", "end some"});
   EXPECT_TRUE(is_refused());
-  EXPECT_EQ(ask("GET", "/v1/jobs/" + id).status, 200) << "one answer is no stream";
+  EXPECT_EQ(ask("GET", "/v1/jobs/" + id).status, 200) << "one answer is not a stream";
   core_.start_job(job);
   core_.end_job(job, 0);
   ASSERT_TRUE(wait.receive().has_value());

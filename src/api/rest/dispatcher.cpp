@@ -42,7 +42,7 @@ bool is_json(std::string_view content_type) {
   return base::to_lower(content_type.substr(0, end)) == "application/json";
 }
 
-// The pages that are no calls.
+// The pages outside of the services.
 std::optional<std::string_view> page_of(const Target& target) {
   std::string path;
   for (const std::string& segment : target.segments) path += "/" + segment;

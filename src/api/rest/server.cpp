@@ -132,7 +132,7 @@ struct Arrival {
   std::shared_ptr<Arrivals> arrivals;
 };
 
-// Whom a connection counts for that is there to be refused.
+// The user that a connection counts for that is only refused.
 Holder unknown_caller() {
   return {kUnknownUsers, "the clients without a valid credential together", false};
 }
@@ -257,7 +257,7 @@ class Server::Impl {
     };
     if (options_.authenticator == nullptr) {
       return welcomed(base::fail(base::ErrorCode::kUnauthenticated,
-                                 "this daemon knows no users from other machines"));
+                                 "this daemon accepts no callers from other machines"));
     }
     options_.authenticator->authenticate(std::move(credential), welcomed);
   }
@@ -556,7 +556,7 @@ class Server::Impl {
   Dispatcher dispatcher_;
   std::shared_ptr<Registry>
       registry_;  // connections that wait for the lookup of their user have it too
-  std::shared_ptr<Arrivals> arrivals_;  // likewise
+  std::shared_ptr<Arrivals> arrivals_;  // they have it, too
   SessionLimits refused_limits_ = options_.limits;
   std::atomic<std::uint64_t> requests_{0};
   std::vector<std::unique_ptr<Worker>> workers_;

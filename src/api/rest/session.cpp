@@ -608,7 +608,7 @@ void Session::on_deadline() {
   if (state_ == State::kReading && (parser_->got_some() || !buffer_.empty())) {
     return refuse(
         408,
-        base::Error{base::ErrorCode::kInvalidArgument, "the request took too long to come", {}});
+        base::Error{base::ErrorCode::kInvalidArgument, "the request did not arrive in time", {}});
   }
   if (state_ == State::kWriting && source_ != nullptr && !std::exchange(is_source_resting_, true)) {
     source_->rest();

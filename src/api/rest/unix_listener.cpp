@@ -47,7 +47,7 @@ base::Status check_free(const std::string& path, const sockaddr_un& address) {
   }
   if (!S_ISSOCK(found.st_mode)) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("{} exists and is not a socket; it is left alone", path),
+                      fmt::format("{} exists and is not a socket; it is not changed", path),
                       "socket");
   }
   const os::Descriptor probe(open_socket());

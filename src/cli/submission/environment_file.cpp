@@ -31,7 +31,7 @@ base::Result<std::string> quoted_value(std::string_view text) {
     if (c == quote) {
       const std::string_view rest = without_blanks(text.substr(i + 1));
       if (rest.empty() || rest.starts_with('#')) return value;
-      return base::invalid({}, "a text stands behind the closing quote");
+      return base::invalid({}, "there is text after the closing quote");
     }
     if (c == '\\' && quote == '"' && i + 1 < text.size()) {
       value.push_back(escaped_character(text[++i]));

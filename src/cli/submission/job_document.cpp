@@ -79,7 +79,8 @@ base::Result<DocumentJson> value_json(const FieldPlan& field, const YamlTree& tr
     case YamlTree::Kind::kQuoted:
       return scalar_json(field, tree);
     case YamlTree::Kind::kList: {
-      if (!field.is_repeated) return wrong_at(tree.line, field.name + ": a list cannot stand here");
+      if (!field.is_repeated)
+        return wrong_at(tree.line, field.name + ": a list is not allowed here");
       DocumentJson list = DocumentJson::array();
       for (const YamlTree& item : tree.list) {
         TRY_ASSIGN(DocumentJson value, value_json(field, item));
@@ -92,7 +93,7 @@ base::Result<DocumentJson> value_json(const FieldPlan& field, const YamlTree& tr
   }
   if (field.kind == JsonKind::kMessage) return json_of(*field.message, tree);
   if (field.kind != JsonKind::kMap) {
-    return wrong_at(tree.line, field.name + ": a section cannot stand here");
+    return wrong_at(tree.line, field.name + ": a section is not allowed here");
   }
   DocumentJson map = DocumentJson::object();
   for (const YamlTree& value : tree.entries) {

@@ -212,7 +212,7 @@ TEST_F(Cli, SaysHowToAskForMoreGpusThanANodeHas) {
 
 TEST_F(Cli, TellsTheLimitsOfATimeAsPeopleWriteThem) {
   EXPECT_EQ(call({"submit", "--server", "unix:/nonexistent", "--time", "0", "--", "true"}), 2);
-  EXPECT_TRUE(has(err(), "--time: '0' is no time: write 90s, 15m")) << err();
+  EXPECT_TRUE(has(err(), "--time: '0' is not a time: write 90s, 15m")) << err();
   EXPECT_EQ(call({"submit", "--server", "unix:/nonexistent", "--time", "9999d", "--", "true"}), 2);
   EXPECT_TRUE(has(err(), "--time: '9999d' is too long: at most 3650d")) << err();
 }

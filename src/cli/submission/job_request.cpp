@@ -112,8 +112,9 @@ base::Status read_line(const std::vector<std::string>& words, const std::string&
   if (arguments.parse(words, unheard)) {
     constexpr std::string_view kError = "error: ";
     const std::string first = said.substr(0, said.find('\n'));
-    return base::invalid(where, first.starts_with(kError) ? first.substr(kError.size())
-                                                          : "only options of the job stand here");
+    return base::invalid(where, first.starts_with(kError)
+                                    ? first.substr(kError.size())
+                                    : "only options of the job are allowed here");
   }
   v1::JobSpec unused;
   std::vector<std::string> none_cleared;

@@ -118,7 +118,7 @@ base::Result<JobScript> script_from_input(const ProcessEnvironment& process_envi
     return base::invalid({}, "it does not begin with an interpreter, as in #!/bin/bash");
   }
   if (!is_of_shell(script.text)) {
-    return base::invalid({}, fmt::format("'{}' is no shell: write the script to a file",
+    return base::invalid({}, fmt::format("'{}' is not a shell: write the script to a file",
                                          interpreter_name(script.text)));
   }
   TRY(check_script_text(script.text));

@@ -35,7 +35,7 @@ base::Status check_directory(const ProcessEnvironment& process_environment,
     case PathKind::kFile:
     case PathKind::kProgram:
       return base::invalid("--workdir",
-                           fmt::format("'{}' is no folder: name a folder", spec.workdir()));
+                           fmt::format("'{}' is not a folder: name a folder", spec.workdir()));
     default:
       return {};
   }
@@ -113,7 +113,7 @@ base::Status check_folder_of(const ProcessEnvironment& process_environment, std:
     case PathKind::kFile:
     case PathKind::kProgram:
       return base::invalid(std::string(option),
-                           fmt::format("'{}' is no folder: name a file in a folder", folder));
+                           fmt::format("'{}' is not a folder: name a file in a folder", folder));
     default:
       return {};
   }

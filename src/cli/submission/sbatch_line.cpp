@@ -124,7 +124,7 @@ base::Status put_gres(const SlurmOption& option, std::string list, std::vector<s
     if (item.starts_with("gres/")) item.erase(0, 5);
     if (item == "none") continue;
     if (item != "gpu" && !item.starts_with("gpu:")) {
-      warnings.push_back(fmt::format("--gres {} is ignored: it is no GPU", item));
+      warnings.push_back(fmt::format("--gres {} is ignored: it is not a GPU", item));
       continue;
     }
     std::string rest = item.size() > 4 ? item.substr(4) : "1";
@@ -151,7 +151,7 @@ base::Status translate(const SlurmOption& option, const std::string& value,
       return {};
     case Meaning::kTime:
       if (is_unlimited(value)) {
-        warn("the site's longest time counts");
+        warn("the site's longest time applies");
       } else {
         words.insert(words.end(), {ours, slurm_time_text(value)});
       }
@@ -206,7 +206,7 @@ base::Result<std::vector<std::string>> words_of_sbatch_line(const std::vector<st
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word.size() < 2 || !word.starts_with('-')) {
-      return base::invalid(word, "is no option: a line has options alone");
+      return base::invalid(word, "is not an option; a line has only options");
     }
     const SlurmOption* const option = option_named(word);
     if (option == nullptr) return std::unexpected(no_counterpart(word.substr(0, word.find('='))));

@@ -74,7 +74,7 @@ TEST(Access, IsRefusedWithThePlaceAndWhatIsAllowed) {
   EXPECT_EQ(errors_of("access:\n  roles:\n    operater: [ann]\n"),
             Messages{"f:3:5: unknown key 'operater' in 'access.roles'; did you mean 'operator'?"});
   EXPECT_EQ(errors_of("access:\n  roles:\n    operator: [ann, ann]\n"),
-            Messages{"f:3:21: user 'ann' stands in 'operator' of 'access.roles' already: each "
+            Messages{"f:3:21: user 'ann' is in 'operator' of 'access.roles' already: list it "
                      "once"});
   EXPECT_EQ(errors_of("access:\n  roles:\n    operator: [ann]\n    admin: [ann]\n"),
             Messages{"f:4:12: user 'ann' has the role operator already: each user has one role"});
@@ -85,7 +85,7 @@ TEST(Access, IsRefusedWithThePlaceAndWhatIsAllowed) {
             Messages{"f:3:13: '1000' in 'admin' of 'access.roles': users are named here, not "
                      "numbered"});
   EXPECT_EQ(errors_of("access:\n  roles:\n    admin: ['%wheel']\n"),
-            Messages{"f:3:13: '%wheel' in 'admin' of 'access.roles': groups cannot stand here; "
+            Messages{"f:3:13: '%wheel' in 'admin' of 'access.roles': groups are not allowed here; "
                      "name the users"});
   EXPECT_EQ(errors_of("access:\n  roles:\n    admin: ann\n").size(), 1U);
   EXPECT_EQ(errors_of("access:\n  default_role: operator\n"),

@@ -101,7 +101,7 @@ void OrganisationReader::check_guarantee(const YAML::Node& map, const model::Quo
                             "which is missing: write 'guaranteed_gpus: 0' for none",
                             key_));
   } else if (!own && (quota.borrow_limit || quota.lend_limit)) {
-    report(map, fmt::format("'{}' in '{}' counts from guaranteed_gpus, which is missing",
+    report(map, fmt::format("'{}' in '{}' needs guaranteed_gpus, which is not set",
                             quota.borrow_limit ? "borrow_limit" : "lend_limit", key_));
   } else if (own && quota.max_gpus && *own > *quota.max_gpus) {
     report(map, fmt::format("'guaranteed_gpus' in '{}' must be at most max_gpus, which is {}", key_,
@@ -136,8 +136,8 @@ void OrganisationReader::check_type_guarantees(const YAML::Node& map, const mode
 void OrganisationReader::read_teams(const YAML::Node& list) {
   if (list.IsNull()) return;
   if (!list.IsSequence()) {
-    report(list, fmt::format("'{}' wants a list of teams ('- name: …'), but {} stands here", key_,
-                             kind_of(list)));
+    report(list,
+           fmt::format("'{}' must be a list of teams ('- name: …'), not {}", key_, kind_of(list)));
     return;
   }
   for (const auto& team : list) read_team(team);
@@ -165,8 +165,8 @@ void OrganisationReader::read_teams_file(const YAML::Node& value) {
 
 void OrganisationReader::read_team(const YAML::Node& map) {
   if (!map.IsMap()) {
-    report(map, fmt::format("a team in '{}' begins with '- name: …', but {} stands here", key_,
-                            kind_of(map)));
+    report(map,
+           fmt::format("a team in '{}' must begin with '- name: …', not {}", key_, kind_of(map)));
     return;
   }
   model::Team team;
@@ -222,8 +222,8 @@ void OrganisationReader::read_default_time_limit(const YAML::Node& value, model:
 
 void OrganisationReader::read_members(const YAML::Node& list, model::Team& team) {
   if (!list.IsSequence()) {
-    report(list, fmt::format("'users' of a team wants a list ([ann, bob: 2]), but {} stands here",
-                             kind_of(list)));
+    report(list,
+           fmt::format("'users' of a team must be a list ([ann, bob: 2]), not {}", kind_of(list)));
     return;
   }
   for (const auto& item : list) {
@@ -293,7 +293,7 @@ void OrganisationReader::check_type_guarantee(const YAML::Node& map,
   const auto& own = quota.guaranteed_gpus;
   const std::string where = fmt::format("'gpu_types.{}' of '{}'", quota.type, key_);
   if (!own && (quota.borrow_limit || quota.lend_limit)) {
-    report(map, fmt::format("'{}' in {} counts from guaranteed_gpus, which is missing",
+    report(map, fmt::format("'{}' in {} needs guaranteed_gpus, which is not set",
                             quota.borrow_limit ? "borrow_limit" : "lend_limit", where));
   }
   if (!own) return;
@@ -410,7 +410,7 @@ void OrganisationReader::finish(Configuration& configuration) {
         {mark.line + 1, mark.column + 1, std::string(key), std::move(message), file});
   };
   if (seen_.contains("teams") && seen_.contains("teams_file")) {
-    refuse("teams_file", "teams_file: the teams stand in this file already ('teams')");
+    refuse("teams_file", "teams_file: this file has the teams already ('teams')");
   }
   if (configuration.max_gpus_per_user && organisation_.of_each_user.max_gpus) {
     refuse("quotas.user_default",

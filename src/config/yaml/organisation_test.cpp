@@ -85,7 +85,7 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"teams:\n  - {name: a, shares: -1}\n", "'shares' in 'teams' must be a whole number from 1"},
       {"teams:\n  - {name: a, users: [x, x]}\n", ":2:26: user 'x' is in this team already"},
       {"teams:\n  - {name: a, users: [x: 0]}\n", "'shares' in 'teams'"},
-      {"teams:\n  - {name: a, users: x}\n", "wants a list"},
+      {"teams:\n  - {name: a, users: x}\n", "must be a list"},
       {"teams:\n  - {name: a, gpu: 5}\n", "unknown key 'gpu' in 'teams'; known here: name"},
       {"teams:\n  - {name: a, max_gpu: 5}\n", "did you mean 'max_gpus'?"},
       {"teams:\n  - {shares: 5}\n", "a team without a name"},
@@ -101,8 +101,8 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"teams:\n  - {name: a, gpu_types: {H100: {max: 4}}}\n", "unknown key 'max' in 'teams'"},
       {"teams:\n  - {name: a, gpu_types: {H100: {max_gpus: -4}}}\n", "'max_gpus' in 'teams' must"},
       {"teams:\n  - {name: a, gpu_types: {H100: {}, h100: {}}}\n", "'H100' has limits already"},
-      {"teams:\n  - {name: a, gpu_types: [H100]}\n", "wants names with their values"},
-      {"quotas:\n  users:\n    ann: {gpu_types: {H100: 4}}\n", "wants names with their values"},
+      {"teams:\n  - {name: a, gpu_types: [H100]}\n", "must be names with their values"},
+      {"quotas:\n  users:\n    ann: {gpu_types: {H100: 4}}\n", "must be names with their values"},
       {"quotas:\n  users:\n    ann: {gpu_types: {H100: {gpu_hours: -4}}}\n",
        ":3:41: 'gpu_hours' in 'quotas.users' must be a whole number from 0"},
       {"quotas:\n  users:\n    ann: {gpu_types: {H100: {gpu_hour: 4}}}\n",
@@ -151,9 +151,9 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"allocation: {reserved_ratio: -0.1}\n", "must be 0 to 1, with three decimals"},
       {"allocation: {mode: mixed}\n", "guaranteed, static, dynamic or hybrid"},
       {"teams:\n  - a\n", "begins with '- name"},
-      {"teams: 5\n", "wants a list of teams"},
+      {"teams: 5\n", "must be a list of teams"},
       {"teams_file: nowhere.yaml\n", "nowhere.yaml cannot be read: No such file"},
-      {"quotas:\n  users:\n    ann: 5\n", "wants names with their values"},
+      {"quotas:\n  users:\n    ann: 5\n", "must be names with their values"},
       {"quotas:\n  users:\n    ann: {max_gpus: many}\n", "site.yaml:3:21: 'max_gpus'"},
       {"quotas:\n  user_default: {max_gpus: 1, max_gpus: 2}\n", "twice"},
       {"quotas:\n  user_default: {max_gpus: 1}\npolicies:\n  max_gpus_per_user: 2\n",
@@ -189,7 +189,7 @@ TEST(Organisation, OfAnIncludedFileIsReadBesideTheConfigurationAndItsErrorsNameI
                          ":2:11: 'shares' in 'teams_file' must be a whole number from 1 to "
                          "1000000");
   const std::string both = problem_of("teams: []\nteams_file: teams.yaml\n", folder.string());
-  EXPECT_NE(both.find("stand in this file already"), std::string::npos) << both;
+  EXPECT_NE(both.find("this file has the teams already"), std::string::npos) << both;
   std::filesystem::remove_all(folder);
 }
 

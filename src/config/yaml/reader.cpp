@@ -152,8 +152,8 @@ class Checker {
       const bool is_name = each.IsScalar() && !each.Scalar().empty();
       if (!is_name) {
         return report(each, "include",
-                      fmt::format("include: wants the path of a file or a list of them, but {} "
-                                  "stands here",
+                      fmt::format("include: must be the path of a file or a list of them, "
+                                  "not {}",
                                   kind_of(each)));
       }
       const std::string& path = each.Scalar();
@@ -217,7 +217,7 @@ class Checker {
       if (std::ranges::find(known, word) == known.end()) {
         report_unknown(name, path, allowed.empty() ? known : allowed);
       } else if (!seen.insert(key).second) {
-        report(name, key, fmt::format("'{}' stands here twice", key));
+        report(name, key, fmt::format("'{}' is set twice", key));
       } else if (key == kInclude) {
         read_includes(name, entry.second);
       } else {
@@ -253,15 +253,14 @@ class Checker {
       if (value.IsMap()) {
         check_section(value, path);
       } else if (!value.IsNull()) {  // a section with all its keys commented out is fine
-        report(value, path,
-               fmt::format("'{}' is a section, but {} stands here", path, kind_of(value)));
+        report(value, path, fmt::format("'{}' is a section, not {}", path, kind_of(value)));
       }
       return;
     }
     if (!enter_key(name, path)) return;
     if (!value.IsScalar()) {
       report(value.IsNull() ? name : value, path,
-             fmt::format("'{}' wants a value ({}), but {} stands here", path, allowed_text(*key),
+             fmt::format("'{}' must be a value ({}), not {}", path, allowed_text(*key),
                          kind_of(value)));
       return;
     }
@@ -298,7 +297,7 @@ class Checker {
           key.says == Says::kBoolean ? "true or false" : "a whole number";
       const std::string found = value.IsScalar() ? fmt::format("'{}'", printable(value.Scalar()))
                                                  : std::string(kind_of(value));
-      report(value, path, fmt::format("{}: wants {}, but {} stands here", path, wanted, found));
+      report(value, path, fmt::format("{}: must be {}, not {}", path, wanted, found));
     } else if (!key.others.empty()) {
       report(value, path, fmt::format("{}: {} is not possible: {}", path, word, key.others));
     } else {

@@ -140,7 +140,7 @@ TEST(Configuration, AKeyMayNotStandThereUnderBothItsNames) {
   const auto problems = problems_of("scheduling:\n  order: fcfs\n  algorithm: fair-share\n");
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems[0].line, 3);
-  EXPECT_TRUE(mentions(problems[0], "'scheduling.order' stands here twice"));
+  EXPECT_TRUE(mentions(problems[0], "'scheduling.order' is set twice"));
 }
 
 TEST(Configuration, WhatTheProgramDoesNotDoIsRefusedWithWhatToUseInstead) {
@@ -183,7 +183,7 @@ execution:
   ASSERT_EQ(problems.size(), 5U);
   EXPECT_TRUE(mentions(problems[0], "known here: cluster")) << problems[0].message;
   EXPECT_TRUE(mentions(problems[1], "'many' is not a whole number")) << problems[1].message;
-  EXPECT_TRUE(mentions(problems[2], "stands here twice")) << problems[2].message;
+  EXPECT_TRUE(mentions(problems[2], "is set twice")) << problems[2].message;
   EXPECT_TRUE(mentions(problems[3], "0s to 1h is allowed")) << problems[3].message;
   EXPECT_TRUE(mentions(problems[4], "is not allow or refuse")) << problems[4].message;
   EXPECT_TRUE(std::ranges::is_sorted(problems, {}, &Problem::line));
@@ -198,9 +198,9 @@ TEST(Configuration, RefusesValuesOfTheWrongType) {
   const BadValue cases[] = {
       {"scheduling:\n  max_queue_size: \"5\"\n", "without quotes"},
       {"scheduling:\n  max_queue_size: !!int 5\n", "without quotes and tags"},
-      {"scheduling:\n  max_queue_size: [5]\n", "a list stands here"},
-      {"scheduling:\n  max_queue_size:\n", "wants a value"},
-      {"scheduling:\n  max_queue_size: ~\n", "wants a value"},
+      {"scheduling:\n  max_queue_size: [5]\n", "not a list"},
+      {"scheduling:\n  max_queue_size:\n", "must be a value"},
+      {"scheduling:\n  max_queue_size: ~\n", "must be a value"},
       {"scheduling:\n  max_queue_size: -1\n", "not a whole number from 1"},
       {"scheduling:\n  max_queue_size: 1.5\n", "not a whole number"},
       {"scheduling:\n  max_queue_size: 99999999999999999999999\n", "out of range"},
@@ -382,7 +382,7 @@ TEST_F(Include, FileThatIsNotThereOrNoNameIsRefused) {
   write("site.yaml", "include: nowhere.yaml\n");
   EXPECT_THAT(problem(), testing::HasSubstr("nowhere.yaml cannot be read"));
   write("site.yaml", "include: [[a]]\n");
-  EXPECT_THAT(problem(), testing::HasSubstr("wants the path of a file or a list of them"));
+  EXPECT_THAT(problem(), testing::HasSubstr("must be the path of a file or a list of them"));
 }
 
 }  // namespace

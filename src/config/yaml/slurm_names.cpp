@@ -62,8 +62,8 @@ std::optional<base::Duration> SlurmNamesReader::time_limit(const YAML::Node& nod
 std::vector<std::string> SlurmNamesReader::gpu_types(const YAML::Node& list) {
   std::vector<std::string> types;
   if (!list.IsSequence()) {
-    report(list, fmt::format("'gpu_types' in '{}' wants a list ([H100]), but {} stands here", key_,
-                             kind_of(list)));
+    report(list,
+           fmt::format("'gpu_types' in '{}' must be a list ([H100]), not {}", key_, kind_of(list)));
     return types;
   }
   for (const auto& item : list) {

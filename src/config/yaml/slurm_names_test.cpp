@@ -42,13 +42,13 @@ TEST(SlurmNames, TheFirstPartitionIsTheDefaultWhereNoneSaysSo) {
 
 TEST(SlurmNames, AreRefusedWithThePlaceAndWhatIsAllowed) {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {"slurm:\n  partitions: [a]\n", "site.yaml:2:15: 'slurm.partitions' wants names"},
+      {"slurm:\n  partitions: [a]\n", "site.yaml:2:15: 'slurm.partitions' must be names"},
       {"slurm:\n  partitions:\n    a,b: {}\n", ":3:5: the name 'a,b'"},
       {"slurm:\n  partitions:\n    a: {}\n    a: {}\n", "twice"},
       {"slurm:\n  partitions:\n    a: {default: true}\n    b: {default: true}\n",
        "for one partition"},
       {"slurm:\n  partitions:\n    a: {default: 1}\n", "must be true or false"},
-      {"slurm:\n  partitions:\n    a: {gpu_types: H100}\n", "wants a list ([H100])"},
+      {"slurm:\n  partitions:\n    a: {gpu_types: H100}\n", "must be a list ([H100])"},
       {"slurm:\n  partitions:\n    a: {priority: urgent}\n", "critical, high, medium or low"},
       {"slurm:\n  partitions:\n    a: {max_time: 0s}\n", "must be more than 0"},
       {"slurm:\n  partitions:\n    a: {max_time: 1h, default_time: 2h}\n", "at most max_time"},

@@ -44,8 +44,8 @@ std::optional<std::string> StructureReader::word(const YAML::Node& node, std::st
 std::vector<std::string> StructureReader::users(const YAML::Node& list, std::string_view what) {
   std::vector<std::string> names;
   if (!list.IsSequence()) {
-    report(list, fmt::format("'{}' in '{}' wants a list of users ([ann, bob]), but {} stands here",
-                             what, key_, kind_of(list)));
+    report(list, fmt::format("'{}' in '{}' must be a list of users ([ann, bob]), not {}", what,
+                             key_, kind_of(list)));
     return names;
   }
   for (const auto& item : list) {
@@ -58,11 +58,11 @@ std::vector<std::string> StructureReader::users(const YAML::Node& list, std::str
       report(item, fmt::format("'{}' in '{}' of '{}': users are named here, not numbered", *name,
                                what, key_));
     } else if (name->starts_with('%')) {
-      report(item, fmt::format("'{}' in '{}' of '{}': groups cannot stand here; name the users",
+      report(item, fmt::format("'{}' in '{}' of '{}': groups are not allowed here; name the users",
                                *name, what, key_));
     } else if (std::ranges::find(names, *name) != names.end()) {
       report(item,
-             fmt::format("user '{}' stands in '{}' of '{}' already: each once", *name, what, key_));
+             fmt::format("user '{}' is in '{}' of '{}' already: list it once", *name, what, key_));
     } else {
       names.push_back(*name);
     }

@@ -74,7 +74,7 @@ base::Status check_bytes(base::Bytes more, base::Bytes had, base::Bytes most,
                          std::string_view whose, std::string_view key) {
   if (more <= base::Bytes() || had + more <= most) return {};
   return full(fmt::format("the specification (command, paths, labels) would take {} bytes of "
-                          "memory beside the {} that {} take; the limit is {} ({}): pass less on "
+                          "memory in addition to the {} of {}; the limit is {} ({}): pass less on "
                           "the command line, for example the name of a file, or submit again when "
                           "earlier jobs have ended",
                           more.value(), had.value(), whose, base::written(most), key),

@@ -63,16 +63,15 @@ base::Status check_times(const JobStep& step, const Attempt& attempt, base::Inst
   if (!step.started_at.is_set()) return unfit("started_at", "is missing");
   if (step.started_at + kClockSlack < attempt.requested_at)
     return unfit("started_at", "is before the start of the job");
-  if (step.started_at > now + kClockSlack) return unfit("started_at", "has not come yet");
+  if (step.started_at > now + kClockSlack) return unfit("started_at", "has not arrived yet");
   if (!step.ended_at.is_set()) return {};
   if (step.ended_at < step.started_at) return unfit("ended_at", "is before started_at");
-  if (step.ended_at > now + kClockSlack) return unfit("ended_at", "has not come yet");
+  if (step.ended_at > now + kClockSlack) return unfit("ended_at", "has not arrived yet");
   return {};
 }
 
 base::Status check_step_end(const JobStep& step) {
-  if (step.exit.lost != model::Lost::kNo)
-    return unfit("lost", "must not be there: it is not for a report to say");
+  if (step.exit.lost != model::Lost::kNo) return unfit("lost", "must not be set in a report");
   if (!step.ended_at.is_set()) {
     if (step.exit.code || step.exit.signal) return unfit("ended_at", "is missing");
     return step.use == StepUse() ? base::Status() : unfit("ended_at", "is missing");
@@ -91,8 +90,8 @@ base::Status check_step_use(const JobStep& step) {
     return unfit("least_cpu_seconds", "must be a part of all CPU time");
   if (use.peak_memory < base::Bytes() || use.peak_memory > use.all_memory)
     return unfit("peak_memory_bytes", "must be a part of all_memory_bytes");
-  if (use.peak_task >= step.tasks) return unfit("peak_memory_task", "is no task of the step");
-  if (use.least_task >= step.tasks) return unfit("least_cpu_task", "is no task of the step");
+  if (use.peak_task >= step.tasks) return unfit("peak_memory_task", "is not a task of the step");
+  if (use.least_task >= step.tasks) return unfit("least_cpu_task", "is not a task of the step");
   return {};
 }
 

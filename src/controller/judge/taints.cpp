@@ -39,7 +39,7 @@ model::Taint taint_of(const execution::TaintObserved& seen) {
           {}};
 }
 
-// Returns nothing if the state says so already.
+// Returns nothing if the state does not change.
 std::optional<model::Event> judge_unmanaged_processes(const State& state, model::GpuRef ref,
                                                       const std::string& seen) {
   const model::Gpu& gpu = state.nodes.find(ref.node.value)->gpus.at(ref.index);

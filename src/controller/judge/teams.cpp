@@ -63,7 +63,8 @@ base::Status check_caller(const State& state, const model::Caller& caller, const
   }
   const bool names_default = std::ranges::any_of(
       command.add_members, [](const auto& member) { return member.is_default.has_value(); });
-  if (names_default) return refuse("say whose default team it is", "add_members");
+  if (names_default)
+    return refuse("only with add_members: they get this default team", "add_members");
   for (const model::QuotaField& row : model::kQuotaFields) {
     if (row.is_limit || !command.quota.contains(row.key)) continue;
     return refuse("change what is guaranteed", std::string(row.name));
@@ -191,10 +192,11 @@ class TeamChange {
     for (const std::string& user : command_.remove_coordinators) {
       if (std::erase(team_.coordinators, user) > 0) continue;
       if (configured_ != nullptr) return is_configured("coordinators", "remove_coordinators");
-      return base::fail(ErrorCode::kNotFound,
-                        fmt::format("remove_coordinators: user {} is no coordinator of the team {}",
-                                    user, command_.name),
-                        "remove_coordinators");
+      return base::fail(
+          ErrorCode::kNotFound,
+          fmt::format("remove_coordinators: user {} is not a coordinator of the team {}", user,
+                      command_.name),
+          "remove_coordinators");
     }
     if (command_.add_coordinators.empty()) return {};
     if (configured_ != nullptr) return is_configured("coordinators", "add_coordinators");
@@ -224,7 +226,7 @@ class TeamChange {
       if (has_configured_members()) return is_configured("users", "remove_members");
       return base::fail(
           ErrorCode::kNotFound,
-          fmt::format("remove_members: user {} is no member of the team {} and is not invited",
+          fmt::format("remove_members: user {} is not a member of the team {} and is not invited",
                       user, command_.name),
           "remove_members");
     }
@@ -250,7 +252,7 @@ class TeamChange {
     const auto is_of = [&](const auto& each) { return each.user == user; };
     return std::erase_if(team_.members, is_of) + std::erase_if(team_.invited, is_of) > 0;
   }
-  // A user whom a coordinator adds has to accept it; the coordinator does so by asking.
+  // A user that a coordinator adds has to accept it; the coordinator does so by asking.
   void add_member(const SetTeam::NewMember& member) {
     const auto found = std::ranges::find(team_.members, member.user, &model::Member::user);
     const bool is_at_once = model::may_touch_site(caller_) || member.user == caller_.user;

@@ -35,7 +35,7 @@ base::Status check_size(const model::ProvenNames& proven) {
   for (const std::string& name : proven.names) bytes += name.size();
   if (bytes <= model::kMaxProvenBytes) return {};
   return base::fail(ErrorCode::kFailedPrecondition,
-                    fmt::format("the credential that you came with has names of {} bytes; a token "
+                    fmt::format("the credential that you use has names of {} bytes; a token "
                                 "may be made with {} at most",
                                 bytes, model::kMaxProvenBytes));
 }

@@ -158,7 +158,7 @@ class ContainerExec {
     if (!made) return container_failed("the engine starts no command", made.error());
     id_ = text_field(*made, "Id");
     if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      return container_failed("the engine names no command");
+      return container_failed("the engine reported no command");
     }
     return {};
   }
@@ -383,7 +383,7 @@ class ContainerExec {
       obey();
     }
     kill_command();
-    if (failure_.empty()) failure_ = "the engine does not say how the command ended";
+    if (failure_.empty()) failure_ = "the engine did not report how the command ended";
     return kNoContainer;
   }
 

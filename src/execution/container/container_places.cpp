@@ -192,11 +192,11 @@ class Finder {
   os::Descriptor checked(bool is_folder) {
     Step& found = way_.back();
     if (S_ISDIR(found.about.st_mode) != is_folder) {
-      why_ = is_folder ? "it is no folder" : "it is no file";
+      why_ = is_folder ? "it is not a folder" : "it is not a file";
       return {};
     }
     if (!is_folder && !S_ISREG(found.about.st_mode)) {
-      why_ = "it is no regular file";
+      why_ = "it is not a regular file";
       return {};
     }
     if (is_of_kernel(found.file.get())) {

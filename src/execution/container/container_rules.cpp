@@ -143,7 +143,7 @@ base::Result<ContainerRules> parse_container_rules(std::string_view text) {
     const std::string_view first = take_word(line);
     const std::string_view second = take_word(line);
     if (!take_rule(rules, key, first, second) || !take_word(line).empty()) {
-      return base::invalid({}, fmt::format("line {}: '{}' is no rule", number, whole));
+      return base::invalid({}, fmt::format("line {}: '{}' is not a rule", number, whole));
     }
   }
   if (rules.socket.empty()) return base::invalid({}, "no line 'socket PATH' names the engine");

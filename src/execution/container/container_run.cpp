@@ -233,7 +233,7 @@ class ContainerRun {
   // it as root.
   ContainerDone<> prepare_start() {
     const Json& config = image_.config;
-    if (image_.id.empty()) return container_failed("the engine does not say what the image is");
+    if (image_.id.empty()) return container_failed("the engine did not report the image's id");
     if (std::string why = error_in_volumes(config); !why.empty())
       return container_failed(fmt::format("image {} has a volume that {}", image(), why));
     const std::string_view asked = request_->container.workdir;
@@ -488,7 +488,7 @@ class ContainerRun {
     id_ = text_field(*made, "Id");
     if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
       id_.clear();
-      return container_failed("the engine names no container");
+      return container_failed("the engine reported no container");
     }
     const auto read_back = engine_.get("/containers/" + id_ + "/json");
     if (!read_back) return container_failed("the engine", read_back.error());
@@ -523,7 +523,8 @@ class ContainerRun {
   // False: a stop came first.
   ContainerDone<bool> look_at_first(const ContainerPlan& plan) {
     const auto found = engine_.get("/containers/" + id_ + "/json");
-    if (!found || !found->is_object()) return container_failed("the engine does not say what runs");
+    if (!found || !found->is_object())
+      return container_failed("the engine did not report what runs");
     const auto pid = static_cast<int>(number_field(field(*found, "State"), "Pid"));
     if (pid <= 0) return true;  // the engine says how it ended
     if (!is_rootless()) return let_go(pid, plan);
@@ -632,7 +633,7 @@ class ContainerRun {
       }
       if (!waited && waited.error().status == 404)
         return container_failed("the engine has lost it");
-      if (is_hopeless()) return container_failed("the engine did not say how it ended");
+      if (is_hopeless()) return container_failed("the engine did not report how it ended");
       pollfd signals{signal_fd_, POLLIN, 0};
       poll(&signals, 1, kRetryMs);
       take_signals();

@@ -77,7 +77,7 @@ void put_limits(Json& host, const ContainerPlan& plan) {
 }
 
 // The engine would look for the program, and make the directory, as root: with ours in between, the
-// job's user does. It would also run what the image has for its health, unlooked at.
+// job's user does. It would also run what the image has for its health, unchecked.
 base::Status put_program(Json& body, const ContainerPlan& plan) {
   const node::ContainerRequest& container = plan.request->container;
   const std::string entrypoint = plain(container.entrypoint);
@@ -256,7 +256,7 @@ base::Result<Json> create_body(const ContainerPlan& plan) {
 
 std::string difference(const Json& asked, const Json& made) {
   if (!made.is_object() || !made.contains("HostConfig") || !made["HostConfig"].is_object()) {
-    return "the engine does not say what it has made";
+    return "the engine did not report what it has made";
   }
   const Json& host = made["HostConfig"];
   const Json& wanted = asked["HostConfig"];

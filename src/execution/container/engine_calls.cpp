@@ -105,13 +105,14 @@ Answered<http::HttpHead> EngineCalls::ping() {
 Answered<> EngineCalls::ask_version() {
   auto version = call("GET", "/version", {}, base::seconds(10));
   if (!version) return version;
-  if (!version->is_object()) return std::unexpected(EngineFailure{0, "it is no container engine"});
+  if (!version->is_object())
+    return std::unexpected(EngineFailure{0, "it is not a container engine"});
   const int newest = minor_of(text_field(*version, "ApiVersion"));
   const int oldest = minor_of(text_field(*version, "MinAPIVersion"));
   const int minor = std::min(newest, kOurMinor);
   if (minor < kLeastMinor || minor < oldest) {
     return std::unexpected(EngineFailure{
-        0, fmt::format("it speaks versions 1.{} to 1.{} of the API, and 1.{} to 1.{} are known",
+        0, fmt::format("it has versions 1.{} to 1.{} of the API, and 1.{} to 1.{} are supported",
                        oldest, newest, kLeastMinor, kOurMinor)});
   }
   prefix_ = fmt::format("/v1.{}", minor);
@@ -119,8 +120,8 @@ Answered<> EngineCalls::ask_version() {
   return version;
 }
 
-// A signal ends a wait; the caller waits again unless the call is cancelled. So does a wait without
-// an end of its own, every few seconds.
+// Waits return at a signal, and every few seconds if they have no timeout. The caller then waits
+// again unless the call is cancelled.
 template <class T>
 Answered<T> EngineCalls::waited(
     const std::function<http::Transported<T>(const http::Waiting&)>& step,

@@ -26,7 +26,7 @@ constexpr std::string_view kHelp =
     "                                  --attempt JOB-N --uid N --gid N --groups N,N [--name NAME]\n"
     "                                  [--root DIR] [--columns N --rows N] [--port N]\n"
     "       gpu-platform-container clean --rules FILE --cgroup PATH | --cluster NAME --root DIR\n"
-    "run, exec, connect: speak to the container engine for a job. clean: removes what attempts "
+    "run, exec, connect: use the container engine for a job. clean: removes what attempts "
     "that\n"
     "are over have left with the engine and below /run, and images that the rules do not keep.\n"
     "Do not run them by hand: the node part does.\n";

@@ -36,7 +36,7 @@ std::unexpected<ContainerFailure> not_opened(const model::ContainerMount& mount,
 std::unexpected<ContainerFailure> not_of_board(const model::ContainerMount& file,
                                                const std::string& why) {
   return container_failed(
-      fmt::format("'{}' is no file of an emulated board: {}", file.source, why));
+      fmt::format("'{}' is not a file of an emulated board: {}", file.source, why));
 }
 
 // Whatever the daemon says, it is one of the two things that stand for a board.

@@ -113,7 +113,7 @@ std::optional<std::int64_t> value_of(const Quantity& quantity) {
 base::Result<std::int64_t> parse_scaled(std::string_view text, int decimal) {
   std::optional<Quantity> quantity = read_quantity(text);
   if (!quantity) {
-    return base::invalid({}, fmt::format("'{}' is no quantity of Kubernetes",
+    return base::invalid({}, fmt::format("'{}' is not a quantity of Kubernetes",
                                          printable_line(text.substr(0, kMaxShown))));
   }
   quantity->decimal += decimal;

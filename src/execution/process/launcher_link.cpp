@@ -48,7 +48,7 @@ base::Status LauncherLink::spawn() {
   }
   os::Descriptor ours(ends[0]);
   os::Descriptor theirs(ends[1]);
-  // Only our end shall not block; the launcher waits in receive.
+  // Only our end must not block; the launcher waits in receive.
   if (fcntl(theirs.get(), F_SETFL, 0) != 0) {
     return std::unexpected(base::system_error("prepare the launcher's socket", errno));
   }

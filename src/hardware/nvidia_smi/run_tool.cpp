@@ -61,8 +61,8 @@ Result<std::string> listen(int fd, const std::string& name, ToolLimits limits) {
 // us.
 int wait_for(pid_t pid, bool is_killed) {
   if (is_killed) {
-    // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without
-    // C linkage.
+    // The call is made by its number, because Debian 12's <sys/pidfd.h> declares the function
+    // without C linkage.
     const os::Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     pollfd wanted{end.get(), POLLIN, 0};
     (void)::poll(&wanted, 1, 1000);

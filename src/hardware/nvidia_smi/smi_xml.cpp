@@ -87,7 +87,7 @@ model::GpuSlowMetrics reading_of(const pugi::xml_node& gpu) {
 
 base::Result<SmiReport> parse_smi_report(const std::string& xml) {
   pugi::xml_document document;
-  // The document type is not parsed: nothing outside the text is looked at in any case.
+  // The document type is not parsed: nothing outside the text is ever read.
   const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size());
   if (!parsed) {
     return base::fail(base::ErrorCode::kDataLoss,

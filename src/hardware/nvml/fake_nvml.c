@@ -4,7 +4,7 @@
  *   FAKE_NVML_COUNT=N        number of GPUs
  *   FAKE_NVML_LOST=I         every call on GPU I answers GPU_IS_LOST (15)
  *   FAKE_NVML_HANG_WHILE=F   readings never return while the file F exists
- *   FAKE_NVML_SLOW_HANG_WHILE=F, FAKE_NVML_EVENTS_HANG_WHILE=F   likewise slow readings, the wait for events
+ *   FAKE_NVML_SLOW_HANG_WHILE=F, FAKE_NVML_EVENTS_HANG_WHILE=F   the same for slow readings, the wait for events
  *   FAKE_NVML_EVENT=F        a file F with "GPU TYPE VALUE" is an event; it is taken away
  *   FAKE_NVML_EVENT_TYPES=N  the events that GPUs say they support
  *

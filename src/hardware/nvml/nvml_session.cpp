@@ -52,7 +52,7 @@ LibraryProblem NvmlSession::problem_of(int code) const {
       return {ProblemKind::kNoPermission,
               fmt::format("{}: no permission to use the NVIDIA devices (/dev/nvidia*)", path_)};
     case kNvmlErrorGpuNotFound:
-      return {ProblemKind::kNoGpu, fmt::format("{}: the driver knows no GPU", path_)};
+      return {ProblemKind::kNoGpu, fmt::format("{}: the driver reports no GPU", path_)};
     case kNvmlErrorLibraryNotFound:
       return {ProblemKind::kNoLibrary, fmt::format("{}: {}", path_, words(code))};
     default:

@@ -98,7 +98,7 @@ bool GrpcCall::speaks_grpc() {
 
 // The rules are those of REST.
 std::optional<GrpcStatus> GrpcCall::check_head() {
-  if (has_twice_) return refusal_of(GrpcCode::kInvalidArgument, "a field of the head comes twice");
+  if (has_twice_) return refusal_of(GrpcCode::kInvalidArgument, "a header field is repeated");
   if (const base::Status target = check_target(head_.path); !target) {
     return status_of(target.error());
   }
@@ -118,16 +118,17 @@ std::optional<GrpcStatus> GrpcCall::check_head() {
   request.is_over_tls = environment_.is_over_tls;
   request.authority = head_.authority;
   const std::string host = host_name_of(head_.authority);
-  if (host.empty()) return refusal_of(GrpcCode::kInvalidArgument, ":authority is no NAME:PORT");
+  if (host.empty()) return refusal_of(GrpcCode::kInvalidArgument, ":authority is not a NAME:PORT");
   if (const auto refusal =
           judge(request, host, environment_.with.policy, environment_.has_certificate)) {
     return status_of(refusal->error);
   }
   if (!head_.encoding.empty() && head_.encoding != "identity") {
-    return refusal_of(GrpcCode::kUnimplemented, "messages are taken uncompressed alone");
+    return refusal_of(GrpcCode::kUnimplemented,
+                      "compressed messages are not supported: send grpc-encoding: identity");
   }
   if (!std::ranges::all_of(head_.last_event_id, [](char c) { return c >= '0' && c <= '9'; })) {
-    return refusal_of(GrpcCode::kInvalidArgument, "last-event-id is no number of an event");
+    return refusal_of(GrpcCode::kInvalidArgument, "last-event-id is not a number of an event");
   }
   if (!method_) {
     return refusal_of(GrpcCode::kUnimplemented,
@@ -144,7 +145,7 @@ std::optional<GrpcStatus> GrpcCall::check_head() {
 void GrpcCall::set_time_limit() {
   if (head_.timeout.empty()) return;
   const auto limit = parse_timeout(head_.timeout);
-  if (!limit) return end(refusal_of(GrpcCode::kInvalidArgument, "grpc-timeout is no time"));
+  if (!limit) return end(refusal_of(GrpcCode::kInvalidArgument, "grpc-timeout is not a time"));
   timer_.expires_after(*limit);
   timer_.async_wait([this, weak = std::weak_ptr(is_alive_)](const error_code& cancelled) {
     if (cancelled || weak.expired()) return;
@@ -414,7 +415,7 @@ void GrpcCall::tick(Client::Clock::time_point now) {
   const Times& times = environment_.with.times;
   is_stuck_ = has_output() && now - moved_at_ > times.write;
   if (is_ended_ || has_whole_request_ || now - moved_at_ <= times.request) return;
-  end(refusal_of(GrpcCode::kDeadlineExceeded, "the request took too long to come"));
+  end(refusal_of(GrpcCode::kDeadlineExceeded, "the request did not arrive in time"));
 }
 
 }  // namespace gpu_platform::listener

@@ -51,7 +51,7 @@ base::Result<std::string> read_file(std::string_view key, const std::string& pat
   if (!file.is_open()) return cannot();
   struct stat about{};
   if (::fstat(file.get(), &about) != 0) return cannot();
-  if (!S_ISREG(about.st_mode)) return refuse_file(key, path, "is no file");
+  if (!S_ISREG(about.st_mode)) return refuse_file(key, path, "is not a file");
   if (is_secret && (about.st_mode & S_IRWXO) != 0) {
     return refuse_file(key, path, "is open to all users: take their rights away (chmod o= FILE)");
   }

@@ -64,7 +64,7 @@ TEST_F(CertificateOnDisk, WhatIsNoPemIsRefused) {
   std::filesystem::remove(files().certificate);
   EXPECT_NE(refusal().find("cannot be read"), std::string::npos) << refusal();
   std::filesystem::create_directory(files().certificate);
-  EXPECT_NE(refusal().find("is no file"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("is not a file"), std::string::npos) << refusal();
 }
 
 TEST_F(CertificateOnDisk, ItsEndIsToldOfInTime) {

@@ -228,8 +228,8 @@ class ListenerHost::Impl {
     if (!message) return break_off("it broke the protocol");
     if (auto* open = std::get_if<Open>(&*message)) return take_open(*open, std::move(descriptor));
     if (const auto* note = std::get_if<Note>(&*message)) {
-      if (!budget_.take_note(os::monotonic_ms())) return break_off("it says too much");
-      return options_.tell(note->is_warning, "listener says: " + note->text);
+      if (!budget_.take_note(os::monotonic_ms())) return break_off("it logs too much");
+      return options_.tell(note->is_warning, "listener: " + note->text);
     }
     if (std::exchange(has_begun_, true)) return break_off("it broke the protocol");
     tell_begun(std::get<Begun>(*message));
@@ -279,7 +279,7 @@ class ListenerHost::Impl {
     }
   }
 
-  // The end of a listener that does not go by itself.
+  // Ends a listener that does not end by itself.
   void break_off(std::string_view why) {
     ::kill(child_.pid, SIGKILL);
     ::waitpid(child_.pid, nullptr, 0);

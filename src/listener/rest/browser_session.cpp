@@ -54,7 +54,7 @@ std::optional<Refusal> enter_session(Request& request, const Policy& policy) {
   return Refusal{
       403,
       {base::ErrorCode::kPermissionDenied,
-       "the session of a browser counts for requests of this server's own pages alone", "origin"}};
+       "the session of a browser is valid only for requests of this server's own pages", "origin"}};
 }
 
 bool begin_session(Request& request) {

@@ -370,7 +370,7 @@ void Connection::tick(Clock::time_point now) {
   if (!stream_.is_overdue(now)) return;
   const bool has_begun = state_ == State::kReading && reader_ != nullptr;
   if (!has_begun) return close();
-  refuse({408, {base::ErrorCode::kInvalidArgument, "the request took too long to come", {}}});
+  refuse({408, {base::ErrorCode::kInvalidArgument, "the request did not arrive in time", {}}});
   stream_.clear_deadline();
   go();
 }

@@ -58,7 +58,7 @@ std::optional<Refusal> judge(const Request& request, const std::string& host, co
   }
   if (has_certificate && request.bearer.empty() && is_from_elsewhere(request, policy)) {
     return refusal(403, base::ErrorCode::kPermissionDenied,
-                   "a certificate does not count for requests that pages of other sites cause "
+                   "a certificate is not accepted for requests that pages of other sites cause "
                    "(Sec-Fetch-Site; api.rest.allowed_origins)",
                    "origin");
   }

@@ -159,8 +159,8 @@ bool AttemptsOnDisk::forget(model::AttemptId attempt) const {
   }
   sweep(attempt);
   remove_session_socket(folders_.run, attempt);  // of a supervisor that was killed
-  unlinkat(folders_.attempts, container_report_name(attempt).c_str(), 0);  // likewise
-  unlinkat(folders_.attempts, owed_epilog_name(attempt).c_str(), 0);       // likewise
+  unlinkat(folders_.attempts, container_report_name(attempt).c_str(), 0);  // of such a supervisor
+  unlinkat(folders_.attempts, owed_epilog_name(attempt).c_str(), 0);       // of such a supervisor
   unlinkat(folders_.attempts, name.c_str(), 0);
   return true;
 }

@@ -96,7 +96,7 @@ class Launcher {
     const auto message =
         packet.kind == os::Packet::Kind::kMessage ? decode(packet.bytes) : std::optional<Message>();
     const bool go_on =
-        message ? handle(*message, packet.bytes, packet.fd) : refuse("not a message we know");
+        message ? handle(*message, packet.bytes, packet.fd) : refuse("not a known message");
     if (packet.fd >= 0) close(packet.fd);
     return go_on;
   }

@@ -54,7 +54,7 @@ constexpr std::string_view kHelp =
     "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
     "  them are refused to all jobs.\n"
     "  RULES: a file with the rules for jobs with an image, owned like FILE (docs/containers.md).\n"
-    "  After --containers-patience (default: 90s) the process that speaks to the container engine\n"
+    "  After --containers-patience (default: 90s) the process that calls the container engine\n"
     "  for a job that is killed is itself killed, if it has not ended by then.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
     "Do not run either by hand; gpu-platform-launcher.service runs the first.\n";

@@ -62,8 +62,8 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
       {.words = std::move(arguments), .environment = environment_of(target), .link = theirs.get()});
   if (!pid) return std::unexpected(system_error("start " + options.executable, pid.error()));
   child.pid = *pid;
-  // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without C
-  // linkage.
+  // The call is made by its number, because Debian 12's <sys/pidfd.h> declares the function without
+  // C linkage.
   child.pidfd = os::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
   if (child.pidfd.is_open()) return child;
   const int open_error = errno;

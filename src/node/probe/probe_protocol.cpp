@@ -385,8 +385,8 @@ base::Result<ProbeMessage> decode_probe_message(std::string_view bytes) {
       ProbeHello hello;
       take(in, hello.version);
       if (in.ok() && hello.version != kProbeProtocolVersion) {
-        return malformed(fmt::format("the probe speaks version {}, the daemon {}", hello.version,
-                                     kProbeProtocolVersion));
+        return malformed(fmt::format("the probe has protocol version {}, the daemon {}",
+                                     hello.version, kProbeProtocolVersion));
       }
       message = hello;
       break;

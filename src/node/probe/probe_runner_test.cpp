@@ -567,7 +567,7 @@ TEST_F(Probes, TellWhyADriverRefuses) {
       {"FAKE_NVML_INIT=9", FAKE_NVML, ProblemKind::kNoDriver, "kernel module is not loaded"},
       {"FAKE_NVML_INIT=4", FAKE_NVML, ProblemKind::kNoPermission, "no permission"},
       {"FAKE_NVML_INIT=18", FAKE_NVML, ProblemKind::kDriverMismatch, "different versions"},
-      {"FAKE_NVML_COUNT=0", FAKE_NVML, ProblemKind::kNoGpu, "knows no GPU"},
+      {"FAKE_NVML_COUNT=0", FAKE_NVML, ProblemKind::kNoGpu, "reports no GPU"},
       {"A=B", "libm.so.6", ProblemKind::kNotNvml, "is not NVML"},
   };
   start();

@@ -122,7 +122,7 @@ class RankingBuilder {
     std::string_view parent_team;
     std::uint32_t shares = 1;
     std::uint64_t use = 0;       // of all below
-    std::uint64_t gpu_time = 0;  // likewise
+    std::uint64_t gpu_time = 0;  // of all below
     std::vector<std::size_t> children;
     std::uint32_t place = 0;  // of users: how many go before, and one
     std::uint64_t normal_shares = kOne32;

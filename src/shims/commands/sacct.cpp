@@ -62,7 +62,7 @@ constexpr Option kAccountingOptions[] = {
     {"units", 0, Take::kValue, Rule::kHonoured, "", ""},
     {"noconvert", 0, Take::kNothing, Rule::kHonoured, "", ""},
     {"json", 0, Take::kMayHaveValue, Rule::kHonoured,
-     "the document of Slurm 24.11; v0.0.40, v0.0.41, v0.0.42 and v0.0.38 name a form, list tells "
+     "the document of Slurm 24.11; v0.0.40, v0.0.41, v0.0.42 and v0.0.38 name a form, list shows "
      "of "
      "them",
      ""},
@@ -138,7 +138,7 @@ base::Result<Units> units_of(const Settings& settings) {
   if (!settings.has("units")) return units;
   constexpr std::string_view kUnits = "KMGTP";
   if (text.size() != 1 || kUnits.find(text.front()) == std::string_view::npos)
-    return base::invalid("--units", fmt::format("'{}' is none of K, M, G, T and P", text));
+    return base::invalid("--units", fmt::format("'{}' is not one of K, M, G, T and P", text));
   if (units.is_plain) return base::invalid("--units", "goes without --noconvert");
   units.unit = text.front();
   return units;

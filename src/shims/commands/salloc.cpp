@@ -234,7 +234,7 @@ int salloc(CommandCall& call) {
     return call.fail("--no-shell: no command is run with it: leave one of the two out");
   if (settings.has("kill-command") && !signal_of(settings.value("kill-command")))
     return call.fail(
-        fmt::format("--kill-command: '{}' is no signal", settings.value("kill-command")));
+        fmt::format("--kill-command: '{}' is not a signal", settings.value("kill-command")));
   const auto start_timeout = start_timeout_of(settings);
   if (!start_timeout) return call.fail(start_timeout.error());
   auto client = call.client();

@@ -67,7 +67,7 @@ constexpr Absent kAbsent[] = {
     {"pidinfo", "gpu-platform status shows the jobs of each GPU"},
     {"wait_job", "use gpu-platform jobs wait"},
     {"write", "scripts and configuration are not given out; scontrol show config has the keys"},
-    {"token", "the daemon knows its callers by their connection"},
+    {"token", "the daemon identifies its callers by their connection"},
     {"completing", "use squeue -t CG"},
     {"errnumstr", "errors are texts here"},
     {"fsdampeningfactor", "use scheduling.* of the configuration"},

@@ -127,7 +127,8 @@ base::Status put_gres(std::string_view value, Change& change) {
   std::vector<std::string> others;
   TRY_ASSIGN(const GpuCount gpus, parse_gres(value, others));
   if (!others.empty())
-    return base::invalid({}, fmt::format("'{}' is no resource here: gpu is", others.front()));
+    return base::invalid(
+        {}, fmt::format("'{}' is not supported: the only resource here is gpu", others.front()));
   v1::JobSpec& spec = *change.request.mutable_spec();
   spec.set_gpus(gpus.count);
   (*spec.mutable_labels())["slurm.gpus_per"] = "node";

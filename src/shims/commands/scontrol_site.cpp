@@ -256,11 +256,11 @@ int create_reservation(CommandCall& call, ChangeWords words) {
     return pair.first == "reservation" || pair.first == "reservationname";
   });
   if (!is_named) {
-    // Slurm names a reservation by whom it is for.
-    std::string whom = value_of_pair(*pairs, "users");
-    if (whom.empty()) whom = value_of_pair(*pairs, "accounts");
-    if (whom.empty()) whom = "reservation";
-    request->set_name(fmt::format("{}_{}", whom.substr(0, whom.find(',')),
+    // Slurm names a reservation by its users.
+    std::string holder = value_of_pair(*pairs, "users");
+    if (holder.empty()) holder = value_of_pair(*pairs, "accounts");
+    if (holder.empty()) holder = "reservation";
+    request->set_name(fmt::format("{}_{}", holder.substr(0, holder.find(',')),
                                   now.unix_ns() / 1'000'000'000 % 1'000'000));
   }
   auto client = call.client();
@@ -331,7 +331,7 @@ int change_site(CommandCall& call, ChangeWords words) {
     }
     if (names_one_of(words, {"partitionname"}))
       return call.fail(
-          "partitions are made and changed in the configuration (slurm.partitions) alone");
+          "partitions are made and changed only in the configuration (slurm.partitions)");
     return update_reservation(call, words.subspan(is_reservation(entity) && is_word ? 2 : 1));
   }
   if (is_reservation(entity)) {

@@ -19,7 +19,7 @@ namespace {
 constexpr Option kDiagnosisRows[] = {
     {"all", 'a', Take::kNothing, Rule::kAccepted, "", ""},
     {"reset", 'r', Take::kNothing, Rule::kRefused,
-     "figures count from the start of the daemon; take differences of two calls", ""},
+     "figures are since the start of the daemon; take differences of two calls", ""},
     {"sort-by-id", 'i', Take::kNothing, Rule::kHonoured, "", ""},
     {"sort-by-time", 't', Take::kNothing, Rule::kHonoured, "", ""},
     {"sort-by-time2", 'T', Take::kNothing, Rule::kHonoured, "", ""},

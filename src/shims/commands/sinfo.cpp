@@ -192,7 +192,7 @@ base::Status put_nodes_in_order(const Settings& settings, std::vector<NodeGroup>
       return at != std::string::npos && candidate.field.letter == key[at];
     });
     if (field == all.end())
-      return base::invalid("--sort", fmt::format("'{}' is no column's letter", key));
+      return base::invalid("--sort", fmt::format("'{}' is not a column's letter", key));
     const bool is_falling = key.find('-') != std::string::npos;
     std::ranges::stable_sort(groups, [&](const NodeGroup& a, const NodeGroup& b) {
       const bool is_state = field->field.letter == 't' || field->field.letter == 'T';

@@ -159,7 +159,7 @@ base::Status put_in_order(std::vector<v1::Job>& jobs, std::string_view by, base:
     const std::string_view letters = std::string_view(key).substr(key.find_first_not_of("+-#"));
     const bool is_falling = key.starts_with('-');
     if (letters.size() != 1 || !sort_key(letters.front(), {v1::Job(), now}))
-      return base::invalid("--sort", fmt::format("'{}' is no column's letter", key));
+      return base::invalid("--sort", fmt::format("'{}' is not a column's letter", key));
     std::ranges::stable_sort(jobs, [&](const v1::Job& a, const v1::Job& b) {
       const auto of_a = sort_key(letters.front(), {a, now});
       const auto of_b = sort_key(letters.front(), {b, now});

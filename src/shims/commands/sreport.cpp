@@ -69,7 +69,7 @@ struct Line {
   std::string account;
   std::string user;
   std::string resource;
-  double used = 0;   // seconds, likewise
+  double used = 0;   // seconds
   double whole = 0;  // the whole cluster's
   const Scale* scale = nullptr;
 };
@@ -141,7 +141,7 @@ std::string title_of(const Report& report) {
   return {};
 }
 
-// A word may be cut where that is clear, in any case of letters.
+// A word may be cut where that is clear, in upper or lower case.
 bool is_word(std::string_view given, std::string_view word, std::size_t least) {
   return given.size() >= least && lower_case(word).starts_with(lower_case(given));
 }
@@ -176,7 +176,7 @@ base::Result<Scale> scale_of(const Settings& settings) {
     // "sec" are seconds: only the whole word adds the percentage.
     if (is_word(given, name, name.ends_with("per") ? name.size() : 1)) return scale;
   }
-  return base::invalid("--time", fmt::format("'{}' is none of SecPer, MinPer, HourPer, Seconds, "
+  return base::invalid("--time", fmt::format("'{}' is not one of SecPer, MinPer, HourPer, Seconds, "
                                              "Minutes, Hours and Percent",
                                              given));
 }
@@ -218,9 +218,10 @@ base::Status read_key(std::string_view word, base::Instant now, Report& report) 
     report.groups_accounts = true;
   } else if (!is_word(key, "clusters", 1) && !is_word(key, "all_clusters", 2) &&
              !is_word(key, "tree", 2)) {
-    return base::invalid({}, fmt::format("'{}' is no key of a report: start, end, users, accounts, "
-                                         "format, topcount and group are",
-                                         word));
+    return base::invalid({},
+                         fmt::format("'{}' is not a key of a report: start, end, users, accounts, "
+                                     "format, topcount and group are",
+                                     word));
   }
   return {};
 }

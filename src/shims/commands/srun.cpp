@@ -115,7 +115,7 @@ int run_inside(CommandCall& call, Settings settings, const HetStep& het, Variabl
   if (settings.has("pty")) {
     if (step.tasks > 1) return call.fail("--pty: a terminal is for one task: add -n1");
     if (::isatty(call.around().in_fd) != 1)
-      warnings.emplace_back("--pty: standard input is no terminal, so the program has none");
+      warnings.emplace_back("--pty: standard input is not a terminal, so the program has none");
   }
   call.warn_all(warnings);
   if (settings.has("cpus-per-task"))
@@ -162,7 +162,7 @@ std::optional<model::TerminalSize> put_terminal(CommandCall& call, const Setting
   work.fields.set_kind(v1::JOB_KIND_INTERACTIVE);
   const auto terminal = client::terminal_size(call.around());
   if (!terminal) {
-    call.warn("--pty: standard input is no terminal, so the program has none");
+    call.warn("--pty: standard input is not a terminal, so the program has none");
     return std::nullopt;
   }
   work.fields.set_terminal(true);

@@ -29,7 +29,7 @@ base::Result<Cpus> parse_mask(std::string_view text) {
   std::uint32_t base = 0;
   for (std::size_t at = digits.size(); at-- > 0; base += 4) {
     const auto bits = digit(digits[at]);
-    if (!bits) return base::invalid({}, fmt::format("'{}' is no mask", text));
+    if (!bits) return base::invalid({}, fmt::format("'{}' is not a mask", text));
     for (std::uint32_t bit = 0; bit < 4; ++bit)
       if ((*bits >> bit & 1) != 0) cpus.push_back(base + bit);
   }
@@ -43,7 +43,7 @@ base::Result<Cpus> parse_cpu(const std::string& text) {
     for (const char c : text.substr(2)) {
       const auto bits = digit(c);
       if (!bits || number >= kMaxCpus)
-        return base::invalid({}, fmt::format("'{}' is no CPU", text));
+        return base::invalid({}, fmt::format("'{}' is not a CPU", text));
       number = number * 16 + *bits;
     }
     return Cpus{number};

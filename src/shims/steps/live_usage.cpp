@@ -162,8 +162,7 @@ client::Called<std::vector<JobProcess>> live_processes(CommandCall& call, client
   ::close(answer);
   ::close(nothing);
   const auto document = cli::parse_object(text);
-  if (code != 0 || !document)
-    return std::unexpected(unusable_answer("the job could not be looked at"));
+  if (code != 0 || !document) return std::unexpected(unusable_answer("the job could not be read"));
   return processes_of(*document);
 }
 

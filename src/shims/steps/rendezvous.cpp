@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "client/submission.h"
 
 namespace gpu_platform::shims {
@@ -42,7 +44,10 @@ base::Result<Connection> of_own_user(Connection connection) {
   if (::getsockopt(connection.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return std::unexpected(rendezvous_error("SO_PEERCRED"));
   if (peer.uid != ::getuid())
-    return base::fail(base::ErrorCode::kFailedPrecondition, "a process of another user came");
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      fmt::format("a process of uid {} connected to this step's socket; only the "
+                                  "job's own user may",
+                                  peer.uid));
   return connection;
 }
 

@@ -300,7 +300,7 @@ WatchRules watch_rules(const Step& step, const Variables& variables, bool is_alo
 }
 
 // As if the task had taken the place of this process. Returns if no signal ended it.
-void die_likewise(int signal) {
+void die_of_signal(int signal) {
   if (signal == 0) return;
   const rlimit no_core = {};
   ::setrlimit(RLIMIT_CORE, &no_core);  // the task has left its own
@@ -352,7 +352,7 @@ base::Result<Variables> job_environment(const std::vector<std::string>& environm
     return base::fail(
         base::ErrorCode::kFailedPrecondition,
         "the job was started again (its node or GPU was lost, or it was stopped in order "
-        "to be queued again), and --no-requeue says that it must not run twice");
+        "to be queued again), and with --no-requeue it must not run twice");
   }
   return variables;
 }
@@ -422,7 +422,7 @@ base::Result<int> run_step(Step step, Variables variables) {
   if (step.caller != nullptr) [[maybe_unused]]
     const auto told = step.caller->send_line("ended");
   if (is_alone || (step.caller != nullptr && step.tasks == 1))
-    die_likewise(watch->usage().signal());
+    die_of_signal(watch->usage().signal());
   return code;
 }
 

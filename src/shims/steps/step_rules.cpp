@@ -110,7 +110,8 @@ base::Result<std::string> read_multi_prog(const std::string& path) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kLargestFile)
     return base::invalid("--multi-prog", fmt::format("{} is larger than 64 KiB", path));
-  if (text.contains('\0')) return base::invalid("--multi-prog", fmt::format("{} is no text", path));
+  if (text.contains('\0'))
+    return base::invalid("--multi-prog", fmt::format("{} is not a text", path));
   return text;
 }
 
@@ -148,8 +149,8 @@ base::Result<std::string> carried_rules(Settings& settings, const std::string& p
   TRY(cpu_binding_of(settings));
   TRY(seconds_after_end(settings));
   if (settings.has("relative") && settings.value("relative") != "0") {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
-                      "it is for steps of a job that is there already", "--relative");
+    return base::fail(base::ErrorCode::kFailedPrecondition, "it is for steps of an existing job",
+                      "--relative");
   }
   cli::Json rules = cli::Json::object();
   for (const char* option : {"gpu-bind", "wait", "kill-on-bad-exit", "label", "unbuffered",

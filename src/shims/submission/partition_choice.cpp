@@ -132,7 +132,7 @@ std::expected<SiteChoice, SiteRefusal> choose(const Site& site, const Settings& 
   if (!site.names_partitions && !named.empty() && named != choice.partition) {
     choice.partition = named;
     choice.warnings.push_back(fmt::format(
-        "--partition={} is kept as a name only: the site names no partitions, and all nodes are "
+        "--partition={} is kept as a name only: the site defines no partitions, and all nodes are "
         "one, \"{}\"",
         named, (*partition)->name));
   }

@@ -84,7 +84,7 @@ base::Status check_constraint(const Settings& settings, const Resources& resourc
   }
   if (!resources.gpus.type.empty()) {
     return base::invalid("--constraint",
-                         "the job asks for a type of GPU already, with --gres or --gpus; say it "
+                         "the job sets a type of GPU already, with --gres or --gpus; set it "
                          "once");
   }
   for (const std::string& type : types) {

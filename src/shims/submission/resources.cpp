@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/parse.h"
 #include "shims/steps/step_variables.h"
 
 namespace gpu_platform::shims {
@@ -31,7 +32,10 @@ base::Result<std::optional<std::uint32_t>> number(const Settings& settings, std:
 base::Result<std::uint32_t> product(std::uint32_t a, std::uint32_t b, std::string_view field) {
   constexpr std::uint64_t kMax = 1'048'576;
   const std::uint64_t value = std::uint64_t{a} * b;
-  if (value > kMax) return base::invalid(std::string(field), "exceeds what a job can ask for");
+  if (value > kMax) {
+    return base::invalid(std::string(field),
+                         fmt::format("{} × {} = {} exceeds the limit of {}", a, b, value, kMax));
+  }
   return static_cast<std::uint32_t>(value);
 }
 
@@ -67,7 +71,7 @@ base::Status put_socket_gpus(const Settings& settings, Wishes& wishes,
   if (wishes.gpus_per_node && wishes.gpus_per_node->count != on_node.count) {
     return base::invalid("--gpus-per-socket",
                          fmt::format("asks for {} GPUs on each node and --gpus-per-node for {}; "
-                                     "say it once",
+                                     "set it once",
                                      on_node.count, wishes.gpus_per_node->count));
   }
   wishes.gpus_per_node = on_node;
@@ -184,7 +188,7 @@ base::Status put_tasks(const Settings& settings, const Wishes& wishes, Resources
   return {};
 }
 
-// --ntasks-per-gpu without GPUs asks for one for each so many tasks.
+// --ntasks-per-gpu without GPUs asks for one GPU per N tasks.
 base::Result<std::optional<GpuCount>> gpus_by_tasks(const Settings& settings, const Wishes& wishes,
                                                     const Resources& resources) {
   const bool has_gpus = wishes.gpus || wishes.gpus_per_node || wishes.gres || wishes.gpus_per_task;
@@ -230,7 +234,7 @@ base::Status put_gpus(const Wishes& wishes, Resources& resources) {
     } else if (count != first_count) {
       return base::invalid(
           fmt::format("--{}", name),
-          fmt::format("asks for {} GPUs and --{} for {}; say it once", count, first, first_count));
+          fmt::format("asks for {} GPUs and --{} for {}; set it once", count, first, first_count));
     } else if (resources.gpus.type.empty()) {
       resources.gpus.type = gpus->type;
     }
@@ -271,7 +275,9 @@ base::Status put_memory(const Settings& settings, Resources& resources,
   const auto times = [&](base::Bytes each, std::uint32_t count,
                          std::string_view field) -> base::Status {
     if (each.value() > kMax / std::max(1U, count))
-      return base::invalid(std::string(field), "is more than 1024T in all");
+      return base::invalid(
+          std::string(field),
+          fmt::format("{} for each of {} exceeds the limit of 1024T", base::written(each), count));
     resources.memory = each * count;
     return {};
   };
@@ -346,7 +352,7 @@ base::Status check_equal_parts(const Resources& resources) {
   if (gpus % resources.nodes == 0) return {};
   return base::fail(base::ErrorCode::kFailedPrecondition,
                     fmt::format("{} GPUs cannot be divided equally among {} nodes, and the nodes "
-                                "of a job have equal numbers; --gpus-per-node says how many",
+                                "of a job have equal numbers; use --gpus-per-node",
                                 gpus, resources.nodes),
                     resources.gpus_per_task ? "--gpus-per-task" : "--gpus");
 }

@@ -56,7 +56,7 @@ base::Result<std::vector<ColumnSpec>> letter_columns(std::string_view format) {
     }
     column.width = take_width(format);
     if (format.empty() || !is_letter(format.front())) {
-      return base::invalid("format", "no letter follows a '%'; '%%' stands for a percent sign");
+      return base::invalid("format", "no letter follows a '%'; '%%' is a percent sign");
     }
     column.letter = format.front();
     format.remove_prefix(1);

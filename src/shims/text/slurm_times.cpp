@@ -34,7 +34,7 @@ bool is_digit_at(std::string_view text, std::size_t at) {
   return at < text.size() && text[at] >= '0' && text[at] <= '9';
 }
 
-// Takes the word away that the text begins with, in any case.
+// Takes the word away that the text begins with, in upper or lower case.
 bool take_word(std::string_view& text, std::string_view word) {
   if (lower_case(text.substr(0, word.size())) != word) return false;
   text.remove_prefix(word.size());

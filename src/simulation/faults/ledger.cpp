@@ -84,7 +84,7 @@ void Ledger::absorb(const store::Journal& journal) {
   if (!read) findings_.violated("readable", read.error().message);
   if (!unaudited_.empty()) {
     findings_.violated("audited", fmt::format("job {} was changed, and the audit trail does not "
-                                              "say by whom",
+                                              "name the user",
                                               unaudited_.begin()->value));
   }
   if (to_settle_.valid()) {

@@ -163,7 +163,8 @@ base::Status read_gpu_types(const std::string& text, model::ResourceRequest& req
     const std::string name = part.substr(0, colon);
     auto type = model::canonical_gpu_type(name);
     if (!type) {
-      return base::invalid({}, fmt::format("'{}' is no GPU type or family of the catalogue", name));
+      return base::invalid({},
+                           fmt::format("'{}' is not a GPU type or family of the catalogue", name));
     }
     request.gpu_types.push_back(*std::move(type));
     double speed = 1;
@@ -172,7 +173,7 @@ base::Status read_gpu_types(const std::string& text, model::ResourceRequest& req
       const char* const end = part.data() + part.size();
       const auto [stop, code] = std::from_chars(part.data() + colon + 1, end, speed);
       if (code != std::errc() || stop != end || !(speed >= 0.001 && speed <= 1000)) {
-        return base::invalid({}, fmt::format("gpu-type: '{}' is no speed", part));
+        return base::invalid({}, fmt::format("gpu-type: '{}' is not a speed", part));
       }
     }
     speeds.push_back(speed);

@@ -438,7 +438,8 @@ base::Status ScenarioRunner::service(const Statement& statement) {
   return {};
 }
 
-// The node's cluster tells that a GPU is not ours to give, or, without a text, that it is.
+// The node's cluster reports a GPU as not available to the platform, or, without a text, as
+// available.
 base::Status ScenarioRunner::unavailable(const Statement& statement) {
   TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
   std::size_t gpu = 0;

@@ -74,7 +74,7 @@ base::Status set_pair(std::string_view text, model::NodeInfo& node) {
   TRY_ASSIGN(const std::uint64_t a, base::parse_count(text.substr(0, dash), 0, last));
   TRY_ASSIGN(const std::uint64_t b,
              base::parse_count(text.substr(dash + 1, colon - dash - 1), 0, last));
-  if (a == b) return base::invalid({}, fmt::format("pairs: '{}' is no pair", text));
+  if (a == b) return base::invalid({}, fmt::format("pairs: '{}' is not a pair", text));
   TRY_ASSIGN(node.topology.links.at(model::link_index(gpus, a, b)),
              link_of(text.substr(colon + 1)));
   return {};

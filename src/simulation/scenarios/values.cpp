@@ -17,7 +17,7 @@ namespace gpu_platform::simulation {
 namespace {
 
 std::unexpected<base::Error> unknown_type(std::string_view name) {
-  return base::invalid({}, fmt::format("'{}' is no GPU type or family of the catalogue", name));
+  return base::invalid({}, fmt::format("'{}' is not a GPU type or family of the catalogue", name));
 }
 
 base::Result<std::string> type_or_family(std::string_view name) {
@@ -187,7 +187,7 @@ base::Result<model::ActOnJobs> bulk_of(const Statement& statement) {
   if (states == nullptr) return many;
   for (const std::string& name : parts_of(*states)) {
     const auto state = model::parse_job_state(base::to_upper(name));
-    if (!state) return base::invalid({}, fmt::format("state: '{}' is no state", name));
+    if (!state) return base::invalid({}, fmt::format("state: '{}' is not a state", name));
     many.which.states.push_back(*state);
   }
   return many;

@@ -276,8 +276,8 @@ TEST_F(Damage, RecoveryKeepsEverythingUpToTheDamagedRecord) {
             (std::vector<std::string>{
                 "events 19 to 21, stored between 2023-11-14T22:13:20Z and "
                 "2023-11-14T22:13:20Z",
-                "the state is that after event 18: of the events that are intact behind what is "
-                "lost, submissions, ended jobs and the audit trail are kept"}));
+                "the state is that after event 18: of the intact events after the lost "
+                "ones, submissions, ended jobs and the audit trail are kept"}));
   EXPECT_EQ(recovery->kept.jobs, 10u);
   EXPECT_EQ(recovery->next_job, model::JobId(31));
   const auto store = open_store(dir());

@@ -112,7 +112,7 @@ TEST_F(FullDisk, SnapshotsDoNotTakeTheReserve) {
       store_->put_snapshot({model::EventSeq(1), std::string(std::size_t{4} << 20, 's')});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, base::ErrorCode::kResourceExhausted);
-  EXPECT_TRUE(append_ending()) << "a refused snapshot is no failure of the journal";
+  EXPECT_TRUE(append_ending()) << "a refused snapshot is not a failure of the journal";
 }
 
 TEST_F(FullDisk, WhatWasAcknowledgedIsThereWhenEvenTheReserveIsUsedUp) {

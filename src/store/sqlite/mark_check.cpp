@@ -78,7 +78,7 @@ base::Error outdated_store(const StoreFiles& files, const std::string& missing) 
   return base::Error{
       ErrorCode::kFailedPrecondition,
       fmt::format("{} is older than the work that was acknowledged here: {}. Nothing was changed. "
-                  "Put the newest store.db in its place, with the store.db-wal beside it. To go on "
+                  "Put the newest store.db in its place, together with its store.db-wal. To go on "
                   "without what is missing, as after a backup was put back on purpose, start once "
                   "with `gpu-platform serve --accept-loss`: ids of jobs are not given again, and "
                   "API tokens must be made anew",

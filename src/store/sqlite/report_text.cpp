@@ -24,7 +24,7 @@ ReportText check_text(const StoreReport& report, const std::string& data_dir) {
   std::string text = contents_of(report);
   if (!report.has_mark) {
     text +=
-        "note: store.marker does not say what was durable, so that it cannot be seen whether the "
+        "note: store.marker does not record what was durable, so it is not known whether the "
         "store is an older one; the next start of the daemon makes it anew\n";
   }
   if (!report.missing.empty()) {

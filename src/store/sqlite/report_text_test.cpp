@@ -54,7 +54,7 @@ TEST(StoreReportText, AStoreWithoutItsMarkerIsSoundAndSaysSo) {
   report.has_mark = false;
   const ReportText told = check_text(report, "/d");
   EXPECT_TRUE(told.is_good);
-  EXPECT_NE(told.text.find("note: store.marker does not say"), std::string::npos) << told.text;
+  EXPECT_NE(told.text.find("note: store.marker does not record"), std::string::npos) << told.text;
   EXPECT_TRUE(told.text.ends_with("\nsound\n"));
 }
 

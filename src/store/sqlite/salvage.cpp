@@ -319,10 +319,10 @@ std::string Salvage::lost_jobs(base::Instant until) const {
 std::vector<std::string> Salvage::losses(base::Instant until) const {
   std::vector<std::string> lost = lost_events(until);
   if (!intact_.empty()) {
-    lost.push_back(fmt::format(
-        "the state is that after event {}: of the events that are intact behind what is lost, "
-        "submissions, ended jobs and the audit trail are kept",
-        kept_.last));
+    lost.push_back(
+        fmt::format("the state is that after event {}: of the intact events after the lost ones, "
+                    "submissions, ended jobs and the audit trail are kept",
+                    kept_.last));
   }
   if (std::string jobs = lost_jobs(until); !jobs.empty()) lost.push_back(std::move(jobs));
   if (!held_.empty()) {

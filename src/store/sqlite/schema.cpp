@@ -146,7 +146,7 @@ base::Status check_schema(const Database& database, std::span<const Migration> s
   if (version > steps.back().version) {
     return fail(ErrorCode::kFailedPrecondition,
                 fmt::format("the database has schema version {}, written by a newer program; this "
-                            "one knows versions up to {}. Start the newer program again",
+                            "one supports versions up to {}. Start the newer program again",
                             version, steps.back().version));
   }
   if (version < steps.front().version) {

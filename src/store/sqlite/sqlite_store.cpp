@@ -23,7 +23,7 @@ namespace {
 // longer pauses of the committing thread; bench/store_bench.cpp measures them.
 constexpr int kCheckpointPages = 1000;
 
-// Likewise on a disk that is nearly full, where a log that grows eats the reserve.
+// The same on a disk that is nearly full, where a log that grows eats the reserve.
 constexpr int kCheckpointPagesWhenLow = 100;
 
 // Settings of a connection, not of the file. secure_delete: dropped environments hold secrets.
@@ -120,7 +120,8 @@ base::Status SqliteStore::open_mark(const SqliteOptions& options, const std::opt
   if (!missing.empty()) return accept_loss(*known, options.seen_job, missing);
   if (!known) {
     note_ = fmt::format(
-        "{} does not say what was durable (a store of an earlier version has no such mark; else it "
+        "{} does not record what was durable (a store of an earlier version has no such mark; else "
+        "it "
         "was damaged or removed): it is made anew from the database",
         files_.marker.string());
     // A disk that is full has no room for it: the next start tries again.

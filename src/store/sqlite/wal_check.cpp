@@ -110,8 +110,8 @@ base::Result<WalSummary> check_wal(const std::filesystem::path& wal) {
   }
   if (commits_behind > 1) {
     return fail(ErrorCode::kDataLoss,
-                fmt::format("{}: frame {} does not verify, and {} commits lie behind it",
-                            wal.string(), first_bad, commits_behind));
+                fmt::format("{}: frame {} does not verify, and {} commits follow it", wal.string(),
+                            first_bad, commits_behind));
   }
   return summary;
 }

@@ -154,7 +154,7 @@ base::Status check_for_leftovers(Caller& caller, const KubernetesSettings& setti
   if (left.empty()) return {};
   return base::fail(
       ErrorCode::kFailedPrecondition,
-      fmt::format("{} is of jobs that this data directory does not know, and it has the label {} "
+      fmt::format("{} belongs to jobs that are not in this data directory, and it has the label {} "
                   "of this daemon's jobs. If a data directory was lost, restore it with its file "
                   "kubernetes-identity; or choose another engines.kubernetes.cluster; or delete "
                   "what is left, which ends what still runs: kubectl delete {} --all-namespaces "
@@ -172,7 +172,7 @@ base::Status failure_of(const Answer& answer, std::string_view what) {
   if (answer.status == 401) {
     return base::fail(ErrorCode::kUnauthenticated,
                       said +
-                          "; the API server does not know this token or certificate, or it has "
+                          "; the API server does not accept this token or certificate, or it has "
                           "expired: make a new one (kubectl create token)");
   }
   if (answer.status == 403) return base::fail(ErrorCode::kPermissionDenied, said);
@@ -276,7 +276,7 @@ std::string words_for_no_gpus(const KubernetesSettings& settings, std::size_t no
   }
   return fmt::format(
       "no node has a GPU: there is no ResourceSlice of the driver {} (engines.kubernetes.driver); "
-      "where NVIDIA's device plugin alone is installed, set engines.kubernetes.devices: counts",
+      "if only NVIDIA's device plugin is installed, set engines.kubernetes.devices: counts",
       settings.driver);
 }
 

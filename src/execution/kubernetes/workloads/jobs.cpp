@@ -116,7 +116,7 @@ void WorkloadJobs::begin(const WorkloadFacts& facts) {
 void WorkloadJobs::submit(WorkloadSubmission submission) {
   const auto known = known_.find(submission.key);
   if (known == known_.end()) return lookups_.push_back(std::move(submission));
-  known->second.told.reset();  // it has not heard of it, or has forgotten
+  known->second.told.reset();  // it was not told, or has forgotten
 }
 
 // Why the user may not have such a job. It is submitted with root's rights; what a user may ask for

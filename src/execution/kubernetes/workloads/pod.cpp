@@ -39,7 +39,7 @@ struct LabelledKind {
   std::string_view label;
   std::string_view uid_label;  // empty: the uid is the controlling owner's
   std::string_view kind;       // empty: the controlling owner's
-  std::string_view api;        // likewise
+  std::string_view api;        // empty: the controlling owner's
 };
 constexpr std::array kLabelledKinds = {
     LabelledKind{"jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid", "JobSet",

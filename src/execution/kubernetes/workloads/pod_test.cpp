@@ -297,7 +297,7 @@ TEST(WorkloadRequests, OnePatchTakesTheGateChoosesTheNodeAndNamesTheAttempt) {
   ASSERT_TRUE(view);
   EXPECT_EQ(view->attempt, call.attempt);
   EXPECT_EQ(view->rank, 3U);
-  EXPECT_FALSE(view_of_pod(after, "test")) << "it is none of the platform's own";
+  EXPECT_FALSE(view_of_pod(after, "test")) << "it is not one of the platform's own";
   pod["metadata"]["uid"] = "another";
   EXPECT_THROW((void)pod.patch(Json::parse(request.body)), Json::exception);
 }
