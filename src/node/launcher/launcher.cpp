@@ -165,7 +165,7 @@ class Launcher {
 
   bool greet(const Hello& hello) {
     if (hello.version != kProtocolVersion) {
-      return refuse("this launcher speaks version " + std::to_string(kProtocolVersion) +
+      return refuse("this launcher has version " + std::to_string(kProtocolVersion) +
                     " of the protocol, not " + std::to_string(hello.version));
     }
     greeted_ = true;
