@@ -57,6 +57,7 @@ TEST_F(ClusterCallsTest, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
 
 TEST_F(ClusterCallsTest, TellTheNamesOfSlurmsCommands) {
   EXPECT_EQ(SiteCalls(context_).slurm_names().partitions_size(), 0);
+  EXPECT_FALSE(SiteCalls(context_).slurm_names().can_notify());
   CoreAccess access = core_.access();
   access.slurm_names = [] {
     config::SlurmNames names;

@@ -108,6 +108,7 @@ v1::Configuration SiteCalls::configuration() const {
 
 v1::SlurmNames SiteCalls::slurm_names() const {
   v1::SlurmNames out;
+  out.set_can_notify(context_.core.snapshots.snapshot()->policy->can_notify);
   const auto names = context_.core.slurm_names ? context_.core.slurm_names() : nullptr;
   if (names == nullptr) return out;
   for (const config::SlurmPartition& partition : names->partitions)

@@ -69,15 +69,12 @@ int file_with(const std::string& text) {
   return fd;
 }
 
-// Starts the command with nothing of ours but stdin. The error is an errno.
+// Starts the command with nothing of ours but stdin and these variables. The error is an errno.
 std::expected<pid_t, int> start_command(const std::vector<std::string>& command, int input,
-                                        const char* event) {
+                                        std::vector<std::string> variables) {
+  variables.emplace_back("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   return os::start_child_process(
-      {.words = command,
-       .environment = {{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                        fmt::format("GPU_PLATFORM_EVENT={}", event)}},
-       .input = input,
-       .errors = os::kNull});
+      {.words = command, .environment = std::move(variables), .input = input, .errors = os::kNull});
 }
 
 }  // namespace
@@ -147,16 +144,18 @@ void Notifier::tell(const Notice& notice) {
   std::string document = fmt::format(R"({{"event":"{}","job":)", event);
   api::append_json(document, job);
   document += "}\n";
-  const std::string failure = run(document, event.c_str());
+  const std::string failure =
+      run(document,
+          {"GPU_PLATFORM_EVENT=" + event, "GPU_PLATFORM_NOTIFY_TO=" + notice.job.spec->notify_to});
   if (failure.empty()) return;
   log_.warn(logging::of_user(notice.job.spec->uid), "notify job={} event={} command={} failed: {}",
             notice.job.id.value, event, command_.front(), failure);
 }
 
-std::string Notifier::run(const std::string& document, const char* event) {
+std::string Notifier::run(const std::string& document, std::vector<std::string> variables) {
   const int input = file_with(document);
   if (input < 0) return strerror(errno);
-  const auto pid = start_command(command_, input, event);
+  const auto pid = start_command(command_, input, std::move(variables));
   close(input);
   return pid ? wait_for(*pid) : strerror(pid.error());
 }

@@ -14,9 +14,11 @@
 namespace gpu_platform::bin {
 
 // Runs the site's notification command for jobs that asked for it: one after the other, each with
-// {"event":"START","job":{...}} on stdin, as the daemon's own user, without a shell, and not longer
-// than kLongest. Never holds the loop up: what does not fit into the queue is dropped, and that,
-// like every command that fails, is logged. What was waiting when the daemon ends is not repeated.
+// {"event":"START","job":{...}} on stdin, the event in GPU_PLATFORM_EVENT and the job's address in
+// GPU_PLATFORM_NOTIFY_TO (empty: it named none), as the daemon's own user, without a shell, and not
+// longer than kLongest. Never holds the loop up: what does not fit into the queue is dropped, and
+// that, like every command that fails, is logged. What was waiting when the daemon ends is not
+// repeated.
 class Notifier : public controller::PublicationListener {
  public:
   static constexpr std::size_t kMaxWaiting = 1000;
@@ -41,7 +43,7 @@ class Notifier : public controller::PublicationListener {
   void work();
   void tell(const Notice& notice);
   // Empty when it was carried out.
-  std::string run(const std::string& document, const char* event);
+  std::string run(const std::string& document, std::vector<std::string> variables);
   std::string wait_for(int pid);
 
   logging::Log& log_;

@@ -23,6 +23,7 @@ class NotifierTest : public ::testing::Test {
     auto spec = std::make_shared<model::JobSpec>();
     spec->name = "train";
     spec->notify = std::move(asked);
+    spec->notify_to = "ann@example.org";
     job.spec = std::move(spec);
     auto snapshot = std::make_shared<controller::Snapshot>();
     snapshot->jobs.put(3, job);
@@ -41,7 +42,8 @@ class NotifierTest : public ::testing::Test {
   CapturedLog captured_;
   logging::Log log_;
   const std::string command_ = folder_.script(
-      "tell", "{ printf '%s ' \"$GPU_PLATFORM_EVENT\"; cat; } >> " + folder_.path() + "/told");
+      "tell", "{ printf '%s ' \"$GPU_PLATFORM_EVENT\" \"$GPU_PLATFORM_NOTIFY_TO\"; cat; } >> " +
+                  folder_.path() + "/told");
 };
 
 TEST_F(NotifierTest, TellsTheCommandWhatItsJobAskedFor) {
@@ -49,8 +51,9 @@ TEST_F(NotifierTest, TellsTheCommandWhatItsJobAskedFor) {
   publish(notifier, {NotifyOn::kEnd}, model::AttemptStarted{{model::JobId(3), 1}});
   publish(notifier, {NotifyOn::kEnd}, ended(model::JobTrigger::kComplete));
   EXPECT_TRUE(os::eventually([&] { return told().ends_with("}\n"); }));
-  EXPECT_TRUE(told().starts_with(R"(END {"event":"END","job":{)")) << told();
+  EXPECT_TRUE(told().starts_with(R"(END ann@example.org {"event":"END","job":{)")) << told();
   EXPECT_NE(told().find(R"("train")"), std::string::npos) << told();
+  EXPECT_NE(told().find(R"("notify_to":"ann@example.org")"), std::string::npos) << told();
 }
 
 TEST_F(NotifierTest, AFailureIsToldAsSuchToAJobThatAskedForBoth) {

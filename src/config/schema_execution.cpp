@@ -91,6 +91,8 @@ constexpr std::array kExecutionKeys = {
         "A program, by its absolute path, and its arguments, separated by blanks. "
         "It runs as the daemon's user when a job with --notify starts or ends. "
         "It gets the job as JSON on its standard input. "
+        "GPU_PLATFORM_EVENT has the event. "
+        "GPU_PLATFORM_NOTIFY_TO has the job's address (--notify-to). "
         "No shell is used."},
     Key{"execution.idle_timeout",
         +[](C& c) -> base::Duration& { return c.policy.idle_timeout; },

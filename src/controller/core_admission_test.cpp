@@ -175,6 +175,31 @@ TEST_F(Admission, ADryRunIsJudgedByTheSameLimits) {
   EXPECT_FALSE(core_.command(command, kNoon, store::Headroom::kAmple));
 }
 
+TEST_F(Admission, AnAddressForNotificationsNeedsASiteThatNotifiesAndEvents) {
+  const auto asked = [&](std::vector<model::NotifyOn> events) {
+    model::JobSpec spec = testing::spec(0);
+    spec.notify = std::move(events);
+    spec.notify_to = "ann@example.org";
+    return submit(std::move(spec));
+  };
+  for (const auto& events : {std::vector<model::NotifyOn>(), {model::NotifyOn::kEnd}}) {
+    const auto refused = asked(events);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+    EXPECT_EQ(refused.error().field, events.empty() ? "notify_to" : "notify");
+    EXPECT_NE(refused.error().message.find("execution.notify_command"), std::string::npos);
+  }
+  policy_.can_notify = true;
+  core_.apply_policy(policy_, "test", kNoon);
+  const auto refused = asked({});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused.error().field, "notify_to");
+  const auto accepted = asked({model::NotifyOn::kEnd});
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(core_.state().jobs.find(accepted->job.value)->spec->notify_to, "ann@example.org");
+}
+
 TEST(DefaultLimits, OneUserMaySubmitAnArrayOfTheLargestSizeToAQuietCluster) {
   Core core;
   core.apply_policy(model::Policy(), "test", kNoon);

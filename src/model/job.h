@@ -215,6 +215,9 @@ struct JobSpec {
   std::string workload;
   // That many of its pods hold what the job asks for, the same number on each node.
   std::optional<std::uint32_t> workload_pods;
+  // What the site's notification command is told beside the events of `notify`: a mail address or
+  // a URL, whatever the command takes (api/convert/submit.cpp has its form). Empty: none.
+  std::string notify_to;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

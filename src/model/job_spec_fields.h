@@ -130,6 +130,7 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(62, "annotations", "annotation", &JobSpec::annotations),
     spec_field(66, "workload", "", &JobSpec::workload),
     spec_field(67, "workload_pods", "", &JobSpec::workload_pods),
+    spec_field(68, "notify_to", "notify-to", &JobSpec::notify_to),
 };
 
 inline constexpr std::size_t kSpecFieldCount =

@@ -33,7 +33,10 @@ constexpr std::array<std::string_view, 1> kMovingKeys = {
 
 // Keys that documents have got since the answers were recorded: left out. Record the answers anew
 // where a new key is to be compared, too.
-constexpr std::array<std::string_view, 0> kNewKeys = {};
+constexpr std::array<std::string_view, 2> kNewKeys = {
+    "notify_to",      // of a job's specification
+    "can_notify",     // of the names for Slurm's commands
+};
 
 // ---- The end of the list.
 

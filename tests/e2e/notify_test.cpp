@@ -15,12 +15,12 @@ class Told : public testing::Test {
  protected:
   // A command that notes one line of JSON per call; it fails for jobs of the name "unheard".
   void SetUp() override {
-    std::ofstream(command())
-        << "#!/bin/sh\n"
-           "line=$(cat)\n"
-           "case $line in *unheard*) exit 9;; esac\n"
-           "printf '%s %s %s\\n' \"$GPU_PLATFORM_EVENT\" \"$1\" \"$line\" >> " +
-               told() + "\n";
+    std::ofstream(command()) << "#!/bin/sh\n"
+                                "line=$(cat)\n"
+                                "case $line in *unheard*) exit 9;; esac\n"
+                                "printf '%s %s%s %s\\n' \"$GPU_PLATFORM_EVENT\" \"$1\" "
+                                "\"$GPU_PLATFORM_NOTIFY_TO\" \"$line\" >> " +
+                                    told() + "\n";
     ASSERT_EQ(chmod(command().c_str(), 0755), 0);
   }
   std::string command() const { return directory.path() + "/tell"; }
@@ -53,6 +53,34 @@ TEST_F(Told, TheSitesCommandHearsOfJobsThatAskForIt) {
     EXPECT_EQ(document["job"]["id"], ids[i]);
   }
   EXPECT_EQ(daemon.job(bad)["spec"]["notify"], nlohmann::json({"END", "FAIL"}));
+}
+
+TEST_F(Told, TheSitesCommandGetsTheAddressThatTheJobNames) {
+  Daemon daemon{{.config = "execution:\n  notify_command: " + command() + " \n"}};
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  const std::string address = "https://hooks.example.org/T0?job=1&x=$(id)";
+  const std::string id =
+      submit(daemon, {"--notify", "end", "--notify-to", address, "--", "/bin/true"});
+  ASSERT_TRUE(eventually([&] { return lines().size() == 1; })) << read_file(told());
+  const std::string begin = "END " + address + " ";
+  ASSERT_TRUE(lines()[0].starts_with(begin)) << lines()[0];
+  const auto document = nlohmann::json::parse(lines()[0].substr(begin.size()));
+  EXPECT_EQ(document["job"]["spec"]["notify_to"], address);
+  EXPECT_EQ(daemon.job(id)["spec"]["notify_to"], address);
+  const Finished silent =
+      daemon.cli({"submit", "--notify-to", "ada@example.org", "--", "/bin/true"});
+  EXPECT_EQ(silent.exit_code, 2);
+  EXPECT_NE(silent.err.find("--notify end,fail"), std::string::npos) << silent.err;
+  // As Slurm's users name both.
+  const Finished sbatch =
+      run_command({"/usr/bin/env", "PATH=" + program("slurm-shims") + ":/usr/bin:/bin",
+                   "GPU_PLATFORM_SERVER=unix:" + daemon.socket(), "sbatch", "--chdir=/tmp",
+                   "-o/dev/null", "--mail-type=END", "--mail-user=ada@example.org", "--wrap=true"},
+                  {}, "");
+  ASSERT_EQ(sbatch.exit_code, 0) << sbatch.err;
+  EXPECT_EQ(sbatch.err, "");
+  ASSERT_TRUE(eventually([&] { return lines().size() == 2; })) << read_file(told());
+  EXPECT_TRUE(lines()[1].starts_with("END ada@example.org ")) << lines()[1];
 }
 
 TEST_F(Told, ACommandThatFailsIsLoggedAndHoldsNothingUp) {

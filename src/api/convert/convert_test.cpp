@@ -189,6 +189,26 @@ TEST(Submission, TakesEveryField) {
   EXPECT_EQ(spec.request_id, "once");
 }
 
+TEST(Submission, TellsAnAddressOfPrintableCharactersWithoutBlanks) {
+  v1::JobSpec message = request();
+  message.add_notify(v1::NOTIFY_ON_END);
+  for (const char* address :
+       {"ada@example.org", "https://hooks.example.org/T0/B1?x=1&y=%20", "#ml"}) {
+    message.set_notify_to(address);
+    const auto submit = to_model(message, kAda, one_node());
+    ASSERT_TRUE(submit.has_value()) << submit.error().message;
+    EXPECT_EQ(submit->spec.notify_to, address);
+  }
+  for (const std::string& address :
+       {std::string(), std::string("a b"), std::string("a\nb"), std::string("a\0b", 3),
+        std::string("-oQ/tmp"), std::string("ad\u00e4"), std::string(257, 'a')}) {
+    message.set_notify_to(address);
+    const auto refused = to_model(message, kAda, one_node());
+    ASSERT_FALSE(refused.has_value()) << address;
+    EXPECT_EQ(refused.error().field, "notify_to") << address;
+  }
+}
+
 TEST(Submission, ATerminalTakesInputAndHasASize) {
   v1::JobSpec message = request();
   message.set_terminal(true);

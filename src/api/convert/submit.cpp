@@ -125,12 +125,25 @@ base::Status settle_session(const v1::JobSpec& request, model::JobSpec& spec) {
   return {};
 }
 
+// The site's command gets it as a word: one that began with "-" could be taken for an option.
+base::Status check_address(const v1::JobSpec& request) {
+  if (!request.has_notify_to()) return {};
+  const std::string& address = request.notify_to();
+  const bool is_printable =
+      std::ranges::all_of(address, [](char c) { return c > ' ' && c <= '~'; });
+  if (is_printable && !address.empty() && !address.starts_with('-')) return {};
+  return base::invalid("notify_to",
+                       "notify_to: is no address: it must be printable ASCII without blanks, and "
+                       "its first character no '-'; give a mail address or a URL");
+}
+
 }  // namespace
 
 base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Account& account,
                                         const Nodes& nodes) {
   TRY(check_limits(request));
   TRY(check_command(request));
+  TRY(check_address(request));
   if (request.has_workload() || request.has_workload_pods()) {
     return base::invalid("workload",
                          "workload, workload_pods: only the platform sets these, for pods of a "

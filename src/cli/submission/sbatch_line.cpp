@@ -36,7 +36,9 @@ struct SlurmOption {
   std::string_view ours;  // or why it is ignored
 };
 
-constexpr std::string_view kNoMail = "no mail is sent; --notify runs the site's command";
+constexpr std::string_view kNoMail =
+    "no mail is sent; --notify and --notify-to run the site's "
+    "command";
 
 // clang-format off
 constexpr SlurmOption kOptions[] = {

@@ -59,6 +59,23 @@ base::Status check_array(const State& state, const model::JobSpec& spec) {
                     "array");
 }
 
+// An address alone asks for nothing: as with sbatch, only events do.
+base::Status check_notification(const model::Policy& policy, const model::JobSpec& spec) {
+  const bool has_address = !spec.notify_to.empty();
+  if (spec.notify.empty() && !has_address) return {};
+  if (!policy.can_notify) {
+    const std::string_view field = spec.notify.empty() ? "notify_to" : "notify";
+    return base::fail(
+        ErrorCode::kFailedPrecondition,
+        fmt::format("{}: this site has no notification command (execution.notify_command)", field),
+        std::string(field));
+  }
+  if (!spec.notify.empty()) return {};
+  return base::invalid("notify_to",
+                       "notify_to: nothing is sent to an address without events; give notify, too, "
+                       "as in --notify end,fail");
+}
+
 base::Status check_submission(const State& state, Feasibility& feasibility,
                               const model::Caller& caller, const model::JobSpec& spec,
                               base::Instant now, TimeLimitFrom limit_from) {
@@ -72,11 +89,7 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
   TRY(check_priority(state, caller, spec.priority));
   TRY(check_time_limit(state, spec.time_limit));
   TRY(check_speeds(state, spec.request, spec.time_limit));
-  if (!spec.notify.empty() && !policy.can_notify) {
-    return base::fail(ErrorCode::kFailedPrecondition,
-                      "notify: this site has no notification command (execution.notify_command)",
-                      "notify");
-  }
+  TRY(check_notification(policy, spec));
   TRY(check_times(spec, now, limit_from));
   TRY(check_array(state, spec));
   TRY(check_queue_limits(state, caller, spec));

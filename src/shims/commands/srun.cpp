@@ -93,7 +93,10 @@ void put_cpus_of_step(const std::vector<NodeShare>& shares, Step& step) {
 int run_inside(CommandCall& call, Settings settings, const HetStep& het, Variables variables) {
   if (wants_container(settings)) return call.fail(std::string(kNoStepInImage));
   call.warn_all(container_warnings(settings));
-  if (settings.has("signal")) call.warn("--signal is ignored: it belongs to the submission");
+  for (const char* name : {"signal", "mail-type", "mail-user"}) {
+    if (!settings.has(name)) continue;
+    call.warn(fmt::format("--{} is ignored: it belongs to the submission", name));
+  }
   add_defaults(settings, variables);
   Step step;
   step.command = het.command;

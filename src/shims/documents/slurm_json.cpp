@@ -82,6 +82,16 @@ Json resources_of(const DocumentFacts& facts, const v1::Job& job,
           {"threads_per_core", unset_number()}};
 }
 
+Json mail_types_of(const v1::JobSpec& spec) {
+  Json types = Json::array();
+  for (const int when : spec.notify()) {
+    if (when == v1::NOTIFY_ON_START) types.push_back("BEGIN");
+    if (when == v1::NOTIFY_ON_END) types.push_back("END");
+    if (when == v1::NOTIFY_ON_FAIL) types.push_back("FAIL");
+  }
+  return types;
+}
+
 // Who has the job, and of which array it is.
 void add_identity(const QueueEntry& shown, Json& entry) {
   const v1::Job& job = shown.job;
@@ -164,8 +174,8 @@ void add_held(const DocumentFacts& facts, const QueueEntry& shown, Json& entry) 
   entry["last_sched_evaluation"] =
       set_number(seconds_of_document(client::time_of(job.started_at())));
   entry["licenses"] = "";
-  entry["mail_type"] = Json::array();
-  entry["mail_user"] = user;
+  entry["mail_type"] = mail_types_of(job.spec());
+  entry["mail_user"] = job.spec().has_notify_to() ? job.spec().notify_to() : user;
   entry["max_cpus"] = set_number(0);
   entry["max_nodes"] = set_number(0);
   entry["mcs_label"] = "";

@@ -18,7 +18,12 @@ constexpr auto kAccepted = Rule::kAccepted;
 constexpr auto kIgnored = Rule::kIgnored;
 constexpr auto kRefused = Rule::kRefused;
 
-constexpr std::string_view kNoMail = "no mail is sent; 'gpu-platform jobs wait' waits for the end";
+constexpr std::string_view kMailEvents =
+    "BEGIN, END, FAIL and TIME_LIMIT (both are failures), ALL, NONE; others are ignored, and "
+    "without a notification command of the site all, with a warning";
+constexpr std::string_view kMail =
+    "for the site's notification command (execution.notify_command); without one it is ignored, "
+    "with a warning";
 constexpr std::string_view kOneJobEach =
     "programs of several parts run only in a job whose script has '#SBATCH hetjob' lines: submit "
     "one job for each, or name the programs in the file of --multi-prog";
@@ -79,8 +84,8 @@ constexpr Option kShared[] = {
     {"quiet", 'Q', kNothing, kHonoured, "", ""},
     {"no-kill", 'k', kMayHaveValue, kIgnored, "a job that loses a node is queued again", ""},
     {"oversubscribe", 's', kNothing, kIgnored, "the job shares its node, not its CPUs", ""},
-    {"mail-type", 0, kValue, kIgnored, kNoMail, ""},
-    {"mail-user", 0, kValue, kIgnored, kNoMail, ""},
+    {"mail-type", 0, kValue, kHonoured, kMailEvents, ""},
+    {"mail-user", 0, kValue, kHonoured, kMail, ""},
     {"reservation", 0, kValue, kHonoured, "one, by name", ""},
     {"gpu-freq", 0, kValue, kIgnored, "the administrator sets the clocks", ""},
     {"gres-flags", 0, kValue, kIgnored, kBinding, ""},

@@ -82,15 +82,17 @@ TEST(Options, ThatAreRefusedSayWhatToDo) {
 }
 
 TEST(Options, ThatAreIgnoredSaySo) {
-  const Read got = read({"--mail-type=END", "--no-kill", "--overcommit"});
+  const Read got = read({"--wckey=x", "--no-kill", "--overcommit"});
   ASSERT_EQ(got.warnings.size(), 3U);
-  EXPECT_THAT(got.warnings[0], HasSubstr("--mail-type is ignored"));
+  EXPECT_THAT(got.warnings[0], HasSubstr("--wckey is ignored"));
   EXPECT_THAT(got.warnings[1], HasSubstr("--no-kill is ignored"));
   EXPECT_THAT(got.warnings[2], HasSubstr("--overcommit is ignored"));
 }
 
 TEST(Options, LaterOnesGoOverEarlierOnesAndTheirOpposites) {
   EXPECT_EQ(read({"-t1", "-t2"}).settings.value("time"), "2");
+  EXPECT_EQ(read({"--mail-type=BEGIN", "--mail-type=END"}).settings.value("mail-type"), "BEGIN,END")
+      << "these add up";
   EXPECT_FALSE(read({"--no-requeue", "--requeue"}).settings.has("no-requeue"));
   EXPECT_TRUE(read({"--requeue", "--no-requeue"}).settings.has("no-requeue"));
 }

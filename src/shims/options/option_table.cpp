@@ -152,6 +152,10 @@ class Reader {
 void Settings::set(const Option& option, std::string value) {
   const std::string name(option.name);
   values_.erase(name.starts_with("no-") ? name.substr(3) : "no-" + name);
+  // Each names further events.
+  if (const std::string& former = this->value(name); name == "mail-type" && !former.empty()) {
+    value = former + "," + value;
+  }
   values_.insert_or_assign(name, std::move(value));
 }
 

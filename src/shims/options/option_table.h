@@ -36,7 +36,8 @@ struct Option {
 // The options that were given, by long name.
 class Settings {
  public:
-  // A later value goes over an earlier one; "no-X" and "X" over each other.
+  // A later value goes over an earlier one, and "no-X" and "X" over each other; only those of
+  // "mail-type" add up.
   void set(const Option& option, std::string value);
   bool has(std::string_view name) const { return values_.contains(name); }
   void erase(std::string_view name) {

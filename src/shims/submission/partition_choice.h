@@ -20,6 +20,7 @@ struct SiteChoice {
   std::vector<std::string> gpu_types;        // of the partition's nodes; empty: all nodes
   std::string priority;                      // class; empty: the usual one
   std::optional<base::Duration> time_limit;  // of a job that gives none
+  bool can_notify = false;                   // the site has a command for --mail-type
   std::vector<std::string> warnings;
 };
 

@@ -1,6 +1,7 @@
 #include "shims/submission/submission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,7 @@
 #include "shims/steps/gpu_binding.h"
 #include "shims/steps/task_layout.h"
 #include "shims/submission/container_options.h"
+#include "shims/submission/mail_options.h"
 #include "shims/submission/partition_choice.h"
 #include "shims/submission/placement.h"
 #include "shims/text/file_pattern.h"
@@ -62,7 +64,10 @@ base::Result<SiteChoice> choice_for(CommandCall& call, client::Client& client,
   std::optional<base::Duration> limit;
   if (spec.has_time_limit_seconds()) limit = base::seconds(whole_time_limit(spec));
   auto choice = choose(*site, settings, resources, limit);
-  if (choice) return std::move(*choice);
+  if (choice) {
+    choice->can_notify = site->can_notify;
+    return std::move(*choice);
+  }
   call.fail(choice.error().detail);
   return base::fail(base::ErrorCode::kFailedPrecondition,
                     fmt::format("{}: {}",
@@ -248,6 +253,8 @@ std::string option_of_field(const std::string& field) {
       {"name", "job-name"},
       {"nodelist", "nodelist"},
       {"nodes", "nodes"},
+      {"notify", "mail-type"},
+      {"notify_to", "mail-user"},
       {"output", "output"},
       {"priority", "qos"},
       {"reservation", "reservation"},
@@ -391,6 +398,7 @@ base::Result<v1::JobSpec> job_request(CommandCall& call, client::Client& client,
   // For scontrol, which cannot read the job's environment.
   if (resources.counts_tasks) labels["slurm.tasks"] = fmt::format("{}", resources.tasks);
   put_comment_of_job(call, settings, spec);
+  call.warn_all(put_mail(settings, choice.can_notify, spec));
   if (!settings.value("account").empty()) spec.set_team(settings.value("account"));
   TRY_ASSIGN(*spec.mutable_workdir(), directory_of(call, settings));
   spec.set_umask(call.around().umask);
@@ -417,7 +425,12 @@ std::expected<std::string, int> submit(CommandCall& call, client::Client& client
                                        const v1::JobSpec& spec) {
   auto answer = client::submit_job(call.console(), client, spec);
   if (!answer) {
-    answer.error().field = option_of_field(answer.error().field);
+    // The option stands for the field, in front of the message too.
+    const std::string former =
+        std::exchange(answer.error().field, option_of_field(answer.error().field));
+    if (answer.error().message.starts_with(former + ": ")) {
+      answer.error().message.erase(0, former.size() + 2);
+    }
     return std::unexpected(call.fail(answer.error()));
   }
   const auto job = client::message_of<v1::Job>(*answer);

@@ -71,6 +71,7 @@ Site site_in(const v1::SlurmNames& names) {
     site.partitions.push_back(partition_of_message(told));
   site.names_qos = !names.qos().empty();
   if (site.names_qos) site.qos.clear();
+  site.can_notify = names.can_notify();
   for (const v1::SlurmQos& told : names.qos()) site.qos.push_back(qos_of_message(told));
   return site;
 }

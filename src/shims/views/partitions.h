@@ -39,6 +39,7 @@ struct Site {
   // The site gives these names, and so there are no others. Otherwise any name is taken for a note.
   bool names_partitions = false;
   bool names_qos = false;
+  bool can_notify = false;  // it has a command for --mail-type
 };
 
 // What the platform has without names of the site.
