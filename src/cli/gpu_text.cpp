@@ -193,7 +193,7 @@ Table changed_table(const ClusterGpus& gpus) {
                {.title = "REASON", .cut_to = 16, .wraps = true}});
   for (const v1::Gpu& gpu : gpus) {
     table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(), state_name(gpu),
-               jobs_of(gpu), gpu.reason()});
+               jobs_of(gpu), with_local_times(gpu.reason())});
   }
   return table;
 }
@@ -301,7 +301,7 @@ std::string health_page(const v1::GpuHealth& health, base::Instant now) {
       {"Type", gpu.type()},
       {"UUID", gpu.uuid()},
       {"State", state_name(gpu)},
-      {"Reason", gpu.reason()},
+      {"Reason", with_local_times(gpu.reason())},
       {"Changed", changed_text(gpu, now)},
       {"Jobs", jobs_of(gpu)},
       {"Read", time_text(health.read_at(), now)},

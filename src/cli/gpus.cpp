@@ -10,6 +10,7 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/gpu_text.h"
+#include "cli/input.h"
 #include "cli/json_view.h"
 #include "cli/message_text.h"
 #include "cli/repeat.h"
@@ -64,16 +65,24 @@ struct Change {
   std::string_view doing;  // what it does with them, "drained"
   bool can_force = false;
   bool can_wait = false;
+  bool can_end = false;  // by itself
 };
 
-std::string gpu_request_body(const Which& which, const std::optional<std::string>& reason,
-                             bool force) {
+// What is asked for beside the GPUs.
+struct Order {
+  std::optional<std::string> reason;
+  std::optional<std::string> until;  // RFC 3339
+  bool force = false;
+};
+
+std::string gpu_request_body(const Which& which, const Order& order) {
   Json body;
   if (which.gpu_id) body["gpu_id"] = *which.gpu_id;
   if (which.gpu) body["gpu"] = *which.gpu;
   if (which.node) body["node"] = *which.node;
-  if (reason) body["reason"] = *reason;
-  if (force) body["force"] = true;
+  if (order.reason) body["reason"] = *order.reason;
+  if (order.until) body["until"] = *order.until;
+  if (order.force) body["force"] = true;
   return json_text(body);
 }
 
@@ -97,16 +106,20 @@ int tell_changed(Console& console, const v1::ChangeGpusResponse& answer, const W
 int run_change(const CommandText& text, Invocation& invocation, const Change& change) {
   Console& console = invocation.console;
   Which which;
-  std::optional<std::string> reason;
+  Order order;
   std::optional<std::string> timeout;
-  bool force = false;
   bool wait = false;
   Output output;
   Arguments arguments(text);
   which.add_to(arguments);
-  arguments.option("--reason", reason, "TEXT", "reason that is shown with the GPU or node");
+  arguments.option("--reason", order.reason, "TEXT", "reason that is shown with the GPU or node");
+  if (change.can_end) {
+    arguments.option("--until", order.until, "TIME",
+                     "back into service by itself then: 2h, 18:00, 2026-01-31T12:00 (default: by "
+                     "'online')");
+  }
   if (change.can_force) {
-    arguments.flag("--force", force, "stop the jobs that hold it; they are queued again");
+    arguments.flag("--force", order.force, "stop the jobs that hold it; they are queued again");
   }
   if (change.can_wait) {
     arguments.flag("--wait", wait, "wait until no job holds it, and print the jobs that still do")
@@ -128,10 +141,15 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
                        text.name);
   }
   if (const auto mistake = which.mistake()) return usage_error(console, *mistake, text.name);
-  if (reason.has_value() && !api::is_valid_utf8(*reason)) {
+  if (order.reason && !api::is_valid_utf8(*order.reason)) {
     return usage_error(console, "--reason: the text is not valid UTF-8", text.name);
   }
-  const auto body = client->post(std::string(change.path), gpu_request_body(which, reason, force));
+  if (order.until) {
+    const auto time = coming_time("--until", *order.until, console.process_environment().now());
+    if (!time) return usage_error(console, "--until: " + time.error().message, text.name);
+    order.until = *time;
+  }
+  const auto body = client->post(std::string(change.path), gpu_request_body(which, order));
   if (!body) return report(console, body.error(), output.wants_documents());
   const auto answer = client::message_of<v1::ChangeGpusResponse>(*body);
   const int code = output.is_document() || !answer ? print_document(console, output, *body)
@@ -177,16 +195,19 @@ void print_all(Console& console, const Output& output, v1::ListGpusResponse& ans
 }  // namespace
 
 int run_drain(const CommandText& text, Invocation& invocation) {
-  return run_change(text, invocation,
-                    {.path = "/v1/gpus/drain", .doing = "drained", .can_wait = true});
+  return run_change(
+      text, invocation,
+      {.path = "/v1/gpus/drain", .doing = "drained", .can_wait = true, .can_end = true});
 }
 
 int run_offline(const CommandText& text, Invocation& invocation) {
-  return run_change(text, invocation, {"/v1/gpus/offline", "taken offline", true});
+  return run_change(
+      text, invocation,
+      {.path = "/v1/gpus/offline", .doing = "taken offline", .can_force = true, .can_end = true});
 }
 
 int run_online(const CommandText& text, Invocation& invocation) {
-  return run_change(text, invocation, {"/v1/gpus/online", "brought online", false});
+  return run_change(text, invocation, {.path = "/v1/gpus/online", .doing = "brought online"});
 }
 
 int run_health(const CommandText& text, Invocation& invocation) {

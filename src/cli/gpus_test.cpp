@@ -49,6 +49,18 @@ TEST_F(Gpus, AreChangedByEachOfTheirNames) {
   EXPECT_EQ(sent[2], (Json{{"node", "dgx-1"}}));
 }
 
+TEST_F(Gpus, MayComeBackByThemselves) {
+  std::vector<Json> sent;
+  FakeServer server([&](const Request& request) {
+    sent.push_back(Json::parse(request.body));
+    return json_answer(kDrained);
+  });
+  EXPECT_EQ(call(server, {"drain", "dgx-1", "--until", "2030-01-31T12:00:00Z"}), 0) << err();
+  EXPECT_EQ(call(server, {"offline", "dgx-1:3", "--until", "2h"}), 0) << err();
+  EXPECT_EQ(sent[0]["until"], "2030-01-31T12:00:00.000Z");
+  EXPECT_EQ(sent[1]["until"], "2026-07-01T14:03:12.000Z");
+}
+
 TEST_F(Gpus, AreNamedWithoutAnOption) {
   std::vector<Json> sent;
   FakeServer server([&](const Request& request) {
@@ -121,6 +133,8 @@ TEST_F(Gpus, MustBeNamedOnceAndRight) {
       {{"drain", "--node", ""}, "--node: is empty"},
       {{"drain", "--force", "--node", "a"}, "unknown option '--force'"},
       {{"drain", "--node", "a", "--reason", "\xff"}, "--reason: the text is not valid UTF-8"},
+      {{"drain", "--node", "a", "--until", "soon"}, "--until: 'soon' is no time to come"},
+      {{"online", "--node", "a", "--until", "2h"}, "unknown option '--until'"},
       {{"health", "--node", "a", "--gpu", "a:1"}, "give at most one of"},
   };
   std::size_t seen = 0;

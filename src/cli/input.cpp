@@ -52,6 +52,22 @@ base::Result<std::string> past_time(std::string_view option, const std::string& 
   return time;
 }
 
+base::Result<std::string> coming_time(std::string_view option, const std::string& text,
+                                      base::Instant now) {
+  auto at = parse_future_time(text, now);
+  // "18:00:00" is a time of day, although durations have that form, too.
+  if (const auto span = base::parse_duration(text); !at && span) at = now + *span;
+  if (!at) {
+    return base::invalid(std::string(option),
+                         fmt::format("'{}' is no time to come: write 2h, 18:00, 2026-01-31, "
+                                     "2026-01-31T12:00, or with a zone 2026-01-31T12:00:00Z",
+                                     text));
+  }
+  std::string time;
+  base::append_rfc3339(time, *at);
+  return time;
+}
+
 base::Status put_future_time(Json& body, const std::string& key,
                              const std::optional<std::string>& text, base::Instant now) {
   if (!text) return {};

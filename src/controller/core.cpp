@@ -223,7 +223,7 @@ Core::Reply Core::on(const model::RecordStep& command, const Request& request) {
 }
 
 Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
-  TRY_ASSIGN(GpuChange change, judge_gpus(state_, request.caller, command));
+  TRY_ASSIGN(GpuChange change, judge_gpus(state_, request.caller, command, request.now));
   model::CommandReply reply;
   reply.changed = !change.events.empty();
   if (reply.changed) reply.gpus = std::move(change.gpus);
@@ -410,6 +410,7 @@ void Core::advance(base::Instant now) {
   emit_all(ended_reservations(state_, now), now);
   emit_all(jobs_without_reservation(state_), now);
   while (auto event = next_expired_token(state_, now)) emit(*std::move(event), now);
+  while (auto event = next_ended_taint(state_, now)) emit(*std::move(event), now);
   while (auto event = next_unstartable(state_, now)) emit(*std::move(event), now);
   admit_due_jobs(now);
   emit_all(judge_counts(state_, now), now);

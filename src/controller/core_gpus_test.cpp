@@ -222,6 +222,123 @@ TEST_F(GpusTest, WhatAnOperatorMadeOfALostNodeOutlivesItsReturn) {
   EXPECT_EQ(core_.state().nodes.find(1)->cause, "a fan is loud");
 }
 
+class DrainUntil : public GpusTest {
+ protected:
+  // A drain of the node, or of one of its GPUs, with this end.
+  base::Result<model::CommandReply> drain(base::Instant until, std::string reason = "a fan is loud",
+                                          std::optional<std::uint32_t> index = {}) {
+    return order({.which = {.node = "n1", .index = index},
+                  .action = GpuAction::kDrain,
+                  .reason = std::move(reason),
+                  .until = until},
+                 model::root_caller());
+  }
+  void advance(base::Instant now) {
+    core_.advance(now);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+  }
+  const model::Node& node() const { return *core_.state().nodes.find(1); }
+
+  const base::Instant end_ = kNoon + base::hours(2);
+};
+
+TEST_F(DrainUntil, ItIsLiftedThenAndNotBefore) {
+  ASSERT_TRUE(drain(end_));
+  EXPECT_EQ(node().cause, "a fan is loud (until 2023-11-15T00:13:20Z)");
+  EXPECT_EQ(core_.next_wakeup(), std::optional(end_));
+  advance(base::Instant(end_.unix_ns() - 1));
+  EXPECT_EQ(node().state, model::NodeState::kDraining);
+  advance(end_);
+  EXPECT_EQ(node().state, model::NodeState::kUp);
+  EXPECT_EQ(node().cause, "");
+  EXPECT_FALSE(core_.next_wakeup());
+}
+
+TEST_F(DrainUntil, TheEventOfItsEndSaysSo) {
+  ASSERT_TRUE(drain(end_, "a fan is loud", 1));
+  core_.take_batch();
+  advance(end_);
+  const Batch batch = core_.take_batch();
+  const auto change = std::ranges::find_if(batch.events, [](const model::EventRecord& record) {
+    return std::holds_alternative<model::TaintChanged>(record.event);
+  });
+  ASSERT_NE(change, batch.events.end());
+  const auto& lifted = std::get<model::TaintChanged>(change->event);
+  EXPECT_TRUE(lifted.is_lifted);
+  EXPECT_EQ(lifted.gpu, std::optional(1U));
+  EXPECT_EQ(lifted.taint.text,
+            "its time is over, it was to end at 2023-11-15T00:13:20Z: a fan is loud");
+  EXPECT_EQ(lifted.taint.by, "");
+}
+
+TEST_F(DrainUntil, OfANodeAndOfItsGpusEndEachAtItsOwnTime) {
+  ASSERT_TRUE(drain(end_));
+  ASSERT_TRUE(drain(kNoon + base::hours(1), "its memory fails", 0));
+  ASSERT_TRUE(drain(end_ + base::hours(1), "its memory fails", 1));
+  advance(kNoon + base::hours(1));
+  EXPECT_EQ(at(0).state, GpuState::kAvailable);
+  EXPECT_EQ(node().state, model::NodeState::kDraining);
+  advance(end_);
+  EXPECT_EQ(node().state, model::NodeState::kUp);
+  EXPECT_EQ(at(1).state, GpuState::kDraining);
+  advance(end_ + base::hours(5));
+  EXPECT_EQ(at(1).state, GpuState::kAvailable);
+}
+
+TEST_F(DrainUntil, AnEndThatIsOverIsRefused) {
+  for (const base::Instant past : {kNoon, base::Instant(1)}) {
+    const auto refused = drain(past);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().field, "until");
+    EXPECT_TRUE(refused.error().message.ends_with("is over; give a time to come"));
+  }
+  EXPECT_EQ(node().state, model::NodeState::kUp);
+}
+
+TEST_F(DrainUntil, ALaterOrderReplacesItsEndAndWithoutAReasonKeepsTheText) {
+  ASSERT_TRUE(drain(end_)->changed);
+  EXPECT_FALSE(drain(end_)->changed);
+  EXPECT_TRUE(drain(end_ + base::hours(1), "")->changed);
+  EXPECT_EQ(node().cause, "a fan is loud (until 2023-11-15T01:13:20Z)");
+  advance(end_);
+  EXPECT_EQ(node().state, model::NodeState::kDraining);
+  EXPECT_TRUE(drain({}, "")->changed);
+  EXPECT_EQ(node().cause, "a fan is loud") << "it has no end any more";
+  advance(end_ + base::hours(5));
+  EXPECT_EQ(node().state, model::NodeState::kDraining);
+}
+
+TEST_F(DrainUntil, OnlineLiftsItBefore) {
+  ASSERT_TRUE(drain(end_));
+  ASSERT_TRUE(change({.node = "n1"}, GpuAction::kBringOnline));
+  EXPECT_EQ(node().state, model::NodeState::kUp);
+  EXPECT_FALSE(core_.next_wakeup());
+}
+
+TEST_F(DrainUntil, OnlyTheOperatorsOwnIsLifted) {
+  ASSERT_TRUE(drain(end_, "a fan is loud", 1));
+  see(execution::TaintObserved{.node_name = "n1",
+                               .gpu_uuid = at(1).info.uuid,
+                               .effect = model::TaintEffect::kAvoided,
+                               .text = "a pod has it"});
+  see(execution::NodeUnreachable{"n1", "it does not answer"});
+  advance(end_);
+  EXPECT_EQ(model::text_of_avoided(at(1).taints), "not ours to give: a pod has it");
+  EXPECT_EQ(node().state, model::NodeState::kLost) << "nothing is heard of it";
+}
+
+TEST_F(DrainUntil, AfterARestartItIsLiftedAtOnce) {
+  ASSERT_TRUE(drain(end_));
+  auto restored = decode_state(encode_state(core_.state()));
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->taint_ends, core_.state().taint_ends);
+  EXPECT_EQ(restored->nodes.find(1)->taints, node().taints);
+  Core again(*std::move(restored));
+  again.advance(end_ + base::hours(24));
+  EXPECT_EQ(again.state().nodes.find(1)->state, model::NodeState::kUp);
+}
+
 // As in snapshots of versions that kept one party for each GPU.
 TEST(FormerTaints, FollowFromWhatWasKept) {
   model::Gpu gpu;

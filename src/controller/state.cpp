@@ -574,7 +574,7 @@ bool is_outranking(const State& state, const model::PreemptionHold& hold) {
 
 std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   const auto& [counts, load, node_ids, admission_gates, expiring_requests, held_attempts,
-               limits_hours, token_index] = a;
+               limits_hours, token_index, taint_ends] = a;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
     if (!is_same) found.push_back(name);
@@ -587,13 +587,16 @@ std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   check("the attempts that hold resources", held_attempts == b.held_attempts);
   check("whether hours are limited", limits_hours == b.limits_hours);
   check("the names and ends of tokens", token_index == b.token_index);
+  check("the ends of taints", taint_ends == b.taint_ends);
   return found;
 }
 
 void rebuild_indices(State& state) {
   static_cast<Indices&>(state) = Indices();
-  state.nodes.for_each(
-      [&](std::uint64_t, const model::Node& node) { state.node_ids.emplace(node.name, node.id); });
+  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    state.node_ids.emplace(node.name, node.id);
+    state.taint_ends.enter(node);
+  });
   state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
     state.admission_gates.set_limit(array.id, array.limit);
   });

@@ -18,6 +18,7 @@
 #include "controller/expiring_requests.h"
 #include "controller/load.h"
 #include "controller/snapshot.h"
+#include "controller/taint_ends.h"
 #include "controller/token_index.h"
 #include "model/event.h"
 #include "model/job.h"
@@ -56,6 +57,7 @@ struct Indices {
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
   bool limits_hours = false;                 // the policy limits GPU-hours
   TokenIndex token_index;
+  TaintEnds taint_ends;
 
   friend bool operator==(const Indices&, const Indices&) = default;
 };

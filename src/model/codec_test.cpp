@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,6 +114,41 @@ TEST(ModelCodec, ATaintOfAGpuAndOneOfANodeAreRecordsOfTheirOwn) {
   };
   EXPECT_EQ(number_of({NodeId(1), 2, {}, false}), 46U);
   EXPECT_EQ(number_of({NodeId(1), {}, {}, false}), 47U);
+}
+
+// Its length first, as composites and records have it.
+std::string sized(const std::string& bytes) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + bytes;
+}
+
+// Taints of former versions had no end.
+TEST(ModelCodec, ATaintWithoutAnEndIsRead) {
+  const Taint taint{TaintSource::kOperator, TaintEffect::kOut, "a fan", "ann", base::Instant(7)};
+  std::string members;
+  base::Encoder of_taint(members);
+  of_taint.u64(static_cast<std::uint64_t>(taint.source));
+  of_taint.u64(static_cast<std::uint64_t>(taint.effect));
+  of_taint.text(taint.text);
+  of_taint.text(taint.by);
+  of_taint.i64(taint.at.unix_ns());
+  std::string change;
+  base::Encoder(change).u64(1);  // the node
+  change += sized(members);
+  base::Encoder(change).boolean(false);  // is_lifted
+  std::string record;
+  base::Encoder of_record(record);
+  of_record.u64(3);
+  of_record.i64(5);
+  of_record.u64(47);
+  record += sized(change);
+  std::optional<Taint> found;
+  const base::Status read = for_each_record(sized(record), [&](const EventRecord& one) {
+    found = std::get<TaintChanged>(one.event).taint;
+    return base::Status();
+  });
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(found, taint);
 }
 
 TEST(ModelCodec, JobsThatShareASpecificationHaveTheSameBytesAsAlone) {

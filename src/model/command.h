@@ -114,6 +114,8 @@ struct ChangeGpus {
   GpuAction action = GpuAction::kDrain;
   std::string reason;  // in the operator's words; may be empty
   bool force = false;  // kTakeOffline: stops the jobs that hold it; they are queued again
+  // When it goes back into service by itself; unset: never. Not for kBringOnline.
+  base::Instant until = {};
 };
 
 // An administrator reserves GPUs for a time (model/reservation.h): for maintenance, or for the

@@ -152,7 +152,7 @@ inline auto fields(GpuHolder& v) {
   return std::tie(v.attempt, v.share, v.memory, v.phase);
 }
 inline auto fields(Taint& v) {
-  return std::tie(v.source, v.effect, v.text, v.by, v.at);
+  return std::tie(v.source, v.effect, v.text, v.by, v.at, v.until);
 }
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utc.h"
+
 namespace gpu_platform::model {
 
 namespace {
@@ -29,7 +31,7 @@ std::pair<int, int> weight_of(const Taint& taint) {
   return {severity_of(taint.effect), precedence_of(taint.source)};
 }
 
-std::string words_of(const Taint& taint) {
+std::string words_without_end(const Taint& taint) {
   switch (taint.source) {
     case TaintSource::kProcesses:
       return "unmanaged processes: " + taint.text;
@@ -40,6 +42,14 @@ std::string words_of(const Taint& taint) {
     default:
       return taint.text;
   }
+}
+
+std::string words_of(const Taint& taint) {
+  std::string text = words_without_end(taint);
+  if (!taint.until.is_set()) return text;
+  text += " (until ";
+  base::append_rfc3339(text, taint.until, base::Fraction::kNone);
+  return text + ")";
 }
 
 void add_words(std::string& text, const Taint& taint) {

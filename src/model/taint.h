@@ -43,6 +43,8 @@ struct Taint {
   std::string text;  // why, for people
   std::string by;    // the user; "node" and "cluster" are no users
   base::Instant at;
+  // The operator's alone: the core lifts it then. Unset: it stays until the operator lifts it.
+  base::Instant until = {};
 
   friend bool operator==(const Taint&, const Taint&) = default;
 };
@@ -60,7 +62,8 @@ void lift_taint(Taints& taints, TaintSource source);
 const Taint* worst_of(const Taints& taints);
 // Returns whether it alone decides about the state.
 bool decides_state(const Taint* taint);
-// Returns the words of all whose effect is kAvoided, or of all others, that of the worst first.
+// Returns the words of all whose effect is kAvoided, or of all others, that of the worst first. One
+// that ends by itself has its end, in RFC 3339.
 std::string text_of_avoided(const Taints& taints);
 std::string text_of(const Taints& taints);
 

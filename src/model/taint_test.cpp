@@ -56,5 +56,12 @@ TEST(Taints, APartyReplacesAndLiftsItsOwnAlone) {
   EXPECT_EQ(taints, Taints{offline});
 }
 
+TEST(Taints, OneThatEndsByItselfSaysWhen) {
+  Taint until = kDrained;
+  until.until = base::Instant(1'800'000'000'500'000'000);
+  EXPECT_EQ(text_of({until, kVanished}),
+            "not reported; a fan is loud (until 2027-01-15T08:00:00Z)");
+}
+
 }  // namespace
 }  // namespace gpu_platform::model

@@ -152,6 +152,20 @@ TEST_F(GpuTest, ADrainedGpuFinishesItsJobAndComesBackOnline) {
   EXPECT_EQ(daemon_.cli({"drain"}).exit_code, 2);
 }
 
+TEST_F(GpuTest, ADrainWithAnEndIsLiftedByItself) {
+  const Finished past = daemon_.cli({"drain", "--gpu", kGpu, "--until", "2020-01-01T00:00:00Z"});
+  EXPECT_EQ(past.exit_code, 2);
+  EXPECT_NE(past.err.find("is over; give a time to come"), std::string::npos) << past.err;
+  ASSERT_EQ(daemon_.cli({"drain", "--gpu", kGpu, "--until", "1h", "--reason", "a fan"}).exit_code,
+            0);
+  EXPECT_EQ(gpu(0)["state"], "DRAINING");
+  EXPECT_TRUE(gpu(0)["changed_until"].is_string());
+  EXPECT_NE(gpu(0)["reason"].get<std::string>().find("a fan (until 20"), std::string::npos);
+  ASSERT_EQ(daemon_.cli({"drain", "--gpu", kGpu, "--until", "3s"}).exit_code, 0);
+  EXPECT_TRUE(becomes(0, "AVAILABLE"));
+  EXPECT_TRUE(gpu(0)["changed_until"].is_null());
+}
+
 TEST_F(GpuTest, AGpuTakenOutByForceGivesItsJobToAnother) {
   const std::string id = start_job();
   ASSERT_EQ(daemon_.cli({"offline", "--gpu", kGpu, "--force"}).exit_code, 0);

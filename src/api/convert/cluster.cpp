@@ -40,6 +40,12 @@ void put_measured_use(v1::Status& out) {
   if (read > 0) out.set_gpu_utilization(sum / read);
 }
 
+// Returns when the operator's taint ends by itself; unset if it does not.
+base::Instant end_of(const model::Taints& taints) {
+  const model::Taint* const own = model::find_taint(taints, model::TaintSource::kOperator);
+  return own == nullptr ? base::Instant() : own->until;
+}
+
 }  // namespace
 
 void to_proto(const model::Node& node, v1::Node& out) {
@@ -58,6 +64,9 @@ void to_proto(const model::Node& node, v1::Node& out) {
   out.set_boot_id(node.boot_id);
   const std::string& cause = node.cause;
   if (!cause.empty()) out.set_reason(cause);
+  if (const base::Instant until = end_of(node.taints); until.is_set()) {
+    to_proto(until, *out.mutable_changed_until());
+  }
   if (!node.network.domain.empty()) out.set_domain(node.network.domain);
   if (!node.network.rack.empty()) out.set_rack(node.network.rack);
   if (!node.network.zone.empty()) out.set_zone(node.network.zone);
@@ -103,6 +112,9 @@ void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t inde
   }
   if (!gpu.changed_by.empty()) out.set_changed_by(gpu.changed_by);
   if (gpu.changed_at.is_set()) to_proto(gpu.changed_at, *out.mutable_changed_at());
+  if (const base::Instant until = end_of(gpu.taints); until.is_set()) {
+    to_proto(until, *out.mutable_changed_until());
+  }
 }
 
 void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out) {

@@ -232,6 +232,42 @@ TEST(GpuChange, NeedsExactlyOneOfItsThreeNames) {
   }
 }
 
+TEST(GpuChange, MayEndByItselfUnlessItIsOne) {
+  v1::ChangeGpusRequest request;
+  request.set_node("n1");
+  EXPECT_FALSE(to_model(request, model::GpuAction::kDrain)->until.is_set());
+  request.mutable_until()->set_seconds(1'800'000'000);
+  EXPECT_EQ(to_model(request, model::GpuAction::kDrain)->until,
+            base::Instant(1'800'000'000'000'000'000));
+  EXPECT_TRUE(to_model(request, model::GpuAction::kTakeOffline)->until.is_set());
+  request.mutable_until()->set_seconds(0);
+  EXPECT_TRUE(to_model(request, model::GpuAction::kDrain)->until.is_set()) << "it is over";
+  request.mutable_until()->set_seconds(1'800'000'000);
+  EXPECT_EQ(to_model(request, model::GpuAction::kBringOnline).error().field, "until");
+}
+
+TEST(GpuChange, OfAnOperatorShowsItsEnd) {
+  model::Node node = node_with(1);
+  const model::Taint drained{model::TaintSource::kOperator,
+                             model::TaintEffect::kNoNewWork,
+                             "a fan is loud",
+                             "ann",
+                             {},
+                             base::Instant(1'800'000'000'000'000'000)};
+  v1::Gpu gpu;
+  v1::Node shown;
+  to_proto(node.gpus[0], node, 0, nullptr, gpu);
+  to_proto(node, shown);
+  EXPECT_FALSE(gpu.has_changed_until());
+  EXPECT_FALSE(shown.has_changed_until());
+  model::set_taint(node.gpus[0].taints, drained);
+  model::set_taint(node.taints, drained);
+  to_proto(node.gpus[0], node, 0, nullptr, gpu);
+  to_proto(node, shown);
+  EXPECT_EQ(gpu.changed_until().seconds(), 1'800'000'000);
+  EXPECT_EQ(shown.changed_until().seconds(), 1'800'000'000);
+}
+
 TEST(GpuChange, SaysWhatWhyAndByForce) {
   v1::ChangeGpusRequest request;
   request.set_gpu("n1:1");

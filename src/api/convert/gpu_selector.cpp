@@ -1,6 +1,9 @@
 #include "api/convert/gpu_selector.h"
 
+#include <algorithm>
 #include <charconv>
+
+#include "api/convert/job.h"
 
 namespace gpu_platform::api {
 
@@ -38,10 +41,15 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
   if (request.force() && action != model::GpuAction::kTakeOffline) {
     return base::invalid("force", "force: is only for taking GPUs offline");
   }
+  if (request.has_until() && action == model::GpuAction::kBringOnline) {
+    return base::invalid("until", "until: is only for draining GPUs and for taking them offline");
+  }
   model::ChangeGpus change;
   change.action = action;
   change.reason = request.reason();
   change.force = request.force();
+  // The epoch would be no end: it is a time that is over, too.
+  if (request.has_until()) change.until = std::max(to_model(request.until()), base::Instant(1));
   change.which.uuid = request.gpu_id();
   change.which.node = request.node();
   if (!request.gpu().empty()) {

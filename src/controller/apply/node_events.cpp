@@ -29,7 +29,9 @@ bool is_on(const model::Allocation& allocation, model::NodeId node) {
 template <class Change>
 void change_node(Application& a, model::NodeId id, const Change& change) {
   Node& n = a.node(id);
+  a.state.taint_ends.leave(n);
   change(n);
+  a.state.taint_ends.enter(n);
   model::settle(n);
   a.state.books.put(n);
   drop_holds_that_cannot_be_met(a, n);
@@ -40,7 +42,9 @@ template <class Change>
 void change_gpu(Application& a, const model::GpuRef& ref, const Change& change) {
   Node& n = a.node(ref.node);
   model::Gpu& gpu = n.gpus.at(ref.index);
+  a.state.taint_ends.leave(n);
   change(gpu);
+  a.state.taint_ends.enter(n);
   model::settle(gpu);
   a.state.books.put(n);
   drop_holds_that_cannot_be_met(a, n);
@@ -129,7 +133,9 @@ void apply(Application& a, const model::NodeSeen& event) {
     a.state.last_node_id = std::max(a.state.last_node_id, event.node.value);
   }
   Node& n = a.node(event.node);
+  a.state.taint_ends.leave(n);
   model::describe(n, event.info, event.reuses_places ? free_places(a.state, n) : 0);
+  a.state.taint_ends.enter(n);
   a.state.books.put(n);
   follow_cluster_size(a, gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utc.h"
 #include "controller/judge/nodes.h"
 #include "model/access.h"
 #include "model/node_lookup.h"
@@ -83,10 +84,32 @@ model::TaintEffect effect_of(GpuAction action) {
 }
 
 // A drain does not weaken what takes it offline. Other words are a change, and no words are not.
+// Another end, or none, is a change.
 bool is_so_already(const model::Taint* own, const model::ChangeGpus& command) {
   if (own == nullptr) return false;
   if (effect_of(command.action) != own->effect) return command.action == GpuAction::kDrain;
+  if (command.until != own->until) return false;
   return command.reason.empty() || command.reason == own->text;
+}
+
+// An order that gives another end and no reason keeps the reason.
+model::Taint ordered_taint(const model::Taint* own, const model::ChangeGpus& command,
+                           const std::string& by) {
+  const model::TaintEffect effect = effect_of(command.action);
+  const bool keeps_text = own != nullptr && own->effect == effect && command.reason.empty();
+  return {model::TaintSource::kOperator,
+          effect,
+          keeps_text ? own->text : cause_of(command),
+          by,
+          {},
+          command.until};
+}
+
+base::Status check_until(const model::ChangeGpus& command, base::Instant now) {
+  if (!command.until.is_set() || command.until > now) return {};
+  std::string until;
+  base::append_rfc3339(until, command.until, base::Fraction::kNone);
+  return base::invalid("until", fmt::format("until: {} is over; give a time to come", until));
 }
 
 // A node or one of its GPUs, to be drained or taken offline.
@@ -105,10 +128,7 @@ base::Result<Events> keep_from_work(const State& state, const Target& target,
   const bool takes_away = command.action == GpuAction::kTakeOffline && !target.holders.empty() &&
                           (own == nullptr || own->effect != model::TaintEffect::kOut);
   if (takes_away && !command.force) return busy(target.name, target.holders);
-  Events events = {model::TaintChanged{
-      target.node,
-      target.gpu,
-      {model::TaintSource::kOperator, effect_of(command.action), cause_of(command), by, {}}}};
+  Events events = {model::TaintChanged{target.node, target.gpu, ordered_taint(own, command, by)}};
   if (takes_away) stop_holders(state, target.holders, by, events);
   return events;
 }
@@ -189,7 +209,7 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
 }  // namespace
 
 base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
-                                   const model::ChangeGpus& command) {
+                                   const model::ChangeGpus& command, base::Instant now) {
   if (!model::may_touch_site(caller)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
@@ -197,6 +217,7 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
                     "operator",
                     caller.user));
   }
+  TRY(check_until(command, now));
   GpuChange change;
   TRY_ASSIGN(change.gpus, select_gpus(state, command.which));
   const bool whole_node = command.which.uuid.empty() && !command.which.index;

@@ -16,6 +16,6 @@ struct GpuChange {
   Events events;                    // none if nothing changes
 };
 base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
-                                   const model::ChangeGpus& command);
+                                   const model::ChangeGpus& command, base::Instant now);
 
 }  // namespace gpu_platform::controller

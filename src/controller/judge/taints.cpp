@@ -4,6 +4,10 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/utc.h"
+
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
@@ -63,6 +67,20 @@ std::optional<model::Event> judge_taint(const State& state, const execution::Tai
   }
   if (says_so_already(gpu ? node->gpus.at(*gpu).taints : node->taints, seen)) return std::nullopt;
   return model::TaintChanged{node->id, gpu, taint_of(seen), !seen.effect};
+}
+
+std::optional<model::Event> next_ended_taint(const State& state, base::Instant now) {
+  const auto next = state.taint_ends.next();
+  if (!next || next->at > now) return std::nullopt;
+  const model::Node& node = *state.nodes.find(next->node.value);
+  const model::Taints& taints = next->gpu ? node.gpus.at(*next->gpu).taints : node.taints;
+  model::Taint over = *model::find_taint(taints, model::TaintSource::kOperator);
+  std::string end;
+  base::append_rfc3339(end, over.until, base::Fraction::kNone);
+  over.text = fmt::format("its time is over, it was to end at {}: {}", end, over.text);
+  over.by.clear();
+  over.at = {};
+  return model::TaintChanged{next->node, next->gpu, std::move(over), true};
 }
 
 std::optional<model::Event> judge_unmanaged_processes(

@@ -6,7 +6,8 @@
 #include "controller/state.h"
 #include "execution/engine.h"
 
-// What parties other than people say of nodes and GPUs: who keeps them from work.
+// What parties other than people say of nodes and GPUs: who keeps them from work. And the end of
+// what people said, if they gave one.
 
 namespace gpu_platform::controller {
 
@@ -20,5 +21,8 @@ std::optional<model::Event> judge_unmanaged_processes(
 // Judges the processes that are present when the policy changes. The probes report again those that
 // were ignored.
 Events judge_unmanaged_processes_again(const State& state);
+
+// Returns the lifting of the next operator's taint whose time is over; nothing if there is none.
+std::optional<model::Event> next_ended_taint(const State& state, base::Instant now);
 
 }  // namespace gpu_platform::controller

@@ -171,6 +171,7 @@ std::optional<base::Instant> next_wakeup(const State& state, base::Instant advan
   if (!last_starts.empty()) consider(last_starts.begin()->first + kNextInstant);
   for (const auto& [name, reservation] : state.books->reservations.all()) consider(reservation.end);
   if (const auto token = state.token_index.next_to_expire()) consider(token->first);
+  if (const auto end = state.taint_ends.next()) consider(end->at);
   // Another period lets jobs start that wait for its GPU-hours.
   const auto end = state.books->queue.empty() ? std::nullopt : period_end(state);
   if (end) consider(*end);

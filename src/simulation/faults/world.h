@@ -91,6 +91,7 @@ class World : private execution::VirtualScript {
   void fill_or_free_disk();
   void lose_supervisor();
   void operate();
+  base::Instant drawn_end(model::GpuAction action) const;
   void reserve();
   void use_tokens();
   void manage_teams();

@@ -10,8 +10,9 @@ namespace gpu_platform::simulation {
 
 namespace {
 
-controller::Input change(model::GpuSelector which, model::GpuAction action, bool force) {
-  model::ChangeGpus command{std::move(which), action, "by an operator", force};
+controller::Input change(model::GpuSelector which, model::GpuAction action, bool force,
+                         base::Instant until = {}) {
+  model::ChangeGpus command{std::move(which), action, "by an operator", force, until};
   return controller::CommandInput{{model::root_caller(), std::move(command)},
                                   [](const base::Result<model::CommandReply>&) {}};
 }
@@ -186,6 +187,16 @@ void World::lift_limits_of_teams() {
   }
 }
 
+// When a drain ends by itself; mostly it does not. An end that has passed until the core hears of
+// it is refused.
+base::Instant World::drawn_end(model::GpuAction action) const {
+  const base::Instant now = controller_->core().state().at;
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng random(static_cast<std::uint64_t>(now.unix_ns()) + 3);
+  if (action == model::GpuAction::kBringOnline || !random.chance(1, 3)) return {};
+  return now + base::seconds(static_cast<std::int64_t>(1 + random.below(900)));
+}
+
 void World::operate() {
   use_tokens();
   manage_teams();
@@ -200,7 +211,8 @@ void World::operate() {
   const model::GpuAction action = kActions[random_.below(std::size(kActions))];
   if (action == model::GpuAction::kDrain) findings_.count(FaultKind::kDrained);
   if (action == model::GpuAction::kTakeOffline) findings_.count(FaultKind::kTakenOffline);
-  commands_.push_back(change(std::move(which), action, random_.chance(1, 2)));
+  const bool force = random_.chance(1, 2);
+  commands_.push_back(change(std::move(which), action, force, drawn_end(action)));
 }
 
 void World::bring_unmanaged_processes() {
