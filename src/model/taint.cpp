@@ -85,6 +85,10 @@ void lift_taint(Taints& taints, TaintSource source) {
   std::erase_if(taints, [&](const Taint& taint) { return taint.source == source; });
 }
 
+bool is_an_operators_to_lift(const Taint& taint) {
+  return taint.source == TaintSource::kOperator || taint.source == TaintSource::kHooks;
+}
+
 const Taint* worst_of(const Taints& taints) {
   const auto worst = std::ranges::max_element(taints, {}, weight_of);
   return worst == taints.end() ? nullptr : &*worst;

@@ -57,6 +57,10 @@ const Taint* find_taint(const Taints& taints, TaintSource source);
 void set_taint(Taints& taints, Taint taint);
 void lift_taint(Taints& taints, TaintSource source);
 
+// Returns whether it stays until an operator brings the node or the GPU online: its own party
+// neither lifts nor replaces it.
+bool is_an_operators_to_lift(const Taint& taint);
+
 // Returns the one that decides: the worst effect, of which kAvoided is the least. Of those an
 // operator's goes before a lost connection, and that before the others. Null: there is none.
 const Taint* worst_of(const Taints& taints);

@@ -133,18 +133,24 @@ base::Result<Events> keep_from_work(const State& state, const Target& target,
   return events;
 }
 
+// Of `taints` of the node, or of a GPU of it, those that an operator lifts. `as` says by whom.
+Events lift(model::NodeId node, std::optional<std::uint32_t> gpu, const model::Taints& taints,
+            model::Taint as) {
+  Events events;
+  for (const model::Taint& taint : taints) {
+    if (!model::is_an_operators_to_lift(taint)) continue;
+    as.source = taint.source;
+    events.push_back(model::TaintChanged{node, gpu, as, true});
+  }
+  return events;
+}
+
 base::Result<Events> bring_gpu_online(const model::Node& node, std::uint32_t index,
                                       const model::ChangeGpus& command, const std::string& by) {
   const model::Gpu& gpu = node.gpus.at(index);
-  const bool is_kept = model::find_taint(gpu.taints, model::TaintSource::kOperator) != nullptr;
-  if (is_kept) {
-    return Events{model::TaintChanged{
-        node.id,
-        index,
-        {model::TaintSource::kOperator, effect_of(command.action), command.reason, by, {}},
-        true}};
-  }
-  if (gpu.is_reported) return Events();
+  Events events =
+      lift(node.id, index, gpu.taints, {{}, effect_of(command.action), command.reason, by, {}});
+  if (!events.empty() || gpu.is_reported) return events;
   return base::fail(
       ErrorCode::kFailedPrecondition,
       fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it; "
@@ -165,17 +171,6 @@ base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
                         command, by);
 }
 
-// A node whose own taints of these sources are lifted comes back, unless others keep it.
-Events bring_online(const model::Node& node, const std::string& by) {
-  Events events;
-  for (const model::TaintSource source :
-       {model::TaintSource::kOperator, model::TaintSource::kHooks}) {
-    if (model::find_taint(node.taints, source) == nullptr) continue;
-    events.push_back(model::TaintChanged{node.id, {}, {source, {}, {}, by, {}}, true});
-  }
-  return events;
-}
-
 base::Result<Events> bring_node_online(const model::Node& node, const std::string& by) {
   if (!model::is_heard(node)) {
     return base::fail(
@@ -185,7 +180,7 @@ base::Result<Events> bring_node_online(const model::Node& node, const std::strin
                     node.name),
         "node");
   }
-  Events events = bring_online(node, by);
+  Events events = lift(node.id, {}, node.taints, {{}, {}, {}, by, {}});
   const model::Taint* const clusters = model::find_taint(node.taints, model::TaintSource::kCluster);
   if (events.empty() && clusters != nullptr) {
     return base::fail(ErrorCode::kFailedPrecondition,

@@ -28,18 +28,24 @@ std::optional<model::GpuRef> find_gpu(const State& state, std::string_view node_
   return index ? std::optional(model::GpuRef{node->id, *index}) : std::nullopt;
 }
 
-bool says_so_already(const model::Taints& taints, const execution::TaintObserved& seen) {
+// Returns whether the observation changes nothing.
+bool is_settled(const model::Taints& taints, const execution::TaintObserved& seen) {
   const model::Taint* const own = model::find_taint(taints, seen.source);
+  if (own != nullptr && model::is_an_operators_to_lift(*own)) return true;
   if (own == nullptr || !seen.effect) return (own == nullptr) == !seen.effect;
   return own->effect == *seen.effect && own->text == seen.text;
 }
 
+// Who is shown to have set it, where that is no user.
+std::string_view by_of(model::TaintSource source) {
+  return source == model::TaintSource::kCluster ? "cluster" : "node";
+}
+
 model::Taint taint_of(const execution::TaintObserved& seen) {
-  const bool is_clusters = seen.source == model::TaintSource::kCluster;
   return {seen.source,
           seen.effect.value_or(model::TaintEffect::kNoNewWork),
           seen.effect ? seen.text : std::string(),
-          is_clusters ? "cluster" : "node",
+          std::string(by_of(seen.source)),
           {}};
 }
 
@@ -65,7 +71,7 @@ std::optional<model::Event> judge_taint(const State& state, const execution::Tai
     gpu = model::index_of_gpu(*node, seen.gpu_uuid);
     if (!gpu) return std::nullopt;
   }
-  if (says_so_already(gpu ? node->gpus.at(*gpu).taints : node->taints, seen)) return std::nullopt;
+  if (is_settled(gpu ? node->gpus.at(*gpu).taints : node->taints, seen)) return std::nullopt;
   return model::TaintChanged{node->id, gpu, taint_of(seen), !seen.effect};
 }
 
