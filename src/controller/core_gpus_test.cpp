@@ -485,6 +485,53 @@ TEST_F(GpusTest, WhatIsNotThereIsSaidAndOnlyAdministratorsMay) {
   EXPECT_EQ(at(0).state, GpuState::kAvailable);
 }
 
+execution::TaintObserved by_health(std::optional<model::TaintEffect> effect, std::string text) {
+  return {"n1", "n1-0", model::TaintSource::kHealth, effect, std::move(text)};
+}
+
+TEST_F(GpusTest, AGpuThatDoesNotAnswerIsOutUntilHealthTakesItBackAndKeepsItsJob) {
+  submit(1);
+  see(execution::Started{attempt(1), 5, kNoon});
+  see(by_health(model::TaintEffect::kOut, "does not answer"));
+  EXPECT_EQ(at(0).state, GpuState::kOffline);
+  EXPECT_EQ(at(0).changed_by, "health");
+  EXPECT_EQ(state_of(1), JobState::kRunning);
+  const auto refused = change(gpu(0), GpuAction::kBringOnline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "GPU 0 of node n1 cannot be brought online: it does not answer; it comes back by "
+            "itself when it has answered for a while");
+  see(by_health(std::nullopt, ""));
+  EXPECT_EQ(at(0).state, GpuState::kInUse);
+}
+
+TEST_F(GpusTest, AFaultStaysUntilAnOperatorBringsTheGpuOnline) {
+  see(by_health(model::TaintEffect::kOut, "does not answer"));
+  see(by_health(model::TaintEffect::kNoNewWork, "XID 79"));
+  EXPECT_EQ(at(0).state, GpuState::kDraining);
+  const model::EventSeq before = core_.state().seq;
+  see(by_health(model::TaintEffect::kNoNewWork, "XID 48"));
+  see(by_health(model::TaintEffect::kOut, "does not answer"));
+  see(by_health(std::nullopt, ""));
+  EXPECT_EQ(core_.state().seq, before) << "the first fault is kept";
+  EXPECT_EQ(at(0).cause, "XID 79");
+  EXPECT_EQ(state_of(submit(2)), JobState::kQueued);
+  ASSERT_TRUE(change(gpu(0), GpuAction::kBringOnline));
+  EXPECT_EQ(state_of(1), JobState::kStarting);
+}
+
+TEST_F(GpusTest, HealthAndAnOperatorDecideApart) {
+  ASSERT_TRUE(change(gpu(0), GpuAction::kDrain));
+  see(by_health(model::TaintEffect::kOut, "does not answer"));
+  EXPECT_EQ(at(0).cause, "does not answer; a fan is loud");
+  see(by_health(std::nullopt, ""));
+  EXPECT_EQ(at(0).cause, "a fan is loud");
+  see(by_health(model::TaintEffect::kNoNewWork, "XID 48"));
+  EXPECT_EQ(at(0).cause, "a fan is loud; XID 48");
+  ASSERT_TRUE(change(gpu(0), GpuAction::kBringOnline));
+  EXPECT_TRUE(at(0).taints.empty()) << "an operator lifts both";
+}
+
 TEST_F(GpusTest, UnmanagedProcessesKeepNewWorkAwayUntilTheyAreGone) {
   see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
   EXPECT_NE(model::find_taint(at(0).taints, model::TaintSource::kProcesses), nullptr);

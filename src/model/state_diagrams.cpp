@@ -56,8 +56,10 @@ constexpr Section kAttempt{
 constexpr std::string_view kGpu =
     "## GPU\n\nA GPU's state has no transitions: it follows from the GPU's taints and, where none "
     "decides, from the attempts that hold it. Only its source sets and lifts a taint: an "
-    "operator, the driver of its node that lists it no more, processes that belong to no job, and "
-    "the cluster of its node. A taint of an operator may have an end, at which it is lifted. The "
+    "operator, the driver of its node that lists it no more, processes that belong to no job, the "
+    "cluster of its node, and health. A taint of an operator may have an end, at which it is "
+    "lifted. Health takes out a GPU that does not answer, and lifts this when it answers again. It "
+    "drains a GPU that had a hardware fault, which only an operator lifts. The "
     "first row that is true holds.\n\n"
     "| state | if |\n| --- | --- |\n"
     "| OFFLINE | a taint takes it out |\n"
@@ -67,7 +69,7 @@ constexpr std::string_view kGpu =
     "| CLEANING | the attempts that hold it have ended |\n"
     "| AVAILABLE | nothing holds it |\n\n"
     "Processes and the cluster keep new work away without a change of the state. DEGRADED and "
-    "RESETTING are reserved: this version judges no GPU by its faults and resets none.\n\n";
+    "RESETTING are reserved: this version resets no GPU.\n\n";
 constexpr std::string_view kNode =
     "## Node\n\n"
     "A node's state has no transitions either: it follows only from the node's taints. Those "

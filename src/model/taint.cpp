@@ -23,8 +23,9 @@ int severity_of(TaintEffect effect) {
 
 // Whose words come first among taints of one effect.
 int precedence_of(TaintSource source) {
-  if (source == TaintSource::kOperator) return 2;
-  return source == TaintSource::kConnection ? 1 : 0;
+  if (source == TaintSource::kOperator) return 3;
+  if (source == TaintSource::kConnection) return 2;
+  return source == TaintSource::kHealth ? 1 : 0;
 }
 
 std::pair<int, int> weight_of(const Taint& taint) {
@@ -61,7 +62,7 @@ void add_words(std::string& text, const Taint& taint) {
 
 std::string_view to_string(TaintSource source) {
   constexpr std::string_view kNames[kTaintSources] = {
-      "FORMER", "OPERATOR", "DRIVER", "PROCESSES", "CLUSTER", "CONNECTION", "HOOKS"};
+      "FORMER", "OPERATOR", "DRIVER", "PROCESSES", "CLUSTER", "CONNECTION", "HOOKS", "HEALTH"};
   return kNames[static_cast<std::size_t>(source)];
 }
 
@@ -86,6 +87,7 @@ void lift_taint(Taints& taints, TaintSource source) {
 }
 
 bool is_an_operators_to_lift(const Taint& taint) {
+  if (taint.source == TaintSource::kHealth) return taint.effect == TaintEffect::kNoNewWork;
   return taint.source == TaintSource::kOperator || taint.source == TaintSource::kHooks;
 }
 

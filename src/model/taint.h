@@ -20,8 +20,9 @@ enum class TaintSource : std::uint8_t {
   kCluster,     // the cluster of its node keeps it, or has given it to others
   kConnection,  // the node does not report
   kHooks,       // the site's prolog or epilog failed on the node for two jobs in a row
+  kHealth,      // the GPU does not answer, or had a fault
 };
-inline constexpr std::size_t kTaintSources = 7;
+inline constexpr std::size_t kTaintSources = 8;
 std::string_view to_string(TaintSource source);  // "OPERATOR"
 
 // What versions without taints said of a GPU that a driver did not list. It tells their driver from

@@ -28,6 +28,21 @@ TEST(Taints, OfEqualOnesThatOfAPersonIsToldFirst) {
   EXPECT_EQ(text_of(taints), "a fan is loud; not reported");
 }
 
+TEST(Taints, HealthIsToldBeforeTheDriverAndLeavesAFaultToAnOperator) {
+  const Taint lost{TaintSource::kHealth, TaintEffect::kOut, "GPU is lost", "health", {}};
+  const Taint fault{TaintSource::kHealth, TaintEffect::kNoNewWork, "XID 79", "health", {}};
+  Taints taints;
+  set_taint(taints, kVanished);
+  set_taint(taints, lost);
+  EXPECT_EQ(text_of(taints), "GPU is lost; not reported");
+  set_taint(taints, fault);
+  EXPECT_EQ(text_of(taints), "not reported; XID 79");
+  EXPECT_TRUE(is_an_operators_to_lift(fault));
+  EXPECT_TRUE(is_an_operators_to_lift(kDrained));
+  EXPECT_FALSE(is_an_operators_to_lift(lost));
+  EXPECT_FALSE(is_an_operators_to_lift(kVanished));
+}
+
 TEST(Taints, WhatAvoidsAGpuDecidesNothingAndIsToldApart) {
   Taints taints;
   set_taint(taints, {TaintSource::kCluster, TaintEffect::kAvoided, "a pod has it", "cluster", {}});

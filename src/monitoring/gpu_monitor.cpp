@@ -87,6 +87,10 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
       out.processes = processes_of({uuid, find_gpu(known, uuid), reading}, *snapshot, seen);
       tell_unmanaged_processes(node, uuid, out.processes);
     }
+    // Answers between the intervals do not count: how many there are depends on the jobs.
+    if (!readings.is_partial || !out.problem.empty()) {
+      tell_health(node, uuid, judges_[uuid].judge(reading, out.at));
+    }
     const std::lock_guard lock(mutex_);
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
@@ -98,17 +102,32 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
   return all_seen;
 }
 
-void GpuMonitor::take_events(const node::ProbeEvents& events) {
-  const std::lock_guard lock(mutex_);
+void GpuMonitor::take_events(const std::string& node, const node::ProbeEvents& events) {
+  std::set<std::string_view> told;  // of a storm, the first is told
   for (const hardware::GpuEvent& event : events.events) {
     if (event.kind != hardware::GpuEventKind::kXid || event.uuid.empty()) continue;
-    GpuSeen& seen = gpus_[event.uuid];
-    seen.xids.insert(seen.xids.begin(), {event.value, os::wall_now()});
-    if (seen.xids.size() > kXidsKept) seen.xids.resize(kXidsKept);
-    auto reading = seen.reading ? *seen.reading : model::GpuReading{};
-    reading.xids = seen.xids;
-    seen.reading = std::make_shared<const model::GpuReading>(std::move(reading));
+    keep_xid(event);
+    auto judgement = health::judge_xid(event.value, os::wall_now());
+    if (!judgement || !told.insert(event.uuid).second) continue;
+    tell_health(node, event.uuid, std::move(judgement));
   }
+}
+
+void GpuMonitor::keep_xid(const hardware::GpuEvent& event) {
+  const std::lock_guard lock(mutex_);
+  GpuSeen& seen = gpus_[event.uuid];
+  seen.xids.insert(seen.xids.begin(), {event.value, os::wall_now()});
+  if (seen.xids.size() > kXidsKept) seen.xids.resize(kXidsKept);
+  auto reading = seen.reading ? *seen.reading : model::GpuReading{};
+  reading.xids = seen.xids;
+  seen.reading = std::make_shared<const model::GpuReading>(std::move(reading));
+}
+
+void GpuMonitor::tell_health(const std::string& node, const std::string& uuid,
+                             std::optional<health::Judgement> judgement) {
+  if (!judgement) return;
+  sink_.observe(execution::TaintObserved{node, uuid, model::TaintSource::kHealth, judgement->effect,
+                                         std::move(judgement->text)});
 }
 
 std::vector<model::GpuProcess> GpuMonitor::processes_of(const ReadGpu& gpu,

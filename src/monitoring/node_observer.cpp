@@ -36,7 +36,7 @@ void NodeObserver::on_report(node::ProbeReport report) {
           logging::of_platform(fmt::format("XID {} of GPU {}", event.value, event.uuid));
       log_.error(source, "node={} gpu={} xid={}", report.node_name, event.uuid, event.value);
     }
-    monitor_.take_events(*events);
+    monitor_.take_events(report.node_name, *events);
   }
 }
 

@@ -84,6 +84,12 @@ class GpuTest : public ::testing::Test {
   bool becomes(std::size_t index, const std::string& state) {
     return eventually([&] { return gpu(index)["state"] == state; });
   }
+  bool reason_becomes(std::size_t index, const std::string& part) {
+    return eventually([&] {
+      const auto reason = gpu(index)["reason"];
+      return reason.is_string() && reason.get<std::string>().find(part) != std::string::npos;
+    });
+  }
 
   Daemon daemon_{{.emulate = "dgx-h100", .config = "monitoring:\n  interval_seconds: 1\n"}};
 };
@@ -220,6 +226,62 @@ TEST_F(GpuTest, WhatIsSaidOfAGpuThatFellOffTheBusHoldsWhenItIsBack) {
     ASSERT_EQ(daemon_.cli({"online", "--gpu", kLost}).exit_code, 0);
     EXPECT_TRUE(becomes(5, "AVAILABLE"));
   }
+}
+
+TEST_F(GpuTest, ALostGpuKeepsItsJobAndGetsNoOtherUntilItAnswersAgain) {
+  const std::string id = start_job();
+  ASSERT_EQ(emulator({"inject", "lost", "--gpu", kGpu}).exit_code, 0);
+  ASSERT_TRUE(reason_becomes(0, "does not answer"));
+  EXPECT_EQ(gpu(0)["state"], "OFFLINE");
+  EXPECT_EQ(gpu(0)["changed_by"], "health") << gpu(0).dump();
+  EXPECT_EQ(daemon_.job(id)["state"], "RUNNING");
+  const Finished refused = daemon_.cli({"online", "--gpu", kGpu});
+  EXPECT_EQ(refused.exit_code, 4) << refused.err;
+  release_job();
+  ASSERT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "COMPLETED"; }));
+  EXPECT_EQ(daemon_.cli({"run", "--gpus", "7", "--", "/bin/true"}).exit_code, 0);
+  daemon_.kill_now();
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_EQ(gpu(0)["state"], "OFFLINE") << "a restart forgets nothing";
+  ASSERT_EQ(emulator({"clear", "--gpu", kGpu}).exit_code, 0);
+  end_probe();
+  EXPECT_TRUE(becomes(0, "AVAILABLE")) << gpu(0).dump();
+}
+
+TEST_F(GpuTest, AGpuWithAHardwareFaultIsDrainedUntilAnOperatorBringsItOnline) {
+  const std::string id = start_job();
+  ASSERT_EQ(emulator({"inject", "xid", "31", "--gpu", kGpu}).exit_code, 0);
+  ASSERT_EQ(emulator({"inject", "xid", "48", "--gpu", kGpu}).exit_code, 0);
+  ASSERT_TRUE(reason_becomes(0, "XID 48 (uncorrectable memory error)"));
+  EXPECT_EQ(gpu(0)["state"], "DRAINING");
+  EXPECT_EQ(daemon_.job(id)["state"], "RUNNING");
+  ASSERT_EQ(emulator({"clear", "--gpu", kGpu}).exit_code, 0);
+  daemon_.kill_now();
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  release_job();
+  ASSERT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "COMPLETED"; }));
+  EXPECT_EQ(gpu(0)["state"], "DRAINING") << "only an operator lifts it";
+  ASSERT_EQ(daemon_.cli({"online", "--gpu", kGpu}).exit_code, 0);
+  EXPECT_TRUE(becomes(0, "AVAILABLE")) << gpu(0).dump();
+}
+
+TEST_F(GpuTest, AGpuOffTheBusComesBackOnlyByAnOperator) {
+  ASSERT_EQ(emulator({"inject", "xid", "79", "--gpu", kLost}).exit_code, 0);
+  ASSERT_TRUE(reason_becomes(5, "XID 79 (fallen off the bus)"));
+  ASSERT_TRUE(becomes(5, "OFFLINE"));
+  find_again();
+  ASSERT_TRUE(becomes(5, "DRAINING")) << gpu(5).dump();
+  ASSERT_EQ(daemon_.cli({"online", "--gpu", kLost}).exit_code, 0);
+  EXPECT_TRUE(becomes(5, "AVAILABLE"));
+}
+
+TEST_F(GpuTest, AnErrorOfAProgramKeepsNoWorkAway) {
+  ASSERT_EQ(emulator({"inject", "xid", "31", "--gpu", kGpu}).exit_code, 0);
+  ASSERT_TRUE(eventually([&] {
+    const auto health = daemon_.json({"health", "--gpu", kGpu});
+    return health.is_object() && health["xids"].size() == 1;
+  }));
+  EXPECT_EQ(gpu(0)["state"], "AVAILABLE");
 }
 
 TEST_F(GpuTest, AJobSeesItsBoardWithoutOptions) {

@@ -150,7 +150,15 @@ base::Result<Events> bring_gpu_online(const model::Node& node, std::uint32_t ind
   const model::Gpu& gpu = node.gpus.at(index);
   Events events =
       lift(node.id, index, gpu.taints, {{}, effect_of(command.action), command.reason, by, {}});
-  if (!events.empty() || gpu.is_reported) return events;
+  if (!events.empty()) return events;
+  const model::Taint* const sick = model::find_taint(gpu.taints, model::TaintSource::kHealth);
+  if (gpu.is_reported && sick != nullptr) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("GPU {} of node {} cannot be brought online: it {}; it comes "
+                                  "back by itself when it has answered for a while",
+                                  index, node.name, sick->text));
+  }
+  if (gpu.is_reported) return events;
   return base::fail(
       ErrorCode::kFailedPrecondition,
       fmt::format("GPU {} of node {} cannot be brought online: its driver does not report it; "

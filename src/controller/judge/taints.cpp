@@ -38,6 +38,7 @@ bool is_settled(const model::Taints& taints, const execution::TaintObserved& see
 
 // Who is shown to have set it, where that is no user.
 std::string_view by_of(model::TaintSource source) {
+  if (source == model::TaintSource::kHealth) return "health";
   return source == model::TaintSource::kCluster ? "cluster" : "node";
 }
 
