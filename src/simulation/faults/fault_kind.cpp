@@ -82,6 +82,8 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "watch_expired",
     "pod_evicted",
     "pod_node_replaced",
+    "gpu_silent",
+    "gpu_faulty",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

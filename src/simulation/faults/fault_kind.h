@@ -89,8 +89,10 @@ enum class FaultKind : std::uint8_t {
   kWatchExpired,    // all is listed anew
   kPodEvicted,
   kPodNodeReplaced,  // another machine has the node's name
+  kGpuSilent,        // a GPU does not answer
+  kGpuFaulty,        // a GPU has a fault after which an operator brings it online
 };
-inline constexpr std::size_t kFaultKinds = 77;
+inline constexpr std::size_t kFaultKinds = 79;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

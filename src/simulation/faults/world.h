@@ -98,6 +98,7 @@ class World : private execution::VirtualScript {
   void lift_limits_of_teams();
   void change_reservation(const model::Reservation& reservation, base::Prng& random);
   void bring_unmanaged_processes();
+  void change_health(const std::string& node, const std::string& uuid, base::Prng& random);
   void change_cluster();
   void evict();
   void put_back();

@@ -220,9 +220,27 @@ void World::bring_unmanaged_processes() {
   if (node.gpus.empty()) return;
   const std::string& uuid = node.gpus[random_.below(node.gpus.size())].uuid;
   const bool come = random_.chance(1, 2);
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng more(static_cast<std::uint64_t>(controller_->core().state().at.unix_ns()));
+  if (more.chance(1, 2)) return change_health(node.name, uuid, more);
   if (come) findings_.count(FaultKind::kUnmanagedProcesses);
   commands_.emplace_back(execution::Observation(
       execution::UnmanagedProcessesObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
+}
+
+void World::change_health(const std::string& node, const std::string& uuid, base::Prng& random) {
+  execution::TaintObserved seen{
+      .node_name = node, .gpu_uuid = uuid, .source = model::TaintSource::kHealth};
+  if (random.chance(1, 3)) {
+    findings_.count(FaultKind::kGpuSilent);
+    seen.effect = model::TaintEffect::kOut;
+    seen.text = "does not answer";
+  } else if (random.chance(1, 2)) {
+    findings_.count(FaultKind::kGpuFaulty);
+    seen.effect = model::TaintEffect::kNoNewWork;
+    seen.text = "XID 48";
+  }
+  commands_.emplace_back(execution::Observation(std::move(seen)));
 }
 
 // Others come and go on a node of a cluster, which lets it do more or less.
@@ -273,7 +291,8 @@ void World::evict() {
 }
 
 // When nothing goes wrong any more, people put back what is out as soon as that is possible and
-// release what is held, unmanaged processes leave, and clusters give back what they took.
+// release what is held, unmanaged processes leave, GPUs answer, and clusters give back what they
+// took.
 void World::put_back() {
   if (!commands_.empty()) return;
   controller_->core().state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
@@ -302,6 +321,12 @@ void World::put_back() {
       if (is_out && gpu.is_reported) {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
+      }
+      if (model::find_taint(gpu.taints, model::TaintSource::kHealth) != nullptr) {
+        commands_.emplace_back(execution::Observation(
+            execution::TaintObserved{.node_name = node.name,
+                                     .gpu_uuid = gpu.info.uuid,
+                                     .source = model::TaintSource::kHealth}));
       }
       const bool is_taken = model::find_taint(gpu.taints, model::TaintSource::kCluster) != nullptr;
       if (is_taken && !says_so_itself) {
