@@ -101,6 +101,9 @@ constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical
 template <>
 constexpr std::array<std::string_view, model::kUnmanagedProcessPolicies>
     kWords<model::UnmanagedProcessPolicy>{"ignore", "avoid", "alert"};
+template <>
+constexpr std::array<std::string_view, model::kSickGpuPolicies> kWords<model::SickGpuPolicy>{
+    "drain", "off"};
 
 template <>
 constexpr std::array<std::string_view, model::kQueueOrders> kWords<model::QueueOrder>{

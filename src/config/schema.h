@@ -34,6 +34,7 @@ using Field =
                  KubernetesDevices& (*)(Configuration&),              // one of its words
                  model::CapacityClass& (*)(Configuration&),           // one of its words
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // one of its words
+                 model::SickGpuPolicy& (*)(Configuration&),           // one of its words
                  model::PriorityClass& (*)(Configuration&),           // one of its words
                  model::QueueOrder& (*)(Configuration&),              // one of its words
                  model::QuotaPeriod& (*)(Configuration&),             // one of its words

@@ -250,6 +250,14 @@ constexpr std::array kExecutionKeys = {
         "avoid: the GPU gets no new jobs while they run. "
         "alert: they are reported and the GPU is used."},
 
+    Key{"health.sick_gpus",
+        +[](C& c) -> model::SickGpuPolicy& { return c.policy.sick_gpus; },
+        0, 0, Effect::kAnytime,
+        "What happens to a GPU that does not answer, or that had a hardware fault. "
+        "docs/hardware.md lists the faults. "
+        "drain: it gets no new jobs until it answers again or an operator brings it online. "
+        "off: it is shown and used."},
+
     Key{"store.reserve_bytes",
         +[](C& c) -> base::Bytes& { return c.store_reserve_bytes; },
         kKi * kKi, 64 * kKi * kKi * kKi, Effect::kRestart,

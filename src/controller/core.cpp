@@ -314,7 +314,7 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
   const bool is_new = !state_.seq.valid() || policy != configured_policy(state_);
   if (is_new) {
     emit(model::PolicyApplied{policy, std::move(by)}, now);
-    emit_all(judge_unmanaged_processes_again(state_), now);
+    emit_all(judge_gpus_again(state_), now);
   }
   const bool is_asked_for = origin.door == model::Door::kSignal;
   if (is_asked_for || (is_new && origin.door != model::Door::kNone)) {

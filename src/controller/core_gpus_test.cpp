@@ -532,6 +532,21 @@ TEST_F(GpusTest, HealthAndAnOperatorDecideApart) {
   EXPECT_TRUE(at(0).taints.empty()) << "an operator lifts both";
 }
 
+TEST_F(GpusTest, HealthThatIsSwitchedOffKeepsNoWorkAway) {
+  see(by_health(model::TaintEffect::kNoNewWork, "XID 48"));
+  ASSERT_TRUE(change(gpu(1), GpuAction::kDrain));
+  model::Policy policy;
+  policy.sick_gpus = model::SickGpuPolicy::kOff;
+  core_.apply_policy(policy, "test", kNoon);
+  EXPECT_EQ(at(0).state, GpuState::kAvailable);
+  EXPECT_EQ(at(1).state, GpuState::kDraining) << "an operator's stays";
+  see(by_health(model::TaintEffect::kOut, "does not answer"));
+  EXPECT_TRUE(at(0).taints.empty());
+  core_.apply_policy(model::Policy(), "test", kNoon);
+  see(by_health(model::TaintEffect::kOut, "does not answer"));
+  EXPECT_EQ(at(0).state, GpuState::kOffline);
+}
+
 TEST_F(GpusTest, UnmanagedProcessesKeepNewWorkAwayUntilTheyAreGone) {
   see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
   EXPECT_NE(model::find_taint(at(0).taints, model::TaintSource::kProcesses), nullptr);

@@ -22,6 +22,13 @@ enum class UnmanagedProcessPolicy : std::uint8_t {
 inline constexpr std::size_t kUnmanagedProcessPolicies = 3;
 std::string_view to_string(UnmanagedProcessPolicy policy);  // "avoid"
 
+// Says what it means for a GPU that it does not answer or had a fault.
+enum class SickGpuPolicy : std::uint8_t {
+  kDrain,  // it gets no new work
+  kOff,    // nothing: it is shown
+};
+inline constexpr std::size_t kSickGpuPolicies = 2;
+
 // By what waiting jobs are ordered; docs/scheduling.md has the formulas.
 enum class QueueOrder : std::uint8_t {
   kPriority,   // points of the class, number, time of submission
@@ -86,6 +93,7 @@ struct Policy {
   base::Duration stop_grace = base::seconds(30);
   base::Duration request_id_lifetime = base::hours(24);  // counted from the end of the job
   UnmanagedProcessPolicy unmanaged_processes = UnmanagedProcessPolicy::kAvoid;
+  SickGpuPolicy sick_gpus = SickGpuPolicy::kDrain;
   bool can_notify = false;  // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kHigh;  // administrators may go above
   std::uint32_t backfill_depth = 8;  // waiting jobs with a planned start; 0: no backfill

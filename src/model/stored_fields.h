@@ -215,7 +215,7 @@ inline auto fields(Policy& v) {
       v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid, v.cpu_job_reserve_percent,
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
-      v.default_time_limit);
+      v.default_time_limit, v.sick_gpus);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -475,6 +475,8 @@ template <>
 inline constexpr std::size_t kValues<Hold> = kHolds;
 template <>
 inline constexpr std::size_t kValues<UnmanagedProcessPolicy> = kUnmanagedProcessPolicies;
+template <>
+inline constexpr std::size_t kValues<SickGpuPolicy> = kSickGpuPolicies;
 template <>
 inline constexpr std::size_t kValues<StartWhy> = kStartWhys;
 template <>
