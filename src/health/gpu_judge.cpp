@@ -13,7 +13,7 @@ namespace {
 
 using hardware::GpuCondition;
 
-constexpr std::string_view kThenOnline = "then bring the GPU online";
+constexpr std::string_view kThenOnline = "then run 'gpu-platform online'";
 
 Judgement fault(std::string_view what, base::Instant at, std::string_view remedy) {
   return {model::TaintEffect::kNoNewWork,

@@ -84,8 +84,8 @@ TEST(GpuJudge, DrainsAGpuWithNewUncorrectedErrors) {
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->effect, TaintEffect::kNoNewWork);
   EXPECT_EQ(judged->text,
-            "2 uncorrected memory errors at 2026-09-21T14:13:20Z: reset the GPU, then bring the "
-            "GPU online");
+            "2 uncorrected memory errors at 2026-09-21T14:13:20Z: reset the GPU, then run "
+            "'gpu-platform online'");
   EXPECT_FALSE(judge.judge(with_errors(0), kNoon)) << "the driver was loaded anew";
   EXPECT_TRUE(judge.judge(with_errors(1), kNoon));
   EXPECT_FALSE(judge.judge(with_errors(1), kNoon)) << "said once";
@@ -106,8 +106,8 @@ TEST(JudgeXid, NamesTheFaultTheTimeAndWhatHelps) {
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->effect, TaintEffect::kNoNewWork);
   EXPECT_EQ(judged->text,
-            "XID 79 (fallen off the bus) at 2026-09-21T14:13:20Z: reboot the node, then bring the "
-            "GPU online");
+            "XID 79 (fallen off the bus) at 2026-09-21T14:13:20Z: reboot the node, then run "
+            "'gpu-platform online'");
   for (const std::uint64_t xid : {13, 31, 43, 45, 63, 94, 999}) {
     EXPECT_FALSE(judge_xid(xid, kNoon)) << xid;
   }
