@@ -188,6 +188,21 @@ TEST(GpuReason, IsTheNodesToo) {
             "a fan is loud; does not answer: GPU is lost; node n1 is DRAINING: new memory");
 }
 
+TEST(GpuReason, SaysOnceThatTheGpuDoesNotAnswer) {
+  model::Node node = node_with(1);
+  model::Gpu& gpu = node.gpus[0];
+  model::set_taint(gpu.taints, {model::TaintSource::kHealth,
+                                model::TaintEffect::kOut,
+                                "does not answer since 2026-11-28T09:52:28Z: GPU is lost",
+                                "health",
+                                {}});
+  model::settle(gpu);
+  model::GpuReading reading;
+  reading.problem = "GPU is lost";
+  EXPECT_EQ(reason_of(gpu, node, &reading),
+            "does not answer since 2026-11-28T09:52:28Z: GPU is lost");
+}
+
 TEST(GpuReason, ComesWithWhoAndWhen) {
   model::Node node = node_with(1);
   node.gpus[0].state = model::GpuState::kOffline;

@@ -81,7 +81,9 @@ std::string reason_of(const model::Gpu& gpu, const model::Node& node,
   if (std::string avoided = model::text_of_avoided(gpu.taints); !avoided.empty()) {
     parts.push_back(std::move(avoided));
   }
-  if (reading != nullptr && !reading->problem.empty()) {
+  const model::Taint* const sick = model::find_taint(gpu.taints, model::TaintSource::kHealth);
+  const bool is_said = sick != nullptr && sick->effect == model::TaintEffect::kOut;
+  if (reading != nullptr && !reading->problem.empty() && !is_said) {
     parts.push_back("does not answer: " + reading->problem);
   }
   if (node.state != model::NodeState::kUp) parts.push_back(node_text(node));
