@@ -309,24 +309,48 @@ base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64
   return {};
 }
 
+std::string JobOptions::typed(std::string_view flag) const {
+  const Given& given = find(flag);
+  if (given.text) return *given.text;
+  return given.texts.size() == 1 ? given.texts.front() : std::string();
+}
+
+namespace {
+
+// The first option of that field of a job; empty if it has none.
+std::string first_option_of(const std::string& field) {
+  const auto* const of = v1::JobSpec::descriptor()->FindFieldByName(field);
+  if (of == nullptr || of->options().ExtensionSize(v1::option) == 0) return {};
+  return of->options().GetExtension(v1::option, 0).flag();
+}
+
+}  // namespace
+
 Failure with_option_name(Failure failure, const JobOptions* given) {
-  const std::string field = failure.field;
-  if (field.empty() || !failure.message.starts_with(field + ":")) return failure;
-  std::string name = field.substr(0, field.find('['));
+  std::string name = failure.field.substr(0, failure.field.find('['));
   if (name.starts_with(kSpecPart)) name.erase(0, kSpecPart.size());
-  std::string flag;
-  if (given != nullptr) {
-    flag = given->option_of(name);
-  } else if (const auto* const of = v1::JobSpec::descriptor()->FindFieldByName(name);
-             of != nullptr && of->options().ExtensionSize(v1::option) > 0) {
-    flag = of->options().GetExtension(v1::option, 0).flag();
-  }
+  auto about = client::about_field(failure.message, failure.field);
+  if (!about) return failure;
+  const std::string flag = given != nullptr ? given->option_of(name) : first_option_of(name);
   if (flag.empty()) return failure;
-  std::string text = without_name(std::move(failure.message), field);
-  text = without_name(std::move(text), name);
-  failure.message = fmt::format("{}: {}", flag, text);
+  about->sentence = without_name(std::move(about->sentence), failure.field);
+  about->sentence = without_name(std::move(about->sentence), name);
+  // What is asked for on each of several nodes is less than what was typed.
+  const bool is_typed =
+      !about->value.empty() && about->value.find(" on each ") == std::string::npos;
+  if (is_typed && given != nullptr) {
+    if (std::string typed = given->typed(flag); !typed.empty()) about->value = std::move(typed);
+  }
+  failure.message = client::told_of_option(flag, *about);
   failure.field = flag;
   return failure;
+}
+
+std::string with_option_name(const std::string& sentence) {
+  const std::string field = sentence.substr(0, sentence.find_first_of(" :"));
+  const auto about = client::about_field(sentence, field);
+  const std::string flag = about ? first_option_of(field) : std::string();
+  return flag.empty() ? sentence : client::told_of_option(flag, *about);
 }
 
 base::Status put_gpu_types(v1::JobSpec& spec, const std::vector<std::string>& lists) {

@@ -46,6 +46,8 @@ class JobOptions {
   // Returns the option of that field that was given, or the first that the field has; empty if it
   // has none.
   std::string option_of(std::string_view field) const;
+  // Returns the value of that option as it was typed; empty unless it was given once.
+  std::string typed(std::string_view flag) const;
   // "--name, --time": all of them.
   std::string names() const;
 
@@ -75,10 +77,12 @@ base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64
 // a number is as fast as the first. Without lists nothing changes. The error names the option.
 base::Status put_gpu_types(v1::JobSpec& spec, const std::vector<std::string>& lists);
 
-// Returns the failure with the option in place of the field that the daemon names:
-// "time_limit_seconds: 2h asked" becomes "--time: 2h asked", and "gpu_types[0]: …" "--gpu-type: …".
-// If several options set the field, it names the one that was given. Other failures stay as they
-// are.
+// Returns the failure with the option in place of the field that the daemon names: "gpus 9: why"
+// becomes "--gpus 9: why", with the value as it was typed, and "gpu_types[0]: why" becomes
+// "--gpu-type: why". Of the options of one field it is the one that was given. Other failures stay
+// as they are.
 Failure with_option_name(Failure failure, const JobOptions* given = nullptr);
+// The same for a sentence whose field is known by its first word: "gpus 64: why".
+std::string with_option_name(const std::string& sentence);
 
 }  // namespace gpu_platform::cli

@@ -100,6 +100,21 @@ bool Failure::is_passing() const {
          (kind == Kind::kProblem && code == base::ErrorCode::kUnavailable);
 }
 
+std::optional<AboutField> about_field(std::string_view message, std::string_view field) {
+  if (field.empty() || !message.starts_with(field)) return std::nullopt;
+  message.remove_prefix(field.size());
+  const std::size_t colon = message.find(": ");
+  if (colon == std::string_view::npos) return std::nullopt;
+  if (colon > 0 && message.front() != ' ') return std::nullopt;
+  return AboutField{std::string(message.substr(0, colon).substr(colon > 0 ? 1 : 0)),
+                    std::string(message.substr(colon + 2))};
+}
+
+std::string told_of_option(std::string_view option, const AboutField& about) {
+  return fmt::format("{}{}{}: {}", option, about.value.empty() ? "" : " ", about.value,
+                     about.sentence);
+}
+
 int exit_code_of(const Failure& failure) {
   switch (failure.kind) {
     case Kind::kNoDaemon:
@@ -130,10 +145,9 @@ std::string as_typed(const Console& console, const Failure& failure) {
   const std::string& field = failure.field;
   if (field.empty()) return failure.message;
   const std::string option = console.option_of(field);
-  if (failure.message.starts_with(field + ": ")) {
-    const std::string sentence = failure.message.substr(field.size() + 2);
-    if (!option.empty()) return fmt::format("{}: {}", option, sentence);
-    return is_named_by_word(field) ? sentence : failure.message;
+  if (const auto about = about_field(failure.message, field)) {
+    if (!option.empty()) return told_of_option(option, *about);
+    return is_named_by_word(field) && about->value.empty() ? about->sentence : failure.message;
   }
   // Sentences name the field themselves where that reads well.
   const bool names_field =

@@ -54,6 +54,18 @@ Failure failure_of_answer(const http::Server& server, const http::HttpHead& head
 // The failure of a connection that began with exchange().
 Failure failure_of(const http::TransportError& error);
 
+// The daemon's sentence about a field of a request, without the field's name.
+struct AboutField {
+  std::string value;     // "9" of "gpus 9: the largest node has 8 GPUs"; empty if it names none
+  std::string sentence;  // "the largest node has 8 GPUs"
+};
+
+// Splits "gpus 9: why" and "gpus: why" behind the field; nothing for a sentence of another form.
+std::optional<AboutField> about_field(std::string_view message, std::string_view field);
+
+// "--gpus 9: the largest node has 8 GPUs", for an option and the value as it was typed.
+std::string told_of_option(std::string_view option, const AboutField& about);
+
 // Tells the person (with `json`: the problem document) and returns the exit code.
 int report(Console& console, const Failure& failure, bool json);
 

@@ -19,10 +19,14 @@ std::string of_thousandths(std::uint64_t value) {
   return text;
 }
 
+// "4 GPUs", "1 GPU", "0.5 GPUs".
+std::string gpus_text(std::uint64_t thousandths) {
+  return of_thousandths(thousandths) + (thousandths == 1000 ? " GPU" : " GPUs");
+}
+
 // "team vision".
 std::string named(QuotaHolder holder, const std::string& name) {
-  return name.empty() ? "the work without a guarantee"
-                      : fmt::format("{} {}", to_string(holder), name);
+  return name.empty() ? "work without a guarantee" : fmt::format("{} {}", to_string(holder), name);
 }
 
 // " of type H100".
@@ -36,15 +40,23 @@ std::string key_of_type(const QuotaExcess& excess) {
   return excess.gpu_type.empty() ? "" : "gpu_types." + excess.gpu_type + ".";
 }
 
-// "team a uses 6 GPUs, its guarantee is 4; 4 more would be 6 above it".
+// "team a uses 6 GPUs and its guarantee is 4; 4 more would exceed it by 6".
 std::string beyond_guarantee(const std::string& whose, const QuotaExcess& excess) {
-  const auto above = [&](std::uint64_t gpus) {
-    return of_thousandths(gpus > excess.guaranteed ? gpus - excess.guaranteed : 0);
-  };
-  return fmt::format("{} uses {} GPUs{}, its guarantee is {}; {} more would be {} above it", whose,
-                     of_thousandths(excess.used), of_type(excess),
-                     of_thousandths(excess.guaranteed), of_thousandths(excess.asked),
-                     above(excess.used + excess.asked));
+  const std::string used =
+      fmt::format("{} uses {}{}", whose, gpus_text(excess.used), of_type(excess));
+  const std::string more = of_thousandths(excess.asked);
+  if (excess.name.empty()) return fmt::format("{}, and this job needs {} more", used, more);
+  const std::uint64_t then = excess.used + excess.asked;
+  return fmt::format("{} and its guarantee is {}; {} more would exceed it by {}", used,
+                     of_thousandths(excess.guaranteed), more,
+                     of_thousandths(then > excess.guaranteed ? then - excess.guaranteed : 0));
+}
+
+// "only 2 GPUs without a guarantee are left"; the words are "without a guarantee" and "left".
+std::string only(std::uint64_t thousandths, std::string_view which, std::string_view what) {
+  if (thousandths == 0) return fmt::format("no GPU {} is {}", which, what);
+  return fmt::format("only {} {} {} {}", gpus_text(thousandths), which,
+                     thousandths == 1000 ? "is" : "are", what);
 }
 
 }  // namespace
@@ -94,36 +106,36 @@ std::string describe(const QuotaExcess& excess) {
   const std::string whose = named(excess.holder, excess.name);
   switch (excess.kind) {
     case QuotaKind::kGpus:
-      return fmt::format("{} holds {} GPUs{}, this job asks for {}, the limit is {} ({}max_gpus)",
-                         whose, of_thousandths(excess.used), of_type(excess),
+      return fmt::format("{} holds {}{} and this job needs {} more; the limit is {} ({}max_gpus)",
+                         whose, gpus_text(excess.used), of_type(excess),
                          of_thousandths(excess.asked), of_thousandths(excess.limit),
                          key_of_type(excess));
     case QuotaKind::kRunningJobs:
-      return fmt::format("{} has {} jobs running, the limit is {} (max_running_jobs)", whose,
+      return fmt::format("{} has {} jobs running; the limit is {} (max_running_jobs)", whose,
                          excess.used, excess.limit);
     case QuotaKind::kQueuedJobs:
-      return fmt::format("{} has {} jobs waiting, the limit is {} (max_queued_jobs)", whose,
+      return fmt::format("{} has {} jobs waiting; the limit is {} (max_queued_jobs)", whose,
                          excess.used, excess.limit);
     case QuotaKind::kGpuHours:
       return fmt::format(
-          "{} has used or may still use {} {}{}GPU-hours of this period, this job may use {}, the "
-          "limit is {} ({}gpu_hours)",
+          "{} has used or may still use {} {}{}GPU-hours of this period and this job may use {} "
+          "more; the limit is {} ({}gpu_hours)",
           whose, of_thousandths(excess.used), excess.gpu_type, excess.gpu_type.empty() ? "" : " ",
           of_thousandths(excess.asked), of_thousandths(excess.limit), key_of_type(excess));
     case QuotaKind::kGuarantee:
-      return fmt::format(
-          "{}; it is not preemptible, and {} GPUs without a guarantee are left "
-          "({}guaranteed_gpus); with --preemptible it may borrow{}{}",
-          beyond_guarantee(whose, excess), of_thousandths(excess.limit), key_of_type(excess),
-          excess.guaranteed_to.empty() ? "" : " what is guaranteed to ", excess.guaranteed_to);
+      return fmt::format("{}; {} ({}guaranteed_gpus); use --preemptible to borrow {}",
+                         beyond_guarantee(whose, excess),
+                         only(excess.limit, "without a guarantee", "left"), key_of_type(excess),
+                         excess.guaranteed_to.empty() ? "GPUs that are guaranteed to others"
+                                                      : "from " + excess.guaranteed_to);
     case QuotaKind::kBorrowLimit:
-      return fmt::format("{}; the limit is {} ({}borrow_limit)", beyond_guarantee(whose, excess),
+      return fmt::format("{}; it may borrow {} ({}borrow_limit)", beyond_guarantee(whose, excess),
                          of_thousandths(excess.limit), key_of_type(excess));
     case QuotaKind::kLendLimit:
       return fmt::format(
-          "{}; {} GPUs have no guarantee or are lent by others ({}lend_limit){}{}",
-          beyond_guarantee(whose, excess), of_thousandths(excess.limit), key_of_type(excess),
-          excess.guaranteed_to.empty() ? "" : "; guaranteed to ", excess.guaranteed_to);
+          "{}; {} ({}lend_limit){}{}", beyond_guarantee(whose, excess),
+          only(excess.limit, "without a guarantee or lent by others", "left"), key_of_type(excess),
+          excess.guaranteed_to.empty() ? "" : "; the rest is guaranteed to ", excess.guaranteed_to);
   }
   CHECK(false);
   std::unreachable();

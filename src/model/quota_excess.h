@@ -55,7 +55,7 @@ struct SurplusExcess {
 // "team a has reached its share of the GPUs beyond guarantees: 12 of 8".
 std::string describe(const SurplusExcess& excess);
 
-// "user ann holds 6 GPUs, this job asks for 4, the limit is 8 (max_gpus)".
+// "user ann holds 6 GPUs and this job needs 4 more; the limit is 8 (max_gpus)".
 std::string describe(const QuotaExcess& excess);
 
 }  // namespace gpu_platform::model

@@ -47,13 +47,13 @@ std::string predicate(const WaitCount& count) {
     case Shortage::kEngine:
       return fmt::format("{} of another engine", are);
     case Shortage::kCapacity:
-      return fmt::format("{} not of the capacity asked for (--capacity)", are);
+      return fmt::format("{} not of the requested capacity (--capacity)", are);
     case Shortage::kNodeState:
       return fmt::format("{} draining or down", are);
     case Shortage::kGpuType:
-      return fmt::format("{} no GPU of a type asked for", have);
+      return fmt::format("{} no GPU of a requested type", have);
     case Shortage::kGpuMemory:
-      return fmt::format("{} only GPUs with less memory than asked for", have);
+      return fmt::format("{} only GPUs with less memory than requested", have);
     case Shortage::kGpusOffline:
       return fmt::format("{} {}{} that {} offline, draining or used by unmanaged processes",
                          one ? "needs" : "need", one ? "" : "at least ",
@@ -98,20 +98,24 @@ std::string describe_counts(const std::vector<WaitCount>& counts) {
   return text;
 }
 
-// "12 nodes could each give 8 GPUs, 16 needed"; empty for a job of one node.
+// "needs 16 nodes with 8 free GPUs each; 12 have them"; empty for a job of one node.
 std::string describe_gang(const WaitReason& reason) {
   if (reason.nodes_needed < 2) return {};
   const auto fits = std::ranges::find(reason.counts, Shortage::kFits, &WaitCount::shortage);
   const std::uint32_t able = fits == reason.counts.end() ? 0 : fits->nodes;
   const std::string part = reason.gpus_per_node == 0
-                               ? std::string("take a part of it")
-                               : "give " + counted(reason.gpus_per_node, "GPU", "GPUs");
-  std::string text = fmt::format("{} could {}{}, {} needed", counted(able, "node", "nodes"),
-                                 able == 1 ? "" : "each ", part, reason.nodes_needed);
+                               ? std::string("room for a part of it")
+                               : counted(reason.gpus_per_node, "free GPU", "free GPUs") + " each";
+  const bool has_level = reason.within != NetworkLevel::kAnywhere;
+  const std::string level =
+      has_level ? fmt::format(" in one {}", to_string(reason.within)) : std::string();
+  const std::string text =
+      fmt::format("needs {} nodes with {}{}; {} {} {}", reason.nodes_needed, part, level,
+                  able == 0 ? "none" : std::to_string(able), able <= 1 ? "has" : "have",
+                  reason.gpus_per_node == 1 || reason.gpus_per_node == 0 ? "it" : "them");
   if (able < reason.nodes_needed) return text;
-  return text + (reason.within == NetworkLevel::kAnywhere
-                     ? std::string(" with GPUs of one type")
-                     : fmt::format(" in one {}", to_string(reason.within)));
+  return text + (has_level ? fmt::format(", but not{}", level)
+                           : std::string(", but not with GPUs of one type"));
 }
 
 std::string describe_queue(const WaitReason& reason, const NameOfJob& name_of) {

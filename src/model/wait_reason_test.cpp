@@ -28,9 +28,10 @@ TEST(DescribeWaitReason, CountsEachConstraintOutOfAllNodes) {
             "1 of 3 nodes is draining or down, 2 are at least 4 GPUs short");
   EXPECT_EQ(no_capacity({{Shortage::kNodeState, 2, 0}, {Shortage::kGpus, 1, 4}}),
             "2 of 3 nodes are draining or down, 1 is 4 GPUs short");
-  EXPECT_EQ(no_capacity({{Shortage::kGpuType, 1, 0}, {Shortage::kGpuMemory, 2, 0}}),
-            "2 of 3 nodes have only GPUs with less memory than asked for, 1 has no GPU of a type "
-            "asked for");
+  EXPECT_EQ(
+      no_capacity({{Shortage::kGpuType, 1, 0}, {Shortage::kGpuMemory, 2, 0}}),
+      "2 of 3 nodes have only GPUs with less memory than requested, 1 has no GPU of a requested "
+      "type");
 }
 
 TEST(DescribeWaitReason, SaysWhoIsAhead) {

@@ -95,7 +95,7 @@ TEST_F(Gang, WhatTheClusterCannotHoldIsRefusedWithWhatItCould) {
   const Finished refused =
       daemon_.cli({"submit", "--nodes", "5", "--gpus-per-node", "8", "--", "true"});
   EXPECT_NE(refused.exit_code, 0);
-  EXPECT_NE(refused.err.find("at most 4 nodes could give 8 GPUs"), std::string::npos)
+  EXPECT_NE(refused.err.find("at most 4 nodes can each give 8 GPUs"), std::string::npos)
       << refused.err;
 }
 

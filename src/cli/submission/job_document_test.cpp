@@ -202,11 +202,11 @@ TEST_F(Cli, SaysOneNameOfAFieldInARefusal) {
 TEST_F(Cli, SaysHowToAskForMoreGpusThanANodeHas) {
   FakeServer server([](const FakeServer::Request&) {
     return json_answer(
-        R"({"detail":"gpus: 9 asked, the largest node has 8 GPUs","status":409,"code":"FAILED_PRECONDITION","field":"gpus"})",
+        R"({"detail":"gpus 9: the largest node has 8 GPUs","status":409,"code":"FAILED_PRECONDITION","field":"gpus"})",
         409);
   });
   EXPECT_EQ(call(server, {"submit", "--gpus", "9", "--", "true"}), 4);
-  EXPECT_TRUE(has(err(), "--gpus: 9 asked, the largest node has 8 GPUs; --nodes 3 divides them"))
+  EXPECT_TRUE(has(err(), "--gpus 9: the largest node has 8 GPUs; use --nodes 3 or --allow-"))
       << err();
 }
 

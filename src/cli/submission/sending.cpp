@@ -20,6 +20,14 @@ std::uint64_t nodes_for(std::uint64_t gpus, std::uint64_t most) {
   return nodes;
 }
 
+// Names what shows the types of this cluster.
+Failure with_hint_at_types(Failure failure) {
+  if (failure.code == base::ErrorCode::kFailedPrecondition && failure.field == "--gpu-type") {
+    failure.message += "; 'gpu-platform nodes' lists the types";
+  }
+  return failure;
+}
+
 // Says how more GPUs than a node has are asked for.
 Failure with_hint_at_nodes(Failure failure, const v1::JobSpec& spec) {
   constexpr std::string_view kLargest = "the largest node";
@@ -30,10 +38,8 @@ Failure with_hint_at_nodes(Failure failure, const v1::JobSpec& spec) {
   const std::size_t end = failure.message.find_first_not_of("0123456789", digits);
   const auto most = base::parse_count(failure.message.substr(digits, end - digits), 1, 65535);
   if (!most) return failure;
-  failure.message += fmt::format(
-      "; --nodes {} divides them among nodes, and --allow-cross-node takes as few nodes as "
-      "possible",
-      nodes_for(spec.gpus(), *most));
+  failure.message +=
+      fmt::format("; use --nodes {} or --allow-cross-node", nodes_for(spec.gpus(), *most));
   return failure;
 }
 
@@ -77,8 +83,9 @@ std::expected<Submitted, int> send(Console& console, Client& client, const Submi
   auto answer = client::submit_job(console, client, spec);
   if (!answer) {
     Failure failure = with_option_name(std::move(answer).error(), &submission.request.options);
-    return std::unexpected(
-        report(console, with_hint_at_nodes(std::move(failure), spec), wants_documents));
+    return std::unexpected(report(console,
+                                  with_hint_at_nodes(with_hint_at_types(std::move(failure)), spec),
+                                  wants_documents));
   }
   const std::string id = client::message_of<v1::Job>(*answer).value_or(v1::Job()).id();
   if (id.empty()) {

@@ -26,7 +26,7 @@ base::Status check_time_limit(const State& state, base::Duration time_limit) {
   const base::Duration longest = state.policy->max_time_limit;
   if (time_limit <= longest) return {};
   return base::fail(ErrorCode::kFailedPrecondition,
-                    fmt::format("time_limit_seconds: {} exceeds the site's maximum of {} "
+                    fmt::format("time_limit_seconds {}: the site's maximum is {} "
                                 "(policies.max_job_duration_hours)",
                                 base::written(time_limit), base::written(longest)),
                     "time_limit_seconds");
@@ -34,11 +34,10 @@ base::Status check_time_limit(const State& state, base::Duration time_limit) {
 
 base::Status check_expected(std::optional<base::Duration> expected, base::Duration time_limit) {
   if (!expected || *expected <= time_limit) return {};
-  return base::invalid(
-      "expected_time_seconds",
-      fmt::format("expected_time_seconds: {} exceeds the time limit of {}; give a shorter "
-                  "expected time or a longer time limit",
-                  base::written(*expected), base::written(time_limit)));
+  return base::invalid("expected_time_seconds",
+                       fmt::format("expected_time_seconds {}: the time limit is {}; give a shorter "
+                                   "expected time or a longer time limit",
+                                   base::written(*expected), base::written(time_limit)));
 }
 
 base::Status check_speeds(const State& state, const model::ResourceRequest& request,

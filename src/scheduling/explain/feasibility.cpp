@@ -30,9 +30,16 @@ std::string size_text(base::Bytes bytes) {
   return fmt::format("{} bytes", n);
 }
 
-std::unexpected<base::Error> refusal(std::string_view field, std::string_view why) {
-  return base::fail(base::ErrorCode::kFailedPrecondition, fmt::format("{}: {}", field, why),
-                    std::string(field));
+// "gpus 16: the largest node has 8 GPUs", for the field gpus and the value 16.
+std::unexpected<base::Error> refusal(std::string_view field, std::string_view value,
+                                     std::string_view why) {
+  return base::fail(base::ErrorCode::kFailedPrecondition,
+                    fmt::format("{} {}: {}", field, value, why), std::string(field));
+}
+
+std::unexpected<base::Error> refusal(std::string_view field, std::uint32_t value,
+                                     std::string_view why) {
+  return refusal(field, std::to_string(value), why);
 }
 
 std::string where(const model::ResourceRequest& request) {
@@ -52,10 +59,10 @@ Feasibility first_of_node(const model::ResourceRequest& request) {
   return request.gpus > 0 ? Feasibility::kGpuType : Feasibility::kCpus;
 }
 
+// What each node of a gang has to do: "give 8 GPUs of one type".
 std::string part_text(const model::ResourceRequest& request) {
-  return request.gpus == 0 ? std::string("take such a part")
-                           : fmt::format("give {} GPU{} of one type each", request.gpus,
-                                         request.gpus == 1 ? "" : "s");
+  return request.gpus == 0 ? std::string("hold one part of the job")
+                           : fmt::format("give {} of one type", counted(request.gpus, "GPU"));
 }
 
 }  // namespace
@@ -111,41 +118,38 @@ void FeasibilityCheck::visit(const model::Node& node, Choice& choice) {
 base::Status FeasibilityCheck::status() const {
   switch (verdict_) {
     case Feasibility::kCapacity:
-      return refusal("capacity", fmt::format("{} asked, no node{} is of that capacity class",
-                                             model::to_string(request_.capacity),
-                                             are_all_listed() ? "" : " that it may use"));
+      return refusal("capacity", model::to_string(request_.capacity),
+                     fmt::format("no node{} is of that capacity class",
+                                 are_all_listed() ? "" : " that it may use"));
     case Feasibility::kGpuType:
       if (request_.gpu_types.empty()) {
-        return refusal("gpus",
-                       fmt::format("{} asked, no node{} has a GPU", request_.gpus, allowed()));
+        return refusal("gpus", request_.gpus, fmt::format("no node{} has a GPU", allowed()));
       }
-      return refusal(
-          "gpu_types",
-          fmt::format("no GPU of type {} {}", fmt::join(request_.gpu_types, " or "),
-                      allowed().empty() ? "in this cluster" : "on the nodes it may use"));
+      return refusal("gpu_types", fmt::format("{}", fmt::join(request_.gpu_types, ",")),
+                     fmt::format("no node{} has a GPU of {}", allowed(),
+                                 request_.gpu_types.size() == 1 ? "that type" : "these types"));
     case Feasibility::kGpuMemory:
-      return refusal(
-          "gpu_memory_bytes",
-          fmt::format("{} asked, the largest GPU{}{} has {}", size_text(request_.gpu_memory),
-                      request_.gpu_types.empty() ? "" : " of the types asked for", allowed(),
-                      size_text(max_gpu_memory_)));
+      return refusal("gpu_memory_bytes", size_text(request_.gpu_memory),
+                     fmt::format("the largest GPU{}{} has {}",
+                                 request_.gpu_types.empty() ? "" : " of the requested types",
+                                 allowed(), size_text(max_gpu_memory_)));
     case Feasibility::kGpus:
-      return refusal("gpus", fmt::format("{} asked{}, the largest node{} has {}{}", request_.gpus,
-                                         request_.nodes > 1 ? " on each node" : "", allowed(),
-                                         counted(max_gpus_, "GPU"), kind()));
+      return refusal(
+          "gpus", fmt::format("{}{}", request_.gpus, request_.nodes > 1 ? " on each node" : ""),
+          fmt::format("the largest node{} has {}{}", allowed(), counted(max_gpus_, "GPU"), kind()));
     case Feasibility::kSockets:
-      return refusal("gpus", fmt::format("{} asked on one socket (strict NUMA placement), the "
-                                         "largest socket has {}{}",
-                                         request_.gpus, counted(max_on_socket_, "GPU"), kind()));
+      return refusal("gpus", request_.gpus,
+                     fmt::format("strict NUMA placement needs one socket, and the largest socket "
+                                 "has {}{}",
+                                 counted(max_on_socket_, "GPU"), kind()));
     case Feasibility::kCpus:
-      return refusal("cpus",
-                     fmt::format("{} asked, the largest node{}{} has {}", request_.cpus.value_or(1),
-                                 allowed(), with_the_gpus(), counted(max_cpus_, "CPU")));
+      return refusal("cpus", request_.cpus.value_or(1),
+                     fmt::format("the largest node{}{} has {}", allowed(), with_the_gpus(),
+                                 counted(max_cpus_, "CPU")));
     case Feasibility::kMemory:
-      return refusal("memory_bytes",
-                     fmt::format("{} asked, the largest node{}{} has {}",
-                                 size_text(request_.memory.value_or(base::Bytes())), allowed(),
-                                 with_the_rest(), size_text(max_memory_)));
+      return refusal("memory_bytes", size_text(request_.memory.value_or(base::Bytes())),
+                     fmt::format("the largest node{}{} has {}", allowed(), with_the_rest(),
+                                 size_text(max_memory_)));
     case Feasibility::kFits:
       return {};
   }
@@ -163,15 +167,15 @@ std::string_view FeasibilityCheck::allowed() const {
 
 std::string_view FeasibilityCheck::kind() const {
   const bool is_narrowed = !request_.gpu_types.empty() || request_.gpu_memory > base::Bytes();
-  return is_narrowed ? " of the kind asked for" : "";
+  return is_narrowed ? " of the requested kind" : "";
 }
 
 std::string_view FeasibilityCheck::with_the_gpus() const {
-  return request_.gpus > 0 ? " with the GPUs asked for" : "";
+  return request_.gpus > 0 ? " with these GPUs" : "";
 }
 
 std::string_view FeasibilityCheck::with_the_rest() const {
-  return request_.gpus > 0 ? " with the GPUs and CPUs asked for" : " with the CPUs asked for";
+  return request_.gpus > 0 ? " with these GPUs and CPUs" : " with these CPUs";
 }
 
 void EmptyCluster::add(const model::Node& node) {
@@ -199,21 +203,22 @@ base::Status EmptyCluster::could_ever_fit(const model::ResourceRequest& request)
   if (fits(request)) return {};
   if (!request.cross_node) {
     const std::uint32_t most = max_parts(request);
-    return refusal("nodes",
-                   fmt::format("{} asked, at most {} node{}{} could {}", request.nodes, most,
-                               most == 1 ? "" : "s", where(request), part_text(request)));
+    return refusal(
+        "nodes", request.nodes,
+        fmt::format("{}{} can {}{}", most == 0 ? "no node" : "at most " + counted(most, "node"),
+                    where(request), most > 1 ? "each " : "", part_text(request)));
   }
   // Names the largest number of GPUs that fits in equal parts.
   model::ResourceRequest smaller = request;
   while (smaller.gpus > 1) {
     --smaller.gpus;
     if (!fits(smaller)) continue;
-    return refusal("gpus", fmt::format("{} asked in equal parts on several nodes, the most below "
-                                       "that is {}{}",
-                                       request.gpus, smaller.gpus, where(request)));
+    return refusal("gpus", request.gpus,
+                   fmt::format("they must be in equal parts on several nodes{}, and the largest "
+                               "smaller number that fits is {}",
+                               where(request), smaller.gpus));
   }
-  return refusal("gpus",
-                 fmt::format("{} asked, no node{} has such a GPU", request.gpus, where(request)));
+  return refusal("gpus", request.gpus, fmt::format("no node{} has such a GPU", where(request)));
 }
 
 }  // namespace gpu_platform::scheduling

@@ -40,7 +40,7 @@ class FeasibilityCheck {
   void visit(const model::Node& node);
   Feasibility verdict() const { return verdict_; }
   // Returns Ok, or kFailedPrecondition with the field at fault and a message that names the largest
-  // possible value: "gpus: 16 asked, the largest node has 8 GPUs".
+  // possible value: "gpus 16: the largest node has 8 GPUs".
   base::Status status() const;
 
  private:
@@ -89,7 +89,8 @@ class EmptyCluster {
   }
 
   // Checks a request that is a gang. Returns Ok, or kFailedPrecondition with the field at fault and
-  // the largest possible gang of such parts: "nodes: 16 asked, 12 could give 8 GPUs each".
+  // the largest possible gang of such parts: "nodes 16: at most 12 nodes can each give 8 GPUs of
+  // one type".
   base::Status could_ever_fit(const model::ResourceRequest& request);
 
  private:

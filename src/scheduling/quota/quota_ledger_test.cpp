@@ -50,7 +50,7 @@ TEST(QuotaLedger, ATeamsLimitCountsAllBelowIt) {
   const auto excess = excess_if_started(kLab, spec_of("bob", "speech", 3), ledger);
   ASSERT_TRUE(excess);
   EXPECT_EQ(describe(*excess),
-            "team lab holds 6 GPUs, this job asks for 3, the limit is 8 (max_gpus)");
+            "team lab holds 6 GPUs and this job needs 3 more; the limit is 8 (max_gpus)");
   EXPECT_FALSE(excess_if_started(kLab, spec_of("bob", "speech", 2), ledger));
   ledger.remove(kLab, ann, use_of_start(ann));
   EXPECT_EQ(ledger, QuotaLedger());
@@ -106,7 +106,7 @@ TEST(QuotaLedger, CountsAJobUnderTheTypeThatItGot) {
   const auto excess = excess_on_type(organisation, two, "H100-80GB", ledger);
   ASSERT_TRUE(excess);
   EXPECT_EQ(describe(*excess),
-            "team lab holds 2 GPUs of type H100, this job asks for 2, the limit is 2 "
+            "team lab holds 2 GPUs of type H100 and this job needs 2 more; the limit is 2 "
             "(gpu_types.H100.max_gpus)");
   EXPECT_FALSE(excess_on_type(organisation, two, "A100-40GB", ledger)) << "a family has its own";
   ledger.add(organisation, two, use_of_start(two), "A100-40GB");

@@ -426,11 +426,12 @@ std::expected<std::string, int> submit(CommandCall& call, client::Client& client
   auto answer = client::submit_job(call.console(), client, spec);
   if (!answer) {
     // The option stands for the field, in front of the message too.
-    const std::string former =
-        std::exchange(answer.error().field, option_of_field(answer.error().field));
-    if (answer.error().message.starts_with(former + ": ")) {
-      answer.error().message.erase(0, former.size() + 2);
+    client::Failure& failure = answer.error();
+    const std::string option = option_of_field(failure.field);
+    if (const auto about = client::about_field(failure.message, failure.field)) {
+      failure.message = client::told_of_option(option, *about);
     }
+    failure.field = option;
     return std::unexpected(call.fail(answer.error()));
   }
   const auto job = client::message_of<v1::Job>(*answer);
