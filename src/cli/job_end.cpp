@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "cli/client_names.h"
+#include "cli/end_advice.h"
 #include "cli/job_text.h"
 
 namespace gpu_platform::cli {
@@ -38,6 +39,7 @@ int tell_end(Console& console, const Called<std::optional<client::EndedJob>>& en
   const v1::Job& job = (*ended)->job;
   if (!job.has_exit_code() || !name_at(job, v1::Job::kReasonFieldNumber).empty()) {
     console.note(describe_end(job));
+    if (const std::string advice = advice_on_end(job); !advice.empty()) console.note(advice);
   }
   // A line tells of a job that people waited for; a quick one is left alone.
   const auto started = time_of(job.started_at());

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/end_advice.h"
 #include "cli/job_text.h"
 #include "cli/message_text.h"
 #include "cli/text.h"
@@ -110,7 +111,7 @@ class History {
     }
     for (const v1::Attempt& attempt : job_.attempts()) add_attempt(attempt);
     if (client::is_ended(job_.state())) {
-      add(job_.ended_at(), state_name(job_), std::nullopt, job_.ended_by(), result_of(job_));
+      add(job_.ended_at(), state_name(job_), std::nullopt, job_.ended_by(), end_of_job());
     }
   }
 
@@ -148,6 +149,11 @@ class History {
     }
     end_run();
     entries_ = std::move(joined);
+  }
+
+  std::string end_of_job() const {
+    const std::string advice = advice_on_end(job_);
+    return advice.empty() ? result_of(job_) : fmt::format("{}; {}", result_of(job_), advice);
   }
 
   bool is_held() const { return job_.state() == v1::JOB_STATE_HELD; }

@@ -8,6 +8,7 @@
 
 #include "api/convert/field_plan.h"
 #include "base/letters.h"
+#include "cli/end_advice.h"
 #include "cli/message_text.h"
 #include "cli/text.h"
 #include "client/follow.h"
@@ -35,10 +36,6 @@ std::string age_of(std::optional<base::Duration> duration) {
 
 std::string seconds_text(double seconds) {
   return age(base::seconds(static_cast<std::int64_t>(seconds)));
-}
-
-std::string size_text(std::uint64_t bytes) {
-  return readable_size(as_signed(bytes));
 }
 
 std::string input_of(const v1::JobSpec& spec) {
@@ -69,17 +66,17 @@ std::string asked_for(const v1::JobSpec& spec) {
   if (spec.has_gpu_memory_bytes()) {
     line += fmt::format(" with at least {} each", size_text(spec.gpu_memory_bytes()));
   }
-  if (!spec.has_cpus() && !spec.has_memory_bytes()) {
-    line += ", CPUs and memory by the node's share";
-  } else {
-    line += spec.has_cpus() ? ", " + counted(spec.cpus(), "CPU") : ", CPUs by the node's share";
-    line += spec.has_memory_bytes() ? ", " + size_text(spec.memory_bytes())
-                                    : ", memory by the node's share";
+  if (spec.has_cpus()) line += ", " + counted(spec.cpus(), "CPU");
+  if (spec.has_memory_bytes()) line += ", " + size_text(spec.memory_bytes());
+  if (!spec.has_cpus() || !spec.has_memory_bytes()) {
+    line += fmt::format(", the node's share of {}{}{}", spec.has_cpus() ? "" : "CPUs",
+                        spec.has_cpus() || spec.has_memory_bytes() ? "" : " and ",
+                        spec.has_memory_bytes() ? "" : "memory");
   }
   named(spec.nodelist(), "only on ");
   named(spec.exclude(), "not on ");
   if (spec.has_time_limit_seconds()) {
-    line += ", at most " + seconds_text(spec.time_limit_seconds());
+    line += ", time limit " + seconds_text(spec.time_limit_seconds());
   }
   if (spec.has_expected_time_seconds()) {
     line += ", expected " + seconds_text(spec.expected_time_seconds());
@@ -305,6 +302,10 @@ std::string run_result(const Run& run) {
 
 }  // namespace
 
+std::string size_text(std::uint64_t bytes) {
+  return readable_size(as_signed(bytes));
+}
+
 std::string place_or_reason(const v1::Job& job) {
   if (client::is_ended(job.state())) {
     return job.state() == v1::JOB_STATE_COMPLETED ? place_of(job) : result_of(job);
@@ -428,16 +429,15 @@ std::string turn_of(const v1::Job& job) {
 std::string limit_from(const v1::Job& job) {
   if (!job.has_time_limit_default_of()) return {};
   const std::string& team = job.time_limit_default_of();
-  return team.empty() ? "the site's default (the job sets none)"
-                      : fmt::format("the default of team {} (the job sets none)", team);
+  return team.empty() ? "the site's default" : fmt::format("the default of team {}", team);
 }
 
 }  // namespace
 
 std::string job_page(const v1::Job& job, const PageStyle& style) {
   constexpr std::size_t kKeyWidth = 16;
-  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning", "Doing",
-                                         "Result",        "Retries",  "Yields",  "Turn"};
+  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning", "Doing", "Result",
+                                         "Advice",        "Retries",  "Yields",  "Turn"};
   const base::Instant now = style.now;
   const v1::JobSpec& spec = job.spec();
   Lines lines = {
@@ -472,6 +472,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {"Waited", waited(job, now)},
       {"Ran", ran(job, now)},
       {client::is_ended(job.state()) ? "Result" : "Doing", result_of(job)},
+      {"Advice", advice_on_end(job)},
       {"Used", efficiency_of(job)},
       {"Retries",
        fmt::format("{} allowed; {} failed, {} lost so far",

@@ -17,6 +17,9 @@
 
 namespace gpu_platform::cli {
 
+// "100 MiB".
+std::string size_text(std::uint64_t bytes);
+
 // Returns where the job runs, why it waits, or how it ended.
 std::string place_or_reason(const v1::Job& job);
 

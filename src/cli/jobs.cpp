@@ -6,6 +6,7 @@
 #include "base/percent.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
+#include "cli/end_advice.h"
 #include "cli/job_end.h"
 #include "cli/job_text.h"
 #include "cli/plan_text.h"
@@ -84,6 +85,7 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
       print_next_document(console, output, (*ended)->document);
     } else {
       console.note(describe_end(job));
+      if (const std::string advice = advice_on_end(job); !advice.empty()) console.note(advice);
     }
     if (job.state() != v1::JOB_STATE_COMPLETED) result = kFailure;
     // The first of an array stood for all of them.

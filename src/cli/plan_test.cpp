@@ -19,7 +19,7 @@ constexpr std::string_view kWaits =
 constexpr std::string_view kStarts =
     R"({"starts_now":true,"estimated_start":null,"never":false,"reasons":[],"counterfactuals":[],"nodes":["dgx-1"],"gpus":[{"node":"dgx-1","index":3}]})";
 constexpr std::string_view kNever =
-    R"({"starts_now":false,"estimated_start":null,"never":true,"reasons":["gpus: 64 asked, the largest node has 8 GPUs"],"counterfactuals":[]})";
+    R"({"starts_now":false,"estimated_start":null,"never":true,"reasons":["gpus 64: the largest node has 8 GPUs"],"counterfactuals":[]})";
 
 class Plan : public Cli {
  protected:
@@ -60,7 +60,7 @@ TEST_F(Plan, CheckOfAJobThatCouldNeverRunSaysSo) {
   EXPECT_EQ(call(server, {"check", "--gpus", "64"}), 4);
   EXPECT_EQ(out(),
             "would never run\n"
-            "Why              gpus: 64 asked, the largest node has 8 GPUs\n");
+            "Why              --gpus 64: the largest node has 8 GPUs\n");
 }
 
 TEST_F(Plan, WaitGpusEndsWhenTheyAreThere) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/end_advice.h"
+#include "cli/job_options.h"
 #include "cli/job_text.h"
 #include "cli/message_text.h"
 #include "cli/prediction_text.h"
@@ -181,6 +183,7 @@ void add_end(PlanPage& page, const v1::Job& job) {
     page.add("Ended", fmt::format("{} ({} ago)", local_time(*ended), age(page.now() - *ended)));
   }
   page.add("Why", result_of(job));
+  page.add("Advice", advice_on_end(job));
   if (job.state() != v1::JOB_STATE_COMPLETED && job.attempt() > 0) {
     page.add("Output", "gpu-platform jobs logs " + shown_id(job));
   }
@@ -252,7 +255,9 @@ std::string check_page(const v1::CheckResult& result, const PageStyle& style) {
     return page.take();
   }
   page.add_head(result.never() ? "would never run" : "would wait");
-  for (const std::string& reason : result.reasons()) page.add("Why", with_local_times(reason));
+  for (const std::string& reason : result.reasons()) {
+    page.add("Why", with_local_times(with_option_name(reason)));
+  }
   page.add("Array", array);
   const Start start{time_of(result.estimated_start()), place,
                     called(result.after_jobs(), result.names()), result.hidden_after()};

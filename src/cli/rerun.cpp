@@ -1,3 +1,5 @@
+#include "cli/rerun.h"
+
 #include <fmt/format.h>
 
 #include "base/percent.h"
@@ -8,8 +10,6 @@
 // `jobs rerun`: a new job like one that is there or has ended.
 
 namespace gpu_platform::cli {
-
-namespace {
 
 // Slurm's commands give a job its script where only the job itself finds it.
 base::Status check_can_be_rerun(const v1::Job& job) {
@@ -27,6 +27,8 @@ base::Status check_can_be_rerun(const v1::Job& job) {
   }
   return {};
 }
+
+namespace {
 
 // The earlier job's specification without what was meant for that time alone.
 v1::JobSpec spec_to_rerun(const v1::Job& job, std::string_view id, unsigned uid) {

@@ -328,6 +328,29 @@ TEST_F(Show, DescribeShowsWarnings) {
   EXPECT_TRUE(has(out(), "Warning:        its 4 GPUs lie on 2 sockets of n1\n")) << out();
 }
 
+TEST_F(Show, DescribeProposesMoreMemoryAndTime) {
+  std::string end = R"("state":"FAILED","reason":"OUT_OF_MEMORY")";
+  FakeServer server([&](const Request&) {
+    return json_answer(R"({"id":"42","spec":{"memory_bytes":104857600,"time_limit_seconds":3600},)"
+                       R"("attempts":[{"attempt":1,"peak_memory_bytes":104857600}],)" +
+                       end + "}");
+  });
+  EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "Advice:         used all of --memory 100M (peak 100 MiB); try --memory 150M: "
+                  "gpu-platform jobs rerun 42 --memory 150M\n"))
+      << out();
+  end = R"("state":"TIMED_OUT","reason":"TIME_LIMIT")";
+  EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "Advice:         used all of --time 1h; try --time 2h: gpu-platform jobs rerun "
+                  "42 --time 2h\n"))
+      << out();
+  end = R"("state":"FAILED","exit_code":1)";
+  EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0);
+  EXPECT_FALSE(has(out(), "Advice")) << out();
+}
+
 TEST_F(Show, DescribeShowsEachAttempt) {
   FakeServer server([](const Request&) {
     return json_answer(
