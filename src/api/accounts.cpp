@@ -46,8 +46,8 @@ base::Status status_of(const base::Result<host::User>& found, const NamedUser& u
     return base::fail(found.error().code, fmt::format("{}: {}", field, found.error().message),
                       field);
   }
-  return base::invalid(field,
-                       fmt::format("{}: there is no user '{}' on this machine", field, name));
+  return base::fail(base::ErrorCode::kNotFound,
+                    fmt::format("{}: there is no user '{}' on this machine", field, name), field);
 }
 
 void check_next(std::shared_ptr<UserCheck> check) {

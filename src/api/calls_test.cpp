@@ -143,7 +143,7 @@ TEST_F(CallsTest, RefuseATeamWhereThereIsNoneExceptForSlurmsAccounts) {
   jobs_.submit(request, kAda, [](auto) {}, note);
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->field, "team");
-  EXPECT_EQ(error->code, base::ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(error->code, base::ErrorCode::kNotFound);
   EXPECT_NE(error->message.find("there is no team 'foo'"), std::string::npos);
   EXPECT_TRUE(core_.commands().empty());
   (*request.mutable_spec()->mutable_labels())["slurm.partition"] = "gpu";

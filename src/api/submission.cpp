@@ -20,7 +20,7 @@ base::Status check_team(const v1::JobSpec& spec, const controller::Snapshot& sna
   const bool is_of_slurm = spec.labels().contains("slurm.partition");
   if (spec.team().empty() || is_of_slurm) return {};
   if (!snapshot.policy->organisation->teams.empty()) return {};
-  return base::fail(base::ErrorCode::kFailedPrecondition,
+  return base::fail(base::ErrorCode::kNotFound,
                     fmt::format("team: there is no team '{}': this site has no teams; leave it "
                                 "out, or have an administrator make it with 'gpu-platform team "
                                 "create'",

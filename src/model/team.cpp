@@ -96,7 +96,7 @@ base::Result<std::string> team_for(const Organisation& organisation, const std::
   if (asked.empty()) return by_default.value_or(std::string());
   if (std::ranges::find(own, asked) != own.end()) return asked;
   if (find_team(organisation, asked) == nullptr) {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
+    return base::fail(base::ErrorCode::kNotFound,
                       fmt::format("team: there is no team '{}'; {}", asked, teams_text(own, user)),
                       "team");
   }

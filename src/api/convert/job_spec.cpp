@@ -164,8 +164,11 @@ base::Result<std::vector<model::NodeId>> to_nodes(const std::vector<std::string>
       if (node == known.end()) {
         std::vector<std::string_view> all;
         for (const auto& [each, id] : known) all.push_back(each);
-        return base::invalid(field, fmt::format("{}: there is no node '{}' here{}", field,
-                                                name.substr(0, 64), base::did_you_mean(name, all)));
+        return base::fail(
+            base::ErrorCode::kNotFound,
+            fmt::format("{}: there is no node '{}'{}; 'gpu-platform nodes' lists the nodes", field,
+                        name.substr(0, 64), base::did_you_mean(name, all)),
+            field);
       }
       found.push_back(node->second);
     }

@@ -71,7 +71,7 @@ base::Result<std::vector<ReservationPart>> parts_of_nodes(const State& state,
     if (id == state.node_ids.end()) {
       std::vector<std::string> known;
       for (const auto& [each, ignored] : state.node_ids) known.push_back(each);
-      return base::fail(ErrorCode::kInvalidArgument,
+      return base::fail(ErrorCode::kNotFound,
                         fmt::format("nodes: there is no node '{}'; the nodes are {}", name,
                                     known.empty() ? "none" : some_of(known)),
                         "nodes");

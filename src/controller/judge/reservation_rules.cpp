@@ -89,7 +89,7 @@ base::Status check_admitted(const State& state, const model::MakeReservation& co
     std::vector<std::string> known;
     for (const model::Team& each : organisation.teams) known.push_back(each.name);
     return base::fail(
-        ErrorCode::kInvalidArgument,
+        ErrorCode::kNotFound,
         fmt::format("teams: there is no team '{}'; the teams are {}", team, some_of(known)),
         "teams");
   }
