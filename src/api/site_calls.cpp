@@ -108,7 +108,9 @@ v1::Configuration SiteCalls::configuration() const {
 
 v1::SlurmNames SiteCalls::slurm_names() const {
   v1::SlurmNames out;
-  out.set_can_notify(context_.core.snapshots.snapshot()->policy->can_notify);
+  const std::shared_ptr<const controller::Snapshot> snapshot = context_.core.snapshots.snapshot();
+  out.set_can_notify(snapshot->policy->can_notify);
+  out.set_max_time_seconds(seconds_of(snapshot->policy->max_time_limit));
   const auto names = context_.core.slurm_names ? context_.core.slurm_names() : nullptr;
   if (names == nullptr) return out;
   for (const config::SlurmPartition& partition : names->partitions)

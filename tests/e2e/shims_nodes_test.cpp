@@ -321,7 +321,7 @@ TEST_F(SlurmPartitions, AreShownWithTheirNodesAndLimits) {
   const std::string text = out({"sinfo", "-h", "-o", "%P %l %D %G"});
   EXPECT_EQ(lines_in(text),
             (Lines{"batch 1-00:00:00 1 gpu:H100-80GB:8", "batch 1-00:00:00 1 gpu:L40S-48GB:8",
-                   "h100 infinite 1 gpu:H100-80GB:8", "l40s* infinite 1 gpu:L40S-48GB:8"}))
+                   "h100 2-00:00:00 1 gpu:H100-80GB:8", "l40s* 2-00:00:00 1 gpu:L40S-48GB:8"}))
       << text;
   EXPECT_NE(out({"scontrol", "show", "partition", "h100"}).find("MaxNodes=1"), std::string::npos);
   EXPECT_NE(out({"sacctmgr", "-n", "-P", "show", "qos", "format=name"}).find("urgent"),

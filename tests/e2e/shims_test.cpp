@@ -283,7 +283,7 @@ TEST_F(Shims, AJobPutsItselfBackIntoTheQueue) {
 }
 
 TEST_F(Shims, SinfoShowsOnePartitionWithItsNodes) {
-  EXPECT_EQ(call({"sinfo", "-h"}).out, "gpu*         up   infinite      1   idle dgx-h100-1\n");
+  EXPECT_EQ(call({"sinfo", "-h"}).out, "gpu*         up 2-00:00:00      1   idle dgx-h100-1\n");
   EXPECT_EQ(call({"sinfo", "-h", "-o", "%P %G"}).out, "gpu* gpu:H100-80GB:8\n");
 }
 

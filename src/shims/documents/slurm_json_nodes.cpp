@@ -118,7 +118,7 @@ Json maximums_of(const Partition& partition) {
           {"nodes", partition.max_nodes ? set_number(*partition.max_nodes) : infinite_number()},
           {"shares", 1},
           {"oversubscribe", {{"jobs", 1}, {"flags", Json::array()}}},
-          {"time", limit_in_minutes(partition.max_time)},
+          {"time", limit_in_minutes(partition.shown_max_time())},
           {"over_time_limit", unset_number()}};
 }
 

@@ -14,7 +14,6 @@
 #include <linux/close_range.h>
 #include <pwd.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +22,7 @@
 
 #include "base/parse.h"
 #include "shims/options/batch_options.h"
+#include "shims/steps/script_file.h"
 #include "shims/steps/step_record.h"
 #include "shims/steps/step_watch.h"
 #include "shims/steps/task_streams.h"
@@ -80,25 +80,6 @@ base::Error become(std::vector<std::string> words, const Variables& variables) {
     return failed_call("setenv");
   ::execvpe(words.front().c_str(), pointers(words).data(), pointers(environment).data());
   return failed_call("run " + words.front());
-}
-
-// A file without a name that the interpreter reads the script from; high, so that scripts that
-// number their own files do not close it.
-base::Result<std::string> script_file(const std::string& script) {
-  constexpr int kLeastFd = 100;
-  const int made = ::memfd_create("slurm_script", MFD_CLOEXEC);
-  if (made < 0) return std::unexpected(failed_call("memfd_create"));
-  std::string_view rest = script;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(made, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return std::unexpected(failed_call("write the script"));
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  const int kept = ::fcntl(made, F_DUPFD, kLeastFd);
-  if (kept < 0) return std::unexpected(failed_call("fcntl"));
-  ::close(made);
-  return fmt::format("/proc/self/fd/{}", kept);
 }
 
 // Tasks may share a file, so what is in it goes before the first of them writes. Errors are those
@@ -383,7 +364,7 @@ base::Status redirect(const Files& files, const Variables& variables) {
 
 base::Error become_script(const std::string& script, const std::vector<std::string>& words,
                           const Variables& variables) {
-  const auto file = script_file(script);
+  const auto file = script_file(script, variables);
   if (!file) return file.error();
   std::vector<std::string> command = interpreter_of(script);
   if (command.empty())

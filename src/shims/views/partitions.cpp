@@ -54,7 +54,7 @@ Qos qos_of_message(const v1::SlurmQos& told) {
 
 Site usual_site() {
   Site site;
-  site.partitions.push_back({std::string(kPartition), true, {}, {}, {}, {}, {}, {}});
+  site.partitions.push_back({std::string(kPartition), true, {}, {}, {}, {}, {}, {}, {}});
   site.qos = {{"normal", "MEDIUM", {}, {}},
               {"low", "LOW", {}, {}},
               {"medium", "MEDIUM", {}, {}},
@@ -69,6 +69,10 @@ Site site_in(const v1::SlurmNames& names) {
   if (site.names_partitions) site.partitions.clear();
   for (const v1::SlurmPartition& told : names.partitions())
     site.partitions.push_back(partition_of_message(told));
+  if (names.max_time_seconds() > 0) {
+    for (Partition& partition : site.partitions)
+      partition.site_max_time = duration_of(names.max_time_seconds());
+  }
   site.names_qos = !names.qos().empty();
   if (site.names_qos) site.qos.clear();
   site.can_notify = names.can_notify();

@@ -24,6 +24,12 @@ struct Partition {
   std::optional<base::Duration> default_time;
   std::optional<std::uint32_t> max_gpus;   // of one job
   std::optional<std::uint32_t> max_nodes;  // of one job
+  // The site's longest, which is what is shown where the partition has none.
+  std::optional<base::Duration> site_max_time;
+
+  const std::optional<base::Duration>& shown_max_time() const {
+    return max_time ? max_time : site_max_time;
+  }
 };
 
 struct Qos {

@@ -257,7 +257,7 @@ std::string partition_page(const Partition& partition, const std::vector<NodeVie
       .end_line();
   record.add("MaxNodes",
              partition.max_nodes ? fmt::format("{}", *partition.max_nodes) : "UNLIMITED");
-  record.add("MaxTime", long_limit(partition.max_time, "UNLIMITED")).add("MinNodes", "0");
+  record.add("MaxTime", long_limit(partition.shown_max_time(), "UNLIMITED")).add("MinNodes", "0");
   record.add("LLN", "NO").add("MaxCPUsPerNode", "UNLIMITED");
   record.add("MaxCPUsPerSocket", "UNLIMITED").end_line();
   record.add("Nodes", partition_nodes(nodes, partition)).end_line();

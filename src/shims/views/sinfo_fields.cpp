@@ -107,7 +107,7 @@ std::vector<NodeField> partition_fields() {
         [](const NodeGroup& group) { return group.partition->name; }}},
       {{'a', "Available", "AVAIL", always("up")}},
       {{'l', "Time", "TIMELIMIT",
-        [](const NodeGroup& g) { return short_limit(g.partition->max_time, "infinite"); }}},
+        [](const NodeGroup& g) { return short_limit(g.partition->shown_max_time(), "infinite"); }}},
       {{'L', "DefaultTime", "DEFAULTTIME",
         [](const NodeGroup& g) { return short_limit(g.partition->default_time, "n/a"); }}},
       {{'s', "Size", "JOB_SIZE", job_size}},
