@@ -73,46 +73,87 @@ void enter(int fd, GpuState& gpu, std::uint64_t pid, std::uint64_t start_ticks, 
   *entered = enter_process(gpu, {pid, start_ticks, 0, 0}, &free_bytes);
 }
 
+// Opens the state and looks up all GPUs before the first is changed.
+class Choice {
+ public:
+  Choice(const char* state_path, const char* uuids) : mapping_(state_path) {
+    if (mapping_.error() != 0) {
+      result_ = failed(kExitFailed, "open %s: %s", state_path, strerror(mapping_.error()));
+      return;
+    }
+    BoardState* state = mapping_.state();
+    if (state == nullptr || !is_valid(*state)) {
+      result_ =
+          failed(kExitFailed, "%s is not the state of an emulated board, or of another version",
+                 state_path);
+      return;
+    }
+    for (const char* at = uuids; at != nullptr;) {
+      const std::size_t length = strcspn(at, ",");
+      const int gpu = find_gpu(*state, at, length);
+      if (gpu < 0) {
+        result_ = failed(kExitUnknownGpu, "no GPU \"%.*s\" on %s", static_cast<int>(length), at,
+                         state->node_name);
+        return;
+      }
+      chosen_[gpu] = true;
+      at = at[length] == ',' ? at + length + 1 : nullptr;
+    }
+  }
+
+  const RegistrationResult& result() const { return result_; }
+  int fd() const { return mapping_.fd(); }
+  // Null: not chosen.
+  GpuState* gpu(std::uint32_t index) const {
+    return chosen_[index] ? &mapping_.state()->gpus[index] : nullptr;
+  }
+
+ private:
+  Mapping mapping_;
+  bool chosen_[kMaxGpus] = {};
+  RegistrationResult result_;
+};
+
 }  // namespace
 
 RegistrationResult change_registration(Registration what, const char* state_path, const char* uuids,
                                        std::uint64_t pid) {
-  const Mapping mapping(state_path);
-  if (mapping.error() != 0) {
-    return failed(kExitFailed, "open %s: %s", state_path, strerror(mapping.error()));
-  }
-  BoardState* state = mapping.state();
-  if (state == nullptr || !is_valid(*state)) {
-    return failed(kExitFailed, "%s is not the state of an emulated board, or of another version",
-                  state_path);
-  }
-  bool chosen[kMaxGpus] = {};
-  for (const char* at = uuids; at != nullptr;) {
-    const std::size_t length = strcspn(at, ",");
-    const int gpu = find_gpu(*state, at, length);
-    if (gpu < 0) {
-      return failed(kExitUnknownGpu, "no GPU \"%.*s\" on %s", static_cast<int>(length), at,
-                    state->node_name);
-    }
-    chosen[gpu] = true;
-    at = at[length] == ',' ? at + length + 1 : nullptr;
-  }
+  const Choice choice(state_path, uuids);
+  if (choice.result().exit_code != kExitDone) return choice.result();
   // Read before any lock is taken: a process that ended meanwhile is one that does not exist.
   const std::uint64_t start_ticks = process_start_ticks(pid);
   if (what == Registration::kEnter && start_ticks == 0) return {};
   for (std::uint32_t i = 0; i < kMaxGpus; ++i) {
-    if (!chosen[i]) continue;
-    GpuState& gpu = state->gpus[i];
+    GpuState* gpu = choice.gpu(i);
+    if (gpu == nullptr) continue;
     Entered entered = Entered::kDone;
     if (what == Registration::kEnter) {
-      enter(mapping.fd(), gpu, pid, start_ticks, &entered);
+      enter(choice.fd(), *gpu, pid, start_ticks, &entered);
     } else {
-      const Change change(mapping.fd(), gpu);
-      remove_process(gpu, pid);
+      const Change change(choice.fd(), *gpu);
+      remove_process(*gpu, pid);
     }
     if (entered != Entered::kDone) {
       return failed(kExitRefused, "%u processes use GPU %u already", kMaxProcesses, i);
     }
+  }
+  return {};
+}
+
+RegistrationResult change_load(const char* state_path, const char* uuids, std::uint64_t pid,
+                               std::uint64_t start_ticks, const StatedLoad& load) {
+  const Choice choice(state_path, uuids);
+  if (choice.result().exit_code != kExitDone) return choice.result();
+  if (process_start_ticks(pid) != start_ticks) return {};
+  for (std::uint32_t i = 0; i < kMaxGpus; ++i) {
+    GpuState* gpu = choice.gpu(i);
+    if (gpu == nullptr) continue;
+    const Change change(choice.fd(), *gpu);
+    ProcessReading wanted{pid, start_ticks, load.memory_bytes, load.percent};
+    std::uint64_t free_bytes = 0;
+    if (enter_process(*gpu, wanted, &free_bytes) != Entered::kOutOfMemory) continue;
+    wanted.memory_bytes = free_bytes;
+    enter_process(*gpu, wanted, &free_bytes);
   }
   return {};
 }

@@ -27,4 +27,15 @@ struct RegistrationResult {
 RegistrationResult change_registration(Registration what, const char* state_path, const char* uuids,
                                        std::uint64_t pid);
 
+// What a process says that it does to each of its GPUs.
+struct StatedLoad {
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t percent = 0;  // of utilization, at most 100
+};
+
+// Enters the process with this load, or changes its entry; of memory at most what is free. Nothing
+// happens if the process of that start is gone.
+RegistrationResult change_load(const char* state_path, const char* uuids, std::uint64_t pid,
+                               std::uint64_t start_ticks, const StatedLoad& load);
+
 }  // namespace gpu_emulator

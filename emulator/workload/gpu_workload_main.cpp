@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <getopt.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "base/parse.h"
+#include "stated_load.h"
 #include "workload/workload.h"
 
 // gpu-workload: a program that uses emulated GPUs as a CUDA program would use real ones. It is on
@@ -78,7 +80,8 @@ struct OpenBoard {
   bool is_ours = true;  // to change
 };
 
-// A board of another user's daemon is told of this process by that daemon, without its load.
+// A board of another user's daemon is told of this process by that daemon, which reads the load in
+// the process's name.
 Result<OpenBoard> open_state() {
   const char* path = std::getenv("GPU_EMULATOR_STATE");
   if (path == nullptr || *path == '\0') {
@@ -90,11 +93,6 @@ Result<OpenBoard> open_state() {
   if (file) return OpenBoard{*std::move(file)};
   if (file.error().code != ErrorCode::kPermissionDenied) return std::unexpected(file.error());
   TRY_ASSIGN(StateFile readable, StateFile::open(path, StateFile::Access::kRead));
-  fmt::print(
-      stderr,
-      "gpu-workload: the board {} belongs to another user, so memory and utilization are not "
-      "shown on it\n",
-      path);
   return OpenBoard{std::move(readable), false};
 }
 
@@ -124,12 +122,20 @@ class Use {
   }
 
   Status set(std::uint64_t memory_bytes, std::uint32_t percent) {
-    if (!is_ours_) return {};
+    if (!is_ours_) return state_load(memory_bytes, percent);
     for (const std::uint32_t gpu : gpus_) TRY(file_.load(gpu, self_, memory_bytes, percent));
     return {};
   }
 
  private:
+  static Status state_load(std::uint64_t memory_bytes, std::uint32_t percent) {
+    char name[32];
+    snprintf(name, sizeof name, gpu_emulator::kStatedLoad, static_cast<unsigned>(percent),
+             static_cast<unsigned>(std::min<std::uint64_t>(memory_bytes >> 20, 999'999)));
+    prctl(PR_SET_NAME, name);
+    return {};
+  }
+
   StateFile& file_;
   const bool is_ours_;
   const std::vector<std::uint32_t>& gpus_;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "os/testing/eventually.h"
+#include "stated_load.h"
 #include "tool/node_files.h"
 
 namespace gpu_emulator {
@@ -114,6 +117,43 @@ TEST_F(Workload, IsOnTheVisibleGpusUntilItIsToldToEnd) {
 
   EXPECT_EQ(end_of(child), 0);
   EXPECT_EQ(board().gpus[2].processes[0].pid.load(), 0u) << "left, not only died";
+}
+
+// As on the board of another user's daemon: the load is in the process's name, and the board's
+// owner enters it.
+TEST_F(Workload, IsEnteredByTheBoardsOwnerWithTheLoadThatItStates) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_NAME, "gpuw:70:2048");
+    while (true) pause();
+  }
+  FILE* const owner = popen(GPU_EMULATOR_REGISTER " follow", "w");
+  ASSERT_NE(owner, nullptr);
+  fmt::print(owner, "enter {}/state {} {}\n", root_, board().gpus[2].uuid, child);
+  fflush(owner);
+  EXPECT_TRUE(gpu_platform::os::eventually([&] {
+    const GpuReading now = read_gpu(board().gpus[2]);
+    return now.utilization_percent == 70 && now.used_bytes == std::uint64_t{2} << 30;
+  }));
+  EXPECT_EQ(read_gpu(board().gpus[0]).process_count, 0U);
+
+  kill(child, SIGKILL);
+
+  EXPECT_EQ(end_of(child), 128 + SIGKILL);
+  EXPECT_TRUE(shows(2, 0));
+  EXPECT_EQ(pclose(owner), 0);
+}
+
+TEST(StatedLoad, IsOfOneFormAlone) {
+  std::uint64_t memory = 0;
+  std::uint32_t percent = 0;
+  EXPECT_TRUE(read_stated_load("gpuw:5:3\n", &memory, &percent));
+  EXPECT_EQ(memory, std::uint64_t{3} << 20);
+  EXPECT_EQ(percent, 5U);
+  for (const char* const name : {"gpu-workload", "gpuw:101:1", "gpuw:1:1000000", "gpuw:-1:5", ""}) {
+    EXPECT_FALSE(read_stated_load(name, &memory, &percent)) << name;
+  }
 }
 
 TEST_F(Workload, EndsAfterItsDuration) {
