@@ -273,7 +273,8 @@ void to_proto(const model::WaitReason& reason, const model::NameOfJob& name_of,
 base::Result<model::JobId> to_job_id(std::string_view id) {
   const auto value = whole_number(id);
   if (!value || *value == 0) {
-    return base::invalid("id", "id: not the id of a job: write a number, as in \"42\"");
+    return base::invalid(
+        "id", fmt::format("id: '{}' is no job id: write a number, as in \"42\"", id.substr(0, 64)));
   }
   return model::JobId(*value);
 }
@@ -285,8 +286,9 @@ base::Result<JobRef> to_job_ref(std::string_view text) {
                                                    : whole_number(text.substr(bar + 1));
   if (!job || !index || *index > model::kLargestArrayIndex) {
     return base::invalid("id",
-                         "id: not the id of a job: write a number, as in \"42\", or that of an "
-                         "array and an index in it, as in \"40_3\"");
+                         fmt::format("id: '{}' is no job id: write a number, as in \"42\", or that "
+                                     "of an array and an index in it, as in \"40_3\"",
+                                     text.substr(0, 64)));
   }
   if (bar == std::string_view::npos) return JobRef{*job, std::nullopt};
   return JobRef{*job, static_cast<std::uint32_t>(*index)};
