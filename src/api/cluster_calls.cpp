@@ -32,7 +32,8 @@ base::Result<const model::Node*> find_node(const controller::Snapshot& snapshot,
                                            const std::string& name, std::string field) {
   const model::Node* node = model::node_named(snapshot.nodes, *snapshot.nodes_by_name, name);
   if (node != nullptr) return node;
-  return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node {}", name),
+  return base::fail(base::ErrorCode::kNotFound,
+                    fmt::format("there is no node '{}'; 'gpu-platform nodes' lists them", name),
                     std::move(field));
 }
 

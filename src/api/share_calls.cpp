@@ -125,9 +125,9 @@ base::Result<v1::ListSharesResponse> ShareCalls::list(const v1::ListSharesReques
     return row.user.empty() && row.team == request.team();
   };
   if (!request.team().empty() && std::ranges::none_of(shares.rows, is_asked)) {
-    return base::fail(
-        base::ErrorCode::kNotFound,
-        fmt::format("there is no team '{}'; GET /v1/shares lists the teams", request.team()));
+    return base::fail(base::ErrorCode::kNotFound,
+                      fmt::format("there is no team '{}'; 'gpu-platform shares' lists the teams",
+                                  request.team()));
   }
   v1::ListSharesResponse out;
   out.set_order(std::string(to_string(policy.order)));

@@ -441,7 +441,7 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
       },
       [&](const std::string& id, const v1::ChangeJobResponse& answer) {
         console.note(fmt::format("job {} {}", id,
-                                 answer.changed() ? "is changed" : "has these values already"));
+                                 answer.changed() ? "is changed" : "already has these values"));
       });
 }
 

@@ -42,7 +42,7 @@ base::Status Budget::judge(const Holder& holder, std::uint64_t amount) const {
     const auto found = by_account_.find(holder.account);
     return base::fail(
         base::ErrorCode::kResourceExhausted,
-        fmt::format("{} has {} {}, the limit for one user is {} ({}): {}", holder.name,
+        fmt::format("{} has {} {}; the limit for one user is {} ({}): {}", holder.name,
                     found == by_account_.end() ? 0 : found->second, limits_.has, limits_.per_user,
                     limits_.key_per_user, limits_.advice));
   }

@@ -27,7 +27,7 @@ TEST(Budget, NamesItsLimitItsValueItsKeyAndWhatToDo) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kResourceExhausted);
   EXPECT_EQ(refused.error().message,
-            "user ann has 6 apples, the limit for one user is 6 (garden.max_apples_per_user): eat "
+            "user ann has 6 apples; the limit for one user is 6 (garden.max_apples_per_user): eat "
             "some");
 }
 

@@ -61,7 +61,7 @@ base::Status check_waiting_of_user(const model::JobSpec& spec, const model::Poli
       policy.max_queue_size - percent_of(policy.max_queue_size, 100 - percent);
   if (waiting + jobs <= most) return {};
   const std::string asked = jobs == 1 ? std::string() : fmt::format(" and asks for {} more", jobs);
-  return full(fmt::format("user {} has {} jobs waiting{}, the limit for one user is {}: {} % "
+  return full(fmt::format("user {} has {} jobs waiting{}; the limit for one user is {}: {} % "
                           "(scheduling.max_queue_percent_per_user) of {} "
                           "(scheduling.max_queue_size); submit again when some of them have "
                           "started, or cancel some",

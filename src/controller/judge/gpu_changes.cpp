@@ -54,8 +54,10 @@ base::Result<std::vector<model::GpuRef>> select_gpus(const State& state,
   }
   const auto known = state.node_ids.find(which.node);
   if (known == state.node_ids.end()) {
-    return base::fail(ErrorCode::kNotFound, fmt::format("there is no node {}", which.node),
-                      which.index ? "gpu" : "node");
+    return base::fail(
+        ErrorCode::kNotFound,
+        fmt::format("there is no node '{}'; 'gpu-platform nodes' lists them", which.node),
+        which.index ? "gpu" : "node");
   }
   const model::Node& node = *state.nodes.find(known->second.value);
   if (which.index && *which.index >= node.gpus.size()) {

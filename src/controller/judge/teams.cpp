@@ -305,8 +305,18 @@ class TeamChange {
   base::Status check_limits() const {
     if (command_.quota.empty()) return {};
     const model::Quota quota = configured_ == nullptr ? model::Quota() : configured_->quota;
-    const auto problem = problem_of(overlaid(quota, team_));
+    const model::Quota then = overlaid(quota, team_);
+    const auto problem = problem_of(then);
     if (!problem) return {};
+    const bool is_below_guarantee =
+        then.max_gpus && then.guaranteed_gpus && *then.max_gpus < *then.guaranteed_gpus;
+    if (is_below_guarantee && !command_.quota.contains(model::QuotaKey::kGuaranteedGpus)) {
+      return base::fail(
+          ErrorCode::kFailedPrecondition,
+          fmt::format("max_gpus {}: guaranteed_gpus of team {} is {}; lower that as well",
+                      *then.max_gpus, command_.name, *then.guaranteed_gpus),
+          "max_gpus");
+    }
     const std::string key(to_string(problem->key));
     return base::fail(ErrorCode::kFailedPrecondition, fmt::format("{}: {}", key, problem->text),
                       key);
