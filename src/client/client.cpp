@@ -105,9 +105,15 @@ std::optional<AboutField> about_field(std::string_view message, std::string_view
   message.remove_prefix(field.size());
   const std::size_t colon = message.find(": ");
   if (colon == std::string_view::npos) return std::nullopt;
-  if (colon > 0 && message.front() != ' ') return std::nullopt;
-  return AboutField{std::string(message.substr(0, colon).substr(colon > 0 ? 1 : 0)),
-                    std::string(message.substr(colon + 2))};
+  std::string_view value = message.substr(0, colon);
+  if (!value.empty()) {
+    if (value.front() != ' ') return std::nullopt;
+    value.remove_prefix(1);
+    // A sentence may begin with the word: "user ann has 5 jobs waiting".
+    const bool is_number = !value.empty() && value.front() >= '0' && value.front() <= '9';
+    if (!is_number && value.find(' ') != std::string_view::npos) return std::nullopt;
+  }
+  return AboutField{std::string(value), std::string(message.substr(colon + 2))};
 }
 
 std::string told_of_option(std::string_view option, const AboutField& about) {

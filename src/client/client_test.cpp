@@ -15,6 +15,19 @@ http::Server socket_at(const std::string& path) {
   return {.kind = http::Server::Kind::kSocket, .path = path};
 }
 
+TEST(AboutField, SplitsValueAndSentence) {
+  const auto with_value = about_field("gpus 9: the largest node has 8 GPUs", "gpus");
+  ASSERT_TRUE(with_value);
+  EXPECT_EQ(told_of_option("--gpus", *with_value), "--gpus 9: the largest node has 8 GPUs");
+  const auto without = about_field("teams[0]: there is no team 'x'", "teams[0]");
+  ASSERT_TRUE(without);
+  EXPECT_EQ(told_of_option("--team", *without), "--team: there is no team 'x'");
+  EXPECT_FALSE(about_field("gpus_per_node: too many", "gpus"));
+  EXPECT_FALSE(about_field("the queue is full: 5 jobs wait", "array"));
+  EXPECT_FALSE(about_field("user ann has 5 jobs waiting: too many", "user"));
+  EXPECT_FALSE(about_field("no field", ""));
+}
+
 TEST(ServersToTry, AreTheUsersDaemonBeforeRoots) {
   ProcessEnvironment around;
   const http::Server of_root = socket_at("/run/gpu-platform/gpu-platform.sock");
