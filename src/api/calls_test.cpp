@@ -127,7 +127,7 @@ TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
       [&](base::Result<Created<v1::Job>> result) { answer.set_value(std::move(result)); });
   const auto refused = answer.get_future().get();
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kNotFound);
   EXPECT_EQ(refused.error().field, "user");
 }
 

@@ -48,7 +48,7 @@ TEST_F(Reservations, KeepGpusForThoseWhoAreNamedUntilTheyAreCancelled) {
                 .cli({"reservations", "create", "ghosts", "--begin", "now+3h", "--duration", "1h",
                       "--user", "no-such-user-here", "--nodes", node()})
                 .exit_code,
-            2);
+            3);
   daemon.kill_now();
   ASSERT_TRUE(daemon.start()) << daemon.log();
   const auto list = nlohmann::json::parse(daemon.cli({"reservations", "list", "--json"}).out);

@@ -62,7 +62,7 @@ TEST_F(StartFailures, UserWhoDoesNotExistIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may name another user";
   const Finished refused =
       daemon_.cli({"submit", "--gpus", "0", "--user", "no-such-user", "--", "/bin/true"});
-  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.err, HasSubstr("user: there is no user 'no-such-user'"));
 }
 

@@ -253,7 +253,7 @@ TEST_F(Teams, UsersThatAreNamedHaveAccounts) {
            {"root", {"team", "add-member", "vision", "no-such-user"}},
            {"root", {"team", "create", "audio", "--member", "no-such-user"}}}) {
     const Finished refused = by(user, words);
-    EXPECT_EQ(refused.exit_code, kUsage) << refused.err;
+    EXPECT_EQ(refused.exit_code, kNotFound) << refused.err;
     EXPECT_THAT(refused.err, HasSubstr("there is no user 'no-such-user'"));
   }
   const Finished refused = by("root", {"team", "set", "vision", "--coordinator", "no-such-user"});
