@@ -67,7 +67,7 @@ bool JobListWriter::was_on_node(const model::Job& job) const {
 
 base::Status JobListWriter::begin() {
   snapshot_ = reader_.core().snapshots.snapshot();
-  explainer_.emplace(snapshot_);
+  if (has_reason_) explainer_ = reader_.explainer(snapshot_);
   // One more than the page, to know whether there is a next one.
   const std::size_t most = filter_.limit + 1 - written_;
   snapshot_->jobs.for_each_descending_while([&](std::uint64_t id, const model::Job& job) {

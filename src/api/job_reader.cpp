@@ -191,7 +191,7 @@ void JobReader::explain(const model::Caller& caller, const FoundJob& found, v1::
   if (!is_explained(found.job->state)) return;
   const JobNames names(found.snapshot, view_of(caller));
   if (found.job->state != model::JobState::kQueued) {
-    return to_proto(views::WaitExplainer(found.snapshot).explain(*found.job), names,
+    return to_proto(explainer(found.snapshot)->explain(*found.job), names,
                     *out.mutable_wait_reason());
   }
   const views::PlaceInLine line = planner_.place_in_line(found.snapshot, found.job->id);

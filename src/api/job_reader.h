@@ -14,8 +14,8 @@
 #include "api/core_access.h"
 #include "api/job_output.h"
 #include "api/planner.h"
+#include "api/snapshot_explainers.h"
 #include "gpu_platform/v1/jobs.pb.h"
-#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -73,6 +73,14 @@ class JobReader {
   // Questions about what would be.
   Planner& planner() const { return planner_; }
 
+  // The one that all answers about the snapshot share; never null.
+  std::shared_ptr<SnapshotExplainer> explainer(
+      const std::shared_ptr<const controller::Snapshot>& snapshot) const {
+    return explainers_.of(snapshot);
+  }
+  // Called every few seconds: memory that no one has asked for since the last call is let go.
+  void forget_idle() const { explainers_.forget_idle(); }
+
   // The output of the jobs.
   const JobOutput& outputs() const { return outputs_; }
 
@@ -119,9 +127,10 @@ class JobReader {
   std::shared_ptr<const model::AccessRules> root_alone_ =
       std::make_shared<const model::AccessRules>();
   mutable Planner planner_;
+  mutable SnapshotExplainers explainers_;
 };
 
-// Returns true for jobs that a WaitExplainer can explain.
+// Returns true for jobs that a SnapshotExplainer can explain.
 bool is_explained(model::JobState state);
 
 // One page of a list, produced in pieces: "{"jobs":[", job after job, "],"next_page":…}". Fetches
@@ -155,7 +164,7 @@ class JobListWriter {
   model::View view_;
   ListFilter filter_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
-  std::optional<views::WaitExplainer> explainer_;
+  std::shared_ptr<SnapshotExplainer> explainer_;          // likewise, and if no reason is asked for
   std::vector<const model::Job*> active_;
   std::size_t next_active_ = 0;
   std::vector<model::Job> archived_;

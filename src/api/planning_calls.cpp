@@ -11,7 +11,6 @@
 #include "api/job_names.h"
 #include "api/predictions.h"
 #include "api/submission.h"
-#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -71,13 +70,13 @@ std::optional<scheduling::PredictedRun> predicted_run_of(const model::Job& job,
 }
 
 // Names the jobs before it that the caller may see, and counts the others.
-void put_line(const views::PlaceInLine& line, model::JobId job, const JobNames& names,
-              v1::Explanation& out) {
+void put_line(const JobReader& reader, const views::PlaceInLine& line, model::JobId job,
+              const JobNames& names, v1::Explanation& out) {
   out.set_jobs_ahead(line.jobs_ahead);
   names.add(line.first_ahead, *out.mutable_first_ahead(), *out.mutable_names());
   std::uint64_t hidden = 0;
-  views::WaitExplainer explainer(names.snapshot());
-  for (const model::JobId ahead : explainer.order()) {
+  const auto explainer = reader.explainer(names.snapshot());
+  for (const model::JobId ahead : explainer->order()) {
     if (ahead == job) break;
     hidden += names.is_hidden(ahead) ? 1 : 0;
   }
@@ -131,7 +130,7 @@ v1::CheckResult check_kept_back(const JobReader& reader, const model::Job& job,
     return out;
   }
   const JobNames names = names_for(reader, job, snapshot);
-  out.add_reasons(describe(views::WaitExplainer(snapshot).explain(job), names));
+  out.add_reasons(describe(reader.explainer(snapshot)->explain(job), names));
   // The success of other jobs, and the release by a person, cannot be predicted.
   if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
   put_planned_start(reader.planner().plan_new(snapshot, job.spec), *snapshot, names, out);
@@ -180,7 +179,7 @@ base::Result<v1::Explanation> PlanningCalls::explain(const v1::ExplainJobRequest
   const auto effort = request.thorough() ? views::Effort::kThorough : views::Effort::kQuick;
   const views::Explanation explanation =
       context_.reader.planner().explain(found.snapshot, id, effort);
-  put_line(explanation.line, id, names, out);
+  put_line(context_.reader, explanation.line, id, names, out);
   if (explanation.planned) {
     put(*explanation.planned, found.snapshot->nodes, names, *out.mutable_planned_start(),
         *out.mutable_names());

@@ -51,7 +51,7 @@ base::Result<QueueWriter> QueueWriter::open(const JobReader& reader, model::Call
 
 void QueueWriter::look() {
   snapshot_ = reader_->core().snapshots.snapshot();
-  explainer_.emplace(snapshot_);
+  explainer_ = reader_->explainer(snapshot_);
 }
 
 void QueueWriter::rest() {

@@ -2,13 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/job_reader.h"
 #include "base/result.h"
-#include "views/wait_explainer.h"
 
 namespace gpu_platform::api {
 
@@ -50,7 +48,7 @@ class QueueWriter {
   model::View view_;
   std::size_t max_bytes_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
-  std::optional<views::WaitExplainer> explainer_;
+  std::shared_ptr<SnapshotExplainer> explainer_;          // likewise
   std::vector<Entry> entries_;
   std::uint64_t hidden_ = 0;  // waiting jobs that the caller may not see
   std::size_t next_ = 0;

@@ -43,7 +43,8 @@ constexpr std::chrono::milliseconds kAcceptPause{50};
 // For the request of a connection that is there to be refused.
 constexpr std::chrono::milliseconds kRefusedTime{5'000};
 
-// The time between two looks at refused calls that wait to be told.
+// The time between two looks at refused calls that wait to be told, and at memory that is kept for
+// the next answer.
 constexpr std::chrono::seconds kTick{15};
 
 // One thread with everything that runs on it.
@@ -307,6 +308,7 @@ class Server::Impl {
     tick_->async_wait([this](const error_code& cancelled) {
       if (cancelled) return;
       refusals_.tick();
+      calls_.reader().forget_idle();
       tick();
     });
   }
