@@ -5,6 +5,7 @@
 #include "api/convert/json_reader.h"
 #include "api/convert/json_writer.h"
 #include "api/job_reader.h"
+#include "api/queue_writer.h"
 
 // This program measures what the door costs: a submission's way from JSON to the model, an answer's
 // way back, a long list.
@@ -84,6 +85,14 @@ class JobsOnly final : public CommandSink,
     snapshot->policy = std::make_shared<const model::Policy>();
     snapshot_ = std::move(snapshot);
   }
+  explicit JobsOnly(std::shared_ptr<const controller::Snapshot> snapshot)
+      : snapshot_(std::move(snapshot)) {}
+  // As after an event that has changed nothing of what is there.
+  void publish_again() {
+    auto next = std::make_shared<controller::Snapshot>(*snapshot_);
+    next->seq = model::EventSeq(snapshot_->seq.value + 1);
+    snapshot_ = std::move(next);
+  }
   void submit(model::Command, Done) override {}
   std::shared_ptr<const controller::Snapshot> snapshot() const override { return snapshot_; }
   base::Result<std::optional<model::Job>> find(model::JobId) const override { return std::nullopt; }
@@ -106,11 +115,14 @@ class JobsOnly final : public CommandSink,
   std::shared_ptr<const controller::Snapshot> snapshot_;
 };
 
+CoreAccess access_to(JobsOnly& jobs, host::UserDirectory& users) {
+  return {.commands = jobs, .snapshots = jobs, .archive = jobs, .outputs = jobs, .users = users};
+}
+
 void ListWaitingJobs(benchmark::State& state) {
   JobsOnly jobs(static_cast<std::size_t>(state.range(0)));
   host::UserDirectory users;
-  const CoreAccess core{
-      .commands = jobs, .snapshots = jobs, .archive = jobs, .outputs = jobs, .users = users};
+  const CoreAccess core = access_to(jobs, users);
   const JobReader reader(core);
   const model::Caller caller{"ada", 1000};
   std::size_t bytes = 0;
@@ -130,6 +142,97 @@ void ListWaitingJobs(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 BENCHMARK(ListWaitingJobs)->Arg(10'000)->Unit(benchmark::kMillisecond);
+
+model::Node dgx(std::uint64_t id) {
+  model::Node node;
+  node.id = model::NodeId(id);
+  node.name = fmt::format("node-{:05}", id);
+  node.cpus = 224;
+  node.memory = base::kGiB * 2048;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    model::Gpu gpu;
+    gpu.info.uuid = fmt::format("GPU-{}-{}", id, i);
+    gpu.info.type = "H100-80GB";
+    gpu.info.memory = base::kGiB * 80;
+    gpu.info.numa_node = static_cast<std::int32_t>(i / 4);
+    node.gpus.push_back(std::move(gpu));
+  }
+  return node;
+}
+
+// 10,000 waiting jobs of 32 sizes.
+std::shared_ptr<const controller::Snapshot> full_queue(std::uint64_t nodes) {
+  constexpr std::uint64_t kWaiting = 10'000;
+  auto snapshot = std::make_shared<controller::Snapshot>();
+  std::vector<std::shared_ptr<const model::JobSpec>> sizes;
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    auto spec = std::make_shared<model::JobSpec>(*a_spec());
+    spec->request.gpus = 1 + i % 8;
+    spec->request.cpus = 8 + i / 8;
+    sizes.push_back(std::move(spec));
+  }
+  for (std::uint64_t id = 1; id <= kWaiting; ++id) {
+    snapshot->jobs.put(id, waiting_job(id, sizes[id % sizes.size()]));
+  }
+  for (std::uint64_t id = 1; id <= nodes; ++id) snapshot->nodes.put(id, dgx(id));
+  snapshot->seq = model::EventSeq(1);
+  snapshot->counts.queued = kWaiting;
+  snapshot->policy = std::make_shared<const model::Policy>();
+  snapshot->order = scheduling::OrderBasis::of(*snapshot->policy);
+  return snapshot;
+}
+
+std::size_t ask_for_queue(const JobReader& reader, const model::Caller& caller) {
+  v1::GetQueueRequest request;
+  request.set_limit(100);
+  auto writer = QueueWriter::open(reader, caller, request, 1 << 20);
+  std::string out;
+  while (writer->append(out, 64 * 1024)) {
+  }
+  return out.size();
+}
+
+std::size_t ask_for_jobs(const JobReader& reader, const model::Caller& caller) {
+  ListFilter filter;
+  filter.limit = 100;
+  JobListWriter writer(reader, caller, filter);
+  (void)writer.begin();
+  std::string out;
+  while (*writer.append(out, 64 * 1024)) {
+  }
+  return out.size();
+}
+
+// 20 clients ask for the first page of the queue and of the jobs. `shared`: their answers share one
+// set of books; else each makes its own. `changing`: a new snapshot is there before each answer.
+void TwentyClients(benchmark::State& state) {
+  const bool is_shared = state.range(1) != 0;
+  const bool is_changing = state.range(2) != 0;
+  JobsOnly jobs(full_queue(static_cast<std::uint64_t>(state.range(0))));
+  host::UserDirectory users;
+  const CoreAccess core = access_to(jobs, users);
+  const model::Caller caller{"ada", 1000};
+  std::size_t bytes = 0;
+  for (auto _ : state) {
+    bytes = 0;
+    std::optional<JobReader> reader(core);
+    const auto before_an_answer = [&] {
+      if (is_changing) jobs.publish_again();
+      if (!is_shared) reader.emplace(core);
+    };
+    for (int client = 0; client < 20; ++client) {
+      before_an_answer();
+      bytes += ask_for_queue(*reader, caller);
+      before_an_answer();
+      bytes += ask_for_jobs(*reader, caller);
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+}
+BENCHMARK(TwentyClients)
+    ->ArgNames({"nodes", "shared", "changing"})
+    ->ArgsProduct({{16, 1'250, 12'500}, {0, 1}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace gpu_platform::api
