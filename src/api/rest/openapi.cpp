@@ -7,217 +7,18 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <google/protobuf/descriptor.pb.h>
-#include <nlohmann/json.hpp>
 
 #include "api/convert/field_plan.h"
 #include "api/convert/field_selection.h"
-#include "base/check.h"
+#include "api/rest/openapi_schemas.h"
+#include "api/rest/proto_comments.h"
 #include "base/letters.h"
-#include "gpu_platform/v1/descriptors.h"
 
 namespace gpu_platform::api {
 
 namespace {
 
 namespace pb = google::protobuf;
-using OrderedJson = nlohmann::ordered_json;
-
-// Comments of the .proto files, by full name of what they stand before.
-class Comments {
- public:
-  Comments() {
-    const std::string_view bytes = v1::descriptor_set();
-    pb::FileDescriptorSet files;
-    CHECK(files.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
-    for (const pb::FileDescriptorProto& file : files.file()) {
-      CHECK(pool_.BuildFile(file) != nullptr);
-    }
-  }
-
-  std::string of(const pb::Descriptor& type) const {
-    return text(pool_.FindMessageTypeByName(type.full_name()));
-  }
-  std::string of(const pb::FieldDescriptor& field) const {
-    return text(pool_.FindFieldByName(field.full_name()));
-  }
-  std::string of(const pb::MethodDescriptor& call) const {
-    return text(pool_.FindMethodByName(call.full_name()));
-  }
-  std::string of(const pb::ServiceDescriptor& service) const {
-    return text(pool_.FindServiceByName(service.full_name()));
-  }
-  std::string of(const pb::EnumDescriptor& type) const {
-    return text(pool_.FindEnumTypeByName(type.full_name()));
-  }
-
- private:
-  template <class Descriptor>
-  static std::string text(const Descriptor* descriptor) {
-    pb::SourceLocation location;
-    if (descriptor == nullptr || !descriptor->GetSourceLocation(&location)) return {};
-    // One space after "//", and the line breaks of the source, are of no use to a reader of the
-    // document; an empty line divides paragraphs.
-    std::string out;
-    std::string_view rest = location.leading_comments;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (line.starts_with(' ')) line.remove_prefix(1);
-      if (line.empty()) {
-        if (!rest.empty()) out += "\n\n";
-        continue;
-      }
-      if (!out.empty() && !out.ends_with('\n')) out.push_back(' ');
-      out += line;
-    }
-    return out;
-  }
-
-  pb::DescriptorPool pool_;
-};
-
-// Names that makers of clients would use a second time: they make types of their own with the ends
-// …Request and …Response, and have a Configuration and a Status themselves.
-constexpr auto kSchemaNames = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"ActOnJobsRequest", "BulkAction"},
-    {"ActOnJobsResponse", "BulkOutcome"},
-    {"AnswerInvitationRequest", "InvitationAnswer"},
-    {"CapacityRequest", "CapacityChoice"},
-    {"ChangeGpusRequest", "GpuSelection"},
-    {"ChangeGpusResponse", "ChangedGpus"},
-    {"ChangeJobResponse", "ChangedJob"},
-    {"CheckJobRequest", "JobCheck"},
-    {"Configuration", "ActiveConfiguration"},
-    {"CreateReservationRequest", "NewReservation"},
-    {"CreateTokenRequest", "NewToken"},
-    {"GetQueueResponse", "QueuePage"},
-    {"GetTopologyResponse", "TopologyPage"},
-    {"ListAuditResponse", "AuditPage"},
-    {"ListGpusResponse", "GpuPage"},
-    {"ListJobsResponse", "JobPage"},
-    {"ListNodesResponse", "NodePage"},
-    {"ListReservationsResponse", "ReservationPage"},
-    {"ListSharesResponse", "SharePage"},
-    {"ListTeamsResponse", "TeamPage"},
-    {"ListTokensResponse", "TokenPage"},
-    {"ModelSizingRequest", "ModelServer"},
-    {"RecordStepResponse", "RecordedStep"},
-    {"RequeueJobRequest", "RequeueOptions"},
-    {"SetTeamRequest", "TeamSettings"},
-    {"SignalJobRequest", "SignalOptions"},
-    {"Status", "ClusterStatus"},
-    {"UpdateJobRequest", "JobUpdate"},
-    {"UpdateReservationRequest", "ReservationUpdate"},
-});
-
-// Returns the name of a message or an enumeration in the document.
-std::string schema_name(const std::string& name) {
-  const auto* const found = std::ranges::find(
-      kSchemaNames, std::string_view(name), &std::pair<std::string_view, std::string_view>::first);
-  return found == kSchemaNames.end() ? name : std::string(found->second);
-}
-
-template <class Descriptor>
-OrderedJson reference(const Descriptor& type) {
-  return {{"$ref", "#/components/schemas/" + schema_name(type.name())}};
-}
-
-std::string_view base_type(JsonKind kind) {
-  switch (kind) {
-    case JsonKind::kBool:
-      return "boolean";
-    case JsonKind::kInt32:
-    case JsonKind::kInt64:
-    case JsonKind::kUint32:
-    case JsonKind::kUint64:
-      return "integer";
-    case JsonKind::kDouble:
-      return "number";
-    case JsonKind::kString:
-    case JsonKind::kBytes:
-    case JsonKind::kEnum:
-    case JsonKind::kTimestamp:
-      return "string";
-    case JsonKind::kMessage:
-    case JsonKind::kMap:
-      return "object";
-  }
-  return "string";
-}
-
-// A whole bound is written without a decimal point.
-OrderedJson bound(double value) {
-  const auto whole = static_cast<std::int64_t>(value);
-  return static_cast<double>(whole) == value ? OrderedJson(whole) : OrderedJson(value);
-}
-
-void add_limits(const FieldPlan& field, OrderedJson& schema) {
-  const FieldLimits& limits = field.limits;
-  const bool is_unsigned = field.kind == JsonKind::kUint32 || field.kind == JsonKind::kUint64;
-  if (limits.least) {
-    schema["minimum"] = bound(*limits.least);
-  } else if (is_unsigned) {
-    schema["minimum"] = 0;
-  }
-  if (limits.most) schema["maximum"] = bound(*limits.most);
-  if (field.kind != JsonKind::kString) return;
-  // JSON Schema counts characters, we count bytes: the bound in the document is never the narrower.
-  if (limits.max_bytes != 0) schema["maxLength"] = limits.max_bytes;
-  if (limits.not_empty) schema["minLength"] = 1;
-  if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
-}
-
-OrderedJson value_schema(const FieldPlan& field);
-
-OrderedJson map_schema(const FieldPlan& field) {
-  OrderedJson values = value_schema(field.map_value());
-  if (field.limits.max_bytes != 0) values["maxLength"] = field.limits.max_bytes;
-  OrderedJson schema = {{"type", "object"}, {"additionalProperties", std::move(values)}};
-  if (field.limits.max_items != 0) schema["maxProperties"] = field.limits.max_items;
-  OrderedJson names = OrderedJson::object();
-  if (field.limits.max_key_bytes != 0) names["maxLength"] = field.limits.max_key_bytes;
-  if (field.limits.not_empty) names["minLength"] = 1;
-  if (!names.empty()) schema["propertyNames"] = std::move(names);
-  return schema;
-}
-
-// Returns the schema of one value, also for a field that is a list.
-OrderedJson value_schema(const FieldPlan& field) {
-  if (field.kind == JsonKind::kMessage) return reference(*field.message->descriptor);
-  if (field.kind == JsonKind::kMap) return map_schema(field);
-  if (field.kind == JsonKind::kEnum) return reference(*field.field->enum_type());
-  OrderedJson schema = {{"type", base_type(field.kind)}};
-  if (field.kind == JsonKind::kTimestamp) schema["format"] = "date-time";
-  if (field.kind == JsonKind::kBytes) schema["contentEncoding"] = "base64";
-  add_limits(field, schema);
-  return schema;
-}
-
-bool may_be_null(const FieldPlan& field) {
-  return !field.is_repeated && field.kind != JsonKind::kMap &&
-         (field.has_presence || field.kind == JsonKind::kEnum);
-}
-
-OrderedJson field_schema(const FieldPlan& field, const Comments& comments, bool is_request) {
-  OrderedJson schema = value_schema(field);
-  if (field.is_repeated) {
-    schema = {{"type", "array"}, {"items", std::move(schema)}};
-    if (field.limits.max_items != 0) schema["maxItems"] = field.limits.max_items;
-  }
-  // In a request, null is the same as leaving a field out.
-  if (is_request || may_be_null(field)) {
-    if (schema.contains("$ref")) {
-      schema = {{"oneOf", OrderedJson::array({std::move(schema), {{"type", "null"}}})}};
-    } else {
-      schema["type"] = OrderedJson::array({schema["type"], "null"});
-    }
-  }
-  const std::string comment = comments.of(*field.field);
-  if (!comment.empty()) schema["description"] = comment;
-  return schema;
-}
 
 // ---- answers
 
@@ -467,7 +268,7 @@ class DocumentWriter {
     const OrderedJson text = {{"type", "string"}};
     const OrderedJson data = {{"type", "string"},
                               {"contentMediaType", "application/json"},
-                              {"contentSchema", reference(message)}};
+                              {"contentSchema", schema_reference(message)}};
     return {{"type", "object"},
             {"properties", {{"id", text}, {"event", text}, {"data", data}}},
             {"required", OrderedJson::array({"event", "data"})}};
@@ -505,11 +306,12 @@ class DocumentWriter {
       const pb::Descriptor& body = body_type(route);
       add_schema(body);
       operation["requestBody"] = {
-          {"required", true}, {"content", {{"application/json", {{"schema", reference(body)}}}}}};
+          {"required", true},
+          {"content", {{"application/json", {{"schema", schema_reference(body)}}}}}};
     }
     const bool is_stream = route.call->server_streaming();
     const char* media = is_stream ? "text/event-stream" : "application/json";
-    OrderedJson schema = is_stream ? event_schema(answer) : reference(answer);
+    OrderedJson schema = is_stream ? event_schema(answer) : schema_reference(answer);
     OrderedJson success = {{"description", "Success."},
                            {"content", {{media, {{"schema", std::move(schema)}}}}}};
     if (route.is_websocket) {
@@ -552,7 +354,7 @@ class DocumentWriter {
 
   static constexpr const char* kPages = "Pages";
 
-  Comments comments_;
+  ProtoComments comments_;
   OrderedJson schemas_ = OrderedJson::object();
   std::set<std::string> known_;
   std::set<std::string> in_requests_;
