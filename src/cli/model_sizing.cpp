@@ -8,6 +8,7 @@
 
 #include "api/convert/json_reader.h"
 #include "api/convert/json_writer.h"
+#include "api/convert/message_limits.h"
 #include "api/convert/model_sizing.h"
 #include "api/convert/problem.h"
 #include "base/parse.h"

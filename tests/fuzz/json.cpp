@@ -6,6 +6,7 @@
 #include "api/convert/job_step.h"
 #include "api/convert/json_reader.h"
 #include "api/convert/json_writer.h"
+#include "api/convert/message_limits.h"
 #include "api/convert/reservation.h"
 #include "api/convert/token.h"
 #include "base/check.h"

@@ -2,227 +2,23 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <google/protobuf/timestamp.pb.h>
 #include <nlohmann/json.hpp>
 
 #include "api/convert/field_plan.h"
+#include "api/convert/field_value.h"
 #include "api/convert/text_forms.h"
-#include "base/base64.h"
 #include "base/suggest.h"
-#include "base/utc.h"
 
 namespace gpu_platform::api {
 
 namespace {
 
 namespace pb = google::protobuf;
-
-// The target of one value: a field of a message, or one more element of a list.
-struct Slot {
-  pb::Message* message = nullptr;
-  const FieldPlan* field = nullptr;
-};
-
-constexpr std::string_view kSpecPrefix = "spec.";
-
-// The rule that a value breaks. The caller that knows the path adds it.
-using FieldError = std::optional<std::string>;
-
-const pb::Reflection& reflection_of(const Slot& slot) {
-  return *slot.message->GetReflection();
-}
-
-std::string_view type_name(const FieldPlan& field) {
-  switch (field.kind) {
-    case JsonKind::kBool:
-      return "true or false";
-    case JsonKind::kInt32:
-    case JsonKind::kInt64:
-    case JsonKind::kUint32:
-    case JsonKind::kUint64:
-      return "a whole number";
-    case JsonKind::kDouble:
-      return "a number";
-    case JsonKind::kString:
-    case JsonKind::kEnum:
-      return "a string";
-    case JsonKind::kBytes:
-      return "a base64 string";
-    case JsonKind::kTimestamp:
-      return "a time as in \"2026-07-01T12:00:00Z\"";
-    case JsonKind::kMessage:
-    case JsonKind::kMap:
-      return "an object";
-  }
-  return "a value";
-}
-
-// " of seconds", by the end of the field's name.
-std::string_view unit_of(const FieldPlan& field) {
-  if (field.name.ends_with("_seconds")) return " of seconds";
-  return field.name.ends_with("_bytes") ? " of bytes" : "";
-}
-
-std::string must_be(const FieldPlan& field) {
-  return fmt::format("must be {}", type_name(field));
-}
-
-std::string number_text(double value) {
-  return std::abs(value) < 1e15 && value == std::floor(value)
-             ? fmt::format("{}", static_cast<std::int64_t>(value))
-             : fmt::format("{}", value);
-}
-
-// "must be a whole number from 0 to 100": with the field's own bounds, else those of its type.
-template <class Integer>
-std::string whole_number_rule(const FieldPlan& field) {
-  const auto bound = [](const std::optional<double>& limit, Integer of_type) {
-    return limit ? number_text(*limit) : fmt::format("{}", of_type);
-  };
-  return fmt::format("must be a whole number{} from {} to {}", unit_of(field),
-                     bound(field.limits.least, std::numeric_limits<Integer>::min()),
-                     bound(field.limits.most, std::numeric_limits<Integer>::max()));
-}
-
-std::string number_rule(const FieldPlan& field) {
-  switch (field.kind) {
-    case JsonKind::kInt32:
-      return whole_number_rule<std::int32_t>(field);
-    case JsonKind::kInt64:
-      return whole_number_rule<std::int64_t>(field);
-    case JsonKind::kUint32:
-      return whole_number_rule<std::uint32_t>(field);
-    case JsonKind::kUint64:
-      return whole_number_rule<std::uint64_t>(field);
-    default:
-      break;
-  }
-  const FieldLimits& limits = field.limits;
-  if (limits.least && limits.most) {
-    return fmt::format("must be a number{} from {} to {}", unit_of(field),
-                       number_text(*limits.least), number_text(*limits.most));
-  }
-  return fmt::format("must be a number{}", unit_of(field));
-}
-
-FieldError put_bool(const Slot& slot, bool value) {
-  if (slot.field->kind != JsonKind::kBool) return must_be(*slot.field);
-  if (slot.field->is_repeated) {
-    reflection_of(slot).AddBool(slot.message, slot.field->field, value);
-  } else {
-    reflection_of(slot).SetBool(slot.message, slot.field->field, value);
-  }
-  return std::nullopt;
-}
-
-FieldError put_double(const Slot& slot, double value) {
-  if (!std::isfinite(value)) return number_rule(*slot.field);
-  if (slot.field->is_repeated) {
-    reflection_of(slot).AddDouble(slot.message, slot.field->field, value);
-  } else {
-    reflection_of(slot).SetDouble(slot.message, slot.field->field, value);
-  }
-  return std::nullopt;
-}
-
-// Integer is int64 or uint64, as the text of the number had a sign or not.
-template <class Integer>
-FieldError put_integer(const Slot& slot, Integer value) {
-  const pb::Reflection& reflection = reflection_of(slot);
-  const pb::FieldDescriptor* field = slot.field->field;
-  const bool add = slot.field->is_repeated;
-  pb::Message* message = slot.message;
-  switch (slot.field->kind) {
-    case JsonKind::kInt32:
-      if (!std::in_range<std::int32_t>(value)) return number_rule(*slot.field);
-      add ? reflection.AddInt32(message, field, static_cast<std::int32_t>(value))
-          : reflection.SetInt32(message, field, static_cast<std::int32_t>(value));
-      return std::nullopt;
-    case JsonKind::kInt64:
-      if (!std::in_range<std::int64_t>(value)) return number_rule(*slot.field);
-      add ? reflection.AddInt64(message, field, static_cast<std::int64_t>(value))
-          : reflection.SetInt64(message, field, static_cast<std::int64_t>(value));
-      return std::nullopt;
-    case JsonKind::kUint32:
-      if (!std::in_range<std::uint32_t>(value)) return number_rule(*slot.field);
-      add ? reflection.AddUInt32(message, field, static_cast<std::uint32_t>(value))
-          : reflection.SetUInt32(message, field, static_cast<std::uint32_t>(value));
-      return std::nullopt;
-    case JsonKind::kUint64:
-      if (!std::in_range<std::uint64_t>(value)) return number_rule(*slot.field);
-      add ? reflection.AddUInt64(message, field, static_cast<std::uint64_t>(value))
-          : reflection.SetUInt64(message, field, static_cast<std::uint64_t>(value));
-      return std::nullopt;
-    case JsonKind::kDouble:
-      return put_double(slot, static_cast<double>(value));
-    default:
-      return must_be(*slot.field);
-  }
-}
-
-FieldError put_enum(const Slot& slot, std::string_view name) {
-  const std::optional<int> number = enum_number(*slot.field, name);
-  if (!number) {
-    return slot.field->is_secret || name.size() > 64
-               ? fmt::format("must be one of {}", allowed_names(*slot.field))
-               : fmt::format("'{}' is not one of {}", name, allowed_names(*slot.field));
-  }
-  if (slot.field->is_repeated) {
-    reflection_of(slot).AddEnumValue(slot.message, slot.field->field, *number);
-  } else {
-    reflection_of(slot).SetEnumValue(slot.message, slot.field->field, *number);
-  }
-  return std::nullopt;
-}
-
-void put_plain(const Slot& slot, std::string value) {
-  if (slot.field->is_repeated) {
-    reflection_of(slot).AddString(slot.message, slot.field->field, std::move(value));
-  } else {
-    reflection_of(slot).SetString(slot.message, slot.field->field, std::move(value));
-  }
-}
-
-FieldError put_timestamp(const Slot& slot, std::string_view text) {
-  const std::optional<base::Instant> at = base::parse_rfc3339(text);
-  if (!at) return must_be(*slot.field);
-  const pb::Reflection& reflection = reflection_of(slot);
-  pb::Message* target = slot.field->is_repeated
-                            ? reflection.AddMessage(slot.message, slot.field->field)
-                            : reflection.MutableMessage(slot.message, slot.field->field);
-  auto& timestamp = static_cast<pb::Timestamp&>(*target);
-  timestamp.set_seconds(at->unix_ns() / 1'000'000'000);
-  timestamp.set_nanos(static_cast<std::int32_t>(at->unix_ns() % 1'000'000'000));
-  return std::nullopt;
-}
-
-// `text` may be moved from.
-FieldError put_string(const Slot& slot, std::string& text) {
-  switch (slot.field->kind) {
-    case JsonKind::kString:
-      put_plain(slot, std::move(text));
-      return std::nullopt;
-    case JsonKind::kEnum:
-      return put_enum(slot, text);
-    case JsonKind::kTimestamp:
-      return put_timestamp(slot, text);
-    case JsonKind::kBytes: {
-      std::optional<std::string> bytes = base::parse_base64(text);
-      if (!bytes) return must_be(*slot.field);
-      put_plain(slot, std::move(*bytes));
-      return std::nullopt;
-    }
-    default:
-      return must_be(*slot.field);
-  }
-}
 
 // Receives nlohmann's events and fills the message as they come: no tree in between, so that
 // duplicate keys are seen and a request costs one pass.
@@ -240,22 +36,22 @@ class MessageFiller {
     return true;
   }
   bool boolean(bool value) {
-    return put([&](const Slot& slot) { return put_bool(slot, value); });
+    return put([&](const FieldSlot& slot) { return put_bool(slot, value); });
   }
   bool number_integer(std::int64_t value) {
-    return put([&](const Slot& slot) { return put_integer(slot, value); });
+    return put([&](const FieldSlot& slot) { return put_integer(slot, value); });
   }
   bool number_unsigned(std::uint64_t value) {
-    return put([&](const Slot& slot) { return put_integer(slot, value); });
+    return put([&](const FieldSlot& slot) { return put_integer(slot, value); });
   }
   bool number_float(double value, const std::string&) {
-    return put([&](const Slot& slot) -> FieldError {
+    return put([&](const FieldSlot& slot) -> FieldError {
       if (slot.field->kind == JsonKind::kDouble) return put_double(slot, value);
       return is_number(slot.field->kind) ? number_rule(*slot.field) : must_be(*slot.field);
     });
   }
   bool string(std::string& value) {
-    return put([&](const Slot& slot) { return put_string(slot, value); });
+    return put([&](const FieldSlot& slot) { return put_string(slot, value); });
   }
   bool binary(nlohmann::json::binary_t&) { return reject("the body must be JSON text"); }
 
@@ -266,7 +62,7 @@ class MessageFiller {
           {.kind = Frame::kObject, .message = &root_, .plan = &plan_of(*root_.GetDescriptor())});
       return true;
     }
-    const Slot slot = next_slot();
+    const FieldSlot slot = next_slot();
     if (slot.field->kind == JsonKind::kMap && frames_.back().kind != Frame::kMap) {
       frames_.push_back({.kind = Frame::kMap, .message = slot.message, .field = slot.field});
       return true;
@@ -310,7 +106,7 @@ class MessageFiller {
 
   bool start_array(std::size_t) {
     if (frames_.empty()) return reject("the body must be a JSON object");
-    const Slot slot = next_slot();
+    const FieldSlot slot = next_slot();
     if (!slot.field->is_repeated || frames_.back().kind == Frame::kList) {
       return reject(expectation(slot));
     }
@@ -358,7 +154,7 @@ class MessageFiller {
   }
 
   // The place of the value that comes now.
-  Slot next_slot() {
+  FieldSlot next_slot() {
     const Frame& frame = frames_.back();
     return {frame.message, frame.field};
   }
@@ -367,7 +163,7 @@ class MessageFiller {
     const Frame& frame = frames_.back();
     return frame.kind == Frame::kObject && frame.field->is_repeated;
   }
-  std::string expectation(const Slot& slot) const {
+  std::string expectation(const FieldSlot& slot) const {
     if (expects_list()) return "must be a list";
     if (frames_.back().kind == Frame::kMap) return must_be(slot.field->map_value());
     return must_be(*slot.field);
@@ -376,7 +172,7 @@ class MessageFiller {
   template <class Put>
   bool put(Put&& put_value) {
     if (frames_.empty()) return reject("the body must be a JSON object");
-    Slot slot = next_slot();
+    FieldSlot slot = next_slot();
     if (expects_list()) return reject("must be a list");
     Frame& frame = frames_.back();
     if (frame.kind == Frame::kMap) {
@@ -453,143 +249,6 @@ class MessageFiller {
   std::optional<base::Error> error_;
 };
 
-// ---- limits ----
-
-class LimitChecker {
- public:
-  base::Status check(const pb::Message& message, const MessagePlan& plan,
-                     const std::string& prefix) {
-    for (const FieldPlan& field : plan.fields) {
-      if (field.kind == JsonKind::kMap) {
-        TRY(check_map(message, field, prefix));
-      } else if (field.is_repeated) {
-        TRY(check_list(message, field, prefix));
-      } else if (!field.has_presence || message.GetReflection()->HasField(message, field.field)) {
-        TRY(check_single(message, field, prefix));
-      }
-    }
-    return {};
-  }
-
- private:
-  static base::Status wrong(std::string path, std::string_view rule) {
-    std::string message = fmt::format("{}: {}", path, rule);
-    return base::invalid(std::move(path), std::move(message));
-  }
-
-  static base::Status check_text(std::string_view text, const FieldPlan& field, const auto& path) {
-    if (text.find('\0') != std::string_view::npos) return wrong(path(), "contains a NUL");
-    const std::uint32_t most = field.limits.max_bytes;
-    if (most != 0 && text.size() > most) {
-      return wrong(path(), fmt::format("is {} bytes long; the limit is {}", text.size(), most));
-    }
-    return {};
-  }
-
-  static base::Status check_number(double value, const FieldPlan& field, const auto& path) {
-    if ((field.limits.least && value < *field.limits.least) ||
-        (field.limits.most && value > *field.limits.most)) {
-      return wrong(path(), number_rule(field));
-    }
-    return {};
-  }
-
-  base::Status check_single(const pb::Message& message, const FieldPlan& field,
-                            const std::string& prefix) {
-    const pb::Reflection& reflection = *message.GetReflection();
-    const auto path = [&] { return prefix + field.name; };
-    std::string scratch;
-    switch (field.kind) {
-      case JsonKind::kString: {
-        const std::string& text = reflection.GetStringReference(message, field.field, &scratch);
-        TRY(check_text(text, field, path));
-        if (field.limits.not_empty && text.empty()) return wrong(path(), "must not be empty");
-        return {};
-      }
-      case JsonKind::kInt32:
-        return check_number(reflection.GetInt32(message, field.field), field, path);
-      case JsonKind::kInt64:
-        return check_number(static_cast<double>(reflection.GetInt64(message, field.field)), field,
-                            path);
-      case JsonKind::kUint32:
-        return check_number(reflection.GetUInt32(message, field.field), field, path);
-      case JsonKind::kUint64:
-        return check_number(static_cast<double>(reflection.GetUInt64(message, field.field)), field,
-                            path);
-      case JsonKind::kDouble:
-        return check_number(reflection.GetDouble(message, field.field), field, path);
-      case JsonKind::kMessage:
-        return check(reflection.GetMessage(message, field.field), *field.message,
-                     path() + "." == kSpecPrefix ? std::string() : path() + ".");
-      default:
-        return {};
-    }
-  }
-
-  base::Status check_list(const pb::Message& message, const FieldPlan& field,
-                          const std::string& prefix) {
-    const pb::Reflection& reflection = *message.GetReflection();
-    const int size = reflection.FieldSize(message, field.field);
-    TRY(check_count(size, field, prefix));
-    for (int i = 0; i < size; ++i) {
-      const auto path = [&] { return fmt::format("{}{}[{}]", prefix, field.name, i); };
-      std::string scratch;
-      if (field.kind == JsonKind::kString) {
-        const std::string& text =
-            reflection.GetRepeatedStringReference(message, field.field, i, &scratch);
-        TRY(check_text(text, field, path));
-        if (field.limits.not_empty && text.empty()) return wrong(path(), "must not be empty");
-      } else if (field.kind == JsonKind::kMessage) {
-        TRY(check(reflection.GetRepeatedMessage(message, field.field, i), *field.message,
-                  path() + "."));
-      }
-    }
-    return {};
-  }
-
-  static base::Status check_count(int size, const FieldPlan& field, const std::string& prefix) {
-    const std::uint32_t most = field.limits.max_items;
-    if (most != 0 && std::cmp_greater(size, most)) {
-      return wrong(prefix + field.name, fmt::format("has {} entries; the limit is {}", size, most));
-    }
-    return {};
-  }
-
-  static base::Status check_map(const pb::Message& message, const FieldPlan& field,
-                                const std::string& prefix) {
-    const pb::Reflection& reflection = *message.GetReflection();
-    const int size = reflection.FieldSize(message, field.field);
-    TRY(check_count(size, field, prefix));
-    const pb::FieldDescriptor* key_field = field.map_entry->fields[0].field;
-    const FieldPlan& value_plan = field.map_value();
-    for (int i = 0; i < size; ++i) {
-      const pb::Message& entry = reflection.GetRepeatedMessage(message, field.field, i);
-      std::string key_scratch;
-      const std::string& key =
-          entry.GetReflection()->GetStringReference(entry, key_field, &key_scratch);
-      const auto path = [&] {
-        return fmt::format("{}{}.{}", prefix, field.name, key.substr(0, 64));
-      };
-      if (key.find('\0') != std::string::npos) {
-        return wrong(prefix + field.name, "a name contains a NUL");
-      }
-      if (field.limits.not_empty && key.empty()) {
-        return wrong(prefix + field.name, "has an empty name");
-      }
-      const std::uint32_t most = field.limits.max_key_bytes;
-      if (most != 0 && key.size() > most) {
-        return wrong(path(),
-                     fmt::format("the name is {} bytes long; the limit is {}", key.size(), most));
-      }
-      if (value_plan.kind != JsonKind::kString) continue;
-      std::string scratch;
-      TRY(check_text(entry.GetReflection()->GetStringReference(entry, value_plan.field, &scratch),
-                     field, path));
-    }
-    return {};
-  }
-};
-
 }  // namespace
 
 base::Status read_json(std::string_view text, pb::Message& message) {
@@ -608,7 +267,7 @@ base::Status read_text(std::string_view field, std::string_view text, pb::Messag
     return base::invalid(plan->name, fmt::format("{}: {}", plan->name, rule));
   };
   if (!is_valid_utf8(text)) return wrong("contains bytes that are not UTF-8");
-  const Slot slot{&message, plan};
+  const FieldSlot slot{&message, plan};
   const auto parsed = [&](auto value) -> FieldError {
     const char* end = text.data() + text.size();
     const auto [stop, code] = std::from_chars(text.data(), end, value);
@@ -642,10 +301,6 @@ base::Status read_text(std::string_view field, std::string_view text, pb::Messag
     }
   }
   return field_error ? wrong(*field_error) : base::Status();
-}
-
-base::Status check_limits(const pb::Message& message) {
-  return LimitChecker().check(message, plan_of(*message.GetDescriptor()), {});
 }
 
 }  // namespace gpu_platform::api

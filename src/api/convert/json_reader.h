@@ -20,8 +20,4 @@ base::Status read_json(std::string_view text, google::protobuf::Message& message
 base::Status read_text(std::string_view field, std::string_view text,
                        google::protobuf::Message& message);
 
-// Checks the limits that the fields' options state, and that no text contains a NUL. Complete for
-// every message of a request, whatever door it came through.
-base::Status check_limits(const google::protobuf::Message& message);
-
 }  // namespace gpu_platform::api

@@ -3,6 +3,7 @@
 
 #include "api/convert/json_reader.h"
 #include "api/convert/json_writer.h"
+#include "api/convert/message_limits.h"
 #include "api/convert/text_forms.h"
 #include "base/base64.h"
 #include "base/prng.h"

@@ -4,7 +4,7 @@
 
 #include "api/convert/job.h"
 #include "api/convert/job_spec.h"
-#include "api/convert/json_reader.h"
+#include "api/convert/message_limits.h"
 #include "model/container.h"
 #include "model/output_pattern.h"
 #include "model/spec_checks.h"

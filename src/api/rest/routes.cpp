@@ -6,6 +6,7 @@
 
 #include "api/convert/field_plan.h"
 #include "api/convert/json_reader.h"
+#include "api/convert/message_limits.h"
 #include "api/convert/services.h"
 #include "api/convert/text_forms.h"
 #include "base/check.h"
