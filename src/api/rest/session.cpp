@@ -1,20 +1,18 @@
 #include "api/rest/session.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/error.hpp>
 
 #include "api/convert/problem.h"
+#include "api/rest/answer_head.h"
 #include "api/rest/channel_bridge.h"
 #include "api/rest/replies.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {
@@ -25,30 +23,12 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// Bytes that may wait unparsed while a request is being answered, and be read and dropped after an
-// answer that ends the connection.
-constexpr std::size_t kMaxPending = 16 * 1024;
+// Bytes that may be read and dropped after an answer that ends the connection.
 constexpr std::uint64_t kMaxDrained = 16 << 20;
-// The memory that a connection may have beside what counts against its user's budgets.
-constexpr std::size_t kMaxKept = 16 * 1024;
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 // What a channel's client is told at the end.
 constexpr const char* kStopping = "the daemon is stopping";
 constexpr const char* kCredentialEnded = "the credential no longer holds";
-
-std::string header(const auto& message, http::field name) {
-  const auto found = message.find(name);
-  return found == message.end() ? std::string() : std::string(found->value());
-}
-
-std::string header(const auto& message, std::string_view name) {
-  const auto found = message.find(boost::beast::string_view(name.data(), name.size()));
-  return found == message.end() ? std::string() : std::string(found->value());
-}
-
-bool has_body(int status) {
-  return status != 204 && status != 304;
-}
 
 }  // namespace
 
@@ -56,22 +36,13 @@ Session::Session(LocalSocket socket, Peer peer, Environment environment)
     : socket_(std::move(socket)),
       peer_(std::move(peer)),
       environment_(std::move(environment)),
+      parser_(environment_.limits),
       request_bytes_(environment_.budgets.bodies, environment_.holder),
       answer_bytes_(environment_.budgets.answers, environment_.holder),
       stream_(environment_.budgets.streams, environment_.holder),
       channel_(environment_.budgets.channels, environment_.holder),
       is_woken_(std::make_shared<std::atomic<bool>>(false)),
       timer_(environment_.io) {}
-
-void Gate::post(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  if (is_open_) asio::post(io_, std::move(work));
-}
-
-void Gate::close() {
-  const std::lock_guard lock(mutex_);
-  is_open_ = false;
-}
 
 void Session::start() {
   if (state_ == State::kClosed) return;
@@ -85,12 +56,8 @@ void Session::start() {
 
 void Session::begin_request() {
   state_ = State::kReading;
-  parser_.emplace();
-  parser_->body_limit(environment_.limits.body_bytes);
-  parser_->header_limit(environment_.limits.header_bytes);
-  has_continued_ = false;
-  is_header_checked_ = false;
-  if (consumed_ < buffer_.size()) {
+  parser_.begin();
+  if (parser_.has_rest()) {
     set_deadline(environment_.limits.request_time);
     parse();
   } else {
@@ -119,14 +86,14 @@ void Session::on_read(const error_code& error, std::size_t bytes) {
     drained_ += bytes;
     return drained_ > kMaxDrained ? close() : read();
   }
-  const bool is_first = state_ == State::kReading && buffer_.empty();
-  buffer_.append(chunk_.data(), bytes);
+  const bool is_first = state_ == State::kReading && !parser_.has_begun();
+  parser_.add(chunk_.data(), bytes);
   if (state_ == State::kReading) {
-    if (is_first && !parser_->got_some()) set_deadline(environment_.limits.request_time);
+    if (is_first) set_deadline(environment_.limits.request_time);
     return parse();
   }
   // Only to notice a client that goes: its next request waits.
-  if (buffer_.size() < kMaxPending) read();
+  if (parser_.takes_more()) read();
 }
 
 // The client sends no more. One that only closed its sending side still reads the answer.
@@ -138,75 +105,28 @@ void Session::on_client_finished() {
 }
 
 void Session::parse() {
-  error_code error;
-  while (consumed_ < buffer_.size() && !parser_->is_done()) {
-    consumed_ += parser_->put(
-        asio::const_buffer(buffer_.data() + consumed_, buffer_.size() - consumed_), error);
-    if (error) break;
-  }
-  if (consumed_ == buffer_.size()) {
-    buffer_.clear();
-    if (buffer_.capacity() > kMaxKept) buffer_.shrink_to_fit();
-    consumed_ = 0;
-  } else if (consumed_ > kMaxPending) {
-    buffer_.erase(0, consumed_);
-    consumed_ = 0;
-  }
-  if (error == http::error::need_more) error = {};
-  if (error) return refuse_malformed(error);
-  if (!is_header_sane()) return;
+  if (auto refusal = parser_.parse()) return refuse(refusal->status, std::move(refusal->error));
   if (auto taken = request_bytes_.try_become(bytes_under_way()); !taken) {
     base::Error refusal = std::move(taken).error();
     return refuse(http_status(refusal.code), std::move(refusal));
   }
-  if (parser_->is_done()) return dispatch();
+  if (parser_.is_done()) return dispatch();
   continue_if_expected();
   read();
 }
 
 // Those of the request beyond what every connection may have.
 std::uint64_t Session::bytes_under_way() const {
-  const std::size_t bytes = buffer_.size() + parser_->get().body().size();
-  return bytes > kMaxKept ? bytes : 0;
+  const std::size_t bytes = parser_.bytes();
+  return bytes > kKeptBytes ? bytes : 0;
 }
 
-// Each field takes far more memory than its bytes. False: it was refused.
-bool Session::is_header_sane() {
-  if (is_header_checked_ || !parser_->is_header_done()) return true;
-  is_header_checked_ = true;
-  const auto& fields = parser_->get();
-  const auto count = static_cast<std::size_t>(std::distance(fields.begin(), fields.end()));
-  if (count <= environment_.limits.header_fields) return true;
-  refuse(431, base::Error{base::ErrorCode::kInvalidArgument,
-                          fmt::format("the header has {} fields; the limit is {}", count,
-                                      environment_.limits.header_fields),
-                          {}});
-  return false;
-}
-
-// A client that asks before it sends a large body. What is too large was refused with the header.
 void Session::continue_if_expected() {
-  if (has_continued_ || !parser_->is_header_done()) return;
-  has_continued_ = true;
-  if (header(parser_->get(), http::field::expect) != "100-continue") return;
+  if (!parser_.takes_expectation()) return;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   // These few bytes fit into the empty socket buffer of a client that waits for them.
   error_code ignored;
   socket_.write_some(asio::buffer(kContinue), ignored);
-}
-
-void Session::refuse_malformed(const error_code& error) {
-  int status = 400;
-  std::string detail = fmt::format("the request is not valid HTTP: {}", error.message());
-  auto code = base::ErrorCode::kInvalidArgument;
-  if (error == http::error::body_limit) {
-    status = 413;
-    detail = fmt::format("the body is larger than {} bytes", environment_.limits.body_bytes);
-  } else if (error == http::error::header_limit) {
-    status = 431;
-    detail = fmt::format("the header is larger than {} bytes", environment_.limits.header_bytes);
-  }
-  refuse(status, base::Error{code, std::move(detail), {}});
 }
 
 // Refuses a request that was not read to its end. The connection ends with the answer.
@@ -214,8 +134,7 @@ void Session::refuse(int status, base::Error error) {
   begin_answer();
   keeps_alive_ = false;
   is_http_1_0_ = false;
-  std::string().swap(buffer_);
-  consumed_ = 0;
+  parser_.drop_rest();
   reply(problem_reply(status, std::move(error), request_id_));
 }
 
@@ -224,7 +143,7 @@ void Session::begin_answer() {
   state_ = State::kAnswering;
   known_tags_.reset();
   call_ = {};
-  is_head_ = parser_->is_header_done() && parser_->get().method() == http::verb::head;
+  is_head_ = parser_.has_head() && parser_.message().method() == http::verb::head;
   answer_began_ns_ = os::monotonic_ns();
 }
 
@@ -232,18 +151,18 @@ void Session::dispatch() {
   begin_answer();
   clear_deadline();
   if (!peer_.is_name_known) environment_.name_again(peer_);
-  const auto& message = parser_->get();
+  const RequestParser::Message& message = parser_.message();
   keeps_alive_ = message.keep_alive() && !is_stopping_;
   is_http_1_0_ = message.version() < 11;
   HttpRequest request;
   request.id = request_id_;
   // It is answered as GET is, and what follows the head is left out in the end.
   request.method = is_head_ ? "GET" : std::string(message.method_string());
-  request.content_type = header(message, http::field::content_type);
-  request.accept = header(message, http::field::accept);
-  request.last_event_id = header(message, "Last-Event-ID");
+  request.content_type = field_of(message, http::field::content_type);
+  request.accept = field_of(message, http::field::accept);
+  request.last_event_id = field_of(message, "Last-Event-ID");
   if (request.method == "GET") {
-    known_tags_ = header(message, http::field::if_none_match);
+    known_tags_ = field_of(message, http::field::if_none_match);
   }
   if (!message.body().empty()) request.body = &message.body();
   const std::string_view raw(message.target().data(), message.target().size());
@@ -261,12 +180,7 @@ void Session::dispatch() {
     return reply(problem_reply(std::move(capacity).error(), request.id));
   }
   environment_.dispatcher.handle(request, *this, environment_.watcher);
-  drop_request_body();
-}
-
-// Only what the dispatcher made of it is left.
-void Session::drop_request_body() {
-  std::string().swap(parser_->get().body());
+  parser_.drop_body();
 }
 
 // ---- answering ----
@@ -316,7 +230,7 @@ base::Status Session::begin_channel() {
 }
 
 bool Session::wants_websocket() const {
-  return !is_head_ && boost::beast::websocket::is_upgrade(parser_->get());
+  return !is_head_ && boost::beast::websocket::is_upgrade(parser_.message());
 }
 
 void Session::bridge(ChannelSocket channel) {
@@ -328,7 +242,7 @@ void Session::bridge(ChannelSocket channel) {
     }
   }
   // Bytes that came with the request would be lost: no client may speak before it is answered.
-  if (is_stopping_ || !buffer_.empty()) return close();
+  if (is_stopping_ || parser_.has_rest()) return close();
   count_answer(101);
   state_ = State::kBridged;
   environment_.admit ? set_deadline(environment_.limits.admit_every) : clear_deadline();
@@ -336,7 +250,7 @@ void Session::bridge(ChannelSocket channel) {
     if (const auto session = std::static_pointer_cast<Session>(weak.lock())) session->close();
   };
   bridge_ = std::make_shared<ChannelBridge>(std::move(socket_), std::move(channel), ended);
-  bridge_->begin(parser_->get());
+  bridge_->begin(parser_.message());
 }
 
 void Session::count_answer(int status) {
@@ -367,16 +281,16 @@ void Session::end_unadmitted(base::Error why) {
 void Session::reply(Reply reply) {
   if (state_ != State::kAnswering) return;
   withhold_if_ended(reply);
-  tag(reply);
+  if (known_tags_ && reply.status == 200 && reply.source == nullptr) tag_reply(reply, *known_tags_);
   count_answer(reply.status);
   const std::shared_ptr<void> waiter = std::move(waiter_);
   source_ = is_head_ ? nullptr : std::move(reply.source);
   is_source_at_end_ = source_ == nullptr;
   if (source_ != nullptr && is_http_1_0_) keeps_alive_ = false;
   if (is_stopping_) keeps_alive_ = false;
-  write_head(reply, source_ != nullptr && !is_http_1_0_);
+  write_head(reply);
   if (!is_head_) body_ = std::move(reply.body);
-  drop_request_body();
+  parser_.drop_body();
   request_bytes_.become(0);
   if (source_ == nullptr) stream_.become(0);
   state_ = State::kWriting;
@@ -388,35 +302,13 @@ void Session::reply(Reply reply) {
   }
 }
 
-// Marks the answer to a GET that is there as a whole, so that a client that asks again for what it
-// has is told so [304].
-void Session::tag(Reply& reply) const {
-  if (!known_tags_ || reply.status != 200 || reply.source != nullptr) return;
-  const std::string mark = fmt::format("\"{:016x}\"", base::hash64(reply.body));
-  if (*known_tags_ == "*" || known_tags_->find(mark) != std::string::npos) {
-    reply.status = 304;
-    reply.body.clear();
-  }
-  reply.headers.emplace_back("ETag", mark);
-}
-
-void Session::write_head(const Reply& reply, bool is_chunked) {
+void Session::write_head(const Reply& reply) {
   out_.clear();
-  auto into = std::back_inserter(out_);
-  fmt::format_to(into, "HTTP/1.1 {} {}\r\n", reply.status, status_title(reply.status));
-  if (reply.status != 204) fmt::format_to(into, "Content-Type: {}\r\n", reply.content_type);
-  for (const auto& [name, value] : reply.headers) fmt::format_to(into, "{}: {}\r\n", name, value);
-  if (is_chunked) {
-    out_ += "Transfer-Encoding: chunked\r\n";
-  } else if (source_ == nullptr && reply.source == nullptr && has_body(reply.status)) {
-    fmt::format_to(into, "Content-Length: {}\r\n", reply.body.size());
-  }
-  if (!keeps_alive_) {
-    out_ += "Connection: close\r\n";
-  } else if (is_http_1_0_) {
-    out_ += "Connection: keep-alive\r\n";
-  }
-  out_ += "\r\n";
+  append_head(out_, reply,
+              {.is_chunked = source_ != nullptr && !is_http_1_0_,
+               .has_length = source_ == nullptr && reply.source == nullptr,
+               .keeps_alive = keeps_alive_,
+               .is_http_1_0 = is_http_1_0_});
 }
 
 // Returns whether more answers may be made for a client, although its user has many unread ones. If
@@ -482,7 +374,7 @@ void Session::pump() {
 
 void Session::write() {
   const std::size_t bytes = out_.size() + body_.size();
-  answer_bytes_.become(bytes > kMaxKept ? bytes : 0);
+  answer_bytes_.become(bytes > kKeptBytes ? bytes : 0);
   const SessionLimits& limits = environment_.limits;
   set_deadline(source_ == nullptr ? limits.write_time
                                   : std::min(limits.slow_after, limits.write_time));
@@ -506,7 +398,7 @@ void Session::on_written(const error_code& error) {
 // A large answer must not stay in memory for as long as its connection. Its pieces use the same
 // memory while they follow each other.
 void Session::drop_buffer() {
-  if (out_.empty() && out_.capacity() > kMaxKept) out_.shrink_to_fit();
+  if (out_.empty() && out_.capacity() > kKeptBytes) out_.shrink_to_fit();
 }
 
 void Session::end_of_answer() {
@@ -545,7 +437,7 @@ void Session::begin_stop() {
   is_stopping_ = true;
   switch (state_) {
     case State::kReading:
-      if (buffer_.empty() && !parser_->got_some()) close();
+      if (!parser_.has_begun()) close();
       return;
     case State::kAnswering:
       if (waiter_ == nullptr) return;
@@ -605,7 +497,7 @@ void Session::on_deadline() {
   const bool is_silent = state_ == State::kBridged || state_ == State::kAnswering ||
                          (state_ == State::kWaiting && !is_in_line_);
   if (is_silent) return admit_again();
-  if (state_ == State::kReading && (parser_->got_some() || !buffer_.empty())) {
+  if (state_ == State::kReading && parser_.has_begun()) {
     return refuse(
         408,
         base::Error{base::ErrorCode::kInvalidArgument, "the request did not arrive in time", {}});

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -13,14 +12,14 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 #include "api/call_meter.h"
 #include "api/rest/budget.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/exchange.h"
+#include "api/rest/gate.h"
 #include "api/rest/notable_call.h"
+#include "api/rest/request_parser.h"
 #include "api/rest/session_limits.h"
 
 namespace gpu_platform::api {
@@ -29,21 +28,6 @@ class ChannelBridge;
 
 using LocalSocket = boost::asio::basic_stream_socket<boost::asio::local::stream_protocol,
                                                      boost::asio::io_context::executor_type>;
-
-// The way onto an io context from threads that may outlive it.
-class Gate {
- public:
-  explicit Gate(boost::asio::io_context& io) : io_(io) {}
-  // Drops the work when the gate is closed.
-  void post(std::function<void()> work);
-  // Afterwards the context is not touched any more.
-  void close();
-
- private:
-  boost::asio::io_context& io_;
-  std::mutex mutex_;
-  bool is_open_ = true;
-};
 
 // One connection: reads requests one after the other, has each answered, and gives the answers in
 // the order of the requests. What comes while a request is being answered waits in the buffer
@@ -102,7 +86,6 @@ class Session final : public Exchange {
     kBridged,    // the connection is a WebSocket now
     kClosed,
   };
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
   std::shared_ptr<Session> self() { return std::static_pointer_cast<Session>(shared_from_this()); }
   void begin_request();
@@ -110,16 +93,12 @@ class Session final : public Exchange {
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void on_client_finished();
   void parse();
-  bool is_header_sane();
   void continue_if_expected();
-  void refuse_malformed(const boost::system::error_code& error);
   void refuse(int status, base::Error error);
   void begin_answer();
   void dispatch();
   void count_answer(int status);
-  void drop_request_body();
-  void tag(Reply& reply) const;
-  void write_head(const Reply& reply, bool is_chunked);
+  void write_head(const Reply& reply);
   void write();
   void on_written(const boost::system::error_code& error);
   void pump();
@@ -143,12 +122,8 @@ class Session final : public Exchange {
 
   bool is_reading_ = false;
   std::array<char, 8192> chunk_;
-  std::string buffer_;        // read and not yet parsed
-  std::size_t consumed_ = 0;  // of buffer_
+  RequestParser parser_;
   std::uint64_t drained_ = 0;
-  std::optional<Parser> parser_;
-  bool is_header_checked_ = false;
-  bool has_continued_ = false;
   Lease request_bytes_;  // of a large one, until it is answered
 
   std::optional<std::string> known_tags_;  // of a GET: its If-None-Match

@@ -6,6 +6,9 @@
 
 namespace gpu_platform::api {
 
+// The memory that a connection may have beside what counts against its user's budgets.
+inline constexpr std::size_t kKeptBytes = 16 * 1024;
+
 // The bytes and the time that one connection may take.
 struct SessionLimits {
   std::uint64_t body_bytes = std::uint64_t{1} << 20;
