@@ -2,13 +2,9 @@
 
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <condition_variable>
-#include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,7 +17,10 @@
 #include "api/calls.h"
 #include "api/convert/problem.h"
 #include "api/refusal_book.h"
+#include "api/rest/arrivals.h"
 #include "api/rest/dispatcher.h"
+#include "api/rest/gate.h"
+#include "api/rest/open_sessions.h"
 #include "api/rest/session.h"
 #include "api/rest/unix_listener.h"
 #include "api/subordinate_ids.h"
@@ -54,83 +53,6 @@ struct Worker {
   std::shared_ptr<Gate> gate = std::make_shared<Gate>(io);
   asio::executor_work_guard<asio::io_context::executor_type> guard = asio::make_work_guard(io);
   std::thread thread;
-};
-
-// Counts the open connections. Safe from any thread.
-class Registry {
- public:
-  void enter() {
-    const std::lock_guard lock(mutex_);
-    ++total_;
-  }
-  void leave() {
-    const std::lock_guard lock(mutex_);
-    --total_;
-    if (total_ == 0) all_gone_.notify_all();
-  }
-  std::size_t total() const {
-    const std::lock_guard lock(mutex_);
-    return total_;
-  }
-  void wait_until_all_gone(std::chrono::milliseconds at_most) {
-    std::unique_lock lock(mutex_);
-    all_gone_.wait_for(lock, at_most, [&] { return total_ == 0; });
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable all_gone_;
-  std::size_t total_ = 0;
-};
-
-// A connection that waits for its user's name; counted until it is a session's or gone. It may
-// outlive the server and its io contexts, so it is no socket of theirs.
-struct Newcomer {
-  Newcomer(int accepted, const ucred& peer) : descriptor(accepted), credentials(peer) {}
-  ~Newcomer() {
-    if (descriptor >= 0) ::close(descriptor);
-    if (registry == nullptr) return;
-    budgets->connections.give_back(holder, 1);
-    registry->leave();
-  }
-  Newcomer(const Newcomer&) = delete;
-  Newcomer& operator=(const Newcomer&) = delete;
-
-  int descriptor;
-  ucred credentials;
-  Holder holder;                     // the account that it counts for meanwhile
-  std::shared_ptr<Budgets> budgets;  // these two where it is counted
-  std::shared_ptr<Registry> registry;
-};
-
-// Counts the connections of the listener whose user is not known. Safe from any thread.
-class Arrivals {
- public:
-  explicit Arrivals(std::size_t limit) : limit_(limit) {}
-  bool try_enter() {
-    if (now_.fetch_add(1) < limit_) return true;
-    leave();
-    return false;
-  }
-  void leave() { now_.fetch_sub(1); }
-
- private:
-  const std::size_t limit_;
-  std::atomic<std::size_t> now_{0};
-};
-
-// One of these connections, until it is a session's; it counts until this is gone. It may outlive
-// the server and its io contexts.
-struct Arrival {
-  Arrival(int accepted, std::string from, std::shared_ptr<Arrivals> in)
-      : descriptor(accepted), address(std::move(from)), arrivals(std::move(in)) {}
-  ~Arrival() { arrivals->leave(); }
-  Arrival(const Arrival&) = delete;
-  Arrival& operator=(const Arrival&) = delete;
-
-  os::Descriptor descriptor;
-  std::string address;  // of the client
-  std::shared_ptr<Arrivals> arrivals;
 };
 
 // The user that a connection counts for that is only refused.
@@ -177,7 +99,7 @@ class Server::Impl {
         budgets_(std::make_shared<Budgets>(possible(options_.budgets))),
         dispatcher_(calls_, hub, options_.page_bytes,
                     core_.audit == nullptr ? nullptr : &refusals_),
-        registry_(std::make_shared<Registry>()),
+        connections_(std::make_shared<ConnectionCount>()),
         arrivals_(std::make_shared<Arrivals>(options_.arrivals)) {
     // It has nothing to wait for: its request is on its way.
     refused_limits_.request_time = std::min(refused_limits_.request_time, kRefusedTime);
@@ -189,7 +111,7 @@ class Server::Impl {
     const unsigned threads = options_.io_threads == 0 ? 1 : options_.io_threads;
     // The first accepts connections and serves privileged users.
     for (unsigned i = 0; i <= threads; ++i) workers_.push_back(std::make_unique<Worker>());
-    sessions_ = std::vector<Sessions>(workers_.size());
+    sessions_ = std::vector<OpenSessions>(workers_.size());
     TRY_ASSIGN(UnixListener listener, UnixListener::open(options_.socket_path));
     acceptor_.emplace(workers_.front()->io);
     error_code error;
@@ -222,7 +144,7 @@ class Server::Impl {
         for (const auto& session : sessions_[i].all()) session->begin_stop();
       });
     }
-    registry_->wait_until_all_gone(options_.stop_grace);
+    connections_->wait_until_all_gone(options_.stop_grace);
     for (auto& worker : workers_) {
       worker->gate->close();
       worker->io.stop();
@@ -264,37 +186,10 @@ class Server::Impl {
   }
 
   Figures figures() const {
-    return {registry_->total(), requests_.load(std::memory_order_relaxed)};
+    return {connections_->total(), requests_.load(std::memory_order_relaxed)};
   }
 
  private:
-  // The open sessions of one worker. Entered and left on its thread.
-  class Sessions {
-   public:
-    void add(const std::shared_ptr<Session>& session) {
-      const std::lock_guard lock(mutex_);
-      entries_.emplace(session.get(), session);
-    }
-    void remove(Session* session) {
-      const std::lock_guard lock(mutex_);
-      entries_.erase(session);
-    }
-    std::size_t size() const {
-      const std::lock_guard lock(mutex_);
-      return entries_.size();
-    }
-    std::vector<std::shared_ptr<Session>> all() const {
-      std::vector<std::shared_ptr<Session>> out;
-      const std::lock_guard lock(mutex_);
-      for (const auto& [key, session] : entries_) out.push_back(session);
-      return out;
-    }
-
-   private:
-    mutable std::mutex mutex_;
-    std::map<Session*, std::shared_ptr<Session>> entries_;
-  };
-
   void accept() {
     acceptor_->async_accept(workers_.front()->io,
                             [this](const error_code& error, LocalSocket socket) {
@@ -354,8 +249,8 @@ class Server::Impl {
     auto newcomer = std::make_shared<Newcomer>(accepted.release(ignored), credentials);
     newcomer->holder = holder;
     newcomer->budgets = budgets_;
-    newcomer->registry = registry_;
-    registry_->enter();
+    newcomer->count = connections_;
+    connections_->enter();
     const std::size_t turn = worker_for(holder);
     core_.users.name_of(uid, [this, turn, newcomer = std::move(newcomer),
                               gate = workers_[turn]->gate](host::UserName name) {
@@ -418,7 +313,7 @@ class Server::Impl {
     socket.assign(asio::local::stream_protocol(), newcomer.descriptor, error);
     if (error) return warn(std::nullopt, "accept: " + error.message());
     newcomer.descriptor = -1;
-    newcomer.registry = nullptr;  // what is counted is the session's from here on
+    newcomer.count = nullptr;  // what is counted is the session's from here on
     add_session(turn, std::move(socket), peer_of(newcomer.credentials, name),
                 environment_of(turn, newcomer.holder));
   }
@@ -456,7 +351,7 @@ class Server::Impl {
     socket.assign(asio::local::stream_protocol(), arrival->descriptor.get(), error);
     if (error) return warn(std::nullopt, "adopt a connection: " + error.message());
     arrival->descriptor.release();
-    registry_->enter();
+    connections_->enter();
     if (!peer) return begin_refusal(turn, std::move(socket), arrival, peer.error());
     const Holder holder{peer->caller.uid, "user " + peer->caller.user, false};
     if (const base::Status taken = take_link(holder); !taken) {
@@ -502,7 +397,7 @@ class Server::Impl {
         [](Peer&) {},
         [this, turn, arrival = std::move(arrival)](Session* closed) {
           sessions_[turn].remove(closed);
-          registry_->leave();
+          connections_->leave();
         },
         [why](const Peer&) -> base::Status { return std::unexpected(why); },
         options_.notable};
@@ -520,7 +415,7 @@ class Server::Impl {
   void on_closed(std::size_t turn, const Holder& holder, Session* session) {
     sessions_[turn].remove(session);
     budgets_->connections.give_back(holder, 1);
-    registry_->leave();
+    connections_->leave();
   }
 
   void refuse_busy(LocalSocket socket, std::uint32_t uid, const base::Error& why) {
@@ -554,15 +449,15 @@ class Server::Impl {
   Calls calls_;
   RefusalBook refusals_;
   SubordinateIds subordinate_ids_;
-  std::shared_ptr<Budgets> budgets_;  // as the registry
+  std::shared_ptr<Budgets> budgets_;  // as connections_
   Dispatcher dispatcher_;
-  std::shared_ptr<Registry>
-      registry_;  // connections that wait for the lookup of their user have it too
+  std::shared_ptr<ConnectionCount>
+      connections_;  // connections that wait for the lookup of their user have it too
   std::shared_ptr<Arrivals> arrivals_;  // they have it, too
   SessionLimits refused_limits_ = options_.limits;
   std::atomic<std::uint64_t> requests_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Sessions> sessions_;
+  std::vector<OpenSessions> sessions_;
   std::optional<UnixListener> listener_;
   std::optional<Acceptor> acceptor_;
   std::optional<asio::steady_timer> retry_;
