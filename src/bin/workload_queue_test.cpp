@@ -21,14 +21,14 @@ constexpr const char* kKey = "ml/Job/train/uid-train";
 
 class OneUser final : public host::UserDatabase {
  public:
-  base::Result<host::User> find(std::uint32_t) const override { return nobody(); }
+  base::Result<host::User> find(std::uint32_t) const override { return no_user(); }
   base::Result<host::User> find(const std::string& name) const override {
     if (name == "ada") return host::User{.name = "ada", .uid = 1000, .gid = 100};
-    return nobody();
+    return no_user();
   }
 
  private:
-  static std::unexpected<base::Error> nobody() {
+  static std::unexpected<base::Error> no_user() {
     return base::fail(base::ErrorCode::kNotFound, "there is no such user");
   }
 };
