@@ -391,7 +391,7 @@ int change_jobs(CommandCall& call, std::span<const std::string> words) {
     const auto failure = change_one(*client, *command, id, asked->change);
     if (!failure) continue;
     code = 1;
-    const bool is_missing = failure->code == base::ErrorCode::kNotFound;
+    const bool is_missing = failure->code == base::ErrorCode::kNotFound && failure->field == "id";
     call.fail(
         fmt::format("job {}: {}", id, is_missing ? "Invalid job id specified" : failure->message));
     if (failure->kind == client::Failure::Kind::kNoDaemon) break;
