@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "api/convert/json_writer.h"
+#include "api/convert/field_plan.h"
 #include "base/letters.h"
 #include "base/percent.h"
 #include "cli/client_names.h"
@@ -15,10 +15,10 @@
 #include "cli/job_end.h"
 #include "cli/job_options.h"
 #include "cli/job_text.h"
-#include "cli/json_view.h"
 #include "cli/message_text.h"
 #include "cli/text.h"
 #include "client/follow.h"
+#include "client/request_text.h"
 
 // The commands that change jobs which are there: named by id, or, all at once, by filters.
 
@@ -31,17 +31,17 @@ constexpr std::size_t kShown = 10;
 
 struct Action {
   std::string_view call;        // last part of the path
-  std::string_view bulk;        // of the bulk call
+  v1::JobAction bulk;           // of the bulk call
   std::string_view done;        // "3 jobs HELD": past participle
   std::string_view already;     // why nothing changed
   std::string_view asked = {};  // what the question says; empty: as `done`
 };
-constexpr Action kCancel{"cancel", "CANCEL", "being stopped", "is being stopped already",
-                         "cancelled"};
-constexpr Action kKill{"kill", "KILL", "killed", "is being killed already"};
-constexpr Action kHold{"hold", "HOLD", "held", "is held already"};
-constexpr Action kRelease{"release", "RELEASE", "released", "is not held"};
-constexpr Action kRequeue{"requeue", "REQUEUE", "put back into the queue",
+constexpr Action kCancel{"cancel", v1::JOB_ACTION_CANCEL, "being stopped",
+                         "is being stopped already", "cancelled"};
+constexpr Action kKill{"kill", v1::JOB_ACTION_KILL, "killed", "is being killed already"};
+constexpr Action kHold{"hold", v1::JOB_ACTION_HOLD, "held", "is held already"};
+constexpr Action kRelease{"release", v1::JOB_ACTION_RELEASE, "released", "is not held"};
+constexpr Action kRequeue{"requeue", v1::JOB_ACTION_REQUEUE, "put back into the queue",
                           "waits, or comes back to the queue, already"};
 
 struct ChangeOptions {
@@ -127,30 +127,50 @@ std::string job_path(const std::string& id, std::string_view call) {
 
 // ---- all that match
 
-base::Result<Json> bulk_body(const ChangeOptions& o, const Action& action) {
-  Json body;
-  body["action"] = o.hold ? "REQUEUE_AND_HOLD" : action.bulk;
+base::Status put_states(v1::ActOnJobsRequest& request, const std::vector<std::string>& lists) {
+  const api::FieldPlan& field = *api::plan_of(*v1::ActOnJobsRequest::descriptor()).find("state");
+  for (const std::string& state : words_of_lists(lists)) {
+    TRY(check_text("--state", state));
+    const std::optional<int> number = api::enum_number(field, base::to_upper(state));
+    if (!number) {
+      return base::invalid("--state",
+                           fmt::format("'{}' is not one of {}", state, api::allowed_names(field)));
+    }
+    request.add_state(static_cast<v1::JobState>(*number));
+  }
+  return {};
+}
+
+base::Result<v1::ActOnJobsRequest> bulk_request(const ChangeOptions& o, const Action& action) {
+  v1::ActOnJobsRequest request;
+  request.set_action(o.hold ? v1::JOB_ACTION_REQUEUE_AND_HOLD : action.bulk);
   if (o.user) {
     TRY(check_text("--user", *o.user));
-    body["user"] = *o.user;
+    request.set_user(*o.user);
   }
   if (o.name) {
     TRY(check_text("--name", *o.name));
-    body["name"] = *o.name;
+    request.set_name(*o.name);
   }
-  for (const std::string& state : words_of_lists(o.states)) {
-    TRY(check_text("--state", state));
-    body["state"].push_back(base::to_upper(state));
-  }
+  TRY(put_states(request, o.states));
   for (const std::string& label : o.labels) {
     TRY(check_text("--label", label));
-    body["label"].push_back(label);
+    request.add_label(label);
   }
-  if (o.all) body["all"] = true;
-  // Said beside `all`, too: a daemon that does not know it yet takes `all` for the jobs of all
-  // users, and refuses the request for the field that it does not know.
-  if (o.all || o.all_users) body["all_users"] = o.all_users;
-  return body;
+  request.set_all(o.all);
+  request.set_all_users(o.all_users);
+  return request;
+}
+
+// With `all` the body says `all_users` also where it is false: a daemon that does not know it yet
+// takes `all` for the jobs of all users, and refuses the request for the field that it does not
+// know.
+std::string bulk_text(const v1::ActOnJobsRequest& request) {
+  std::string text = client::request_text(request);
+  if (request.all() && !request.all_users()) {
+    text.insert(text.size() - 1, R"(,"all_users":false)");
+  }
+  return text;
 }
 
 // Those that would change, for a question and for the ids of what is then asked for.
@@ -216,10 +236,10 @@ int tell_many(Console& console, const std::string& body, const v1::ActOnJobsResp
 
 int change_many(const CommandText& text, Console& console, Client& client, const ChangeOptions& o,
                 const Action& action) {
-  auto body = bulk_body(o, action);
-  if (!body) {
-    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
-                       text.name);
+  auto request = bulk_request(o, action);
+  if (!request) {
+    return usage_error(
+        console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);
   }
   if (!o.yes && ::isatty(console.process_environment().in_fd) != 1) {
     return usage_error(console,
@@ -227,8 +247,8 @@ int change_many(const CommandText& text, Console& console, Client& client, const
                        text.name);
   }
   const auto ask = [&](bool dry_run) {
-    (*body)["dry_run"] = dry_run;
-    return client.post("/v1/jobs/bulk", json_text(*body));
+    request->set_dry_run(dry_run);
+    return client.post("/v1/jobs/bulk", bulk_text(*request));
   };
   Output output = o.output;
   output.names = {"jobs", "id"};
@@ -245,7 +265,7 @@ int change_many(const CommandText& text, Console& console, Client& client, const
     return kFailure;
   }
   // What was shown and nothing else, as far as it still matches.
-  for (const v1::JobOutcome* job : jobs) (*body)["ids"].push_back(job->id());
+  for (const v1::JobOutcome* job : jobs) request->add_ids(job->id());
   answer = ask(false);
   if (!answer) return report(console, answer.error(), output.wants_documents());
   const auto done = client::message_of<v1::ActOnJobsResponse>(*answer);
@@ -268,7 +288,12 @@ int change_jobs(const CommandText& text, Invocation& invocation, Arguments& argu
   // wants to see succeed.
   if (action.call == kRequeue.call) std::signal(SIGTERM, SIG_IGN);
   if (o.ids.empty()) return change_many(text, console, *client, o, action);
-  const std::string body = action.call != kRequeue.call ? "" : (o.hold ? R"({"hold":true})" : "{}");
+  std::string body;
+  if (action.call == kRequeue.call) {
+    v1::RequeueJobRequest request;
+    request.set_hold(o.hold);
+    body = client::request_text(request);
+  }
   return for_each_job(
       console, o.ids, o.output,
       [&](const std::string& id) { return client->post(job_path(id, action.call), body); },
@@ -356,7 +381,9 @@ int run_jobs_signal(const CommandText& text, Invocation& invocation) {
   if (const auto checked = check_text("--signal", *signal); !checked) {
     return usage_error(console, "--signal: " + checked.error().message, text.name);
   }
-  const std::string body = json_text(Json{{"signal", *signal}});
+  v1::SignalJobRequest request;
+  request.set_signal(*signal);
+  const std::string body = client::request_text(request);
   return for_each_job(
       console, ids, output,
       [&](const std::string& id) {
@@ -428,7 +455,7 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
           console, fmt::format("job {}: {}: {}", id, of_job.error().field, of_job.error().message),
           text.name);
     }
-    api::append_request_json(requests[id], *of_job);
+    requests[id] = client::request_text(*of_job);
   }
   return for_each_job(
       console, ids, output,

@@ -50,7 +50,7 @@ TEST_F(JobChanges, ShowWhatTheyAreAboutToDoAndDoExactlyThat) {
                             {"name", "sweep-*"},
                             {"state", {"QUEUED", "RUNNING"}},
                             {"dry_run", true}}));
-  EXPECT_EQ(sent_[1]["dry_run"], false);
+  EXPECT_FALSE(sent_[1].contains("dry_run"));
   EXPECT_EQ(sent_[1]["ids"], Json({"7"}));
 }
 
@@ -104,8 +104,15 @@ TEST_F(JobChanges, AskNobodyWithYes) {
   EXPECT_EQ(call(server, {"jobs", "requeue", "--hold", "--label", "run=7", "--yes"}), 4);
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_[0]["action"], "REQUEUE_AND_HOLD");
-  EXPECT_EQ(sent_[0]["dry_run"], false);
+  EXPECT_FALSE(sent_[0].contains("dry_run"));
   EXPECT_TRUE(has(err(), "job 8 is RUNNING")) << err();
+}
+
+TEST_F(JobChanges, SayWhichStatesThereAre) {
+  FakeServer server(remembering());
+  EXPECT_EQ(call(server, {"jobs", "cancel", "--state", "held,done", "--yes"}), 2);
+  EXPECT_TRUE(has(err(), "--state: 'done' is not one of HELD, PENDING, QUEUED")) << err();
+  EXPECT_TRUE(sent_.empty());
 }
 
 TEST_F(JobChanges, WhereNobodyIsThereNeedAYes) {
