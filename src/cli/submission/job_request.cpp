@@ -126,12 +126,12 @@ base::Status read_line(const std::vector<std::string>& words, const std::string&
 
 base::Status take_option_lines(Console& console, const JobScript& script, JobRequest& request) {
   const ProcessEnvironment& process_environment = console.process_environment();
-  TRY_ASSIGN(const std::vector<OptionLine> lines, option_lines(script.text));
+  TRY_ASSIGN(const std::vector<client::OptionLine> lines, option_lines(script.text));
   std::deque<JobOptions> read;
-  for (const OptionLine& line : lines) {
+  for (const client::OptionLine& line : lines) {
     const std::string where = fmt::format("{}: line {}", script.called, line.number);
     std::vector<std::string> words = line.words;
-    if (line.is_slurms) {
+    if (line.mark == kSbatchLine) {
       std::vector<std::string> warnings;
       const auto ours = words_of_sbatch_line(words, warnings);
       if (!ours) {

@@ -12,6 +12,7 @@
 
 #include "api/convert/text_forms.h"
 #include "cli/submission/text_file.h"
+#include "client/script_words.h"
 #include "client/timed_look.h"
 #include "os/descriptor.h"
 
@@ -22,22 +23,10 @@ namespace {
 // One word of a command has at most 128 KiB.
 constexpr std::size_t kLargestScript = std::size_t{96} * 1024;
 constexpr std::string_view kMark = "#!";
-constexpr std::string_view kBlanks = " \t\r";
 constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "dash", "ash", "ksh", "zsh"};
 
 std::string last_part(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
-}
-
-std::vector<std::string> blank_separated(std::string_view text) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t begin = text.find_first_not_of(kBlanks);
-    if (begin == std::string_view::npos) return words;
-    const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-    text.remove_prefix(end);
-  }
 }
 
 std::string_view first_line(std::string_view script) {
@@ -46,25 +35,14 @@ std::string_view first_line(std::string_view script) {
 
 // The name of the interpreter: "bash" of "#!/usr/bin/env bash".
 std::string interpreter_name(std::string_view script) {
-  for (const std::string& word : blank_separated(first_line(script).substr(kMark.size()))) {
+  const auto words = client::shell_words(first_line(script).substr(kMark.size()));
+  if (!words) return {};
+  for (const std::string& word : *words) {
     if (word.starts_with('-')) continue;
-    const std::string name = last_part(word);
+    std::string name = last_part(word);
     if (name != "env") return name;
   }
   return {};
-}
-
-// As the system reads the line: the program, and at most one argument.
-std::vector<std::string> interpreter_words(std::string_view script) {
-  const std::string_view line = first_line(script).substr(kMark.size());
-  std::vector<std::string> all = blank_separated(line);
-  if (all.size() < 2) return all;
-  const std::size_t begin = line.find(all[1], line.find(all[0]) + all[0].size());
-  const std::size_t end = line.find_last_not_of(kBlanks);
-  std::string argument(line.substr(begin, end + 1 - begin));
-  // "bash -" ends the options, and there is one more.
-  if (argument == "-" || argument == "--") return {all[0]};
-  return {all[0], std::move(argument)};
 }
 
 bool is_of_shell(std::string_view script) {
@@ -140,48 +118,6 @@ std::vector<std::string> candidates(const ProcessEnvironment& process_environmen
   return files;
 }
 
-// One word at a time out of an option line.
-class WordReader {
- public:
-  explicit WordReader(std::string_view line) : rest_(line) {}
-
-  base::Result<std::vector<std::string>> read() {
-    std::vector<std::string> words;
-    while (true) {
-      const std::size_t begin = rest_.find_first_not_of(kBlanks);
-      if (begin == std::string_view::npos || rest_[begin] == '#') return words;
-      rest_.remove_prefix(begin);
-      std::string word;
-      while (!rest_.empty() && kBlanks.find(rest_.front()) == std::string_view::npos) {
-        TRY(take(word));
-      }
-      words.push_back(std::move(word));
-    }
-  }
-
- private:
-  base::Status take(std::string& word) {
-    const char c = rest_.front();
-    rest_.remove_prefix(1);
-    if (c == '\\' && !rest_.empty()) {
-      word.push_back(rest_.front());
-      rest_.remove_prefix(1);
-    } else if (c == '\'' || c == '"') {
-      const std::size_t end = rest_.find(c);
-      if (end == std::string_view::npos) {
-        return base::invalid({}, fmt::format("a quote {} is not closed", c));
-      }
-      word += rest_.substr(0, end);
-      rest_.remove_prefix(end + 1);
-    } else {
-      word.push_back(c);
-    }
-    return {};
-  }
-
-  std::string_view rest_;
-};
-
 }  // namespace
 
 bool is_in_path(const ProcessEnvironment& process_environment, std::string_view program,
@@ -231,31 +167,16 @@ base::Result<std::optional<JobScript>> find_script(const ProcessEnvironment& pro
 
 std::vector<std::string> command_of(const JobScript& script,
                                     const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = interpreter_words(script.text);
+  std::vector<std::string> command = client::interpreter_of(script.text);
+  // "bash -" ends the options, and there is one more.
+  if (command.size() == 2 && (command[1] == "-" || command[1] == "--")) command.pop_back();
   command.insert(command.end(), {"-c", script.text, script.called});
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
 
-base::Result<std::vector<OptionLine>> option_lines(std::string_view script) {
-  std::vector<OptionLine> lines;
-  for (std::size_t number = 1; !script.empty(); ++number) {
-    const std::size_t end = script.find('\n');
-    std::string_view line = script.substr(0, end);
-    script.remove_prefix(end == std::string_view::npos ? script.size() : end + 1);
-    const std::size_t first = line.find_first_not_of(kBlanks);
-    if (first == std::string_view::npos) continue;
-    if (line[first] != '#') break;
-    for (const auto& [word, is_slurms] : {std::pair{std::string_view("#GPU"), false},
-                                          std::pair{std::string_view("#SBATCH"), true}}) {
-      if (!line.starts_with(word) || line.size() == word.size()) continue;
-      if (kBlanks.find(line[word.size()]) == std::string_view::npos) continue;
-      auto words = WordReader(line.substr(word.size())).read();
-      if (!words) return base::invalid(fmt::format("line {}", number), words.error().message);
-      if (!words->empty()) lines.push_back({number, is_slurms, *std::move(words)});
-    }
-  }
-  return lines;
+base::Result<std::vector<client::OptionLine>> option_lines(std::string_view script) {
+  return client::option_lines(script, {kGpuLine, kSbatchLine});
 }
 
 }  // namespace gpu_platform::cli

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/client_names.h"
+#include "client/script_words.h"
 
 // Job scripts: files that begin with "#!" and may set options of their job in lines "#GPU …" and
 // "#SBATCH …". A shell script is copied at submission: its text is a word of the job's command, so
@@ -42,16 +42,12 @@ base::Result<std::optional<JobScript>> find_script(const ProcessEnvironment& pro
 std::vector<std::string> command_of(const JobScript& script,
                                     const std::vector<std::string>& arguments);
 
-struct OptionLine {
-  std::size_t number = 0;  // from 1
-  bool is_slurms = false;  // "#SBATCH"
-  std::vector<std::string> words;
-};
+// The marks of option lines.
+inline constexpr std::string_view kGpuLine = "#GPU";
+inline constexpr std::string_view kSbatchLine = "#SBATCH";
 
-// The option lines, up to the first line that is neither empty nor a comment. Quotes and
-// backslashes are as a shell has them, and a word that begins with "#" ends the options. The error
-// names the line.
-base::Result<std::vector<OptionLine>> option_lines(std::string_view script);
+// Returns the option lines of both kinds (client/script_words.h). The error names the line.
+base::Result<std::vector<client::OptionLine>> option_lines(std::string_view script);
 
 // Whether a program without a slash is found in this PATH, as far as that can be known: folders
 // that are relative, or that the caller may not look into, count as having it.

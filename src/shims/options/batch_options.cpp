@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "client/script_words.h"
 #include "shims/options/common_options.h"
 
 namespace gpu_platform::shims {
@@ -280,52 +281,6 @@ constexpr auto kSalloc =
 
 constexpr std::string_view kDirective = "#SBATCH";
 
-bool is_blank(char c) {
-  return c == ' ' || c == '\t';
-}
-
-// One word at a time out of a directive.
-class DirectiveReader {
- public:
-  explicit DirectiveReader(std::string_view line) : rest_(line) {}
-
-  base::Result<std::vector<std::string>> read() {
-    while (skip_blanks()) {
-      std::string word;
-      while (!rest_.empty() && !is_blank(rest_.front())) TRY(take_part(word));
-      words_.push_back(std::move(word));
-    }
-    return std::move(words_);
-  }
-
- private:
-  // False at the end or at a comment.
-  bool skip_blanks() {
-    while (!rest_.empty() && is_blank(rest_.front())) rest_.remove_prefix(1);
-    return !rest_.empty() && rest_.front() != '#';
-  }
-
-  base::Status take_part(std::string& word) {
-    const char c = rest_.front();
-    rest_.remove_prefix(1);
-    if (c == '\\' && !rest_.empty()) {
-      word.push_back(rest_.front());
-      rest_.remove_prefix(1);
-    } else if (c == '"' || c == '\'') {
-      const std::size_t end = rest_.find(c);
-      if (end == std::string_view::npos) return base::invalid({}, "a quote is not closed");
-      word += rest_.substr(0, end);
-      rest_.remove_prefix(end + 1);
-    } else {
-      word.push_back(c);
-    }
-    return {};
-  }
-
-  std::string_view rest_;
-  std::vector<std::string> words_;
-};
-
 }  // namespace
 
 std::span<const Option> sbatch_options() {
@@ -340,32 +295,18 @@ std::span<const Option> salloc_options() {
   return kSalloc;
 }
 
-base::Result<std::vector<std::string>> directive_words(std::string_view line) {
-  return DirectiveReader(line).read();
-}
-
 base::Status read_directives(std::string_view script, std::vector<Settings>& parts,
                              std::vector<std::string>& warnings) {
   if (parts.empty()) parts.emplace_back();
-  for (std::size_t number = 1; !script.empty(); ++number) {
-    const std::size_t end = script.find('\n');
-    const std::string_view line = script.substr(0, end);
-    script.remove_prefix(end == std::string_view::npos ? script.size() : end + 1);
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string_view::npos) continue;
-    if (line[first] != '#') break;
-    const bool is_directive = line.starts_with(kDirective) && line.size() > kDirective.size() &&
-                              is_blank(line[kDirective.size()]);
-    if (!is_directive) continue;
-    const std::string where = fmt::format("line {}", number);
-    auto words = directive_words(line.substr(kDirective.size()));
-    if (!words) return base::invalid(where, words.error().message);
-    if (!words->empty() && (words->front() == "hetjob" || words->front() == "packjob")) {
+  TRY_ASSIGN(const auto lines, client::option_lines(script, {kDirective}));
+  for (const client::OptionLine& line : lines) {
+    if (line.words.front() == "hetjob" || line.words.front() == "packjob") {
       parts.emplace_back();
       continue;
     }
+    const std::string where = fmt::format("line {}", line.number);
     const Reading reading{kSbatch, Unknown::kWarn, Order::kMixed, where};
-    TRY_ASSIGN(const auto rest, read_options(reading, *words, parts.back(), warnings));
+    TRY_ASSIGN(const auto rest, read_options(reading, line.words, parts.back(), warnings));
     if (!rest.empty())
       warnings.push_back(
           fmt::format("{}: '{}' is not an option and is ignored", where, rest.front()));
@@ -403,25 +344,9 @@ base::Status check_script(std::string_view script) {
   }
   if (script.find("\r\n") != std::string_view::npos)
     return base::invalid({}, "the script has DOS line ends (\\r\\n); dos2unix converts them");
-  if (interpreter_of(script).empty())
+  if (client::interpreter_of(script).empty())
     return base::invalid({}, "the script's first line names no interpreter");
   return {};
-}
-
-std::vector<std::string> interpreter_of(std::string_view script) {
-  if (!script.starts_with("#!")) return {};
-  std::string_view line = script.substr(2, script.find('\n') - 2);
-  const auto trim = [](std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) return std::string_view();
-    return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-  };
-  line = trim(line);
-  if (line.empty()) return {};
-  const std::size_t blank = line.find_first_of(" \t");
-  std::vector<std::string> words{std::string(line.substr(0, blank))};
-  if (blank != std::string_view::npos) words.emplace_back(trim(line.substr(blank)));
-  return words;
 }
 
 }  // namespace gpu_platform::shims

@@ -131,12 +131,6 @@ TEST(Directives, EndAtTheFirstCommand) {
   EXPECT_EQ(got.settings.value("cpus-per-task"), "3");
 }
 
-TEST(Directives, HaveQuotesAndBackslashes) {
-  EXPECT_THAT(*directive_words(R"( --a="x y" 'b # c' d\ e f#g # h)"),
-              ElementsAre("--a=x y", "b # c", "d e", "f#g"));
-  EXPECT_FALSE(directive_words(" --a=\"x"));
-}
-
 TEST(Directives, ThatNobodyKnowsAreToldWithTheirLine) {
   const Read got = directives("#!/bin/sh\n#SBATCH --new-thing 3 -n 2\n#SBATCH word\n");
   EXPECT_EQ(got.error, "");
@@ -164,12 +158,6 @@ TEST(Script, NeedsAnInterpreterAndUnixLineEnds) {
   EXPECT_FALSE(check_script("#!/bin/sh\n#SBATCH -n 2\r\necho\n"));
   EXPECT_FALSE(check_script(std::string("#!/bin/sh\n\0", 11)));
   EXPECT_FALSE(check_script("#! \n"));
-}
-
-TEST(Script, GivesItsInterpreterOneArgumentAtMost) {
-  EXPECT_THAT(interpreter_of("#!/bin/bash\n"), ElementsAre("/bin/bash"));
-  EXPECT_THAT(interpreter_of("#! /usr/bin/env  -S python3 -u \nx"),
-              ElementsAre("/usr/bin/env", "-S python3 -u"));
 }
 
 base::Result<Resources> resources(std::vector<std::string> words) {

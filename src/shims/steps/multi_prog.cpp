@@ -4,39 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "client/script_words.h"
 #include "shims/text/slurm_values.h"
 
 namespace gpu_platform::shims {
 
 namespace {
-
-bool is_gap(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
-
-// The words of one line, up to a comment.
-base::Result<std::vector<std::string>> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  std::size_t at = 0;
-  while (true) {
-    while (at < line.size() && is_gap(line[at])) ++at;
-    if (at == line.size() || line[at] == '#') return words;
-    std::string word;
-    for (; at < line.size() && !is_gap(line[at]); ++at) {
-      if (line[at] == '\\' && at + 1 < line.size()) {
-        word.push_back(line[++at]);
-      } else if (line[at] == '\'' || line[at] == '"') {
-        const std::size_t end = line.find(line[at], at + 1);
-        if (end == std::string_view::npos) return base::invalid({}, "a quote is not closed");
-        word += line.substr(at + 1, end - at - 1);
-        at = end;
-      } else {
-        word.push_back(line[at]);
-      }
-    }
-    words.push_back(std::move(word));
-  }
-}
 
 struct Range {
   std::uint32_t first = 0;
@@ -81,7 +54,7 @@ class Programs {
       : programs_(tasks), arguments_(arguments) {}
 
   base::Status add(std::string_view line) {
-    TRY_ASSIGN(const auto words, words_of(line));
+    TRY_ASSIGN(const auto words, client::shell_words(line));
     if (words.empty()) return {};
     if (words.size() == 1)
       return base::invalid({}, fmt::format("no program behind '{}'", words.front()));

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "client/script_words.h"
 #include "shims/options/batch_options.h"
 #include "shims/steps/script_file.h"
 #include "shims/steps/step_record.h"
@@ -366,7 +367,7 @@ base::Error become_script(const std::string& script, const std::vector<std::stri
                           const Variables& variables) {
   const auto file = script_file(script, variables);
   if (!file) return file.error();
-  std::vector<std::string> command = interpreter_of(script);
+  std::vector<std::string> command = client::interpreter_of(script);
   if (command.empty())
     return base::Error{base::ErrorCode::kInternal, "the script names no interpreter", {}};
   command.push_back(*file);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "shims/options/batch_options.h"
+#include "client/script_words.h"
 #include "shims/text/slurm_values.h"
 
 namespace gpu_platform::shims {
@@ -50,7 +50,7 @@ bool takes_script_as_argument(std::string_view program) {
 }
 
 base::Result<std::vector<std::string>> script_command(const Work& work) {
-  std::vector<std::string> words = interpreter_of(work.script);
+  std::vector<std::string> words = client::interpreter_of(work.script);
   const bool is_found_by_env = words.size() == 2 && last_name(words[0]) == "env";
   if (words.empty() || !takes_script_as_argument(is_found_by_env ? words[1] : words[0])) {
     return base::invalid("--container-image",
