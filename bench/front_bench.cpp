@@ -30,8 +30,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness.h"
+#include "http/testing/certificates.h"
 #include "http_load.h"
-#include "listener/testing/self_signed.h"
 
 namespace gpu_platform::bench {
 namespace {
@@ -86,9 +86,9 @@ double rate_of(const LoadResult& result) {
 class Doors {
  public:
   explicit Doors(const std::string& emulate = "dgx-h100") {
-    const auto made = listener::self_signed("localhost");
-    write(folder_.path() + "/crt", made.certificate);
-    write(folder_.path() + "/key", made.key);
+    const auto made = http::make_certificate({.common_name = "localhost"});
+    write(folder_.path() + "/crt", made.pem());
+    write(folder_.path() + "/key", made.key_pem());
     const std::string config =
         "scheduling:\n  max_queue_size: 200000\n  max_queue_percent_per_user: 100\n  "
         "max_specification_bytes: 4G\n"
@@ -191,9 +191,9 @@ class Nginx {
     const char* const named = std::getenv("GP_NGINX");
     const std::string program = named == nullptr ? "nginx" : named;
     const std::string& folder = folder_.path();
-    const auto made = listener::self_signed("localhost");
-    std::ofstream(folder + "/crt") << made.certificate;
-    std::ofstream(folder + "/key") << made.key;
+    const auto made = http::make_certificate({.common_name = "localhost"});
+    std::ofstream(folder + "/crt") << made.pem();
+    std::ofstream(folder + "/key") << made.key_pem();
     std::ofstream(folder + "/answer.json") << body;
     std::ofstream(folder + "/conf")
         << "user root;\ndaemon off;\nworker_processes 2;\nerror_log stderr;\npid " << folder

@@ -22,9 +22,11 @@ constexpr std::string_view kToken = "gpt_s3cret";
 class Login : public Cli {
  protected:
   Login()
-      : authority_(client::make_certificate({.is_authority = true})),
+      : authority_(client::make_authority()),
         server_(std::make_unique<client::FakeTlsServer>(
-            client::FakeTlsServer::Options{.shown = client::make_certificate({}, &authority_)},
+            client::FakeTlsServer::Options{
+                .shown = client::make_certificate(
+                    {.alternative_names = http::kThisMachine, .issuer = &authority_})},
             [this](const std::string& request) { return answer(request); })) {
     std::string name = (std::filesystem::temp_directory_path() / "gp-login-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);

@@ -63,7 +63,7 @@ std::string payload_of(const std::string& bytes) {
 // Over TLS and over plain TCP.
 class Channels : public Process, public testing::WithParamInterface<bool> {
  protected:
-  Channels() : authority_(make_certificate({.is_authority = true})) {
+  Channels() : authority_(make_authority()) {
     file_ = (std::filesystem::temp_directory_path() / fmt::format("gp-channel-{}.pem", ::getpid()))
                 .string();
     std::ofstream(file_) << authority_.pem();
@@ -71,7 +71,9 @@ class Channels : public Process, public testing::WithParamInterface<bool> {
   ~Channels() override { std::filesystem::remove(file_); }
 
   FakeTlsServer::Options options() const {
-    return GetParam() ? FakeTlsServer::Options{.shown = make_certificate({}, &authority_)}
+    return GetParam() ? FakeTlsServer::Options{.shown = make_certificate(
+                                                   {.alternative_names = http::kThisMachine,
+                                                    .issuer = &authority_})}
                       : FakeTlsServer::Options{};
   }
   Client client_of(const FakeTlsServer& server) const {

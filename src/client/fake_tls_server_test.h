@@ -1,41 +1,22 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <utility>
 #include <vector>
 
-#include <openssl/ssl.h>
-
-#include "http/server.h"
+#include "http/testing/certificates.h"
+#include "http/testing/scripted_server.h"
 
 namespace gpu_platform::client {
 
-// A certificate and its key, made for one test.
-struct TestCertificate {
-  std::shared_ptr<X509> certificate;
-  std::shared_ptr<EVP_PKEY> key;
+using http::make_authority;
+using http::make_certificate;
+using http::TestCertificate;
 
-  std::string pem() const;
-  std::string key_pem() const;
-};
-
-struct CertificateWish {
-  std::string names = "IP:127.0.0.1,DNS:localhost";  // as OpenSSL's configuration has them
-  long begins_in_seconds = -3600;
-  long ends_in_seconds = 3600;
-  bool is_authority = false;
-};
-
-// Signed by the issuer, or by itself.
-TestCertificate make_certificate(const CertificateWish& wish,
-                                 const TestCertificate* issuer = nullptr);
-
-// A daemon for tests behind TLS (or behind plain TCP) on a port of this machine's own address. Each
-// connection has a thread and gives its request to a function, which says what to send.
+// A daemon for tests behind TLS (or behind plain TCP): a function says what is sent for a request,
+// whose connection ends with that.
 class FakeTlsServer {
  public:
   struct Options {
@@ -48,30 +29,42 @@ class FakeTlsServer {
   };
   using Handler = std::function<std::string(const std::string& request)>;
 
-  FakeTlsServer(Options options, Handler handler);
-  ~FakeTlsServer();
-  FakeTlsServer(const FakeTlsServer&) = delete;
-  FakeTlsServer& operator=(const FakeTlsServer&) = delete;
+  FakeTlsServer(Options options, Handler handler)
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        server_({options_.shown, options_.clients_from, options_.highest_version},
+                [this](const http::SeenRequest& request, http::Wire& wire) {
+                  answer(request.text, wire);
+                }) {}
 
-  int port() const { return port_; }
+  int port() const { return server_.port(); }
   // "https://127.0.0.1:PORT", or http without a certificate.
-  std::string address(std::string_view host = "127.0.0.1") const;
+  std::string address(std::string_view host = "127.0.0.1") const { return server_.address(host); }
   // Each request so far, with its head.
-  std::vector<std::string> requests() const;
+  std::vector<std::string> requests() const {
+    std::vector<std::string> texts;
+    for (http::SeenRequest& request : server_.requests()) texts.push_back(std::move(request.text));
+    return texts;
+  }
 
  private:
-  void accept_all();
-  void serve(int fd);
+  void answer(const std::string& request, http::Wire& wire) {
+    if (options_.before_answer) options_.before_answer();
+    wire.raw(handler_(request));
+    if (options_.after_answer) {
+      options_.after_answer([&] {
+        std::string bytes(64 * 1024, '\0');
+        const int got = wire.read(bytes.data(), static_cast<int>(bytes.size()));
+        bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+        return bytes;
+      });
+    }
+    wire.close();
+  }
 
-  Options options_;
-  Handler handler_;
-  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
-  int listener_ = -1;
-  int port_ = 0;
-  mutable std::mutex mutex_;
-  std::vector<std::string> requests_;
-  std::vector<std::thread> threads_;
-  std::thread acceptor_;
+  const Options options_;
+  const Handler handler_;
+  http::ScriptedServer server_;
 };
 
 }  // namespace gpu_platform::client

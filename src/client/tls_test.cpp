@@ -15,12 +15,12 @@
 namespace gpu_platform::client {
 namespace {
 
-using Options = FakeTlsServer::Options;
+const http::CertificateOptions kOfThisMachine{.alternative_names = http::kThisMachine};
 
 // An authority and a server that shows a certificate of it, and a folder for files.
 class Tls : public Process {
  protected:
-  Tls() : authority_(make_certificate({.is_authority = true})) {
+  Tls() : authority_(make_authority()) {
     std::string name = (std::filesystem::temp_directory_path() / "gp-tls-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
@@ -34,8 +34,9 @@ class Tls : public Process {
     return folder_ + "/" + name;
   }
   std::string authority_file() const { return file("ca.pem", authority_.pem()); }
-  TestCertificate certificate(const CertificateWish& wish = {}) const {
-    return make_certificate(wish, &authority_);
+  TestCertificate certificate(http::CertificateOptions options = kOfThisMachine) const {
+    options.issuer = &authority_;
+    return make_certificate(options);
   }
   // What GET /v1/x comes to at the address.
   Called<std::string> get(const std::string& address, const ServerChoice& more = {}) {
@@ -98,7 +99,7 @@ TEST_F(Tls, SendsNoTokenToASocket) {
 
 TEST_F(Tls, RefusesAnUnknownAuthorityAndSaysWhatToDo) {
   FakeTlsServer server({.shown = certificate()}, ok);
-  const TestCertificate other = make_certificate({.is_authority = true});
+  const TestCertificate other = make_authority();
   const auto foreign = get(server.address(), {.authorities = file("other.pem", other.pem())});
   ASSERT_FALSE(foreign.has_value());
   EXPECT_EQ(exit_code_of(foreign.error()), kFailure);
@@ -112,14 +113,15 @@ TEST_F(Tls, RefusesAnUnknownAuthorityAndSaysWhatToDo) {
 }
 
 TEST_F(Tls, RefusesACertificateThatSignedItself) {
-  FakeTlsServer server({.shown = make_certificate({})}, ok);
+  FakeTlsServer server({.shown = make_certificate(kOfThisMachine)}, ok);
   const auto answer = get(server.address());
   ASSERT_FALSE(answer.has_value());
   EXPECT_TRUE(has(answer.error().message, "authority")) << answer.error().message;
 }
 
 TEST_F(Tls, RefusesACertificateForAnotherNameAndNamesBoth) {
-  FakeTlsServer server({.shown = certificate({.names = "DNS:gpus.example.org,IP:192.0.2.7"})}, ok);
+  FakeTlsServer server(
+      {.shown = certificate({.alternative_names = "DNS:gpus.example.org,IP:192.0.2.7"})}, ok);
   const auto answer = get(server.address());
   ASSERT_FALSE(answer.has_value());
   EXPECT_EQ(exit_code_of(answer.error()), kFailure);
@@ -129,13 +131,11 @@ TEST_F(Tls, RefusesACertificateForAnotherNameAndNamesBoth) {
 }
 
 TEST_F(Tls, RefusesACertificateOutsideItsTime) {
-  FakeTlsServer expired(
-      {.shown = certificate({.begins_in_seconds = -7200, .ends_in_seconds = -3600})}, ok);
+  FakeTlsServer expired({.shown = certificate({.begins_in_s = -7200, .ends_in_s = -3600})}, ok);
   const auto past = get(expired.address());
   ASSERT_FALSE(past.has_value());
   EXPECT_TRUE(has(past.error().message, "expired")) << past.error().message;
-  FakeTlsServer early({.shown = certificate({.begins_in_seconds = 3600, .ends_in_seconds = 7200})},
-                      ok);
+  FakeTlsServer early({.shown = certificate({.begins_in_s = 3600, .ends_in_s = 7200})}, ok);
   EXPECT_TRUE(has(get(early.address()).error().message, "not valid yet"));
 }
 
@@ -159,7 +159,7 @@ TEST_F(Tls, ShowsACertificateOfItsOwnWhereOneIsGiven) {
   const auto without = get(server.address());
   ASSERT_FALSE(without.has_value());
   EXPECT_TRUE(has(without.error().message, "--cert FILE")) << without.error().message;
-  const TestCertificate mine = certificate({.names = "DNS:ada"});
+  const TestCertificate mine = certificate({.alternative_names = "DNS:ada"});
   const std::string pem = file("cert.pem", mine.pem());
   const std::string key = file("key.pem", mine.key_pem());
   const auto with = get(server.address(), {.certificate = pem, .key = key});

@@ -426,13 +426,15 @@ TEST(ClientStream, StreamsDoNotCountAsRequestsInFlight) {
 // ---- TLS ----
 
 struct Pki {
-  TestCertificate authority = make_certificate();
-  TestCertificate server = make_certificate("IP:127.0.0.1", &authority);
+  TestCertificate authority = make_authority();
+  TestCertificate server =
+      make_certificate({.alternative_names = "IP:127.0.0.1", .issuer = &authority});
 };
 
 TEST(ClientTls, TrustsTheAuthorityOfTheAccessAloneAndShowsItsCertificate) {
   const Pki pki;
-  const TestCertificate user = make_certificate("DNS:ann", &pki.authority);
+  const TestCertificate user =
+      make_certificate({.alternative_names = "DNS:ann", .issuer = &pki.authority});
   ScriptedServer server({pki.server, pki.authority.pem()},
                         [](const SeenRequest&, Wire& wire) { wire.answer(200, "in"); });
   ClusterAccess access = access_to(server);
@@ -462,7 +464,7 @@ TEST(ClientTls, AnotherAuthorityIsRefusedBeforeTheTokenIsSent) {
                         [](const SeenRequest&, Wire& wire) { wire.answer(200, ""); });
   ClusterAccess access = access_to(server);
   access.user.token = "secret";
-  for (const std::string& ca : {make_certificate().pem(), std::string(), std::string("no PEM")}) {
+  for (const std::string& ca : {make_authority().pem(), std::string(), std::string("no PEM")}) {
     access.ca_pem = ca;
     const Answer answer = ask(*client_of(access), "/");
     EXPECT_EQ(answer.status, 0);
@@ -479,8 +481,9 @@ TEST(ClientTls, AnotherAuthorityIsRefusedBeforeTheTokenIsSent) {
 }
 
 TEST(ClientTls, ChecksTheServerNameThatTheAccessGives) {
-  const TestCertificate authority = make_certificate();
-  const TestCertificate shown = make_certificate("DNS:api.example", &authority);
+  const TestCertificate authority = make_authority();
+  const TestCertificate shown =
+      make_certificate({.alternative_names = "DNS:api.example", .issuer = &authority});
   ScriptedServer server({shown, ""}, [](const SeenRequest&, Wire& wire) { wire.answer(200, ""); });
   ClusterAccess access = access_to(server);
   access.ca_pem = authority.pem();
@@ -694,7 +697,8 @@ TEST(ClientExecPlugin, ManyRefusedRequestsRunItOnce) {
 TEST(ClientExecPlugin, ItsCertificateIsShown) {
   const Folder folder;
   const Pki pki;
-  const TestCertificate user = make_certificate("DNS:ann", &pki.authority);
+  const TestCertificate user =
+      make_certificate({.alternative_names = "DNS:ann", .issuer = &pki.authority});
   ScriptedServer server({pki.server, pki.authority.pem()},
                         [](const SeenRequest&, Wire& wire) { wire.answer(200, "in"); });
   const nlohmann::json credential = {

@@ -353,9 +353,11 @@ TEST(PodStreams, AServerThatAnswersPingsMayBeSilent) {
 }
 
 TEST(PodStreams, TlsShowsTheClientsCertificateAndChecksTheServers) {
-  const TestCertificate authority = make_certificate();
-  const TestCertificate shown = make_certificate("IP:127.0.0.1", &authority);
-  const TestCertificate mine = make_certificate("DNS:me", &authority);
+  const TestCertificate authority = make_authority();
+  const TestCertificate shown =
+      make_certificate({.alternative_names = "IP:127.0.0.1", .issuer = &authority});
+  const TestCertificate mine =
+      make_certificate({.alternative_names = "DNS:me", .issuer = &authority});
   ScriptedServer server({shown, authority.pem()}, [](const SeenRequest& request, Wire& wire) {
     wire.raw(agreement(request) + message_frame(1, "over TLS") +
              message_frame(3, R"({"status":"Success"})"));
@@ -368,10 +370,11 @@ TEST(PodStreams, TlsShowsTheClientsCertificateAndChecksTheServers) {
 }
 
 TEST(PodStreams, AServerOfAnotherAuthorityOrNameIsRefused) {
-  const TestCertificate authority = make_certificate();
-  const TestCertificate other = make_certificate();
-  ScriptedServer server({make_certificate("DNS:elsewhere", &authority), {}},
-                        [](const SeenRequest&, Wire& wire) { wire.hold(); });
+  const TestCertificate authority = make_authority();
+  const TestCertificate other = make_authority();
+  ScriptedServer server(
+      {make_certificate({.alternative_names = "DNS:elsewhere", .issuer = &authority}), {}},
+      [](const SeenRequest&, Wire& wire) { wire.hold(); });
   for (const std::string& trusted : {other.pem(), authority.pem()}) {
     PodStreams streams(endpoint_at(server.address(), trusted));
     Channel channel(streams, command(), {.token = "secret"});
@@ -382,9 +385,10 @@ TEST(PodStreams, AServerOfAnotherAuthorityOrNameIsRefused) {
 }
 
 TEST(PodStreams, TheNameOfTheAccessIsTheOneThatIsChecked) {
-  const TestCertificate authority = make_certificate();
-  ScriptedServer server({make_certificate("DNS:elsewhere", &authority), {}},
-                        [](const SeenRequest&, Wire& wire) { wire.answer(404, "x"); });
+  const TestCertificate authority = make_authority();
+  ScriptedServer server(
+      {make_certificate({.alternative_names = "DNS:elsewhere", .issuer = &authority}), {}},
+      [](const SeenRequest&, Wire& wire) { wire.answer(404, "x"); });
   Endpoint endpoint = endpoint_at(server.address(), authority.pem());
   endpoint.checked_name = "elsewhere";
   PodStreams streams(std::move(endpoint));

@@ -16,8 +16,8 @@
 
 #include "api/fake_core_test.h"
 #include "api/rest/server.h"
+#include "http/testing/certificates.h"
 #include "listener/front.h"
-#include "listener/testing/self_signed.h"
 #include "listener/testing/tls_client.h"
 #include "os/testing/eventually.h"
 
@@ -81,9 +81,9 @@ class ListenerFront : public testing::Test {
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = *std::move(server);
     upstream_.server = server_.get();
-    const SelfSigned made = self_signed("first");
-    ASSERT_TRUE(tls_.use(made.certificate, made.key).has_value());
-    ASSERT_TRUE(grpc_tls_.use(made.certificate, made.key).has_value());
+    const auto made = http::make_certificate({.common_name = "first"});
+    ASSERT_TRUE(tls_.use(made.pem(), made.key_pem()).has_value());
+    ASSERT_TRUE(grpc_tls_.use(made.pem(), made.key_pem()).has_value());
     os::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;

@@ -45,7 +45,7 @@ class AttackByCredentials : public ListenerProcess {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
     put("localhost");
     write_pem_file(folder_.path() + "/keys.json", json{{"keys", {issuer_.entry()}}}.dump(), 0644);
-    write_pem_file(folder_.path() + "/ada.crt", ada_.certificate);
+    write_pem_file(folder_.path() + "/ada.crt", ada_.pem());
     daemon_ = std::make_unique<Daemon>(DaemonOptions{.config = config(kNames)});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
     ASSERT_TRUE(answers()) << daemon_->log();
@@ -101,7 +101,7 @@ class AttackByCredentials : public ListenerProcess {
     return ask_as({}, request(token, method, target, body, more));
   }
   TlsClient::Options with_certificate() const {
-    return {.certificate = ada_.certificate, .key = ada_.key};
+    return {.certificate = ada_.pem(), .key = ada_.key_pem()};
   }
   // The answer to the making of a token with that credential.
   json made(const TlsClient::Response& answer) const {
@@ -138,7 +138,8 @@ class AttackByCredentials : public ListenerProcess {
 
   const std::uint16_t grpc_port_ = free_port();
   const api::IssuerKey issuer_{"first", "P-256"};
-  const SelfSigned ada_ = listener::self_signed("ada", 3600);
+  const http::TestCertificate ada_ =
+      http::make_certificate({.common_name = "ada", .ends_in_s = 3600});
 };
 
 // Who: the bearer of an issuer's token, or of a certificate, that ends soon. Tried: a token of ours
@@ -315,7 +316,7 @@ TEST_F(AttackByCredentials, WhatALeftAuthorityHasSignedEndsWithIt) {
     GrpcClient client(grpc_port_, true, with_certificate());
     return client.call("/gpu_platform.v1.JobService/WaitJob", wait_message(job), {}).status();
   });
-  write_pem_file(folder_.path() + "/ada.crt", listener::self_signed("ada").certificate);
+  write_pem_file(folder_.path() + "/ada.crt", http::make_certificate({.common_name = "ada"}).pem());
   kill(daemon_->pid(), SIGHUP);
   EXPECT_TRUE(eventually([&] {
     return ask_as(with_certificate(), request({}, "GET", "/v1/whoami")).status == 401;

@@ -27,9 +27,9 @@
 
 #include "base/codec.h"
 #include "harness.h"
+#include "http/testing/certificates.h"
 #include "listener/confinement.h"
 #include "listener/link.h"
-#include "listener/testing/self_signed.h"
 #include "os/descriptor.h"
 #include "os/packet_socket.h"
 
@@ -305,10 +305,10 @@ TEST_F(AttackFromTheListener, OneThatTakesNoCertificateIsReplacedAndTheDaemonEnd
   const std::string key = folder_.path() + "/server.key";
   // The chain is long, so that few of them fill the link.
   const auto renew = [&] {
-    const listener::SelfSigned made = listener::self_signed("localhost");
+    const auto made = http::make_certificate({.common_name = "localhost"});
     std::string chain;
-    while (chain.size() + made.certificate.size() < listener::kMaxPem) chain += made.certificate;
-    std::ofstream(key + ".new") << made.key;
+    while (chain.size() + made.pem().size() < listener::kMaxPem) chain += made.pem();
+    std::ofstream(key + ".new") << made.key_pem();
     chmod((key + ".new").c_str(), 0600);
     std::ofstream(certificate + ".new") << chain;
     rename((key + ".new").c_str(), key.c_str());

@@ -15,14 +15,13 @@
 #include <string>
 
 #include "harness.h"
-#include "listener/testing/self_signed.h"
+#include "http/testing/certificates.h"
 #include "listener/testing/tls_client.h"
 
 // A daemon with a listener, reached over TLS with a certificate of the test.
 
 namespace gpu_platform::e2e {
 
-using listener::SelfSigned;
 using listener::TlsClient;
 
 inline std::uint16_t free_port() {
@@ -59,9 +58,9 @@ class ListenerProcess : public ::testing::Test {
   ListenerProcess() { put("first"); }
 
   void put(const std::string& name) {
-    const SelfSigned made = listener::self_signed(name);
-    write_pem_file(certificate(), made.certificate);
-    write_pem_file(key(), made.key);
+    const auto made = http::make_certificate({.common_name = name});
+    write_pem_file(certificate(), made.pem());
+    write_pem_file(key(), made.key_pem());
   }
   std::string certificate() const { return folder_.path() + "/server.crt"; }
   std::string key() const { return folder_.path() + "/server.key"; }

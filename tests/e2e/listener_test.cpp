@@ -37,12 +37,13 @@ TEST_F(ListenerProcess, AnswersOverTlsAndKnowsNobodyWithoutACredential) {
 }
 
 TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
-  const SelfSigned ada = listener::self_signed("ada");
-  const SelfSigned eve = listener::self_signed("ada");  // another key, signed by nobody we know
+  const auto ada = http::make_certificate({.common_name = "ada"});
+  const auto eve =
+      http::make_certificate({.common_name = "ada"});  // another key, signed by nobody we know
   put("localhost");
   for (const auto& [name, made] : {std::pair("ada", ada), std::pair("eve", eve)}) {
-    write_pem_file(folder_.path() + "/" + name + ".crt", made.certificate);
-    write_pem_file(folder_.path() + "/" + name + ".key", made.key);
+    write_pem_file(folder_.path() + "/" + name + ".crt", made.pem());
+    write_pem_file(folder_.path() + "/" + name + ".key", made.key_pem());
   }
   const auto config = [&](const std::string& users) {
     return configuration() + "    client_ca: " + folder_.path() + "/ada.crt\n" +
@@ -68,7 +69,7 @@ TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
   EXPECT_EQ(status(get("/v1/whoami")), 401) << "and none is needed for a token";
 
   // The rule ends, and with it what is open.
-  TlsClient open(port_, {.certificate = ada.certificate, .key = ada.key});
+  TlsClient open(port_, {.certificate = ada.pem(), .key = ada.key_pem()});
   ASSERT_TRUE(open.send(get("/v1/whoami")));
   EXPECT_EQ(open.receive()->status, 200);
   std::ofstream(daemon_->directory() + "/config.yaml")
@@ -209,8 +210,8 @@ std::string with_text(const std::string& text) {
 
 TEST_F(ListenerProcess, GrpcIsADoorOfItsOwnWithTheSameUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root: makes tokens of several users";
-  const SelfSigned ada = listener::self_signed("ada");
-  write_pem_file(folder_.path() + "/ada.crt", ada.certificate);
+  const auto ada = http::make_certificate({.common_name = "ada"});
+  write_pem_file(folder_.path() + "/ada.crt", ada.pem());
   const std::uint16_t port = free_port();
   const std::string address = "  grpc:\n    address: 127.0.0.1:" + std::to_string(port) + "\n";
   daemon_ = std::make_unique<Daemon>(
@@ -230,7 +231,7 @@ TEST_F(ListenerProcess, GrpcIsADoorOfItsOwnWithTheSameUsers) {
   EXPECT_TRUE(own.messages.at(0).starts_with(with_text("backup")));
   EXPECT_EQ(client.call(kWhoAmI, "", "gpt_forged").status(), 16);
   EXPECT_EQ(client.call(kWhoAmI, "", "").status(), 16);
-  GrpcClient certified(port, true, {.certificate = ada.certificate, .key = ada.key});
+  GrpcClient certified(port, true, {.certificate = ada.pem(), .key = ada.key_pem()});
   const auto by_certificate = certified.call(kWhoAmI, "", "");
   ASSERT_EQ(by_certificate.status(), 0) << by_certificate.message();
   EXPECT_TRUE(by_certificate.messages.at(0).starts_with(with_text("daemon")));
@@ -359,7 +360,7 @@ TEST_F(ListenerProcess, TakesANewCertificateWithoutLosingConnections) {
 
 TEST_F(ListenerProcess, AWrongCertificateLeavesTheFormerOneInForce) {
   start();
-  write_pem_file(key(), listener::self_signed("other").key);
+  write_pem_file(key(), http::make_certificate().key_pem());
   EXPECT_TRUE(eventually([&] {
     return daemon_->log().find(
                "certificate not reloaded, the former one stays in force: "
@@ -383,14 +384,14 @@ TEST_F(ListenerProcess, OtherMachinesNeedTls) {
   EXPECT_THAT(refusal(configuration()),
               ::testing::AllOf(HasSubstr("api.tls.key"), HasSubstr("open to all users")));
   ::chmod(key().c_str(), 0600);
-  write_pem_file(key(), listener::self_signed("other").key);
+  write_pem_file(key(), http::make_certificate().key_pem());
   EXPECT_THAT(refusal(configuration()), HasSubstr("is not the key of"));
 }
 
 TEST_F(ListenerProcess, ACertificateThatEndsIsToldOf) {
-  const SelfSigned made = listener::self_signed("first", 86'400);
-  write_pem_file(certificate(), made.certificate);
-  write_pem_file(key(), made.key);
+  const auto made = http::make_certificate({.common_name = "first", .ends_in_s = 86'400});
+  write_pem_file(certificate(), made.pem());
+  write_pem_file(key(), made.key_pem());
   start();
   EXPECT_THAT(daemon_->log(), HasSubstr("expires in less than 14 days"));
 }

@@ -1,13 +1,11 @@
 #include "api/identity/handshake_proof.h"
 
 #include <gtest/gtest.h>
-#include <openssl/ec.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/rsa.h>
-#include <openssl/x509v3.h>
+#include <openssl/ssl.h>
 
 #include <future>
+#include <memory>
 #include <optional>
 
 #include "api/identity/certificate_prover.h"
@@ -16,32 +14,7 @@
 
 namespace gpu_platform::api {
 
-std::string TestCertificate::pem() const {
-  BIO* const bio = BIO_new(BIO_s_mem());
-  PEM_write_bio_X509(bio, certificate.get());
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  std::string text(data, static_cast<std::size_t>(size));
-  BIO_free(bio);
-  return text;
-}
-
 namespace {
-
-std::shared_ptr<EVP_PKEY> new_key(const std::string& kind) {
-  EVP_PKEY* const key = kind == "RSA"       ? EVP_RSA_gen(2048)
-                        : kind == "ED25519" ? EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")
-                                            : EVP_EC_gen(kind.c_str());
-  return {key, EVP_PKEY_free};
-}
-
-void add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
-  X509V3_CTX context;
-  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
-  X509_add_ext(certificate, extension, -1);
-  X509_EXTENSION_free(extension);
-}
 
 void note_message(int, int, int type, const void* bytes, std::size_t size, SSL*, void* into) {
   if (type != SSL3_RT_HANDSHAKE) return;
@@ -64,33 +37,10 @@ std::shared_ptr<SSL_CTX> context_of(const SSL_METHOD* method, const TestCertific
 
 }  // namespace
 
-TestCertificate make_certificate(const std::string& common_name,
-                                 const TestCertificateOptions& options) {
-  static long serial = 1;
-  TestCertificate made{{X509_new(), X509_free}, new_key(options.key)};
-  X509* const certificate = made.certificate.get();
-  X509_set_version(certificate, 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate), ++serial);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), options.begins_in_s);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), options.ends_in_s);
-  X509_set_pubkey(certificate, made.key.get());
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
-                             0);
-  const TestCertificate& issuer = options.issuer == nullptr ? made : *options.issuer;
-  X509_set_issuer_name(certificate, X509_get_subject_name(issuer.certificate.get()));
-  X509* const signer = issuer.certificate.get();
-  add_extension(certificate, signer, NID_basic_constraints,
-                options.is_authority ? "critical,CA:TRUE" : "CA:FALSE");
-  if (!options.is_authority) {
-    add_extension(certificate, signer, NID_ext_key_usage, options.extended_use);
-  }
-  if (!options.alternative_names.empty()) {
-    add_extension(certificate, signer, NID_subject_alt_name, options.alternative_names);
-  }
-  const bool is_edwards = EVP_PKEY_base_id(issuer.key.get()) == EVP_PKEY_ED25519;
-  X509_sign(certificate, issuer.key.get(), is_edwards ? nullptr : EVP_sha256());
-  return made;
+TestCertificate make_certificate(const std::string& common_name, TestCertificateOptions options) {
+  options.common_name = common_name;
+  if (!options.is_authority && options.extended_use.empty()) options.extended_use = "clientAuth";
+  return http::make_certificate(options);
 }
 
 std::string handshake_of(const TestCertificate& server, const TestCertificate& client,

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "listener/testing/self_signed.h"
+#include "http/testing/certificates.h"
 #include "os/clock.h"
 
 namespace gpu_platform::listener {
@@ -19,13 +19,14 @@ class CertificateOnDisk : public testing::Test {
   CertificateOnDisk() {
     std::string pattern = (std::filesystem::temp_directory_path() / "certificate-XXXXXX").string();
     directory_ = ::mkdtemp(pattern.data());
-    put(self_signed("first"));
+    put({});
   }
   ~CertificateOnDisk() override { std::filesystem::remove_all(directory_); }
 
-  void put(const SelfSigned& made) {
-    std::ofstream(files().certificate) << made.certificate;
-    std::ofstream(files().key) << made.key;
+  void put(const http::CertificateOptions& options) {
+    const auto made = http::make_certificate(options);
+    std::ofstream(files().certificate) << made.pem();
+    std::ofstream(files().key) << made.key_pem();
     ::chmod(files().key.c_str(), 0600);
   }
   CertificateFiles files() const { return {directory_ + "/crt", directory_ + "/key"}; }
@@ -51,14 +52,14 @@ TEST_F(CertificateOnDisk, AKeyThatAllUsersMayReadIsRefused) {
 }
 
 TEST_F(CertificateOnDisk, AnotherKeyIsRefused) {
-  std::ofstream(files().key) << self_signed("second").key;
+  std::ofstream(files().key) << http::make_certificate().key_pem();
   EXPECT_NE(refusal().find("is not the key of"), std::string::npos) << refusal();
 }
 
 TEST_F(CertificateOnDisk, WhatIsNoPemIsRefused) {
   std::ofstream(files().key) << "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
   EXPECT_NE(refusal().find("api.tls.key"), std::string::npos) << refusal();
-  put(self_signed("first"));
+  put({});
   std::ofstream(files().certificate) << std::string(kMaxPem + 1, 'x');
   EXPECT_NE(refusal().find("larger than"), std::string::npos) << refusal();
   std::filesystem::remove(files().certificate);
@@ -69,11 +70,11 @@ TEST_F(CertificateOnDisk, WhatIsNoPemIsRefused) {
 
 TEST_F(CertificateOnDisk, ItsEndIsToldOfInTime) {
   const auto warning = [&] { return read_certificate(files(), os::wall_now())->warning; };
-  put(self_signed("first", 86'400));
+  put({.ends_in_s = 86'400});
   EXPECT_NE(warning().find("expires in less than 14 days"), std::string::npos);
-  put(self_signed("first", -3'600, 7'200));
+  put({.begins_in_s = -7'200, .ends_in_s = -3'600});
   EXPECT_NE(warning().find("has expired"), std::string::npos);
-  put(self_signed("first", 86'400 * 30, -3'600));
+  put({.begins_in_s = 3'600, .ends_in_s = 86'400 * 30});
   EXPECT_NE(warning().find("not valid yet"), std::string::npos);
 }
 

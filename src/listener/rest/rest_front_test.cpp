@@ -290,10 +290,10 @@ TEST_F(ListenerFront, ANewCertificateIsForNewConnections) {
   start();
   TlsClient before(port_);
   EXPECT_EQ(before.server_name(), "first");
-  const SelfSigned second = self_signed("second");
-  EXPECT_FALSE(tls_.use(second.certificate, self_signed("other").key).has_value());
+  const auto second = http::make_certificate({.common_name = "second"});
+  EXPECT_FALSE(tls_.use(second.pem(), http::make_certificate().key_pem()).has_value());
   EXPECT_EQ(TlsClient(port_).server_name(), "first") << "a wrong one changes nothing";
-  ASSERT_TRUE(tls_.use(second.certificate, second.key).has_value());
+  ASSERT_TRUE(tls_.use(second.pem(), second.key_pem()).has_value());
   EXPECT_EQ(TlsClient(port_).server_name(), "second");
   ASSERT_TRUE(before.send(get("/v1/version")));
   EXPECT_EQ(before.receive()->status, 200);

@@ -1,7 +1,8 @@
+#include "http/testing/scripted_server.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,31 +15,9 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "kubernetes/scripted_server_fixture.h"
 
-namespace gpu_platform::kubernetes {
+namespace gpu_platform::http {
 namespace {
-
-template <class Write>
-std::string in_pem(Write&& write) {
-  BIO* bio = BIO_new(BIO_s_mem());
-  CHECK(write(bio) == 1);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  std::string text(data, static_cast<std::size_t>(size));
-  BIO_free(bio);
-  return text;
-}
-
-void add_extension(X509* certificate, int kind, const std::string& value) {
-  X509V3_CTX context;
-  X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
-  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
-  CHECK(extension != nullptr);
-  X509_add_ext(certificate, extension, -1);
-  X509_EXTENSION_free(extension);
-}
 
 // The head of a request; its body is read by the caller.
 SeenRequest parse_head(std::string_view head) {
@@ -76,6 +55,7 @@ std::optional<SeenRequest> read_request(const Wire& wire, std::string& buffer) {
       const std::size_t size = length.empty() ? 0 : std::stoul(length);
       if (buffer.size() >= body_at + size) {
         request->body = buffer.substr(body_at, size);
+        request->text = buffer.substr(0, body_at + size);
         buffer.erase(0, body_at + size);
         return request;
       }
@@ -87,38 +67,6 @@ std::optional<SeenRequest> read_request(const Wire& wire, std::string& buffer) {
 }
 
 }  // namespace
-
-std::string TestCertificate::pem() const {
-  return in_pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate.get()); });
-}
-
-std::string TestCertificate::key_pem() const {
-  return in_pem([&](BIO* bio) {
-    return PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
-}
-
-TestCertificate make_certificate(const std::string& names, const TestCertificate* issuer) {
-  static std::atomic<long> serial{1};
-  const long number = serial++;
-  TestCertificate made{{X509_new(), X509_free}, {EVP_EC_gen("P-256"), EVP_PKEY_free}};
-  X509* certificate = made.certificate.get();
-  X509_set_version(certificate, X509_VERSION_3);
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate), number);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
-  X509_set_pubkey(certificate, made.key.get());
-  const std::string name = fmt::format("test {}", number);
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-  const TestCertificate& signer = issuer == nullptr ? made : *issuer;
-  X509_set_issuer_name(certificate, X509_get_subject_name(signer.certificate.get()));
-  add_extension(certificate, NID_basic_constraints,
-                issuer == nullptr ? "critical,CA:TRUE" : "critical,CA:FALSE");
-  if (issuer != nullptr) add_extension(certificate, NID_subject_alt_name, names);
-  CHECK(X509_sign(certificate, signer.key.get(), EVP_sha256()) > 0);
-  return made;
-}
 
 std::string SeenRequest::header(const std::string& name) const {
   const auto found = headers.find(name);
@@ -157,6 +105,11 @@ void Wire::end_stream() {
   raw("0\r\n\r\n");
 }
 
+void Wire::close() {
+  if (tls_ != nullptr) SSL_shutdown(tls_);
+  drop();
+}
+
 void Wire::hold() {
   char ignored[256];
   while (read(ignored, sizeof ignored) > 0) {
@@ -166,10 +119,9 @@ void Wire::hold() {
 
 ScriptedServer::ScriptedServer(Tls tls, Script script)
     : script_(std::move(script)), tls_(nullptr, SSL_CTX_free) {
-  // OpenSSL writes to connections that the client has closed.
-  ::signal(SIGPIPE, SIG_IGN);
   if (tls.shown.certificate != nullptr) {
     tls_.reset(SSL_CTX_new(TLS_server_method()));
+    SSL_CTX_set_max_proto_version(tls_.get(), tls.highest_version);
     SSL_CTX_use_certificate(tls_.get(), tls.shown.certificate.get());
     SSL_CTX_use_PrivateKey(tls_.get(), tls.shown.key.get());
     if (!tls.clients_from.empty()) {
@@ -223,6 +175,11 @@ void ScriptedServer::accept_all() {
 }
 
 void ScriptedServer::serve(int fd, int connection) {
+  // OpenSSL writes to connections that the client has closed. The client keeps its signals.
+  sigset_t pipes;
+  sigemptyset(&pipes);
+  sigaddset(&pipes, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipes, nullptr);
   SSL* tls = tls_ != nullptr ? SSL_new(tls_.get()) : nullptr;
   if (tls != nullptr) SSL_set_fd(tls, fd);
   Wire wire(fd, tls);
@@ -245,8 +202,8 @@ void ScriptedServer::serve(int fd, int connection) {
   ::close(fd);
 }
 
-std::string ScriptedServer::address() const {
-  return fmt::format("{}://127.0.0.1:{}", tls_ != nullptr ? "https" : "http", port_);
+std::string ScriptedServer::address(std::string_view host) const {
+  return fmt::format("{}://{}:{}", tls_ != nullptr ? "https" : "http", host, port_);
 }
 
 std::vector<SeenRequest> ScriptedServer::requests() const {
@@ -259,4 +216,4 @@ int ScriptedServer::connections() const {
   return connections_;
 }
 
-}  // namespace gpu_platform::kubernetes
+}  // namespace gpu_platform::http
