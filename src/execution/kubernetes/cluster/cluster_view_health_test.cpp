@@ -1,0 +1,125 @@
+#include "execution/kubernetes/cluster/cluster_view_fixture.h"
+
+#include <gmock/gmock.h>
+
+namespace gpu_platform::execution {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST_F(ClusterViewTest, TheTaintOfASpotNodeKeepsNoJobFromItThatAcceptsItsClass) {
+  Json spot = node_object("n1");
+  spot["metadata"]["labels"]["kubernetes.azure.com/scalesetpriority"] = "spot";
+  spot["spec"]["taints"] = Json::parse(
+      R"([{"key":"kubernetes.azure.com/scalesetpriority","value":"spot","effect":"NoSchedule"}])");
+  list_all({spot});
+  expect_taint(std::nullopt, "");
+  EXPECT_EQ(infos_["n1"].capacity, model::CapacityClass::kSpot);
+}
+
+TEST_F(ClusterViewTest, ATaintThatOurPodsDoNotTolerateDrainsTheNode) {
+  Json node = node_object("n1");
+  node["spec"]["taints"] = Json::parse(
+      R"([{"key":"nvidia.com/gpu","value":"present","effect":"NoSchedule"},
+          {"key":"prefer","effect":"PreferNoSchedule"}])");
+  list_all({node});
+  expect_taint(std::nullopt, "");
+  node["spec"]["taints"][1]["effect"] = "NoSchedule";
+  view_.put(Kind::kNode, node);
+  expect_taint(model::TaintEffect::kNoNewWork, "taint prefer:NoSchedule");
+  node["spec"]["taints"][1] =
+      Json::parse(R"({"key":"karpenter.sh/unregistered","value":"x","effect":"NoExecute"})");
+  view_.put(Kind::kNode, node);
+  expect_taint(model::TaintEffect::kOut, "taint karpenter.sh/unregistered=x:NoExecute");
+}
+
+TEST_F(ClusterViewTest, ANodeThatIsNotReadyIsOffline) {
+  list_all({node_object(
+      "n1",
+      {.ready = "False", .reason = "KubeletNotReady", .message = "container runtime is down"})});
+  expect_taint(model::TaintEffect::kOut, "KubeletNotReady: container runtime is down");
+  Json silent = node_object("n1");
+  silent["status"].erase("conditions");
+  view_.put(Kind::kNode, silent);
+  expect_taint(model::TaintEffect::kOut, "the kubelet has not reported that it is ready");
+}
+
+TEST_F(ClusterViewTest, HealthToolsTakeANodeOffline) {
+  Json node = node_object("n1");
+  node["status"]["conditions"].push_back(Json::parse(
+      R"({"type":"SysLogsXIDError","status":"True","reason":"XID79","message":"fell off the bus"})"));
+  list_all({node});
+  expect_taint(model::TaintEffect::kOut, "SysLogsXIDError: XID79: fell off the bus");
+  node["status"]["conditions"][2]["status"] = "False";
+  view_.put(Kind::kNode, node);
+  expect_taint(std::nullopt, "");
+  node["metadata"]["labels"]["dgxc.nvidia.com/nvsentinel-state"] = "quarantined";
+  view_.put(Kind::kNode, node);
+  expect_taint(model::TaintEffect::kOut, "nvsentinel-state quarantined");
+}
+
+NodeShape unreachable(std::string_view since) {
+  return {"Unknown", std::string(since), "NodeStatusUnknown", "Kubelet stopped posting."};
+}
+
+TEST_F(ClusterViewTest, AnUnreachableNodeIsOfflineAndThenLost) {
+  list_one_node();
+  view_.put(Kind::kNode, node_object("n1", unreachable("2026-11-22T09:00:00Z")));
+  take("09:00:40");
+  EXPECT_EQ(taints_["n1"].effect, model::TaintEffect::kOut);
+  EXPECT_TRUE(lost_.empty());
+  EXPECT_EQ(view_.next_due(), at_time("09:05:00"));
+  take("09:04:59");
+  EXPECT_EQ(count_, 0U);
+  take("09:05:00");
+  EXPECT_EQ(lost_["n1"], "NodeStatusUnknown: Kubelet stopped posting.");
+  EXPECT_EQ(count_, 1U);
+  EXPECT_FALSE(view_.next_due().is_set());
+}
+
+TEST_F(ClusterViewTest, OfALostNodeNothingIsToldUntilItIsBackAndThenEverything) {
+  list_one_node();
+  view_.put(Kind::kNode, node_object("n1", unreachable("2026-11-22T08:00:00Z")));
+  take();
+  EXPECT_EQ(lost_.count("n1"), 1U);
+  view_.put(Kind::kOtherPod, pod_object("a", "n1", {{"cpu", "2"}}));
+  take();
+  EXPECT_EQ(count_, 0U);
+  view_.put(Kind::kNode, node_object("n1"));
+  take();
+  EXPECT_EQ(count_, 4U);  // the node, its taint and two GPUs
+  EXPECT_TRUE(lost_.empty());
+}
+
+TEST_F(ClusterViewTest, ATimeThatIsNotToldOrLiesAheadCountsFromWhenItWasSeen) {
+  list_one_node();
+  view_.put(Kind::kNode, node_object("n1", unreachable("2026-11-22T23:00:00Z")));
+  take("10:00:00");
+  EXPECT_EQ(view_.next_due(), at_time("10:05:00"));
+  view_.put(Kind::kNode, node_object("n1", unreachable("")));
+  take("10:01:00");
+  EXPECT_EQ(view_.next_due(), at_time("10:05:00"));
+}
+
+TEST_F(ClusterViewTest, ANodeThatTheCoreKnowsAndTheClusterDoesNotIsTold) {
+  view_.expect("n1");
+  view_.expect("n7");
+  list_one_node();
+  EXPECT_EQ(lost_.count("n1"), 0U);
+  EXPECT_EQ(lost_["n7"], "the cluster does not have this node");
+}
+
+TEST_F(ClusterViewTest, AGpuThatIsUnpluggedAndComesBackIsToldAgain) {
+  list_one_node();
+  gpus_.clear();
+  view_.put(Kind::kSlice, slice_object({"s1", "n1", 2}, {gpu_device("n1", 0)}));
+  take();
+  view_.put(Kind::kSlice,
+            slice_object({"s1", "n1", 3}, {gpu_device("n1", 0), gpu_device("n1", 1)}));
+  take();
+  EXPECT_EQ(gpus_.count("GPU-n1-1"), 1U);
+  EXPECT_EQ(gpus_.count("GPU-n1-0"), 0U);
+}
+
+}  // namespace
+}  // namespace gpu_platform::execution
