@@ -14,6 +14,9 @@
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_calls.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 #include "shims/views/sacct_fields.h"
 

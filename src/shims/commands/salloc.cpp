@@ -25,7 +25,7 @@
 #include "shims/steps/step_shares.h"
 #include "shims/submission/het_job.h"
 #include "shims/submission/submission.h"
-#include "shims/views/job_view.h"
+#include "shims/views/job_state.h"
 
 // An allocation is a job whose first process only holds it, and ends when salloc has: the two keep
 // a connection. salloc runs its command here; srun enters the job from there.

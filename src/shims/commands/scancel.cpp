@@ -11,6 +11,8 @@
 #include "shims/options/common_options.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_calls.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

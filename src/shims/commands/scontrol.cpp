@@ -16,6 +16,7 @@
 #include "shims/text/columns.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_calls.h"
 #include "shims/views/job_view.h"
 #include "shims/views/scontrol_pages.h"
 

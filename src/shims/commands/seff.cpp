@@ -7,6 +7,9 @@
 #include "shims/command_call.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_calls.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 
 // seff: a short report about a job.

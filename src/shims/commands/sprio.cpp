@@ -8,6 +8,7 @@
 #include "shims/options/common_options.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 
 // sprio: what the places of waiting jobs are made of.

@@ -13,6 +13,8 @@
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_calls.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 #include "shims/views/squeue_fields.h"
 #include "shims/views/squeue_steps.h"

@@ -15,6 +15,7 @@
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_calls.h"
 #include "shims/views/job_view.h"
 #include "shims/views/usage_report.h"
 

@@ -9,6 +9,8 @@
 #include "shims/steps/live_usage.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_calls.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 #include "shims/views/sacct_fields.h"
 #include "shims/views/step_view.h"

@@ -5,6 +5,7 @@
 
 #include "cli/json_view.h"
 #include "shims/documents/slurm_document.h"
+#include "shims/views/job_view.h"
 #include "shims/views/node_view.h"
 #include "shims/views/partitions.h"
 #include "shims/views/squeue_steps.h"

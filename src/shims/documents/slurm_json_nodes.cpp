@@ -10,6 +10,7 @@
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_amounts.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

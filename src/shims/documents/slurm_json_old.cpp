@@ -9,6 +9,8 @@
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 #include "shims/views/step_view.h"
 

@@ -21,7 +21,7 @@
 #include "client/request_text.h"
 #include "shims/steps/job_end.h"
 #include "shims/text/slurm_values.h"
-#include "shims/views/job_view.h"
+#include "shims/views/job_calls.h"
 
 namespace gpu_platform::shims {
 

@@ -4,7 +4,8 @@
 
 #include "client/answer.h"
 #include "shims/text/slurm_times.h"
-#include "shims/views/job_view.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_state.h"
 #include "shims/views/sacct_fields.h"
 
 namespace gpu_platform::shims {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/answer.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

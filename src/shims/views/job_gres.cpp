@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "shims/text/host_list.h"
+#include "shims/views/job_amounts.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

@@ -7,40 +7,19 @@
 #include <vector>
 
 #include "base/units.h"
-#include "client/client.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
 // A job of the platform as Slurm's commands tell of it.
 
 namespace gpu_platform::shims {
 
-// A state under both of its names.
-struct StateName {
-  std::string_view code;  // "PD"
-  std::string_view name;  // "PENDING"
-
-  friend bool operator==(const StateName&, const StateName&) = default;
-};
-
-StateName state_of(const v1::Job& job);
+// A label of the job; empty where it has none.
+std::string label_of(const v1::Job& job, const std::string& name);
 
 // "42", and "40_3" of a member of an array; "40_[3-4]" with the indices of several (QueueEntry).
 std::string array_task_id(const v1::Job& job, std::string_view members = {});
 // "3" of "40_3"; empty of a job without an array.
 std::string array_index_of(const v1::Job& job);
-
-// As sacct tells it: without the states in passing CONFIGURING and COMPLETING, which programs that
-// read sacct take for ends.
-StateName recorded_state_of(const v1::Job& job);
-
-// The states of the platform that may be one of Slurm's states ("PD", "pending"), for filters of
-// the daemon; exact is state_of. Nothing for what is no state.
-std::optional<std::vector<std::string>> platform_states(std::string_view name);
-bool is_in_state(const StateName& state, const std::vector<std::string>& names);
-bool has_ended(const v1::Job& job);
-
-// Why it waits or how it ended, in Slurm's words: "Resources", "TimeLimit".
-std::string reason_of(const v1::Job& job);
 
 // Its nodes ("a1,b[1-2]"), empty while it has none; the first of them, where a batch script runs;
 // how many it has or asks for.
@@ -98,30 +77,6 @@ struct QueueEntry {
 // they are, and so does the order of what comes first.
 std::vector<QueueEntry> with_joined_members(std::vector<v1::Job> jobs);
 std::vector<QueueEntry> single_entries(std::vector<v1::Job> jobs);
-// What GPUs were asked for by: --gpus, --gpus-per-node and --gres, --gpus-per-task, …
-enum class GpusPer { kJob, kNode, kTask, kSocket };
-// "gpu:8" or "gpu:h100:8"; empty where none were asked for in that way. Jobs of other
-// commands ask for each node.
-std::string gpus_asked(const v1::Job& job, GpusPer per);
-
-// GPUs that it asks for, on all its nodes.
-std::int64_t gpus_of_request(const v1::Job& job);
-// What it has on all its nodes, else what it asks for.
-std::optional<std::int64_t> cpus_of(const v1::Job& job);
-std::optional<std::int64_t> memory_of(const v1::Job& job);
-std::int64_t cpus_of_each_node(const v1::Job& job);
-std::int64_t cpus_of_each_task(const v1::Job& job);
-// Its memory as Slurm tells it: of each CPU where that was asked for (--mem-per-cpu), else of each
-// node. Empty where the job neither has nor asks for any.
-struct MemoryShare {
-  std::int64_t bytes = 0;
-  bool is_of_each_cpu = false;
-};
-std::optional<MemoryShare> memory_share_of(const v1::Job& job);
-
-// "cpu=8,mem=64G,node=1,gres/gpu=2"
-std::string trackable(const v1::Job& job);
-
 // How long it has run, with 0 before its start.
 base::Duration run_time(const v1::Job& job, base::Instant now);
 base::Duration time_limit(const v1::Job& job);
@@ -135,15 +90,6 @@ std::string exit_and_signal(const v1::JobStep& step);
 // The same as sacct tells it of the job: of one that was stopped, by its limit or by a person, 0:0,
 // however its program ended then. The line of its batch script has that.
 std::string recorded_exit_of(const v1::Job& job);
-
-// "64G", "62.50G", "512M": as Slurm writes memory.
-std::string slurm_memory(std::int64_t bytes);
-
-// All jobs of a query ("user=ada&state=RUNNING"), ascending id.
-client::Called<std::vector<v1::Job>> list_jobs(client::Client& client, const std::string& query);
-// The job of that id; of an array its members.
-client::Called<std::vector<v1::Job>> get_jobs(client::Client& client, const std::string& id);
-client::Called<v1::Job> get_job(client::Client& client, const std::string& id);
 
 // Name of the user of this process.
 std::string own_user();

@@ -1,4 +1,5 @@
 #include "shims/views/job_view.h"
+#include "shims/views/job_amounts.h"
 
 #include <gtest/gtest.h>
 

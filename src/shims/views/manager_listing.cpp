@@ -182,7 +182,7 @@ std::vector<std::string> values_in(std::string_view text) {
 }
 
 // A word that is no KEY=VALUE: what is shown, or a name. Whether it makes sense.
-bool take_word(const std::string& word, Listing& listing) {
+bool take_plain_word(const std::string& word, Listing& listing) {
   const std::string plain = lower_case(word);
   for (const auto& [flag, least] : kFlags) {
     if (!begins_name(flag, least, plain)) continue;
@@ -266,7 +266,7 @@ std::expected<Listing, int> listing_of(CommandCall& call, std::span<const std::s
     const bool is_pair = word.find('=') != std::string::npos;
     const auto mistake = is_pair ? take_pair(call, word, listing) : std::nullopt;
     if (mistake) return std::unexpected(fail_with(call, *mistake));
-    if (!is_pair && !take_word(word, listing)) {
+    if (!is_pair && !take_plain_word(word, listing)) {
       return std::unexpected(fail_with(call, mistake_in(word)));
     }
   }

@@ -11,6 +11,7 @@
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_amounts.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

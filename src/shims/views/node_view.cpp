@@ -12,7 +12,7 @@
 #include "shims/text/columns.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_values.h"
-#include "shims/views/job_view.h"
+#include "shims/views/job_amounts.h"
 
 namespace gpu_platform::shims {
 

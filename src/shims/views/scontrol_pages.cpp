@@ -13,7 +13,9 @@
 #include "shims/text/record_text.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_amounts.h"
 #include "shims/views/job_gres.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

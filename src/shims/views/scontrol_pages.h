@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "gpu_platform/v1/reservations.pb.h"
+#include "shims/views/job_view.h"
 #include "shims/views/node_view.h"
 #include "shims/views/partitions.h"
 #include "shims/views/step_view.h"

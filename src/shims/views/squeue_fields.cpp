@@ -8,6 +8,8 @@
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_state.h"
 #include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {

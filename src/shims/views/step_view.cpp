@@ -9,6 +9,8 @@
 #include "client/answer.h"
 #include "shims/steps/step_record.h"
 #include "shims/text/host_list.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {
 

@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "gpu_platform/v1/jobs.pb.h"
-#include "shims/views/job_view.h"
+#include "shims/views/job_state.h"
 
 // The steps of a job as Slurm's commands tell of them: the batch script, and the steps that are on
 // record. What enters a job from outside counts with its batch script: there is no step for it, as

@@ -5,6 +5,8 @@
 #include "cli/json_view.h"
 #include "client/answer.h"
 #include "shims/steps/live_usage.h"
+#include "shims/views/job_amounts.h"
+#include "shims/views/job_view.h"
 
 namespace gpu_platform::shims {
 namespace {
