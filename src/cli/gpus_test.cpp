@@ -133,7 +133,7 @@ TEST_F(Gpus, MustBeNamedOnceAndRight) {
       {{"drain", "--node", ""}, "--node: is empty"},
       {{"drain", "--force", "--node", "a"}, "unknown option '--force'"},
       {{"drain", "--node", "a", "--reason", "\xff"}, "--reason: the text is not valid UTF-8"},
-      {{"drain", "--node", "a", "--until", "soon"}, "--until: 'soon' is no time to come"},
+      {{"drain", "--node", "a", "--until", "soon"}, "--until: 'soon' is not a future time"},
       {{"online", "--node", "a", "--until", "2h"}, "unknown option '--until'"},
       {{"health", "--node", "a", "--gpu", "a:1"}, "give at most one of"},
   };

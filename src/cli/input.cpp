@@ -59,7 +59,7 @@ base::Result<std::string> coming_time(std::string_view option, const std::string
   if (const auto span = base::parse_duration(text); !at && span) at = now + *span;
   if (!at) {
     return base::invalid(std::string(option),
-                         fmt::format("'{}' is no time to come: write 2h, 18:00, 2026-01-31, "
+                         fmt::format("'{}' is not a future time: write 2h, 18:00, 2026-01-31, "
                                      "2026-01-31T12:00, or with a zone 2026-01-31T12:00:00Z",
                                      text));
   }

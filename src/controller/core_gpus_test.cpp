@@ -291,7 +291,7 @@ TEST_F(DrainUntil, AnEndThatIsOverIsRefused) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(refused.error().field, "until");
-    EXPECT_TRUE(refused.error().message.ends_with("is over; give a time to come"));
+    EXPECT_TRUE(refused.error().message.ends_with("has passed; give a future time"));
   }
   EXPECT_EQ(node().state, model::NodeState::kUp);
 }
@@ -324,7 +324,7 @@ TEST_F(DrainUntil, OnlyTheOperatorsOwnIsLifted) {
                                .text = "a pod has it"});
   see(execution::NodeUnreachable{"n1", "it does not answer"});
   advance(end_);
-  EXPECT_EQ(model::text_of_avoided(at(1).taints), "not ours to give: a pod has it");
+  EXPECT_EQ(model::text_of_avoided(at(1).taints), "not available to the platform: a pod has it");
   EXPECT_EQ(node().state, model::NodeState::kLost) << "nothing is heard of it";
 }
 

@@ -161,7 +161,7 @@ TEST_F(GpuTest, ADrainedGpuFinishesItsJobAndComesBackOnline) {
 TEST_F(GpuTest, ADrainWithAnEndIsLiftedByItself) {
   const Finished past = daemon_.cli({"drain", "--gpu", kGpu, "--until", "2020-01-01T00:00:00Z"});
   EXPECT_EQ(past.exit_code, 2);
-  EXPECT_NE(past.err.find("is over; give a time to come"), std::string::npos) << past.err;
+  EXPECT_NE(past.err.find("has passed; give a future time"), std::string::npos) << past.err;
   ASSERT_EQ(daemon_.cli({"drain", "--gpu", kGpu, "--until", "1h", "--reason", "a fan"}).exit_code,
             0);
   EXPECT_EQ(gpu(0)["state"], "DRAINING");

@@ -111,7 +111,7 @@ base::Status check_until(const model::ChangeGpus& command, base::Instant now) {
   if (!command.until.is_set() || command.until > now) return {};
   std::string until;
   base::append_rfc3339(until, command.until, base::Fraction::kNone);
-  return base::invalid("until", fmt::format("until: {} is over; give a time to come", until));
+  return base::invalid("until", fmt::format("until: {} has passed; give a future time", until));
 }
 
 // A node or one of its GPUs, to be drained or taken offline.
@@ -135,7 +135,7 @@ base::Result<Events> keep_from_work(const State& state, const Target& target,
   return events;
 }
 
-// Of `taints` of the node, or of a GPU of it, those that an operator lifts. `as` says by whom.
+// Of `taints` of the node, or of a GPU of it, those that an operator lifts. `as` names the user.
 Events lift(model::NodeId node, std::optional<std::uint32_t> gpu, const model::Taints& taints,
             model::Taint as) {
   Events events;
