@@ -23,20 +23,19 @@ base::Result<FoundJob> enterable(const CallContext& context, std::string_view id
   TRY_ASSIGN(FoundJob found, context.reader.find(peer.caller, id));
   TRY(check_is_one(found));
   const model::Job& job = *found.job;
-  const model::JobId job_id = job.id;
   // Inside a job one is its user, so seeing it is not enough. Root alone becomes root.
   const bool is_roots = job.spec->uid == 0 && peer.caller.uid != 0;
   if (is_roots || !model::may_touch(peer.caller, *job.spec)) {
     return base::fail(base::ErrorCode::kPermissionDenied,
                       fmt::format("job {} belongs to another user: only that user and root may "
                                   "enter it",
-                                  job_id.value),
+                                  name_of(job)),
                       "id");
   }
   const model::Attempt* const attempt = job.current_attempt();
   if (job.state != model::JobState::kRunning || attempt == nullptr) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("job {} is {}: only a running job can be entered", job_id.value,
+                      fmt::format("job {} is {}: only a running job can be entered", name_of(job),
                                   model::to_string(job.state)));
   }
   if (context.core.channels == nullptr) {

@@ -157,7 +157,7 @@ base::Status JobReader::check_sees_output(const model::Caller& caller,
   return base::fail(base::ErrorCode::kPermissionDenied,
                     fmt::format("job {} belongs to another user, and its output is not shown to "
                                 "you (access.visibility.output)",
-                                job.id.value),
+                                name_of(job)),
                     "id");
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/job_names.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/cluster.pb.h"
 
@@ -49,10 +50,12 @@ std::string part_name(const DrainedPart& part) {
   return "GPU " + part.gpu.value_or(part.gpu_id.value_or(""));
 }
 
-std::string holders_text(const Holders& holders, const DrainedPart& part) {
+std::string holders_text(Client& client, const Holders& holders, const DrainedPart& part) {
   if (holders.jobs.empty())
     return fmt::format("jobs without GPUs still run on {}", part_name(part));
-  std::vector<std::string> shown(holders.jobs.begin(), holders.jobs.end());
+  const JobLabels names = job_names(client, holders.jobs);
+  std::vector<std::string> shown;
+  for (const std::string& id : holders.jobs) shown.push_back(label_of(names, id));
   const std::size_t all = shown.size();
   shown.resize(std::min(all, kJobsShown));
   return fmt::format("{} still {} {}: {}{}", counted(all, "job"), all == 1 ? "holds" : "hold",
@@ -77,7 +80,7 @@ int await_empty(Console& console, Client& client, const DrainedPart& part,
         console.note(fmt::format("{} is empty: no job holds it", part_name(part)));
         return kOk;
       }
-      if (before != holders) console.note(holders_text(holders, part));
+      if (before != holders) console.note(holders_text(client, holders, part));
       before = std::move(holders);
     } else if (!status.error().is_passing() || !back_off.wait(status.error(), -1)) {
       return report(console, status.error(), false);

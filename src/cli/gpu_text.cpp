@@ -82,13 +82,13 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
-std::string processes_of(const v1::GpuHealth& health) {
+std::string processes_of(const v1::GpuHealth& health, const JobLabels& names) {
   if (health.processes().empty()) return {};
   Table table({{"PID", Align::kRight}, {"USER"}, {"COMMAND"}, {"MEMORY", Align::kRight}, {"JOB"}});
   for (const v1::GpuProcess& process : health.processes()) {
     table.add({fmt::format("{}", process.pid()), process.user(), process.command(),
                size_of(process.has_memory_bytes(), process.memory_bytes()),
-               process.job().empty() ? "none" : process.job()});
+               process.job().empty() ? "none" : label_of(names, process.job())});
   }
   return "\nProcesses:\n" + indented(table.render({}));
 }
@@ -102,8 +102,10 @@ std::string xids_of(const v1::GpuHealth& health, base::Instant now) {
   return "\nErrors reported by the driver:\n" + indented(table.render({}));
 }
 
-std::string jobs_of(const v1::Gpu& gpu) {
-  return joined(texts_of(gpu.jobs()), ",");
+std::string jobs_of(const v1::Gpu& gpu, const JobLabels& labels) {
+  std::vector<std::string> jobs;
+  for (const std::string& id : gpu.jobs()) jobs.push_back(label_of(labels, id));
+  return joined(jobs, ", ");
 }
 
 std::string index_of(const v1::Gpu& gpu) {
@@ -114,6 +116,12 @@ std::string index_of(const v1::Gpu& gpu) {
 
 std::string marked_name(const std::string& name, bool is_emulated) {
   return is_emulated ? name + " (emulated)" : name;
+}
+
+std::string short_reason(const v1::Gpu& gpu) {
+  const std::string of_node = fmt::format("node {} is {}: ", gpu.node(), state_name(gpu));
+  if (!gpu.reason().starts_with(of_node)) return with_local_times(gpu.reason());
+  return "node: " + with_local_times(gpu.reason().substr(of_node.size()));
 }
 
 bool all_emulated(const ClusterGpus& gpus) {
@@ -159,10 +167,6 @@ std::size_t unnamed_unmanaged_processes(const v1::Gpu& gpu) {
 }
 
 Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks) {
-  const auto label_of = [&](const std::string& id) {
-    const auto found = labels.find(id);
-    return found == labels.end() ? id : found->second;
-  };
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 2},
@@ -175,16 +179,15 @@ Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks
                {.title = "REASON", .cut_to = 22, .wraps = true},
                {"UUID", Align::kLeft, 12, 5}});
   for (const v1::Gpu& gpu : gpus) {
-    std::vector<std::string> jobs;
-    for (const std::string& id : gpu.jobs()) jobs.push_back(label_of(id));
     table.add({marked_name(gpu.node(), gpu.emulated() && has_marks), index_of(gpu), gpu.type(),
-               state_name(gpu), joined(jobs, ", "), memory_of(gpu), utilization_of(gpu),
-               temperature_of(gpu), power_of(gpu), with_local_times(gpu.reason()), gpu.uuid()});
+               state_name(gpu), jobs_of(gpu, labels), memory_of(gpu), utilization_of(gpu),
+               temperature_of(gpu), power_of(gpu), short_reason(gpu), gpu.uuid()});
   }
   return table;
 }
 
-Table changed_table(const ClusterGpus& gpus) {
+Table changed_table(const ClusterGpus& gpus, const JobLabels& names) {
+  const bool is_marked_once = all_emulated(gpus);
   Table table({{"NODE", Align::kLeft, 12},
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 1},
@@ -192,8 +195,8 @@ Table changed_table(const ClusterGpus& gpus) {
                {.title = "JOBS", .cut_to = 6, .wraps = true},
                {.title = "REASON", .cut_to = 16, .wraps = true}});
   for (const v1::Gpu& gpu : gpus) {
-    table.add({marked_name(gpu.node(), gpu.emulated()), index_of(gpu), gpu.type(), state_name(gpu),
-               jobs_of(gpu), with_local_times(gpu.reason())});
+    table.add({marked_name(gpu.node(), gpu.emulated() && !is_marked_once), index_of(gpu),
+               gpu.type(), state_name(gpu), jobs_of(gpu, names), short_reason(gpu)});
   }
   return table;
 }
@@ -290,7 +293,7 @@ Table health_table(const GpuHealthList& healths, base::Instant now,
   return table;
 }
 
-std::string health_page(const v1::GpuHealth& health, base::Instant now) {
+std::string health_page(const v1::GpuHealth& health, base::Instant now, const JobLabels& names) {
   const v1::Gpu& gpu = health.gpu();
   const std::string limit =
       if_known(health.has_power_limit_watts(), health.power_limit_watts(), "{:.0f} W");
@@ -303,7 +306,7 @@ std::string health_page(const v1::GpuHealth& health, base::Instant now) {
       {"State", state_name(gpu)},
       {"Reason", with_local_times(gpu.reason())},
       {"Changed", changed_text(gpu, now)},
-      {"Jobs", jobs_of(gpu)},
+      {"Jobs", jobs_of(gpu, names)},
       {"Read", time_text(health.read_at(), now)},
       {"Does not answer", health.problem()},
       {"Utilization", utilization_of(gpu)},
@@ -337,7 +340,7 @@ std::string health_page(const v1::GpuHealth& health, base::Instant now) {
   for (const auto& [key, value] : lines) {
     if (!value.empty()) page += fmt::format("{:<17}{}\n", fmt::format("{}:", key), harmless(value));
   }
-  return page + processes_of(health) + xids_of(health, now);
+  return page + processes_of(health, names) + xids_of(health, now);
 }
 
 }  // namespace gpu_platform::cli

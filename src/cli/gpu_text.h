@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <google/protobuf/repeated_field.h>
 
 #include "base/units.h"
+#include "cli/job_names.h"
 #include "cli/table.h"
 #include "gpu_platform/v1/cluster.pb.h"
 
@@ -31,17 +31,20 @@ std::string utilization_of(const v1::Gpu& gpu);
 std::string temperature_of(const v1::Gpu& gpu);
 std::string power_of(const v1::Gpu& gpu);
 
+// Its reason; that of its whole node without the name and the state, which stand beside it: "node:
+// new firmware".
+std::string short_reason(const v1::Gpu& gpu);
+
 // Whether every GPU is emulated: then a headline prints it once.
 bool all_emulated(const ClusterGpus& gpus);
 // " (emulated)", " (8 emulated)", or nothing.
 std::string emulated_mark(std::size_t emulated, std::size_t all);
 
-// What the jobs on GPUs are called, by id: "15_5 ada".
-using JobLabels = std::map<std::string, std::string>;
-// One row for each GPU: `status --all`. Without marks, no row says that its GPU is emulated.
+// One row for each GPU: `status --all`; the labels are as "15_5 ada". Without marks, no row says
+// that its GPU is emulated.
 Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks);
 // One row for each GPU that an operator changed.
-Table changed_table(const ClusterGpus& gpus);
+Table changed_table(const ClusterGpus& gpus, const JobLabels& names);
 
 // Whether the GPU can do its work: free, or given to a job.
 bool is_in_service(const v1::Gpu& gpu);
@@ -60,6 +63,6 @@ struct HealthTableOptions {
 Table health_table(const GpuHealthList& healths, base::Instant now,
                    const HealthTableOptions& options);
 // All of one GPU as "key: value" lines.
-std::string health_page(const v1::GpuHealth& health, base::Instant now);
+std::string health_page(const v1::GpuHealth& health, base::Instant now, const JobLabels& names);
 
 }  // namespace gpu_platform::cli

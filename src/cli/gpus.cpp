@@ -1,3 +1,5 @@
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/gpu_text.h"
 #include "cli/input.h"
+#include "cli/job_names.h"
 #include "cli/json_view.h"
 #include "cli/message_text.h"
 #include "cli/repeat.h"
@@ -86,8 +89,15 @@ std::string gpu_request_body(const Which& which, const Order& order) {
   return json_text(body);
 }
 
-int tell_changed(Console& console, const v1::ChangeGpusResponse& answer, const Which& which,
-                 const Change& change) {
+// The ids of the jobs that hold these GPUs.
+std::set<std::string> jobs_on(const ClusterGpus& gpus) {
+  std::set<std::string> jobs;
+  for (const v1::Gpu& gpu : gpus) jobs.insert(gpu.jobs().begin(), gpu.jobs().end());
+  return jobs;
+}
+
+int tell_changed(Console& console, Client& client, const v1::ChangeGpusResponse& answer,
+                 const Which& which, const Change& change) {
   if (!answer.changed()) {
     console.note("nothing changed: it is already in this state");
     return kOk;
@@ -97,9 +107,10 @@ int tell_changed(Console& console, const v1::ChangeGpusResponse& answer, const W
         fmt::format("node {} is {}; it has no GPUs", which.node.value_or(""), change.doing));
     return kOk;
   }
-  console.out(changed_table(answer.gpus())
+  console.out(changed_table(answer.gpus(), job_names(client, jobs_on(answer.gpus())))
                   .render({.width = console.process_environment().width,
                            .has_colors = client::wants_color(console.process_environment())}));
+  if (all_emulated(answer.gpus())) console.note("these GPUs are emulated");
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -152,8 +163,9 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   const auto body = client->post(std::string(change.path), gpu_request_body(which, order));
   if (!body) return report(console, body.error(), output.wants_documents());
   const auto answer = client::message_of<v1::ChangeGpusResponse>(*body);
-  const int code = output.is_document() || !answer ? print_document(console, output, *body)
-                                                   : tell_changed(console, *answer, which, change);
+  const int code = output.is_document() || !answer
+                       ? print_document(console, output, *body)
+                       : tell_changed(console, *client, *answer, which, change);
   if (code != kOk || !wait) return code;
   return await_empty(console, *client, {which.gpu_id, which.gpu, which.node}, at_most);
 }
@@ -163,8 +175,12 @@ int show_one(Console& console, Client& client, const Which& which, const Output&
                                          : "gpu=" + base::percent_encoded(*which.gpu);
   return show_message<v1::GpuHealth>(
       console, client, output, "/v1/gpus/health?" + query,
-      [](Console& shown, const v1::GpuHealth& health) {
-        shown.out(health_page(health, shown.process_environment().now()));
+      [&](Console& shown, const v1::GpuHealth& health) {
+        std::set<std::string> jobs(health.gpu().jobs().begin(), health.gpu().jobs().end());
+        for (const v1::GpuProcess& process : health.processes()) {
+          if (!process.job().empty()) jobs.insert(process.job());
+        }
+        shown.out(health_page(health, shown.process_environment().now(), job_names(client, jobs)));
       });
 }
 

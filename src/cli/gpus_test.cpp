@@ -82,8 +82,9 @@ TEST_F(Gpus, ThatChangedAreShown) {
   FakeServer server([](const Request&) { return json_answer(kDrained); });
   EXPECT_EQ(call(server, {"drain", "--gpu", "dgx-1:3"}), 0);
   EXPECT_EQ(new_out(),
-            "NODE              GPU  TYPE       STATE     JOBS  REASON\n"
-            "dgx-1 (emulated)    3  H100-80GB  DRAINING  42    a fan is loud\n");
+            "NODE   GPU  TYPE       STATE     JOBS  REASON\n"
+            "dgx-1    3  H100-80GB  DRAINING  42    a fan is loud\n");
+  EXPECT_EQ(err(), "gpu-platform: these GPUs are emulated\n");
   EXPECT_EQ(call(server, {"drain", "--gpu", "dgx-1:3", "--json"}), 0);
   EXPECT_EQ(new_out(), std::string(kDrained) + "\n");
 }
@@ -251,11 +252,16 @@ TEST_F(Gpus, DrainWaitTellsWhichJobsStillHoldTheNodeUntilNoneDoes) {
   std::size_t looks = 0;
   FakeServer server([&](const Request& request) {
     if (request.method == "POST") return json_answer(kDrained);
+    if (has(request.target, "/v1/jobs/42")) {
+      return json_answer(R"({"id":"42","array_id":"40","array_index":2})");
+    }
+    if (has(request.target, "/v1/jobs/")) return json_answer(R"({"id":"43"})");
     return json_answer(statuses[looks++]);
   });
   EXPECT_EQ(call(server, {"drain", "--node", "dgx-1", "--wait"}), 0);
   EXPECT_EQ(err(),
-            "gpu-platform: 2 jobs still hold node dgx-1: 42, 43\n"
+            "gpu-platform: these GPUs are emulated\n"
+            "gpu-platform: 2 jobs still hold node dgx-1: 40_2, 43\n"
             "gpu-platform: jobs without GPUs still run on node dgx-1\n"
             "gpu-platform: node dgx-1 is empty: no job holds it\n");
 }
@@ -268,6 +274,7 @@ TEST_F(Gpus, DrainWaitGivesUpAfterItsTimeout) {
   });
   EXPECT_EQ(call(server, {"drain", "--gpu", "dgx-1:3", "--wait", "--timeout", "1m"}), 124);
   EXPECT_EQ(err(),
+            "gpu-platform: these GPUs are emulated\n"
             "gpu-platform: 1 job still holds GPU dgx-1:3: 42\n"
             "gpu-platform: GPU dgx-1:3 is not empty yet; it stays drained\n");
   EXPECT_EQ(call(server, {"online", "--gpu", "dgx-1:3", "--wait"}), 2);

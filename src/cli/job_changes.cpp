@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/job_end.h"
+#include "cli/job_names.h"
 #include "cli/job_options.h"
 #include "cli/job_text.h"
 #include "cli/message_text.h"
@@ -84,20 +85,21 @@ void tell_one(Console& console, const std::string& id, const v1::ChangeJobRespon
                      : fmt::format("array {}: nothing changed", id));
     return;
   }
+  const std::string name = job.id().empty() ? id : shown_id(job);
   const bool is_stopping = job.state() == v1::JOB_STATE_STOPPING;
   if (!answer.changed()) {
     console.note(client::is_ended(job.state())
                      ? fmt::format("{}; it had ended before", describe_end(job))
-                     : fmt::format("job {} {}", id, action.already));
+                     : fmt::format("job {} {}", name, action.already));
   } else if (is_stopping && action.call == kRequeue.call) {
     console.note(
-        fmt::format("job {} is queued again; its attempt is stopping and has its grace time", id));
+        fmt::format("job {} is queued again; its attempt is stopping and has its grace time", name));
   } else if (is_stopping && action.call != kKill.call) {
-    console.note(fmt::format("job {} is stopping; it has its grace time to end", id));
+    console.note(fmt::format("job {} is stopping; it has its grace time to end", name));
   } else if (is_stopping) {
-    console.note(fmt::format("job {} is being killed", id));
+    console.note(fmt::format("job {} is being killed", name));
   } else {
-    console.note(fmt::format("job {} is {}", id, state_name(job)));
+    console.note(fmt::format("job {} is {}", name, state_name(job)));
   }
 }
 
@@ -182,19 +184,21 @@ std::vector<const v1::JobOutcome*> changing(const v1::ActOnJobsResponse& answer)
   return jobs;
 }
 
-std::string line_of(const v1::JobOutcome& job) {
-  return harmless(
-      fmt::format("  {}  {}  {}  {}", job.id(), job.name(), job.user(), state_name(job)));
+std::string line_of(const v1::JobOutcome& job, const JobLabels& names) {
+  return harmless(fmt::format("  {}  {}  {}  {}", label_of(names, job.id()), job.name(), job.user(),
+                              state_name(job)));
 }
 
 // Reads a line; only y and yes are a yes.
-bool confirmed(Console& console, const std::vector<const v1::JobOutcome*>& jobs,
+bool confirmed(Console& console, Client& client, const std::vector<const v1::JobOutcome*>& jobs,
                const Action& action) {
+  const std::size_t shown = std::min(jobs.size(), kShown);
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < shown; ++i) ids.insert(jobs[i]->id());
+  const JobLabels names = job_names(client, ids);
   std::string question;
-  for (std::size_t i = 0; i < jobs.size() && i < kShown; ++i) {
-    question += line_of(*jobs[i]) + "\n";
-  }
-  if (jobs.size() > kShown) question += fmt::format("  and {} more\n", jobs.size() - kShown);
+  for (std::size_t i = 0; i < shown; ++i) question += line_of(*jobs[i], names) + "\n";
+  if (jobs.size() > shown) question += fmt::format("  and {} more\n", jobs.size() - shown);
   const std::string_view are = jobs.size() == 1 ? "is" : "are";
   console.err(fmt::format("{} {} to be {}:\n{}Go on? [y/N] ", counted(jobs.size(), "job"), are,
                           action.asked.empty() ? action.done : action.asked, question));
@@ -260,7 +264,7 @@ int change_many(const CommandText& text, Console& console, Client& client, const
   }
   const std::vector<const v1::JobOutcome*> jobs = changing(*message);
   if (jobs.empty()) return tell_many(console, *answer, *message, action, output);
-  if (!confirmed(console, jobs, action)) {
+  if (!confirmed(console, client, jobs, action)) {
     console.note("nothing was done");
     return kFailure;
   }

@@ -31,6 +31,9 @@ class JobChanges : public Cli {
   }
   FakeServer::Handler remembering() {
     return [this](const Request& request) {
+      if (request.method == "GET") {
+        return json_answer(R"({"id":"7","array_id":"5","array_index":2})");
+      }
       sent_.push_back(Json::parse(request.body));
       return json_answer(kWouldDo);
     };
@@ -44,7 +47,8 @@ TEST_F(JobChanges, ShowWhatTheyAreAboutToDoAndDoExactlyThat) {
   FakeServer server(remembering());
   type("y\n");
   EXPECT_EQ(call(server, {"jobs", "hold", "--name", "sweep-*", "--state", "queued,running"}), 4);
-  EXPECT_TRUE(has(err(), "1 job is to be held:\n  7  sweep-1  ada  QUEUED\nGo on? [y/N]")) << err();
+  EXPECT_TRUE(has(err(), "1 job is to be held:\n  5_2  sweep-1  ada  QUEUED\nGo on? [y/N]"))
+      << err();
   ASSERT_EQ(sent_.size(), 2U);
   EXPECT_EQ(sent_[0], (Json{{"action", "HOLD"},
                             {"name", "sweep-*"},

@@ -7,6 +7,7 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/job_history.h"
+#include "cli/job_names.h"
 #include "cli/job_start.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
@@ -84,12 +85,13 @@ int run_jobs_events(const CommandText& text, Invocation& invocation) {
   arguments.words("ID", ids, 1, 1, "the job; of an array one member: 15_3").output(output, {});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto job = client->ask<v1::Job>("/v1/jobs/" + base::percent_encoded(ids.front()), "a job");
+  auto job = client->ask<v1::Job>("/v1/jobs/" + base::percent_encoded(ids.front()), "a job");
   if (!job) return report(console, job.error(), output.wants_documents());
   if (job->array_id() == ids.front()) {
     console.note(
         fmt::format("job {} is an array: these are the events of {}", ids.front(), shown_id(*job)));
   }
+  if (!output.is_document()) name_other_jobs(*client, *job);
   const auto history =
       history_of(*job, calls_about(console, *client, *job), console.process_environment().now());
   if (output.is_document())

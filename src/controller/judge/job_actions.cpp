@@ -38,7 +38,7 @@ Judged judge_hold(const model::Caller& caller, const Job& job) {
     return refused(
         fmt::format("job {} is {}; only a waiting job can be held: 'jobs requeue "
                     "--hold' stops it and holds it",
-                    job.id.value, to_string(job.state)));
+                    name_of(job), to_string(job.state)));
   }
   const Hold hold = hold_by(caller, *job.spec);
   if (!model::outranks(hold, job.hold)) return std::nullopt;
@@ -53,7 +53,7 @@ Judged judge_release(const model::Caller& caller, const Job& job) {
         ErrorCode::kPermissionDenied,
         fmt::format("job {} is held by an operator; ask an operator, an admin or a coordinator of "
                     "its team to release it",
-                    job.id.value),
+                    name_of(job)),
         "id");
   }
   return model::JobHoldChanged{job.id, Hold::kNone, caller.user};
@@ -67,7 +67,7 @@ Judged judge_requeue(const model::Caller& caller, const Job& job) {
     return refused(
         fmt::format("job {} is being cancelled and cannot be queued again; submit it again with "
                     "'jobs rerun'",
-                    job.id.value));
+                    name_of(job)));
   }
   if (goes_back(job, attempt)) return std::nullopt;
   return model::StopRequested{{job.id, attempt.number}, EndReason::kRequeuedBy, false, caller.user};

@@ -29,7 +29,7 @@ base::Status check_new_start(const Job& job, const model::JobChanged& change) {
   if (!model::is_active(job.state) || (!has_begin && !change.dependencies)) return {};
   const std::string_view field = has_begin ? "begin" : "dependency";
   return refused(fmt::format("{}: job {} is {}; this can be changed only before a job starts",
-                             field, job.id.value, to_string(job.state)),
+                             field, name_of(job), to_string(job.state)),
                  std::string(field));
 }
 
@@ -124,7 +124,7 @@ base::Status check_still_stoppable(const State& state, const Job& job,
       change.to.get(&JobSpec::preemptible) != nullptr ? "preemptible" : "priority";
   return refused(fmt::format("{}: job {} uses GPUs that are guaranteed to others, so it must stay "
                              "preemptible: {}",
-                             field, job.id.value, describe(*excess)),
+                             field, name_of(job), describe(*excess)),
                  std::string(field));
 }
 
@@ -137,7 +137,7 @@ base::Status check_new_limit(const State& state, const model::Caller& caller, co
     return base::fail(ErrorCode::kPermissionDenied,
                       fmt::format("time_limit_seconds: job {} is {}, so its time limit can only be "
                                   "shortened; ask an operator to extend it",
-                                  job.id.value, to_string(job.state)),
+                                  name_of(job), to_string(job.state)),
                       "time_limit_seconds");
   }
   TRY(check_time_limit(state, time_limit));
@@ -152,14 +152,14 @@ base::Status check_update(const State& state, const model::Caller& caller, const
   const JobSpec then = change.to.applied_to(*job.spec);
   if (then.labels.size() > model::kMaxLabels) {
     return base::invalid("labels",
-                         fmt::format("labels: job {} would have {}; the limit is {}", job.id.value,
+                         fmt::format("labels: job {} would have {}; the limit is {}", name_of(job),
                                      then.labels.size(), model::kMaxLabels));
   }
   const bool is_named_by = model::names_job(job.spec->output) || model::names_job(job.spec->error);
   if (change.to.get(&JobSpec::name) && is_named_by && !job.attempts.empty()) {
     return refused(fmt::format("name: the output files of job {} are named by it (%x), and it has "
                                "started",
-                               job.id.value),
+                               name_of(job)),
                    "name");
   }
   if (change.to.get(&JobSpec::priority)) TRY(check_priority(state, caller, then.priority));
@@ -188,19 +188,19 @@ base::Status check_new_request(const State& state, Feasibility& feasibility, con
   if (!job.spec->workload.empty()) {
     return refused(fmt::format("{}: job {} belongs to {}, whose pods define what it needs: change "
                                "that workload",
-                               field, job.id.value, job.spec->workload),
+                               field, name_of(job), job.spec->workload),
                    std::string(field));
   }
   if (model::is_active(job.state)) {
     return refused(fmt::format("{}: job {} is {}; only a waiting job's requests can be changed: "
                                "use 'jobs requeue --hold', 'jobs update' and 'jobs release'",
-                               field, job.id.value, to_string(job.state)),
+                               field, name_of(job), to_string(job.state)),
                    std::string(field));
   }
   if (model::holds_resources(job)) {
     return refused(fmt::format("{}: the GPUs of the last attempt of job {} are being cleaned; try "
                                "again in a moment",
-                               field, job.id.value),
+                               field, name_of(job)),
                    std::string(field));
   }
   JobSpec then = change.to.applied_to(*job.spec);
