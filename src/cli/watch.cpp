@@ -129,9 +129,12 @@ class Watcher {
   WatchView view_;
 };
 
-std::string colored(const std::string& line, const v1::Gpu& gpu, const ProcessEnvironment& around) {
-  const bool is_unwell = !is_in_service(gpu) || !gpu.reason().empty();
-  return is_unwell && wants_color(around) ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
+// A GPU that is not well, or that a job holds and does not use.
+std::string colored(const std::string& line, const v1::Gpu& gpu, const WatchView& view,
+                    const ProcessEnvironment& around) {
+  const bool is_noted =
+      !is_in_service(gpu) || !gpu.reason().empty() || !idle_text(gpu, view).empty();
+  return is_noted && wants_color(around) ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
 }
 
 // Where output is no terminal: a table for each time.
@@ -143,7 +146,7 @@ int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options)
     const ClusterGpus& gpus = watcher.view().status.gpus();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       text += (i == 0 ? rows[i]
-                      : colored(rows[i], gpus[static_cast<int>(i) - 1],
+                      : colored(rows[i], gpus[static_cast<int>(i) - 1], watcher.view(),
                                 console.process_environment())) +
               "\n";
     }
@@ -230,7 +233,7 @@ class LiveScreen {
     visible_ = size.rows > taken ? std::min(gpus, size.rows - taken) : 0;
     first_ = std::min(first_, gpus - visible_);
     for (std::size_t i = first_; i < first_ + visible_; ++i) {
-      lines.push_back(colored(rows[i + 1], view.status.gpus(static_cast<int>(i)),
+      lines.push_back(colored(rows[i + 1], view.status.gpus(static_cast<int>(i)), view,
                               console_.process_environment()));
     }
     lines.push_back(shortened(footer(gpus), size.columns));

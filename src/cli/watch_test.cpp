@@ -90,13 +90,13 @@ TEST(WatchRows, NameTheJobItsTimeLeftAndAnIdleGpu) {
       view_of(status_of({gpu(0, R"("state":"IN_USE","jobs":["42"],"utilization_percent":0)"),
                          gpu(1, R"("state":"AVAILABLE","jobs":[],"utilization_percent":0)")}));
   view.jobs["42"] = watched_job(*client::message_of<v1::Job>(
-      R"({"id":"42","started_at":"2026-07-01T12:00:00Z","spec":{"user":"ada","name":"train","time_limit_seconds":7200}})"));
+      R"({"id":"42","array_id":"40","array_index":2,"started_at":"2026-07-01T12:00:00Z","spec":{"user":"ada","name":"train","time_limit_seconds":7200}})"));
   note_idle_gpus(view);
-  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("IN_USE     42 ada train 1h56m left"))
+  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("IN_USE     40_2 ada train 1h56m left"))
       << "idle since a moment only: " << watch_rows(view, 0)[1];
   view.now = view.now + base::seconds(35);
   note_idle_gpus(view);
-  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("42 ada train 1h56m left, idle 35s"))
+  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("idle 35s: 40_2 ada train 1h56m left"))
       << watch_rows(view, 0)[1];
   EXPECT_EQ(view.idle_since.size(), 1U) << "a GPU without a job is not idle, it is free";
 }
@@ -286,7 +286,7 @@ TEST_F(WatchScreen, RedrawsInPlaceAndLeavesTheTerminalAsItWas) {
   std::size_t frames = 0;
   for (std::size_t at = 0; (at = shown_.find("\x1b[H", at)) != std::string::npos; ++at) ++frames;
   EXPECT_EQ(frames, 3U);
-  EXPECT_TRUE(has(shown_, "[||||||")) << shown_;
+  EXPECT_TRUE(has(shown_, "[||||")) << shown_;
   EXPECT_TRUE(has(shown_, "every 1s; ? for keys, q quits")) << shown_;
 }
 

@@ -22,10 +22,18 @@ using Align = Column::Align;
 // A shorter pause between two steps of a job is no idle GPU.
 constexpr base::Duration kIdleMoment = base::seconds(10);
 
+// Below it the jobs have more use for the room than long bars and names.
+constexpr std::size_t kBroad = 120;
+// So that the time left stays in sight.
+constexpr std::size_t kShortName = 10;
+
 std::size_t bar_width(std::size_t width) {
   if (width >= 150) return 28;
-  if (width >= 120) return 20;
-  return 14;
+  return width >= kBroad ? 20 : 10;
+}
+
+bool is_narrow(std::size_t width) {
+  return width != 0 && width < kBroad;
 }
 
 std::string utilization_cell(const v1::Gpu& gpu, std::size_t width) {
@@ -40,7 +48,7 @@ std::string memory_cell(const v1::Gpu& gpu, std::size_t width) {
   const auto total = static_cast<double>(gpu.memory_total_bytes());
   constexpr auto kGib = static_cast<double>(std::int64_t{1} << 30);
   const std::string text = fmt::format("{:.0f}/{:.0f} GiB", used / kGib, total / kGib);
-  return width == 0 ? text : bar(used / total, text, bar_width(width));
+  return width < kBroad ? text : bar(used / total, text, bar_width(width));
 }
 
 std::string place_of(const v1::Gpu& gpu) {
@@ -48,43 +56,47 @@ std::string place_of(const v1::Gpu& gpu) {
 }
 
 // "42 ada train 1h05m left".
-std::string job_text(const std::string& id, const WatchView& view) {
+std::string job_text(const std::string& id, const WatchView& view, std::size_t width) {
   const auto found = view.jobs.find(id);
-  if (found == view.jobs.end() || found->second.user.empty()) return id;
+  if (found == view.jobs.end() || found->second.id.empty()) return id;
   const WatchedJob& job = found->second;
-  std::string text = fmt::format("{} {}{}{}", id, job.user, job.name.empty() ? "" : " ", job.name);
+  const std::string name = is_narrow(width) ? shortened(job.name, kShortName) : job.name;
+  std::string text = fmt::format("{} {}{}{}", job.id, job.user, name.empty() ? "" : " ", name);
   if (job.ends_by.is_set()) {
     text += fmt::format(" {} left", age(std::max(job.ends_by - view.now, base::Duration())));
   }
   return text;
 }
 
-// "idle 35s" for a GPU that a job holds; empty where it is busy, or only since a moment.
+}  // namespace
+
 std::string idle_text(const v1::Gpu& gpu, const WatchView& view) {
   const auto since = view.idle_since.find(place_of(gpu));
   if (since == view.idle_since.end() || view.now - since->second < kIdleMoment) return {};
   return "idle " + age(view.now - since->second);
 }
 
-// "42 ada train 1h05m left, 4711 bob (no job); a fan is loud".
-std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view) {
+namespace {
+
+// "idle 35s: 42 ada train 1h05m left, 4711 bob (no job); a fan is loud". `width`: of the terminal.
+std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view, std::size_t width) {
   std::vector<std::string> parts;
-  for (const std::string& job : gpu.jobs()) parts.push_back(job_text(job, view));
-  if (std::string idle = idle_text(gpu, view); !idle.empty()) parts.push_back(std::move(idle));
+  for (const std::string& job : gpu.jobs()) parts.push_back(job_text(job, view, width));
   for (const v1::GpuProcess& process : gpu.unmanaged_processes()) {
     if (unnamed_unmanaged_processes(gpu) == 0) break;
     const std::string& user = process.user();
     parts.push_back(fmt::format("{}{}{} (no job)", process.pid(), user.empty() ? "" : " ", user));
   }
-  std::string text = fmt::format("{}", fmt::join(parts, ", "));
-  const std::string& reason = gpu.reason();
+  const std::string idle = idle_text(gpu, view);
+  std::string text = fmt::format("{}{}{}", idle, idle.empty() ? "" : ": ", fmt::join(parts, ", "));
+  const std::string reason = short_reason(gpu);
   if (!reason.empty()) text += (text.empty() ? "" : "; ") + reason;
   return text;
 }
 
 std::string next_job(const v1::Job& job) {
   const std::string& why = job.wait_reason().text();
-  return fmt::format("next: {} {} ({}, {}){}", job.id(), job.spec().name(), job.spec().user(),
+  return fmt::format("next: {} {} ({}, {}){}", shown_id(job), job.spec().name(), job.spec().user(),
                      counted(total_gpus(job.spec()), "GPU"), why.empty() ? "" : ": " + why);
 }
 
@@ -101,6 +113,10 @@ std::string measured(const ClusterGpus& gpus) {
                     : fmt::format(", {:.0f} % busy", sum / static_cast<double>(count));
 }
 
+// Of "2026-11-28 09:36:48 +0000".
+constexpr std::size_t kDateSize = sizeof "2026-11-28 " - 1;
+constexpr std::size_t kTimeSize = sizeof "09:36:48" - 1;
+
 }  // namespace
 
 std::string bar(double part, std::string_view text, std::size_t width) {
@@ -115,7 +131,7 @@ std::string bar(double part, std::string_view text, std::size_t width) {
 }
 
 WatchedJob watched_job(const v1::Job& job) {
-  WatchedJob watched{job.spec().user(), job.spec().name(), {}};
+  WatchedJob watched{shown_id(job), job.spec().user(), job.spec().name(), {}};
   const auto started = client::time_of(job.started_at());
   if (job.has_started_at() && started && job.spec().has_time_limit_seconds()) {
     watched.ends_by =
@@ -144,7 +160,7 @@ WatchView arranged(const WatchView& view, const WatchArrangement& arrangement) {
     const std::string wanted = base::to_lower(arrangement.filter);
     const auto fits = [&](const v1::Gpu& gpu) {
       const std::string text = fmt::format("{} {} {} {}", place_of(gpu), gpu.type(),
-                                           state_name(gpu), jobs_cell(gpu, view));
+                                           state_name(gpu), jobs_cell(gpu, view, 0));
       return base::to_lower(text).find(wanted) != std::string::npos;
     };
     gpus.erase(
@@ -184,15 +200,19 @@ std::vector<std::string> watch_header(const WatchView& view, std::size_t width) 
   const ClusterGpus& gpus = status.gpus();
   const double share = status.utilization() * 100;
   std::vector<std::string> lines;
+  const std::string now = local_time(view.now);
   lines.push_back(fmt::format("{}  {} GPUs{}, {} available, {:.0f} % allocated{}",
-                              local_time(view.now), status.total_gpus(),
-                              all_emulated(gpus) ? " (emulated)" : "", status.available_gpus(),
-                              share, measured(gpus)));
+                              is_narrow(width) ? now.substr(kDateSize, kTimeSize) : now,
+                              status.total_gpus(), all_emulated(gpus) ? " (emulated)" : "",
+                              status.available_gpus(), share, measured(gpus)));
   std::string queue =
       fmt::format("jobs: {} running, {} queued, {} held, {} suspended", status.running_jobs(),
                   status.queued_jobs(), status.held_jobs(), status.suspended_jobs());
-  if (view.head) queue += "; " + next_job(*view.head);
+  const std::string next = view.head ? next_job(*view.head) : "";
+  const bool is_one_line = width == 0 || queue.size() + next.size() + 2 <= width;
+  if (!next.empty() && is_one_line) queue += "; " + next;
   lines.push_back(std::move(queue));
+  if (!next.empty() && !is_one_line) lines.push_back(next);
   if (!view.problem.empty()) lines.push_back("no newer answer: " + view.problem);
   for (std::string& line : lines) {
     line = harmless(line);
@@ -206,18 +226,18 @@ std::vector<std::string> watch_rows(const WatchView& view, std::size_t width) {
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 4},
                {"UTIL", width == 0 ? Align::kRight : Align::kLeft},
-               {"MEMORY", width == 0 ? Align::kRight : Align::kLeft, std::nullopt, 2},
-               {"TEMP", Align::kRight, std::nullopt, 1},
+               {"MEMORY", width < kBroad ? Align::kRight : Align::kLeft, std::nullopt, 1},
+               {"TEMP", Align::kRight, std::nullopt, 2},
                {"POWER", Align::kRight, std::nullopt, 3},
                {"STATE"},
-               {"JOBS AND REASON", Align::kLeft, 12}});
+               {"JOBS AND REASON", Align::kLeft, 24}});
   const ClusterGpus& gpus = view.status.gpus();
   const bool is_marked_once = all_emulated(gpus);
   for (const v1::Gpu& gpu : gpus) {
     table.add({marked_name(gpu.node(), gpu.emulated() && !is_marked_once),
                fmt::format("{}", gpu.index()), gpu.type(), utilization_cell(gpu, width),
                memory_cell(gpu, width), temperature_of(gpu), power_of(gpu), state_name(gpu),
-               jobs_cell(gpu, view)});
+               jobs_cell(gpu, view, width)});
   }
   std::vector<std::string> lines;
   const std::string text = table.render({.width = width, .is_one_line = true});

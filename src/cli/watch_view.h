@@ -16,7 +16,8 @@ namespace gpu_platform::cli {
 
 // A job on a GPU.
 struct WatchedJob {
-  std::string user;  // empty: not ours to know
+  std::string id;  // as people know it: "15_5"; empty: not ours to know
+  std::string user;
   std::string name;
   base::Instant ends_by;  // by its time limit; unset: not known
 };
@@ -32,6 +33,9 @@ struct WatchView {
 };
 
 WatchedJob watched_job(const v1::Job& job);
+
+// "idle 35s" for a GPU that a job holds; empty where it is busy, or only since a moment.
+std::string idle_text(const v1::Gpu& gpu, const WatchView& view);
 
 // Brings idle_since up to the status.
 void note_idle_gpus(WatchView& view);
