@@ -140,30 +140,13 @@ Table node_table(v1::Status& status, const NodeTableOptions& options) {
   return table;
 }
 
-}  // namespace
-
-// "~": it may become later. "~12m to 40m": nine in ten start within the longer time.
-std::string starts_within(const v1::Job& job, base::Instant now) {
-  const auto start = time_of(job.estimated_start());
-  if (!start) return "?";
-  if (*start <= now) return "a moment";
-  const std::string within = age(*start - now);
-  if (job.start_guaranteed()) return within;
-  const auto late = time_of(job.estimated_start_trust().p90());
-  const std::string late_within = late ? age(*late - now) : within;
-  return late_within == within ? "~" + within : fmt::format("~{} to {}", within, late_within);
-}
-
-namespace {
-
-// Neighbours in the queue that wait for the same, as members of one array do, are one line, unless
-// each has a start of its own to show.
+// Neighbours in the queue that wait for the same, as members of one array do, are one line.
 using QueueGroup = std::vector<const v1::Job*>;
-std::vector<QueueGroup> queue_groups(const v1::GetQueueResponse& queue, bool eta) {
+std::vector<QueueGroup> queue_groups(const v1::GetQueueResponse& queue, bool is_expanded) {
   std::vector<QueueGroup> groups;
   std::string last;
   for (const v1::Job& job : queue.jobs()) {
-    const auto fold = eta ? std::nullopt : array_fold(job);
+    const auto fold = is_expanded ? std::nullopt : array_fold(job);
     if (!fold || fold->key != last || groups.empty()) groups.emplace_back();
     groups.back().push_back(&job);
     last = fold ? fold->key : std::string();
@@ -187,7 +170,66 @@ std::string id_of(const QueueGroup& group) {
   return fmt::format("{}_[{}]", group.front()->array_id(), ranges_of(members));
 }
 
-Table queue_table(const v1::GetQueueResponse& queue, bool eta, base::Instant now) {
+// Times from now on, of one job or of several.
+class Span {
+ public:
+  void add(std::optional<base::Instant> from, std::optional<base::Instant> to) {
+    if (!from) {
+      is_whole_ = false;
+      return;
+    }
+    from_ = from_ ? std::min(*from_, *from) : *from;
+    to_ = std::max(to_.value_or(*from), to.value_or(*from));
+  }
+
+  // "12m to 40m"; empty without a time. "12m to ?": not all jobs have one.
+  std::string shown(base::Instant now) const {
+    if (!from_) return {};
+    const auto within = [&](base::Instant at) {
+      return at <= now ? std::string("a moment") : age(at - now);
+    };
+    const std::string from = within(*from_);
+    const std::string to = is_whole_ ? within(*to_) : "?";
+    return from == to ? from : fmt::format("{} to {}", from, to);
+  }
+
+ private:
+  bool is_whole_ = true;
+  std::optional<base::Instant> from_, to_;
+};
+
+// "~": it may become later. "~12m to 40m": nine in ten start within the longer time.
+std::string starts_within(const QueueGroup& group, base::Instant now) {
+  Span span;
+  bool is_promised = true;
+  for (const v1::Job* job : group) {
+    const auto start = time_of(job->estimated_start());
+    const bool may_be_later = !job->start_guaranteed() && start && *start > now;
+    span.add(start, may_be_later ? time_of(job->estimated_start_trust().p90()) : std::nullopt);
+    if (may_be_later) is_promised = false;
+  }
+  const std::string text = span.shown(now);
+  if (text.empty()) return "?";
+  return is_promised ? text : "~" + text;
+}
+
+std::string predictions_of(const QueueGroup& group, base::Instant now) {
+  Span span;
+  for (const v1::Job* job : group) {
+    const auto p90 = time_of(job->expected_start().p90());
+    span.add(p90 ? time_of(job->expected_start().p50()) : std::nullopt, p90);
+  }
+  return span.shown(now);
+}
+
+struct QueueOptions {
+  bool eta = false;
+  bool is_expanded = false;  // a line for each member of an array
+};
+
+Table queue_table(const v1::GetQueueResponse& queue, const QueueOptions& options,
+                  base::Instant now) {
+  const bool eta = options.eta;
   std::vector<Column> columns = {{"POSITION", Align::kRight},
                                  {"ID", Align::kRight},
                                  {"NAME", Align::kLeft, 8},
@@ -200,7 +242,7 @@ Table queue_table(const v1::GetQueueResponse& queue, bool eta, base::Instant now
   if (eta) columns.push_back({"PREDICTED", Align::kRight, std::nullopt, 1});
   columns.push_back({.title = "REASON", .cut_to = 24, .wraps = true});
   Table table(std::move(columns));
-  for (const QueueGroup& group : queue_groups(queue, eta)) {
+  for (const QueueGroup& group : queue_groups(queue, options.is_expanded)) {
     const v1::Job& job = *group.front();
     std::vector<std::string> row = {position_of(group),
                                     id_of(group),
@@ -210,8 +252,8 @@ Table queue_table(const v1::GetQueueResponse& queue, bool eta, base::Instant now
                                     job.spec().priority(),
                                     std::to_string(total_gpus(job.spec())),
                                     waited(job, now)};
-    if (eta) row.push_back(starts_within(job, now));
-    if (eta) row.push_back(predicted_within(job.expected_start(), now));
+    if (eta) row.push_back(starts_within(group, now));
+    if (eta) row.push_back(predictions_of(group, now));
     row.push_back(with_local_times(job.wait_reason().text()));
     table.add(std::move(row));
   }
@@ -219,8 +261,8 @@ Table queue_table(const v1::GetQueueResponse& queue, bool eta, base::Instant now
 }
 
 void print_queue(Console& console, const Output& output, const v1::GetQueueResponse& queue,
-                 bool eta) {
-  const Table table = queue_table(queue, eta, console.process_environment().now());
+                 const QueueOptions& options) {
+  const Table table = queue_table(queue, options, console.process_environment().now());
   if (table.empty()) console.note("nothing waits");
   if (!table.empty()) console.out(table.render(output.style(console)));
   if (output.is_wide() && !queue.scores().empty()) {
@@ -241,13 +283,15 @@ void print_queue(Console& console, const Output& output, const v1::GetQueueRespo
 int run_queue(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   Output output;
-  bool eta = false;
+  QueueOptions options;
   std::optional<std::string> limit;
   Arguments arguments(text);
   arguments.option("--limit", limit, "N", "maximum number of jobs, from the head (default: 10000)")
-      .flag("--eta", eta,
+      .flag("--eta", options.eta,
             "add the planned start of each job, by the time limits of the jobs before it and with "
             "the time by which nine in ten start, and its predicted start")
+      .flag("-r,--expand", options.is_expanded,
+            "a line for each waiting member of an array, not one for equal ones")
       .output_and_watch(output, {"jobs", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
@@ -259,9 +303,9 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   }
   return show_message<v1::GetQueueResponse>(
       console, *client, output,
-      fmt::format("/v1/queue?all=true&limit={}{}", most, eta ? "&eta=true" : ""),
+      fmt::format("/v1/queue?all=true&limit={}{}", most, options.eta ? "&eta=true" : ""),
       [&](Console& shown, const v1::GetQueueResponse& queue) {
-        print_queue(shown, output, queue, eta);
+        print_queue(shown, output, queue, options);
       });
 }
 
@@ -302,7 +346,12 @@ int run_nodes(const CommandText& text, Invocation& invocation) {
       const Json nodes = in_node_order(list_at(document, "nodes"), "/name");
       print_document(console, output, json_text(Json{{"nodes", nodes}}));
     } else {
-      console.out(node_table(*status, {.is_wide = output.is_wide()}).render(output.style(console)));
+      const bool is_emulated =
+          !status->nodes().empty() && std::ranges::all_of(status->nodes(), &v1::Node::emulated);
+      console.out(node_table(*status, {.is_wide = output.is_wide(),
+                                       .has_marks = !is_emulated || output.is_wide()})
+                      .render(output.style(console)));
+      if (is_emulated && !output.is_wide()) console.note("these nodes are emulated");
     }
     return {};
   });
