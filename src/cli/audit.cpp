@@ -97,14 +97,16 @@ std::string origin_of(const v1::AuditEntry& entry) {
   return entry.has_pid() ? fmt::format("{}, pid {}", door, entry.pid()) : door;
 }
 
+// To the second; all entries are in one time zone.
 std::string when_of(const v1::AuditEntry& entry) {
+  constexpr std::size_t kWithoutZone = sizeof "2026-11-21 08:30:15" - 1;
   const auto at = time_of(entry.at());
-  return at ? local_time(*at) : std::string();
+  return at ? local_time(*at).substr(0, kWithoutZone) : std::string();
 }
 
 std::vector<EntryColumn> entry_columns() {
   return {{.key = "when",
-           .column = {.title = "WHEN", .cut_to = 19},
+           .column = {.title = "WHEN"},
            .cell = [](const v1::AuditEntry& entry, base::Instant) { return when_of(entry); }},
           {.key = "user",
            .column = {.title = "USER", .cut_to = 6},

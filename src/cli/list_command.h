@@ -97,6 +97,8 @@ struct List {
   bool (*is_of_caller)(const ListOptions& options) = nullptr;
   // Whether the entry may become one row with others: the first column shows which.
   std::optional<Fold> (*fold)(const Entry& entry) = nullptr;
+  // What is said of an entry below the table; empty: nothing.
+  std::string (*note)(const Entry& entry) = nullptr;
   // What is said instead of `nothing`.
   std::string (*tell_nothing)(const ListOptions& options, Client& client,
                               base::Instant now) = nullptr;
@@ -186,10 +188,14 @@ class ListCommand {
   Called<void> print_table(Console& console, Client& client, const std::string& token) {
     const base::Instant now = console.process_environment().now();
     std::vector<ListRow> rows;
+    std::vector<std::string> notes;
     const auto next = fetch_messages<Response>(client, list_.pages, request_.query, request_.most,
                                                token, [&](const Response& page) {
-                                                 for (const Entry& entry : (page.*entries_)())
+                                                 for (const Entry& entry : (page.*entries_)()) {
                                                    rows.push_back(row_of(entry, now));
+                                                   if (list_.note)
+                                                     notes.push_back(list_.note(entry));
+                                                 }
                                                  return (page.*entries_)().size();
                                                });
     if (!next) return std::unexpected(next.error());
@@ -203,6 +209,9 @@ class ListCommand {
     TableStyle style = options_.output.style(console);
     style.has_titles = !options_.has_no_headers;
     console.out(table_of(client, rows).render(style));
+    for (const std::string& note : notes) {
+      if (!note.empty()) console.note(note);
+    }
     if (!next->empty()) console.note(more_note(*next));
     return {};
   }

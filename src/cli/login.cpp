@@ -254,7 +254,10 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
   if (output.is_document()) {
     return print_document(console, output, json_text(Json{{"profiles", list}}));
   }
-  Table table({{"NAME"}, {"CURRENT"}, {"SERVER"}, {"LOGIN"}});
+  Table table({{.title = "NAME", .cut_to = 10, .wraps = true},
+               {"CURRENT"},
+               {.title = "SERVER", .cut_to = 20, .wraps = true},
+               {.title = "LOGIN", .cut_to = 12, .wraps = true}});
   for (const client::Profile& profile : profiles->all) {
     table.add({profile.name, profile.name == profiles->current ? "yes" : "no",
                profile.server.text(), login_of(profile)});

@@ -12,10 +12,9 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_view.h"
+#include "cli/list_command.h"
 #include "cli/local_clock.h"
 #include "cli/message_text.h"
-#include "cli/repeat.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/reservations.pb.h"
 
@@ -310,38 +309,61 @@ int run_reservations_cancel(const CommandText& text, Invocation& invocation) {
 
 namespace {
 
-void print_reservations(Console& console, const Output& output,
-                        const v1::ListReservationsResponse& list) {
-  Table table({{"NAME"},
-               {"STATE"},
-               {"BEGIN"},
-               {"END"},
-               {"REPEAT"},
-               {"GPUS", Column::Align::kRight},
-               {"FOR", Column::Align::kLeft, 12},
-               {"NODES", Column::Align::kLeft, 16}});
-  for (const v1::Reservation& reservation : list.reservations()) {
-    table.add({reservation.name(), state_of(reservation), time_text(reservation.begin()),
-               time_text(reservation.end()), repeat_of(reservation), gpu_count(reservation),
-               admitted(reservation), places(reservation)});
-  }
-  if (table.empty()) return console.note("nothing is reserved");
-  console.out(table.render(output.style(console)));
+using ReservationColumn = ListColumn<v1::Reservation>;
+
+constexpr PagedList kReservations{kPath, "reservations", 10'000};
+
+std::string minute_of(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
+  return at ? short_time(*at) : std::string();
+}
+
+double time_rank(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
+  return at ? static_cast<double>(at->unix_ns()) : 0;
+}
+
+std::vector<ReservationColumn> reservation_columns() {
+  using R = v1::Reservation;
+  using base::Instant;
+  return {{.key = "name",
+           .column = {.title = "NAME", .cut_to = 10, .wraps = true},
+           .cell = [](const R& r, Instant) { return r.name(); }},
+          {.key = "state",
+           .column = {.title = "STATE"},
+           .cell = [](const R& r, Instant) { return state_of(r); }},
+          {.key = "begin",
+           .column = {.title = "BEGIN", .cut_to = 10, .wraps = true},
+           .cell = [](const R& r, Instant) { return minute_of(r.begin()); },
+           .rank = [](const R& r, Instant) { return time_rank(r.begin()); }},
+          {.key = "end",
+           .column = {.title = "END", .cut_to = 10, .wraps = true},
+           .cell = [](const R& r, Instant) { return minute_of(r.end()); },
+           .rank = [](const R& r, Instant) { return time_rank(r.end()); }},
+          {.key = "repeat",
+           .column = {.title = "REPEAT", .cut_to = 10, .expendable = 2, .wraps = true},
+           .cell = [](const R& r, Instant) { return repeat_of(r); },
+           .is_left_out_if_empty = true},
+          {.key = "gpus",
+           .column = {"GPUS", Column::Align::kRight},
+           .cell = [](const R& r, Instant) { return gpu_count(r); },
+           .rank = [](const R& r, Instant) { return static_cast<double>(r.gpu_count()); }},
+          {.key = "for",
+           .column = {.title = "FOR", .cut_to = 11, .wraps = true},
+           .cell = [](const R& r, Instant) { return admitted(r); }},
+          {.key = "nodes",
+           .column = {.title = "NODES", .cut_to = 12, .expendable = 1, .wraps = true},
+           .cell = [](const R& r, Instant) { return places(r); }}};
 }
 
 }  // namespace
 
 int run_reservations_list(const CommandText& text, Invocation& invocation) {
-  Output output;
-  Arguments arguments(text);
-  arguments.output_and_watch(output, {"reservations", "name"});
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  return show_message<v1::ListReservationsResponse>(
-      invocation.console, *client, output, std::string(kPath),
-      [&](Console& console, const v1::ListReservationsResponse& list) {
-        print_reservations(console, output, list);
-      });
+  const List<v1::Reservation> list{.pages = kReservations,
+                                   .names = {"reservations", "name"},
+                                   .columns = reservation_columns(),
+                                   .nothing = "nothing is reserved"};
+  return ListCommand(list, &v1::ListReservationsResponse::reservations).run(text, invocation);
 }
 
 }  // namespace gpu_platform::cli

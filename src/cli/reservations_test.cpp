@@ -1,7 +1,10 @@
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
 #include "cli/json_view.h"
+#include "cli/text.h"
 
 namespace gpu_platform::cli {
 namespace {
@@ -92,7 +95,7 @@ TEST_F(Reservations, AreShownWithTheirRepeatAndWhatIsInService) {
   series["next_begins"] = {"2026-02-07T09:00:00.000Z"};
   series["gpus_in_service"] = 2;
   FakeServer server([&](const Request& request) {
-    if (request.target == "/v1/reservations") {
+    if (request.target.starts_with("/v1/reservations?")) {
       return json_answer(Json({{"reservations", {series}}}).dump());
     }
     return json_answer(series.dump());
@@ -104,6 +107,17 @@ TEST_F(Reservations, AreShownWithTheirRepeatAndWhatIsInService) {
   EXPECT_EQ(call(server, {"reservations", "list"}), 0) << err();
   EXPECT_NE(out().find("REPEAT"), std::string::npos) << out();
   EXPECT_NE(out().find("weekly until"), std::string::npos) << out();
+  for (const std::size_t width : {80, 120, 160}) {
+    around_.width = width;
+    const std::size_t before = out().size();
+    EXPECT_EQ(call(server, {"reservations", "list"}), 0);
+    std::istringstream lines(out().substr(before));
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(display_width(line), width) << line;
+    EXPECT_NE(out().find("course", before), std::string::npos) << out();
+  }
+  EXPECT_EQ(call(server, {"reservations", "list", "--columns", "name,gpus", "--no-headers"}), 0);
+  EXPECT_TRUE(out().ends_with("course  6 (2 in service)\n")) << out();
 }
 
 TEST_F(Reservations, CancelIsADelete) {

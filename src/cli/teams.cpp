@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_view.h"
+#include "cli/list_command.h"
 #include "cli/local_clock.h"
 #include "cli/message_text.h"
 #include "cli/repeat.h"
@@ -177,13 +178,12 @@ std::string invited_of(const v1::Team& team) {
   return joined(texts, ", ");
 }
 
-// Tells the caller of an invitation to the team.
-void note_invitation(Console& console, const v1::Team& team) {
-  if (!team.invites_you()) return;
-  console.note(
-      fmt::format("you are invited to the team {0}: 'gpu-platform team accept {0}', or "
-                  "'decline'",
-                  harmless(team.name())));
+// What the caller is told of an invitation to the team; empty: there is none.
+std::string invitation_note(const v1::Team& team) {
+  if (!team.invites_you()) return {};
+  return fmt::format(
+      "you are invited to the team {0}: 'gpu-platform team accept {0}', or 'decline'",
+      harmless(team.name()));
 }
 
 void add_row(std::string& page, std::string_view name, const std::string& value) {
@@ -226,7 +226,7 @@ int show_team(Console& console, const Called<std::string>& answer, const Output&
   const auto team = client::message_of<v1::Team>(*answer);
   if (output.is_document() || !team) return print_document(console, output, *answer);
   console.out(team_page(*team));
-  note_invitation(console, *team);
+  if (const std::string note = invitation_note(*team); !note.empty()) console.note(note);
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -398,24 +398,45 @@ int run_team_delete(const CommandText& text, Invocation& invocation) {
 
 namespace {
 
-void print_teams(Console& console, const Output& output, const v1::ListTeamsResponse& answer) {
-  Table table({{"NAME"},
-               {"PARENT"},
-               {"SHARES", Column::Align::kRight},
-               {"MAX GPUS", Column::Align::kRight},
-               {"GUARANTEED", Column::Align::kRight},
-               {"FROM"},
-               {"COORDINATORS", Column::Align::kLeft, 12},
-               {"MEMBERS", Column::Align::kLeft, 12}});
-  for (const v1::Team& team : answer.teams()) {
-    table.add({team.name(), team.parent(), fmt::format("{}", team.shares()),
-               if_known(team.has_max_gpus(), team.max_gpus()),
-               if_known(team.has_guaranteed_gpus(), team.guaranteed_gpus()), origin_text(team),
-               joined(texts_of(team.coordinators()), ", "), members_of(team)});
-  }
-  if (table.empty()) return console.note("there are no teams");
-  console.out(table.render(output.style(console)));
-  for (const v1::Team& team : answer.teams()) note_invitation(console, team);
+using TeamColumn = ListColumn<v1::Team>;
+
+constexpr PagedList kTeams{kTeamsPath, "teams", 10'000};
+
+std::vector<TeamColumn> team_columns() {
+  using base::Instant;
+  using v1::Team;
+  constexpr auto kRight = Column::Align::kRight;
+  return {{.key = "name",
+           .column = {.title = "NAME", .cut_to = 12, .wraps = true},
+           .cell = [](const Team& team, Instant) { return team.name(); }},
+          {.key = "parent",
+           .column = {.title = "PARENT", .cut_to = 8, .expendable = 3, .wraps = true},
+           .cell = [](const Team& team, Instant) { return team.parent(); },
+           .is_left_out_if_empty = true},
+          {.key = "shares",
+           .column = {.title = "SHARES", .align = kRight, .expendable = 5},
+           .cell = [](const Team& team, Instant) { return fmt::format("{}", team.shares()); }},
+          {.key = "max-gpus",
+           .column = {"MAX GPUS", kRight},
+           .cell = [](const Team& team,
+                      Instant) { return if_known(team.has_max_gpus(), team.max_gpus()); }},
+          {.key = "guaranteed",
+           .column = {"GUARANTEED", kRight},
+           .cell =
+               [](const Team& team, Instant) {
+                 return if_known(team.has_guaranteed_gpus(), team.guaranteed_gpus());
+               }},
+          {.key = "from",
+           .column = {.title = "FROM", .cut_to = 8, .expendable = 4, .wraps = true},
+           .cell = [](const Team& team, Instant) { return origin_text(team); }},
+          {.key = "coordinators",
+           .column = {.title = "COORDINATORS", .cut_to = 12, .expendable = 2, .wraps = true},
+           .cell = [](const Team& team,
+                      Instant) { return joined(texts_of(team.coordinators()), ", "); },
+           .is_left_out_if_empty = true},
+          {.key = "members",
+           .column = {.title = "MEMBERS", .cut_to = 16, .wraps = true},
+           .cell = [](const Team& team, Instant) { return members_of(team); }}};
 }
 
 void print_quotas(Console& console, const Output& output, const v1::ListTeamsResponse& answer) {
@@ -436,16 +457,12 @@ void print_quotas(Console& console, const Output& output, const v1::ListTeamsRes
 }  // namespace
 
 int run_team_list(const CommandText& text, Invocation& invocation) {
-  Output output;
-  Arguments arguments(text);
-  arguments.output_and_watch(output, {"teams", "name"});
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  return show_message<v1::ListTeamsResponse>(
-      invocation.console, *client, output, std::string(kTeamsPath),
-      [&](Console& console, const v1::ListTeamsResponse& answer) {
-        print_teams(console, output, answer);
-      });
+  const List<v1::Team> list{.pages = kTeams,
+                            .names = {"teams", "name"},
+                            .columns = team_columns(),
+                            .nothing = "there are no teams",
+                            .note = invitation_note};
+  return ListCommand(list, &v1::ListTeamsResponse::teams).run(text, invocation);
 }
 
 int run_quota_show(const CommandText& text, Invocation& invocation) {

@@ -69,7 +69,7 @@ TEST_F(TeamCommands, ShowSaysWhereEachValueComesFrom) {
 
 TEST_F(TeamCommands, ListsAreTables) {
   FakeServer server([](const Request& asked) {
-    EXPECT_EQ(asked.target, "/v1/teams");
+    EXPECT_TRUE(asked.target == "/v1/teams" || asked.target == "/v1/teams?limit=10000");
     return json_answer(fmt::format(R"({{"teams":[{},{{"name":"lab","shares":1}}]}})", kTeam));
   });
   EXPECT_EQ(call(server, {"team", "list"}), 0) << err();
@@ -78,14 +78,17 @@ TEST_F(TeamCommands, ListsAreTables) {
   EXPECT_TRUE(has(out(), "GPU HOURS")) << out();
   EXPECT_EQ(call(server, {"team", "list", "-o", "name"}), 0) << err();
   EXPECT_TRUE(has(out(), "vision\nlab\n")) << out();
+  EXPECT_EQ(call(server, {"team", "list", "--sort", "name", "--columns", "name,shares"}), 0);
+  EXPECT_TRUE(out().ends_with("lab          1\nvision       2\n")) << out();
 }
 
 TEST_F(TeamCommands, TellOfAnInvitation) {
   constexpr std::string_view kInviting =
       R"({"name":"vision","shares":1,"invited":[{"user":"ann","shares":1,"invited_by":"cyd"}],"invites_you":true})";
   FakeServer server([&](const Request& asked) {
-    return json_answer(asked.target == "/v1/teams" ? fmt::format(R"({{"teams":[{}]}})", kInviting)
-                                                   : std::string(kInviting));
+    return json_answer(asked.target.starts_with("/v1/teams?")
+                           ? fmt::format(R"({{"teams":[{}]}})", kInviting)
+                           : std::string(kInviting));
   });
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"team", "list"}, {"team", "show", "vision"}}) {

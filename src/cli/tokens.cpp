@@ -173,16 +173,22 @@ double seen_rank(const google::protobuf::Timestamp& field) {
   return at ? static_cast<double>(at->unix_ns()) : 0;
 }
 
+// In lists, to the minute.
+std::string minute_or(const google::protobuf::Timestamp& field, std::string_view otherwise) {
+  const auto at = time_of(field);
+  return at ? short_time(*at) : std::string(otherwise);
+}
+
 std::vector<TokenColumn> token_columns() {
   return {
       {.key = "id",
        .column = {"ID", Column::Align::kRight},
        .cell = [](const v1::Token& token, base::Instant) { return token.id(); }},
       {.key = "name",
-       .column = {.title = "NAME"},
+       .column = {.title = "NAME", .cut_to = 10, .wraps = true},
        .cell = [](const v1::Token& token, base::Instant) { return token.name(); }},
       {.key = "user",
-       .column = {.title = "USER"},
+       .column = {.title = "USER", .cut_to = 8, .wraps = true},
        .cell = [](const v1::Token& token, base::Instant) { return token.user(); }},
       {.key = "role",
        .column = {.title = "ROLE"},
@@ -190,20 +196,20 @@ std::vector<TokenColumn> token_columns() {
       {.key = "created",
        .column = {.title = "CREATED", .expendable = 2},
        .cell = [](const v1::Token& token,
-                  base::Instant) { return time_text(token.created_at(), ""); },
+                  base::Instant) { return minute_or(token.created_at(), ""); },
        .rank = [](const v1::Token& token, base::Instant) { return seen_rank(token.created_at()); }},
       {.key = "by",
-       .column = {.title = "BY", .expendable = 3},
+       .column = {.title = "BY", .cut_to = 8, .expendable = 3, .wraps = true},
        .cell = [](const v1::Token& token, base::Instant) { return token.created_by(); }},
       {.key = "expires",
        .column = {.title = "EXPIRES"},
        .cell = [](const v1::Token& token,
-                  base::Instant) { return time_text(token.expires_at(), "never"); },
+                  base::Instant) { return minute_or(token.expires_at(), "never"); },
        .rank = [](const v1::Token& token, base::Instant) { return seen_rank(token.expires_at()); }},
       {.key = "used",
        .column = {.title = "LAST USED", .expendable = 1},
        .cell = [](const v1::Token& token,
-                  base::Instant) { return time_text(token.last_used_at(), "never"); },
+                  base::Instant) { return minute_or(token.last_used_at(), "never"); },
        .rank = [](const v1::Token& token,
                   base::Instant) { return seen_rank(token.last_used_at()); }},
       {.key = "made-with",
