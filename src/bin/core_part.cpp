@@ -68,7 +68,10 @@ base::Status CorePart::recover(const EngineTable& engines,
   controller_ = std::make_unique<controller::Controller>(*store_, *engines_);
   loop_ = std::make_unique<controller::Loop>(*controller_, clock_, std::move(start.on_fatal));
   std::string note;
-  TRY(controller_->recover(clock_.now(), &note));
+  store_->tell_of_replays(std::move(start.progress));
+  const base::Status recovered = controller_->recover(clock_.now(), &note);
+  store_->tell_of_replays({});
+  TRY(recovered);
   if (!note.empty()) spdlog::warn("recovery note=\"{}\"", note);
   if (!configuration.cluster_name.text.empty()) {
     spdlog::info("cluster name=\"{}\"", configuration.cluster_name.text);

@@ -46,6 +46,8 @@ class CorePart {
     model::Origin origin;  // of this start, for the audit trail
     std::string boot_id;   // of this machine
     std::function<void(const base::Error&)> on_fatal;
+    // Sees how much of the journal is read; may be empty.
+    store::SqliteStore::ReplayProgress progress = {};
   };
   // Reads the state, tells the engines what is known, and makes the loop. What is observed and
   // asked from here on waits for start().

@@ -1,5 +1,8 @@
 #include "bin/core_part.h"
 
+#include <filesystem>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -28,14 +31,18 @@ class IdleEngine final : public execution::Engine {
 
 class CorePartTest : public ::testing::Test {
  protected:
-  std::unique_ptr<CorePart> open() {
-    auto core = CorePart::open({.data_dir = folder_.path() + "/data"}, site_, log_);
+  std::unique_ptr<CorePart> open(const std::string& name = "/data") {
+    auto core = CorePart::open({.data_dir = folder_.path() + name}, site_, log_);
     EXPECT_TRUE(core) << core.error().message;
     return core ? *std::move(core) : nullptr;
   }
   base::Status recover(CorePart& core) {
     return core.recover({{model::EngineKind::kProcess, {&engine_, &access_}}}, site_,
-                        {policy_of(site_, geteuid()), {}, "boot-1", [](const base::Error&) {}});
+                        {policy_of(site_, geteuid()),
+                         {},
+                         "boot-1",
+                         [](const base::Error&) {},
+                         [this](std::uint64_t done, std::uint64_t all) { read_ = {done, all}; }});
   }
   static base::Result<model::CommandReply> submit(CorePart& core) {
     model::NodeInfo node;
@@ -60,6 +67,7 @@ class CorePartTest : public ::testing::Test {
   logging::Log log_;
   IdleEngine engine_;
   FakeAccess access_;
+  std::pair<std::uint64_t, std::uint64_t> read_;  // of the events that a start reads
 };
 
 TEST_F(CorePartTest, WhatWasAcknowledgedIsThereAfterTheNextStart) {
@@ -76,6 +84,21 @@ TEST_F(CorePartTest, WhatWasAcknowledgedIsThereAfterTheNextStart) {
   core = open();
   ASSERT_TRUE(core != nullptr && recover(*core));
   EXPECT_EQ(core->snapshot()->jobs.size(), 1U);
+}
+
+TEST_F(CorePartTest, AStartTellsHowMuchOfTheJournalIsRead) {
+  auto core = open();
+  ASSERT_TRUE(core != nullptr && recover(*core));
+  core->start();
+  ASSERT_TRUE(submit(*core));
+  // As a crash leaves it: a daemon that is stopped saves its state.
+  std::filesystem::copy(folder_.path() + "/data", folder_.path() + "/crashed",
+                        std::filesystem::copy_options::recursive);
+  core->stop();
+  const auto next = open("/crashed");
+  ASSERT_TRUE(next != nullptr && recover(*next));
+  EXPECT_GT(read_.first, 0U);
+  EXPECT_EQ(read_.first, read_.second);
 }
 
 TEST_F(CorePartTest, MayStopAtEachStepOfItsStart) {

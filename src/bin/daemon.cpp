@@ -64,7 +64,7 @@ base::Status Daemon::open(const DaemonOptions& options) {
                                    *core_, log_));
   TRY_ASSIGN(cluster_, ClusterPart::open({options.lease_holder, users_, end_now, options.must_end},
                                          at_start_, *core_));
-  TRY(start_core());
+  TRY(start_core(options));
   TRY(find_nodes(options.must_end));
   core_->start_retention();
   TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_},
@@ -88,14 +88,14 @@ std::vector<EnginePart*> Daemon::engine_parts() const {
   return parts;
 }
 
-base::Status Daemon::start_core() {
+base::Status Daemon::start_core(const DaemonOptions& options) {
   EngineTable engines;
   for (EnginePart* part : engine_parts()) part->add_engine(engines);
   TRY(core_->recover(
       engines, at_start_,
       {policy_of(at_start_, geteuid()),
        origin_of(*users_, model::Door::kStart, {geteuid(), static_cast<std::int32_t>(getpid())}),
-       host_->boot_id(), end_now}));
+       host_->boot_id(), end_now, options.recovering}));
   for (EnginePart* part : engine_parts()) part->connect();
   core_->start();
   return {};

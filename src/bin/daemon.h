@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ struct DaemonOptions {
   // Whether the process has been told to end: then the start waits for nothing any more, and the
   // daemon may lack nodes, or not start. Empty: never.
   std::function<bool()> must_end = {};
+  // Sees how many of the journal's records are read at the start; may be empty.
+  std::function<void(std::uint64_t done, std::uint64_t all)> recovering = {};
 };
 
 // The daemon: its four parts joined and running. Started it answers on its socket; stopped (or
@@ -59,7 +62,7 @@ class Daemon {
   base::Status open(const DaemonOptions& options);
   base::Status open_core(const DaemonOptions& options);
   std::vector<EnginePart*> engine_parts() const;
-  base::Status start_core();
+  base::Status start_core(const DaemonOptions& options);
   base::Status find_nodes(const std::function<bool()>& must_end);
   void record(const ActingProcess& sender, std::string target, const base::Error* error);
 

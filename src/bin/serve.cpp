@@ -10,6 +10,7 @@
 #include "bin/daemon.h"
 #include "bin/daemon_signals.h"
 #include "bin/kubernetes_site.h"
+#include "bin/progress_pace.h"
 #include "bin/serve_options.h"
 #include "bin/site_policy.h"
 #include "bin/verbs.h"
@@ -128,11 +129,36 @@ int fail_to_start(client::Console& console, const base::Error& error) {
   return client::kOk;
 }
 
+// Tells of a start that takes long: a person at a terminal and the service manager each second,
+// which also gives it more time, and the log now and again.
+class RecoveryTeller {
+ public:
+  explicit RecoveryTeller(client::Console& console) : console_(console) {}
+
+  void tell(std::uint64_t done, std::uint64_t all) {
+    const base::Instant now = console_.process_environment().steady();
+    if (done == all) return console_.progress({});
+    if (!pace_.is_due(now)) return;
+    const std::string text = fmt::format("recovering: {} of {} records", done, all);
+    console_.progress(text);
+    os::notify_service_manager("EXTEND_TIMEOUT_USEC=60000000\nSTATUS=" + text);
+    if (log_pace_.is_due(now)) spdlog::info("recovering done={} all={}", done, all);
+  }
+
+ private:
+  client::Console& console_;
+  const base::Instant began_ = console_.process_environment().steady();
+  ProgressPace pace_{began_, base::seconds(2), base::seconds(1)};
+  ProgressPace log_pace_{began_, base::seconds(2), base::seconds(10)};
+};
+
 int serve(const ServeOptions& asked, config::Configuration configuration,
           const DaemonSignals& signals, client::Console& console) {
   DaemonOptions options{asked.data_dir, asked.socket, asked.emulate,
                         absolute_path(asked.config_path), asked.launcher};
   options.must_end = DaemonSignals::is_told_to_end;
+  RecoveryTeller recovery(console);
+  options.recovering = [&](std::uint64_t done, std::uint64_t all) { recovery.tell(done, all); };
   options.accept_loss = asked.accept_loss;
   if (asked.is_standby) {
     auto holder = stand_by(configuration, signals, console);

@@ -1,6 +1,10 @@
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "bin/progress_pace.h"
 #include "bin/store_state.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
@@ -31,15 +35,29 @@ int print(client::Console& console, const store::ReportText& report) {
   return report.is_good ? client::kOk : client::kFailure;
 }
 
+// Tells a person at a terminal how far it is, unless it is done soon.
+store::StoreProgress progress_of(client::Console& console, std::string_view doing) {
+  const auto& steady = console.process_environment().steady;
+  return [&console, &steady, doing = std::string(doing),
+          pace = ProgressPace(steady(), base::seconds(1), base::milliseconds(250))](
+             std::string_view what, std::uint64_t records) mutable {
+    if (!pace.is_due(steady())) return;
+    const std::string count = records == 0 ? "" : fmt::format(", {} records", records);
+    console.progress(fmt::format("{}: {}{}", doing, what, count));
+  };
+}
+
 int check(client::Console& console, const std::string& data_dir) {
-  const auto report = store::check_store(data_dir, needed_environments);
+  const auto report =
+      store::check_store(data_dir, needed_environments, progress_of(console, "checking"));
   if (!report) return report_failure(console, report.error());
   return print(console, store::check_text(*report, data_dir));
 }
 
 int recover(client::Console& console, const std::string& data_dir) {
-  const auto report =
-      store::recover_store(data_dir, {last_job_with_output(data_dir), needed_environments});
+  const auto report = store::recover_store(
+      data_dir,
+      {last_job_with_output(data_dir), needed_environments, progress_of(console, "recovering")});
   if (!report) return report_failure(console, report.error());
   return print(console, store::recovery_text(*report));
 }

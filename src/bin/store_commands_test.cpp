@@ -4,6 +4,7 @@
 #include "bin/verbs.h"
 #include "bin/verbs_fixture.h"
 #include "client/exit_code.h"
+#include "store/sqlite/repair.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace gpu_platform::bin {
@@ -20,6 +21,16 @@ TEST(StoreCommands, ASoundStoreIsChecked) {
   const VerbRun run = run_verb(store_main, {"check", "--data-dir", folder.path()});
   EXPECT_EQ(run.code, client::kOk) << run.err;
   EXPECT_TRUE(run.out.ends_with("\nsound\n")) << run.out;
+}
+
+TEST(StoreCommands, ACheckTellsHowFarItIs) {
+  const TestFolder folder;
+  make_store(folder.path());
+  std::vector<std::string> told;
+  const auto report = store::check_store(
+      folder.path(), {}, [&](std::string_view what, std::uint64_t) { told.emplace_back(what); });
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(told, std::vector<std::string>{"structure"}) << "there are no records";
 }
 
 TEST(StoreCommands, ThereIsNothingToRecoverOfASoundStore) {

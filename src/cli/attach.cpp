@@ -10,6 +10,7 @@
 
 #include "base/percent.h"
 #include "cli/client_names.h"
+#include "cli/job_start.h"
 #include "client/channel.h"
 #include "client/follow.h"
 
@@ -46,6 +47,10 @@ class StartWatch {
 
   // The job as soon as it has ended, or runs an attempt after this one.
   Called<v1::Job> wait(std::int64_t after) {
+    if (after == 0 && console_.shows_progress()) {
+      auto started = await_start(console_, client_, job_, interrupts_);
+      if (!started) return started;
+    }
     while (true) {
       auto job = follow(after);
       if (job) return job;

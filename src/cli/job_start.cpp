@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include "base/percent.h"
+#include "cli/job_progress.h"
 #include "cli/job_text.h"
 #include "cli/message_text.h"
 
@@ -15,6 +16,8 @@ namespace gpu_platform::cli {
 namespace {
 
 constexpr base::Duration kFirstPause = base::milliseconds(50);
+// A start that takes no longer is not told of.
+constexpr base::Duration kUntold = base::seconds(1);
 constexpr base::Duration kLongestPause = base::seconds(1);
 // Counts in a reason change all the time; the same kind of reason is not told more often.
 constexpr base::Duration kBetweenCounts = base::minutes(1);
@@ -65,6 +68,9 @@ std::string waiting_line(const v1::Job& job) {
 Called<v1::Job> await_start(Console& console, Client& client, const std::string& id,
                             client::Interrupts& interrupts) {
   ReasonTeller teller(console);
+  const client::TellOfJob progress = progress_teller(console);
+  const auto& steady = console.process_environment().steady;
+  const base::Instant began = steady();
   BackOff back_off(console, client::kRetryTimeout);
   base::Duration pause = kFirstPause;
   for (bool was_there = false;;) {
@@ -75,8 +81,17 @@ Called<v1::Job> await_start(Console& console, Client& client, const std::string&
     } else {
       was_there = true;
       back_off.reset();
-      if (waits_for_start(*job)) teller.tell(*job);
-      if (!waits_for_start(*job) || job->attempt() > 0) return job;
+      if (progress) {
+        if (steady() - began >= kUntold) progress(*job);
+      } else if (waits_for_start(*job)) {
+        teller.tell(*job);
+      }
+      // A person sees how its image is pulled, too.
+      const bool is_starting = progress && job->state() == v1::JOB_STATE_STARTING;
+      if (!is_starting && (!waits_for_start(*job) || job->attempt() > 0)) {
+        console.progress({});
+        return job;
+      }
       console.process_environment().pause(pause, interrupts.fd());
       pause = std::min(pause + pause, kLongestPause);
     }

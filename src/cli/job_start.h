@@ -20,8 +20,9 @@ std::string waiting_line(const v1::Job& job);
 bool has_interrupt(int fd);
 
 // Waits until the job has an attempt, or has ended, and returns it as it is then. Says on standard
-// error what it waits for, and says it again when the reason changes. A daemon that goes away
-// meanwhile is waited for, as long as a restart takes. kInterrupted if `interrupts` says so.
+// error what it waits for, and says it again when the reason changes; a terminal has a line about
+// it until the attempt runs. A daemon that goes away meanwhile is waited for, as long as a restart
+// takes. kInterrupted if `interrupts` says so.
 Called<v1::Job> await_start(Console& console, Client& client, const std::string& id,
                             client::Interrupts& interrupts);
 

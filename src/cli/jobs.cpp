@@ -8,6 +8,8 @@
 #include "cli/commands.h"
 #include "cli/end_advice.h"
 #include "cli/job_end.h"
+#include "cli/job_names.h"
+#include "cli/job_progress.h"
 #include "cli/job_text.h"
 #include "cli/plan_text.h"
 #include "cli/text.h"
@@ -21,7 +23,8 @@ namespace {
 // Prints what the daemon says of one job: its document, or the page that is made of it.
 template <class Message>
 int show_job(const CommandText& text, Invocation& invocation, std::string_view resource,
-             NamesPlace names, std::string (*page)(const Message&, const PageStyle&)) {
+             NamesPlace names, v1::Job& (*job_of)(Message&),
+             std::string (*page)(const Message&, const PageStyle&)) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   Output output;
@@ -32,8 +35,9 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
   const auto body =
       client->get(fmt::format("/v1/jobs/{}{}", base::percent_encoded(ids.front()), resource));
   if (!body) return report(console, body.error(), output.wants_documents());
-  const auto message = client::message_of<Message>(*body);
+  auto message = client::message_of<Message>(*body);
   if (output.is_document() || !message) return print_document(console, output, *body);
+  name_other_jobs(*client, job_of(*message));
   console.out(page(*message, output.page_style(console)));
   return console.out_failed() ? kFailure : kOk;
 }
@@ -41,12 +45,15 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
 }  // namespace
 
 int run_jobs_describe(const CommandText& text, Invocation& invocation) {
-  return show_job<v1::Job>(text, invocation, "", {"", "id"}, job_page);
+  return show_job<v1::Job>(
+      text, invocation, "", {"", "id"}, [](v1::Job& job) -> v1::Job& { return job; }, job_page);
 }
 
 int run_jobs_explain(const CommandText& text, Invocation& invocation) {
-  return show_job<v1::Explanation>(text, invocation, "/explanation?thorough=true", {"", "job/id"},
-                                   explanation_page);
+  return show_job<v1::Explanation>(
+      text, invocation, "/explanation?thorough=true", {"", "job/id"},
+      [](v1::Explanation& explanation) -> v1::Job& { return *explanation.mutable_job(); },
+      explanation_page);
 }
 
 int run_jobs_wait(const CommandText& text, Invocation& invocation) {
@@ -74,7 +81,8 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
     const std::string id = ids[i];
     std::optional<base::Duration> left;
     if (at_most.has_value()) left = std::max(*at_most - (steady() - began), base::Duration());
-    const auto ended = wait_for_end(console, *client, id, left, none);
+    const auto ended = wait_for_end(console, *client, id, left, none,
+                                    progress_teller(console, output.is_document()));
     if (!ended) return report(console, ended.error(), output.wants_documents());
     if (!ended->has_value()) {
       console.note(fmt::format("job {} has not ended yet", id));

@@ -8,6 +8,8 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/job_end.h"
+#include "cli/job_progress.h"
+#include "cli/job_start.h"
 #include "cli/plan_text.h"
 #include "cli/submission/job_document.h"
 #include "cli/submission/next_step.h"
@@ -154,7 +156,8 @@ int wait_for_array(Console& console, Client& client, const std::string& id, cons
   int result = kOk;
   client::Interrupts none;
   for (const std::string& member : *members) {
-    const auto ended = wait_for_end(console, client, member, std::nullopt, none);
+    const auto ended = wait_for_end(console, client, member, std::nullopt, none,
+                                    progress_teller(console, output.is_document()));
     if (!ended) return client::as_run(report(console, ended.error(), output.wants_documents()));
     if (output.is_document()) print_next_document(console, output, (*ended)->document);
     if ((*ended)->job.state() != v1::JOB_STATE_COMPLETED) result = kFailure;
@@ -218,7 +221,8 @@ int wait_for_submitted(Console& console, Client& client, const std::string& id, 
                        const Output& output) {
   if (is_array) return wait_for_array(console, client, id, output);
   client::Interrupts none;
-  auto ended = wait_for_end(console, client, id, std::nullopt, none);
+  auto ended = wait_for_end(console, client, id, std::nullopt, none,
+                            progress_teller(console, output.is_document()));
   if (ended && output.is_document()) print_document(console, output, (*ended)->document);
   return tell_end(console, ended);
 }
@@ -298,6 +302,10 @@ int run_run(const CommandText& text, Invocation& invocation) {
   }
   if (request.takes_input) return run_with_input(console, client, id);
   client::Interrupts interrupts(console, client, id);
+  if (console.shows_progress()) {
+    const auto started = await_start(console, client, id, interrupts);
+    if (!started) return client::as_run(report(console, started.error(), false));
+  }
   const auto failure =
       follow_output(console, client, id, {client::OutputPlace::kNone, 0, false, true}, interrupts);
   if (failure && !tell_of_unshown_output(console, *failure)) {

@@ -140,6 +140,8 @@ class Client {
 inline constexpr base::Duration kRetryTimeout = base::minutes(2);
 // One held-back answer of the daemon; the waiting itself may go on as long as it likes.
 inline constexpr base::Duration kOneWait = base::seconds(60);
+// The same where a person is told meanwhile.
+inline constexpr base::Duration kOneTold = base::seconds(1);
 
 // Waits while the daemon is away: longer and longer between attempts, up to a limit in all. Says
 // once that it does.

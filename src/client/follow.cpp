@@ -241,15 +241,15 @@ std::optional<Failure> copy_output(Console& console, Client& client, const std::
 Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              const std::string& id,
                                              std::optional<base::Duration> at_most,
-                                             Interrupts& interrupts) {
+                                             Interrupts& interrupts, const TellOfJob& tell) {
   const auto& steady = console.process_environment().steady;
   const base::Instant began = steady();
   BackOff back_off(console, kRetryTimeout);
   bool daemon_was_there = false;
   while (true) {
     const base::Duration passed = steady() - began;
-    base::Duration wait = kOneWait;
-    if (at_most.has_value()) wait = std::clamp(*at_most - passed, base::Duration(), kOneWait);
+    base::Duration wait = tell ? kOneTold : kOneWait;
+    if (at_most.has_value()) wait = std::clamp(*at_most - passed, base::Duration(), wait);
     const auto body = client.get_slow(
         fmt::format("/v1/jobs/{}/wait?timeout_seconds={:.3f}", base::percent_encoded(id),
                     static_cast<double>(base::whole_milliseconds(wait)) / 1000),
@@ -260,6 +260,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
       auto job = read_answer<v1::Job>(*body, "a job");
       if (!job) return std::unexpected(std::move(job).error());
       if (is_ended(job->state())) return EndedJob{*std::move(job), *body};
+      if (tell) tell(*job);
     } else if (body.error().kind == Failure::Kind::kInterrupted) {
       if (!interrupts.handle()) return std::unexpected(interrupted());
     } else {

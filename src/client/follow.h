@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -60,10 +61,12 @@ struct EndedJob {
   v1::Job job;
   std::string document;
 };
+// `tell`, where there is one, sees the job each second until then.
+using TellOfJob = std::function<void(const v1::Job& job)>;
 Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              const std::string& id,
                                              std::optional<base::Duration> at_most,
-                                             Interrupts& interrupts);
+                                             Interrupts& interrupts, const TellOfJob& tell = {});
 
 // Returns true, and prints a note, if the output of the job cannot be shown (the daemon may not
 // open its file, or it is not a file): the caller still waits for its end. False for other

@@ -57,15 +57,27 @@ base::Instant steady_clock_time() {
   return base::Instant(os::monotonic_ns());
 }
 
-std::size_t terminal_width(const ProcessEnvironment& process_environment) {
+std::size_t terminal_width(const ProcessEnvironment& process_environment, int fd) {
   winsize size{};
-  if (::ioctl(process_environment.out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    return size.ws_col;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   std::size_t columns = 0;
   if (const auto text = variable(process_environment, "COLUMNS")) {
     std::from_chars(text->data(), text->data() + text->size(), columns);
   }
   return columns > 0 ? columns : 80;
+}
+
+// At most so many characters of UTF-8 text.
+std::string first_characters(std::string text, std::size_t most) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins_one = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
+    if (begins_one && characters++ == most) {
+      text.resize(i);
+      break;
+    }
+  }
+  return text;
 }
 
 // There is no call that only reads it. This program has one thread.
@@ -120,7 +132,7 @@ ProcessEnvironment environment_of_process() {
   result.umask = current_umask();
   result.uid = ::getuid();
   if (::isatty(result.out_fd) == 1) {
-    result.width = terminal_width(result);
+    result.width = terminal_width(result, result.out_fd);
   }
   result.now = wall_clock;
   result.steady = steady_clock_time;
@@ -148,6 +160,7 @@ bool wants_color(const ProcessEnvironment& process_environment) {
 }
 
 bool Console::out(std::string_view bytes) {
+  progress({});
   if (text_ != nullptr) text_->append(bytes);
   if (out_failed_ || text_ != nullptr) return !out_failed_;
   if (write_all(process_environment_.out_fd, bytes)) return true;
@@ -157,12 +170,27 @@ bool Console::out(std::string_view bytes) {
 }
 
 void Console::err(std::string_view bytes) {
+  progress({});
   if (text_ != nullptr) {
     text_->append(bytes);
   } else {
     write_all(process_environment_.err_fd, bytes);
   }
 }
+
+bool Console::shows_progress() const {
+  return text_ == nullptr && ::isatty(process_environment_.err_fd) == 1;
+}
+
+void Console::progress(std::string_view text) {
+  if (text.empty() && !has_progress_) return;
+  if (!shows_progress()) return;
+  has_progress_ = !text.empty();
+  const std::size_t width = terminal_width(process_environment_, process_environment_.err_fd);
+  write_all(process_environment_.err_fd,
+            fmt::format("\r\x1b[K{}", first_characters(harmless(text), width - 1)));
+}
+
 std::string Console::option_of(std::string_view field) const {
   std::string name(field.substr(0, field.find('[')));
   std::ranges::replace(name, '_', '-');

@@ -70,6 +70,10 @@ class Console {
   void warning(std::string_view text);
   // Bytes to stderr as they are.
   void err(std::string_view bytes);
+  // The line that says how far long work is, where stderr is a terminal: each call replaces it, and
+  // so does whatever is written next. Cut to the terminal and made harmless; empty: it goes.
+  void progress(std::string_view text);
+  bool shows_progress() const;
 
   // The options of the command that runs ("--max-gpus"): errors about a field of a request name
   // the option that fills it.
@@ -85,6 +89,7 @@ class Console {
   std::string* text_ = nullptr;
   std::vector<std::string> options_;
   bool out_failed_ = false;
+  bool has_progress_ = false;  // the line stands on the terminal
 };
 
 }  // namespace gpu_platform::client

@@ -55,6 +55,16 @@ struct PullFailure {
   bool may_pass = false;
 };
 
+// " of 1.5 GiB"; nothing for a small image.
+std::string of_size(std::int64_t bytes) {
+  constexpr std::int64_t kMib = std::int64_t{1} << 20;
+  constexpr std::int64_t kGib = std::int64_t{1} << 30;
+  if (bytes < kMib) return {};
+  return bytes < kGib ? fmt::format(" of {} MiB", bytes / kMib)
+                      : fmt::format(" of {:.1f} GiB",
+                                    static_cast<double>(bytes) / static_cast<double>(kGib));
+}
+
 // The lines end with the fetch; an error is one of them, after the status of success.
 std::optional<PullFailure> pull_once(EngineCalls& engine, const ImageOrder& order,
                                      const RegistryCredentials& credentials, const LongStep& step) {
@@ -76,7 +86,7 @@ std::optional<PullFailure> pull_once(EngineCalls& engine, const ImageOrder& orde
     if (part->empty()) return std::nullopt;
     if (progress.percent() == shown) continue;
     shown = progress.percent();
-    step.tell(fmt::format("pulling the image, {} %", shown));
+    step.tell(fmt::format("pulling the image, {} %{}", shown, of_size(progress.size())));
   }
 }
 
@@ -202,6 +212,7 @@ void PullProgress::take_line(std::string_view text) {
     done += known.done / 1024;
     all += known.size / 1024;
   }
+  size_ = all * 1024;
   if (all > 0) percent_ = std::max(percent_, static_cast<int>(done * 100 / all));
 }
 

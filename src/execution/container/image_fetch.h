@@ -58,6 +58,8 @@ class PullProgress {
   const std::string& error() const { return error_; }
   // Returns the progress of the layers known so far; it never decreases. -1: nothing is known.
   int percent() const { return percent_; }
+  // The bytes of these layers, as they are sent.
+  std::int64_t size() const { return size_; }
 
  private:
   struct Layer {
@@ -73,6 +75,7 @@ class PullProgress {
   std::string error_;
   std::vector<Layer> layers_;
   int percent_ = -1;
+  std::int64_t size_ = 0;
 };
 
 }  // namespace gpu_platform::execution

@@ -63,6 +63,17 @@ TEST(ImageFetch, ProgressIsTold) {
   EXPECT_THAT(it.told, Contains("pulling the image, 42 %"));
 }
 
+TEST(ImageFetch, ProgressTellsTheSizeOfALargeImage) {
+  const Fetched it([](const EngineRequest&) {
+    return http_answer(
+        200,
+        R"({"status":"Downloading","id":"a","progressDetail":{"current":536870912,"total":1610612736}})"
+        "\n"
+        R"({"status":"Download complete","id":"a"})");
+  });
+  EXPECT_THAT(it.told, Contains("pulling the image, 33 % of 1.5 GiB"));
+}
+
 TEST(ImageFetch, ProgressOfSeveralLayersInPiecesNeverGoesBack) {
   PullProgress progress;
   EXPECT_EQ(progress.percent(), -1);

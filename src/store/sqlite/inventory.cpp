@@ -18,6 +18,9 @@ using base::fail;
 
 namespace {
 
+// Rows between two reports.
+constexpr std::uint64_t kRowsOfProgress = 64;
+
 using Key = std::variant<std::uint64_t, std::string>;
 
 // Rows in key order up to the first page that cannot be read, then from the other end down to
@@ -66,8 +69,13 @@ base::Status scan_database(const Database& database, const StoredTable& table,
 
 base::Status scan(const RowSource& source, const StoredTable& table, const VisitRow& visit,
                   std::vector<std::string>& damages) {
-  if (source.database) TRY(scan_database(*source.database, table, visit, damages));
-  if (source.found) TRY(scan_database(source.found->database, table, visit, damages));
+  std::uint64_t rows = 0;
+  const VisitRow counted = [&](const Statement& row) -> base::Status {
+    if (source.progress && ++rows % kRowsOfProgress == 0) source.progress(table.name, rows);
+    return visit(row);
+  };
+  if (source.database) TRY(scan_database(*source.database, table, counted, damages));
+  if (source.found) TRY(scan_database(source.found->database, table, counted, damages));
   return {};
 }
 
@@ -262,6 +270,7 @@ base::Result<Inventory> take_inventory(const RowSource& source, const StoreFiles
   compare_audit(inventory);
   TRY(compare_with_head(source, inventory));
   if (source.database) {
+    if (source.progress) source.progress("structure", 0);
     TRY(check_structure(*source.database, inventory.report.damages));
     TRY(compare_with_mark(*source.database, inventory));
   }

@@ -39,6 +39,7 @@ inline constexpr StoredTable kEnvironments{"environments", "ref", kEnvironmentCo
 struct RowSource {
   std::optional<Database> database;  // what SQLite gives; nothing where it gives none
   std::optional<FoundRows> found;    // what else there is; only a recovery looks for it
+  StoreProgress progress = {};       // sees each scan
 };
 
 // Visits every row that can be read. kDataLoss from visit and from SQLite are noted in `damages`;

@@ -405,13 +405,15 @@ EventRange choose_events(const std::vector<EventRange>& runs,
 }
 
 base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
-                                      const NeededEnvironments& needed) {
+                                      const NeededEnvironments& needed,
+                                      const StoreProgress& progress) {
   const StoreFiles files(data_dir);
   if (!file_exists(files.dir)) {
     return fail(ErrorCode::kNotFound, fmt::format("there is no store in {}", data_dir.string()));
   }
   TRY_ASSIGN(const DirectoryLock lock, DirectoryLock::acquire(files));
   RowSource source;
+  source.progress = progress;
   auto inventory = inspect(files, lock, source);
   if (!inventory) {
     return std::unexpected(unreadable(
@@ -478,6 +480,7 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
   if (file_exists(files.recovered)) return complete_recovery(files, lock);
   const TemporaryFiles found_file(files.found);
   RowSource source;
+  source.progress = options.progress;
   TRY_ASSIGN(const Inventory old, take_all(files, lock, source));
   RecoveryReport report;
   const EventRange events = choose_events(old.runs, old.snapshots);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -45,15 +46,21 @@ struct StateSource {
 using NeededEnvironments =
     std::function<base::Result<std::map<std::string, model::JobId>>(const StateSource&)>;
 
+// Told often how far the work is: what is read ("journal", "structure"), and how many of its
+// records so far.
+using StoreProgress = std::function<void(std::string_view what, std::uint64_t records)>;
+
 // Reads and verifies every record and SQLite's own structures; changes nothing. The time it takes
 // grows with the size of the database. kNotFound where there is no store; kDataLoss when the file
 // cannot be read as a store at all.
 base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
-                                      const NeededEnvironments& needed = {});
+                                      const NeededEnvironments& needed = {},
+                                      const StoreProgress& progress = {});
 
 struct RecoveryOptions {
   model::JobId seen_job;      // the highest id of a job that was seen outside the store
   NeededEnvironments needed;  // empty: all are kept, and none is missed
+  StoreProgress progress = {};
 };
 
 struct RecoveryReport {

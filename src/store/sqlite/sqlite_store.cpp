@@ -26,6 +26,9 @@ constexpr int kCheckpointPages = 1000;
 // The same on a disk that is nearly full, where a log that grows eats the reserve.
 constexpr int kCheckpointPagesWhenLow = 100;
 
+// Events between two reports of a replay.
+constexpr std::uint64_t kEventsOfProgress = 1024;
+
 // Settings of a connection, not of the file. secure_delete: dropped environments hold secrets.
 constexpr const char* kWriterPragmas =
     "PRAGMA synchronous = FULL;"
@@ -304,9 +307,13 @@ base::Status SqliteStore::replay(
                             head_.first_seq, head_.last_seq)));
   }
   bool is_visitors_error = false;
+  const std::uint64_t all = head_.last_seq - after.value;
   base::Status status = replay_rows(after, [&](const model::EventRecord& record) {
     base::Status visited = visit(record);
     is_visitors_error = !visited;
+    const std::uint64_t done = record.seq.value - after.value;
+    const bool is_due = done % kEventsOfProgress == 0 || done == all;
+    if (replay_progress_ && is_due) replay_progress_(done, all);
     return visited;
   });
   if (status || is_visitors_error) return status;

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -61,6 +64,10 @@ class SqliteStore final : public Journal, public Archive {
   base::Status replay(
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const override;
+  // From now on `progress` sees now and again how many of the events of a replay were visited, and
+  // at its end that all were. Empty: not any more.
+  using ReplayProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
+  void tell_of_replays(ReplayProgress progress) { replay_progress_ = std::move(progress); }
   model::EventSeq last_seq() const override { return model::EventSeq(head_.last_seq); }
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
@@ -104,6 +111,7 @@ class SqliteStore final : public Journal, public Archive {
   Database database_;
   RecordWriter writer_;
   AuditWriter audit_writer_;
+  ReplayProgress replay_progress_;
   Head head_;
   AuditExtent audit_;
   Mark mark_;
