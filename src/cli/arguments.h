@@ -20,7 +20,7 @@ struct CommandText {
   std::string_view examples;  // whole lines, shown first
 };
 
-// For commands whose --output is a file of the job.
+// For commands whose --output is a file of the job. All others have --format as well.
 inline constexpr const char* kFormatOption = "-o,--format";
 
 // As the only word, it has parse() print the options instead of reading them: for each a line of
@@ -48,7 +48,7 @@ class Arguments {
   Arguments& flag_or_value(const std::string& names, std::optional<std::string>& target,
                            const std::string& value, const std::string& help);
   // -o and --json. The place of names is without a name where a command has none to print.
-  Arguments& output(Output& output, NamesPlace names, const char* option = "-o,--output");
+  Arguments& output(Output& output, NamesPlace names, const char* option = "-o,--output,--format");
   // --watch, too.
   Arguments& output_and_watch(Output& output, NamesPlace names);
   // Words that are no options: `least` to `most` of them.

@@ -82,11 +82,11 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs rerun 42\n"
              "  gpu-platform jobs rerun 42 --time 8h --memory 64G\n"
              "  gpu-platform jobs rerun 15_3      # one member of an array; 15 is the whole array\n"}, run_jobs_rerun},
-    Command{{"jobs top", "[options] ID…",
-             "Raise waiting jobs above your other waiting jobs of the same team and class.",
-             "  gpu-platform jobs top 42\n"
-             "  gpu-platform jobs top 42 43      # 42 goes first, then 43\n"
-             "  gpu-platform jobs top 40_3 --json\n"}, run_jobs_top},
+    Command{{"jobs raise", "[options] ID…",
+             "Raise waiting jobs above your other waiting jobs of the same team and class (formerly 'jobs top').",
+             "  gpu-platform jobs raise 42\n"
+             "  gpu-platform jobs raise 42 43      # 42 goes first, then 43\n"
+             "  gpu-platform jobs raise 40_3 --json\n"}, run_jobs_top},
     Command{{"jobs signal", "[options] --signal SIGNAL ID…",
              "Send a signal to the processes of running jobs.",
              "  gpu-platform jobs signal 42 --signal USR1\n"
@@ -360,6 +360,9 @@ constexpr std::array kCommands = {
 constexpr std::array kAliases = {Alias{"logs", "jobs", "logs"}, Alias{"explain", "jobs", "explain"},
                                  Alias{"top", "", "watch"}};
 
+// Former names of commands of a group. They still work, and no list has them.
+constexpr std::array kFormerNames = {Alias{"top", "jobs", "raise"}};
+
 Overview overview_of(std::span<const OtherCommand> others) {
   return {kCommands, others, kAliases};
 }
@@ -414,6 +417,10 @@ std::vector<std::string_view> names_in_group(std::string_view group) {
 }
 
 const Command* find_command(std::string_view first, std::string_view second) {
+  const auto* const former = std::ranges::find_if(kFormerNames, [&](const Alias& alias) {
+    return alias.group == first && alias.name == second;
+  });
+  if (former != kFormerNames.end()) second = former->command;
   const auto it = std::ranges::find_if(kCommands, [&](const Command& command) {
     return first_word(command.text.name) == first && second_word(command.text.name) == second;
   });

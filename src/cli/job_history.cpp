@@ -50,7 +50,7 @@ std::string detail_of(v1::AuditAction action) {
     case v1::AUDIT_ACTION_UPDATE:
       return "the request was changed (jobs update)";
     case v1::AUDIT_ACTION_TOP:
-      return "above other waiting jobs of the same user (jobs top)";
+      return "above other waiting jobs of the same user (jobs raise)";
     case v1::AUDIT_ACTION_REQUEUE_AND_HOLD:
       return "and to be held then";
     case v1::AUDIT_ACTION_EXEC:

@@ -422,7 +422,7 @@ std::string efficiency_of(const v1::Job& job) {
 namespace {
 
 std::string turn_of(const v1::Job& job) {
-  return job.turn_of().empty() ? "" : fmt::format("that of job {} (jobs top)", job.turn_of());
+  return job.turn_of().empty() ? "" : fmt::format("that of job {} (jobs raise)", job.turn_of());
 }
 
 // "the default of team lab"; empty if the job set its time limit.
@@ -441,7 +441,8 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
   const base::Instant now = style.now;
   const v1::JobSpec& spec = job.spec();
   Lines lines = {
-      {"Job", job.id()},
+      {"Job",
+       job.array_id().empty() ? job.id() : fmt::format("{} (id {})", shown_id(job), job.id())},
       {"Array", array_of(job)},
       {"State", state_name(job)},
       {"Waits because", with_local_times(job.wait_reason().text())},

@@ -127,8 +127,19 @@ std::vector<ListFilter> job_filters() {
       {"--until", "until", Kind::kPastTime, "TIME", "leave out jobs that were submitted later"},
       {"--ended", "ended", Kind::kFlag, "",
        "also ended jobs; --since, --until and --node include them"},
-      {"--all", "all", Kind::kFlag, "", "also ended jobs, of all users that you may see"},
+      {"--all-users", "", Kind::kFlag, "", "the jobs of all users that you may see"},
+      {"--all", "all", Kind::kFlag, "", "short for --ended --all-users"},
   };
+}
+
+// The API's `all` has ended jobs, too, unless states are given.
+void append_all_users(std::string& query, bool has_states_or_ended) {
+  http::append_query(query, "all", "true");
+  if (has_states_or_ended) return;
+  for (const std::string_view state :
+       {"HELD", "PENDING", "QUEUED", "STARTING", "RUNNING", "STOPPING", "SUSPENDED", "PREEMPTED"}) {
+    http::append_query(query, "state", state);
+  }
 }
 
 // A name without a wildcard is one name, which the daemon finds faster than a pattern.
@@ -141,12 +152,17 @@ base::Status complete_jobs(ListOptions& options, std::string& query) {
   const bool is_about_the_past =
       options.has("--since") || options.has("--until") || options.has("--node");
   const bool is_said = options.has("--all") || options.has("--ended") || options.has("--state");
-  if (is_about_the_past && !is_said) http::append_query(query, "ended", "true");
+  if (options.has("--all-users") && !options.has("--all")) {
+    append_all_users(query, is_said || is_about_the_past);
+  } else if (is_about_the_past && !is_said) {
+    http::append_query(query, "ended", "true");
+  }
   return {};
 }
 
 bool is_of_caller(const ListOptions& options) {
-  return !options.has("--all") && !options.has("--user") && !options.has("--team");
+  return !options.has("--all") && !options.has("--all-users") && !options.has("--user") &&
+         !options.has("--team");
 }
 
 // "3 ended in the last hour": a person who has no job looks for the one that has just failed.

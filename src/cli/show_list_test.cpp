@@ -133,6 +133,16 @@ TEST_F(Show, ListAsksForNamesNodesAndThePast) {
   EXPECT_EQ(server.requests()[1], "GET /v1/jobs?name=train&limit=10000");
 }
 
+TEST_F(Show, ListHasTheJobsOfAllUsersWithoutEndedOnesAndWithThem) {
+  FakeServer server([](const Request&) { return json_answer(R"({"jobs":[]})"); });
+  EXPECT_EQ(call(server, {"jobs", "list", "--all-users"}), 0);
+  EXPECT_TRUE(begins(server.requests()[0], "GET /v1/jobs?all=true&state=HELD&state=PENDING&"));
+  EXPECT_EQ(call(server, {"jobs", "list", "--all-users", "--ended", "--json"}), 0);
+  EXPECT_EQ(server.requests()[1], "GET /v1/jobs?ended=true&all=true&limit=10000");
+  EXPECT_EQ(call(server, {"jobs", "list", "--all", "--json"}), 0);
+  EXPECT_EQ(server.requests()[2], "GET /v1/jobs?all=true&limit=10000");
+}
+
 TEST_F(Show, ListOfNothingSaysWhatHasEndedJustNow) {
   FakeServer server([](const Request& request) {
     return json_answer(has(request.target, "ended=true") ? R"({"jobs":[{"id":"3"},{"id":"2"}]})"

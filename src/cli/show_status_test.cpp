@@ -132,8 +132,21 @@ TEST_F(Show, QueueFoldsMembersOfAnArrayAndCountsHiddenJobs) {
     EXPECT_EQ(call(server, {"queue", "--eta"}), 0);
     std::istringstream lines(out().substr(before));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width);
-    EXPECT_TRUE(has(out().substr(before), "15_3")) << out();
+    EXPECT_TRUE(has(out().substr(before), "15_[2-3]")) << out();
   }
+  around_.width = 0;
+  EXPECT_EQ(call(server, {"queue", "--expand"}), 0);
+  EXPECT_TRUE(has(out(), "5  15_3  sweep")) << out();
+}
+
+TEST_F(Show, QueueShowsTheFirstAndTheLastStartOfAnArray) {
+  around_.now = [] { return *base::parse_rfc3339("2026-07-01T12:00:00Z"); };
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"jobs":[{"id":"17","array_id":"15","array_index":2,"queue_position":4,"state":"QUEUED","estimated_start":"2026-07-01T12:12:00Z","start_guaranteed":true},{"id":"18","array_id":"15","array_index":3,"queue_position":5,"state":"QUEUED","estimated_start":"2026-07-01T12:20:00Z","estimated_start_trust":{"p90":"2026-07-01T12:40:00Z"}}],"total":2})");
+  });
+  EXPECT_EQ(call(server, {"queue", "--eta"}), 0);
+  EXPECT_TRUE(has(out(), "15_[2-3]") && has(out(), "~12m00s to 40m00s")) << out();
 }
 
 TEST_F(Show, QueueSaysWhenJobsStartWhereAsked) {
