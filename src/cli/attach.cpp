@@ -48,8 +48,11 @@ class StartWatch {
   // The job as soon as it has ended, or runs an attempt after this one.
   Called<v1::Job> wait(std::int64_t after) {
     if (after == 0 && console_.shows_progress()) {
+      tell_why();
       auto started = await_start(console_, client_, job_, interrupts_);
-      if (!started) return started;
+      const bool is_there = started && (client::is_ended(started->state()) ||
+                                        started->state() == v1::JOB_STATE_RUNNING);
+      if (!started || is_there) return started;
     }
     while (true) {
       auto job = follow(after);

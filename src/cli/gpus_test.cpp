@@ -35,15 +35,17 @@ class Gpus : public Cli {
 TEST_F(Gpus, AreChangedByEachOfTheirNames) {
   std::vector<Json> sent;
   FakeServer server([&](const Request& request) {
+    if (request.method == "GET") return json_answer("{}");  // what a job is called
     sent.push_back(Json::parse(request.body));
     return json_answer(kDrained);
   });
   EXPECT_EQ(call(server, {"drain", "--gpu", "dgx-1:3", "--reason", "a fan is loud"}), 0);
   EXPECT_EQ(call(server, {"offline", "--gpu-id", "GPU-3", "--force"}), 0);
   EXPECT_EQ(call(server, {"online", "--node", "dgx-1"}), 0);
+  const std::string name = "GET /v1/jobs/42?fields=id,array_id,array_index";
   EXPECT_EQ(server.requests(),
-            (std::vector<std::string>{"POST /v1/gpus/drain", "POST /v1/gpus/offline",
-                                      "POST /v1/gpus/online"}));
+            (std::vector<std::string>{"POST /v1/gpus/drain", name, "POST /v1/gpus/offline", name,
+                                      "POST /v1/gpus/online", name}));
   EXPECT_EQ(sent[0], (Json{{"gpu", "dgx-1:3"}, {"reason", "a fan is loud"}}));
   EXPECT_EQ(sent[1], (Json{{"gpu_id", "GPU-3"}, {"force", true}}));
   EXPECT_EQ(sent[2], (Json{{"node", "dgx-1"}}));
@@ -64,6 +66,7 @@ TEST_F(Gpus, MayComeBackByThemselves) {
 TEST_F(Gpus, AreNamedWithoutAnOption) {
   std::vector<Json> sent;
   FakeServer server([&](const Request& request) {
+    if (request.method == "GET") return json_answer("{}");  // what a job is called
     sent.push_back(Json::parse(request.body));
     return json_answer(kDrained);
   });
