@@ -164,7 +164,7 @@ class JobListWriter {
   model::View view_;
   ListFilter filter_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
-  std::shared_ptr<SnapshotExplainer> explainer_;          // likewise, and if no reason is asked for
+  std::shared_ptr<SnapshotExplainer> explainer_;          // null as well if no reason is asked for
   std::vector<const model::Job*> active_;
   std::size_t next_active_ = 0;
   std::vector<model::Job> archived_;

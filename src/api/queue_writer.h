@@ -48,7 +48,7 @@ class QueueWriter {
   model::View view_;
   std::size_t max_bytes_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
-  std::shared_ptr<SnapshotExplainer> explainer_;          // likewise
+  std::shared_ptr<SnapshotExplainer> explainer_;          // null while it rests
   std::vector<Entry> entries_;
   std::uint64_t hidden_ = 0;  // waiting jobs that the caller may not see
   std::size_t next_ = 0;

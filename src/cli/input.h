@@ -27,7 +27,7 @@ base::Status put_pairs(google::protobuf::Map<std::string, std::string>& target,
 base::Status put_future_time(Json& body, const std::string& key,
                              const std::optional<std::string>& text, base::Instant now);
 
-// A time to come, as RFC 3339: a time (cli/time_expression.h), or a duration from now ("2h").
+// A future time, as RFC 3339: a time (cli/time_expression.h), or a duration from now ("2h").
 // Errors name the option.
 base::Result<std::string> coming_time(std::string_view option, const std::string& text,
                                       base::Instant now);

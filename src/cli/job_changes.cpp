@@ -92,8 +92,8 @@ void tell_one(Console& console, const std::string& id, const v1::ChangeJobRespon
                      ? fmt::format("{}; it had ended before", describe_end(job))
                      : fmt::format("job {} {}", name, action.already));
   } else if (is_stopping && action.call == kRequeue.call) {
-    console.note(
-        fmt::format("job {} is queued again; its attempt is stopping and has its grace time", name));
+    console.note(fmt::format(
+        "job {} is queued again; its attempt is stopping and has its grace time", name));
   } else if (is_stopping && action.call != kKill.call) {
     console.note(fmt::format("job {} is stopping; it has its grace time to end", name));
   } else if (is_stopping) {

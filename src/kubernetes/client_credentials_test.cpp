@@ -221,7 +221,8 @@ TEST(ClientExecPlugin, WhatGoesWrongIsSaidWithoutItsOutput) {
               HasSubstr("did not end within 1 s"));
   EXPECT_THAT(failure_of("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"),
               HasSubstr("printed more than 1048576 bytes"));
-  EXPECT_THAT(failure_of("echo secret"), HasSubstr("is not an ExecCredential: it is not a JSON object"));
+  EXPECT_THAT(failure_of("echo secret"),
+              HasSubstr("is not an ExecCredential: it is not a JSON object"));
   EXPECT_THAT(failure_of("echo '[]'"), HasSubstr("it is not a JSON object"));
   EXPECT_THAT(failure_of("echo '{\"kind\":\"Status\"}'"), HasSubstr("its kind is another"));
   EXPECT_THAT(failure_of("echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"v9\"}'"),
