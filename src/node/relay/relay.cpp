@@ -15,8 +15,8 @@
 #include "node/channel_refusal.h"
 #include "node/relay/channel_opening.h"
 #include "node/relay/command.h"
-#include "node/relay/input_pump.h"
-#include "node/relay/output_pump.h"
+#include "node/relay/channel_input.h"
+#include "node/relay/channel_output.h"
 #include "os/clock.h"
 #include "os/packet_socket.h"
 
@@ -232,8 +232,8 @@ class Relay {
   const int channel_;
   OpenedChannel opened_;
   Command command_;
-  InputPump input_;
-  OutputPump output_;
+  ChannelInput input_;
+  ChannelOutput output_;
   int signal_fd_ = -1;
   std::string pending_;   // a frame on its way to the client
   bool drained_ = false;  // after the command's end all its output was read

@@ -12,7 +12,7 @@ namespace gpu_platform::node {
 
 // What the client types, on its way to a command or a connection, which may be slow to take it.
 // Does not block.
-class InputPump {
+class ChannelInput {
  public:
   void begin(const OpenedChannel& opened);
 

@@ -9,7 +9,7 @@
 namespace gpu_platform::node {
 
 // What comes out of a command or a connection, a frame at a time. Does not block.
-class OutputPump {
+class ChannelOutput {
  public:
   void begin(const OpenedChannel& opened);
 

@@ -1,4 +1,4 @@
-#include "node/relay/input_pump.h"
+#include "node/relay/channel_input.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 namespace gpu_platform::node {
 
-void InputPump::begin(const OpenedChannel& opened) {
+void ChannelInput::begin(const OpenedChannel& opened) {
   fd_ = opened.input;
   if (opened.start.port != 0) {
     kind_ = Kind::kConnection;
@@ -20,13 +20,13 @@ void InputPump::begin(const OpenedChannel& opened) {
   }
 }
 
-bool InputPump::take(std::string_view bytes) {
+bool ChannelInput::take(std::string_view bytes) {
   if (has_end_ || waiting_.size() + bytes.size() > model::kInputWindow) return false;
   waiting_ += bytes;
   return true;
 }
 
-void InputPump::feed() {
+void ChannelInput::feed() {
   while (!waiting_.empty() && fd_ >= 0) {
     const ssize_t wrote = write_some();
     if (wrote < 0 && errno == EINTR) continue;
@@ -46,11 +46,11 @@ void InputPump::feed() {
   }
 }
 
-std::uint32_t InputPump::count_taken() {
+std::uint32_t ChannelInput::count_taken() {
   return std::exchange(taken_, 0);
 }
 
-ssize_t InputPump::write_some() const {
+ssize_t ChannelInput::write_some() const {
   if (kind_ == Kind::kConnection) {
     return ::send(fd_, waiting_.data(), waiting_.size(), MSG_NOSIGNAL);
   }
@@ -58,7 +58,7 @@ ssize_t InputPump::write_some() const {
 }
 
 // A terminal is not closed while its output is read: the key for the end of input ends it.
-void InputPump::close_input() {
+void ChannelInput::close_input() {
   const bool is_terminal =
       kind_ == Kind::kTerminal || (kind_ == Kind::kContainerTerminal && has_end_);
   if (kind_ == Kind::kConnection) {

@@ -1,4 +1,4 @@
-#include "node/relay/output_pump.h"
+#include "node/relay/channel_output.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -8,19 +8,19 @@
 
 namespace gpu_platform::node {
 
-void OutputPump::begin(const OpenedChannel& opened) {
+void ChannelOutput::begin(const OpenedChannel& opened) {
   output_ = {opened.output, false};
   error_ = {opened.error, true};
   is_terminal_ = opened.start.terminal.has_value();
 }
 
-std::optional<model::Frame> OutputPump::next(std::span<char> buffer) {
+std::optional<model::Frame> ChannelOutput::next(std::span<char> buffer) {
   std::swap(output_, error_);
   auto frame = read_one(output_, buffer);
   return frame ? frame : read_one(error_, buffer);
 }
 
-std::optional<model::Frame> OutputPump::read_one(Source& source, std::span<char> buffer) const {
+std::optional<model::Frame> ChannelOutput::read_one(Source& source, std::span<char> buffer) const {
   if (source.fd < 0) return std::nullopt;
   const ssize_t got = read(source.fd, buffer.data(), model::kMaxFrameBytes);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
