@@ -74,9 +74,9 @@ void enter(int fd, GpuState& gpu, std::uint64_t pid, std::uint64_t start_ticks, 
 }
 
 // Opens the state and looks up all GPUs before the first is changed.
-class Choice {
+class GpuChoice {
  public:
-  Choice(const char* state_path, const char* uuids) : mapping_(state_path) {
+  GpuChoice(const char* state_path, const char* uuids) : mapping_(state_path) {
     if (mapping_.error() != 0) {
       result_ = failed(kExitFailed, "open %s: %s", state_path, strerror(mapping_.error()));
       return;
@@ -118,7 +118,7 @@ class Choice {
 
 RegistrationResult change_registration(Registration what, const char* state_path, const char* uuids,
                                        std::uint64_t pid) {
-  const Choice choice(state_path, uuids);
+  const GpuChoice choice(state_path, uuids);
   if (choice.result().exit_code != kExitDone) return choice.result();
   // Read before any lock is taken: a process that ended meanwhile is one that does not exist.
   const std::uint64_t start_ticks = process_start_ticks(pid);
@@ -142,7 +142,7 @@ RegistrationResult change_registration(Registration what, const char* state_path
 
 RegistrationResult change_load(const char* state_path, const char* uuids, std::uint64_t pid,
                                std::uint64_t start_ticks, const StatedLoad& load) {
-  const Choice choice(state_path, uuids);
+  const GpuChoice choice(state_path, uuids);
   if (choice.result().exit_code != kExitDone) return choice.result();
   if (process_start_ticks(pid) != start_ticks) return {};
   for (std::uint32_t i = 0; i < kMaxGpus; ++i) {

@@ -45,8 +45,9 @@ void Client::send(std::size_t index, std::vector<controller::Input>& inputs) {
   Submission& submission = submissions_[index];
   submission.is_refused = false;  // until the new answer comes
   model::Command command{{submission.spec.user, submission.spec.uid},
-                         model::SubmitJob{submission.spec, submission.environment, false, false,
-                                          ended_of(submission.spec.dependencies)}};
+                         model::SubmitJob{.spec = submission.spec,
+                                          .environment = submission.environment,
+                                          .ended = ended_of(submission.spec.dependencies)}};
   inputs.emplace_back(controller::CommandInput{
       std::move(command),
       [this, index](const base::Result<CommandReply>& reply) { answered(index, reply); }});
