@@ -13,10 +13,10 @@
 #include <string_view>
 
 #include "node/channel_refusal.h"
-#include "node/relay/channel_opening.h"
-#include "node/relay/command.h"
 #include "node/relay/channel_input.h"
+#include "node/relay/channel_opening.h"
 #include "node/relay/channel_output.h"
+#include "node/relay/command.h"
 #include "os/clock.h"
 #include "os/packet_socket.h"
 
