@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"    ecc: on\n", "    ecc: on\n    ecc: off\n", "# Banks whose",
                 "models[0].ecc: given twice"},
         Mistake{"    ecc: on\n", "", "- id: h100", "models[0].ecc: missing"},
-        Mistake{"nvlink: 4.0", "nvlink: none", "nvlink_ports: 18", "go together"},
+        Mistake{"nvlink: 4.0", "nvlink: none", "nvlink_ports: 18", "give both"},
         Mistake{"nvlink_ports: 18", "nvlink_ports: 17",
                 "fabric:", "GPU 0 would use 18 links and has 17"},
         Mistake{"gpu_links: []", "gpu_links: [{gpus: [0, 8], links: 1}]", "gpu_links",

@@ -113,7 +113,7 @@ TEST_F(TokenCallsTest, AreForUsersOfThisMachineWhoAreNeitherRootNorTheSystem) {
   EXPECT_EQ(refusal(create(named("x", "bob"), kAda)), "PERMISSION_DENIED user");
   EXPECT_EQ(refusal(create(named("x", "gone"), kAda)), "PERMISSION_DENIED user")
       << "says nothing of who exists";
-  EXPECT_EQ(refusal(create(named("x", "gone"), kRoot)), "INVALID_ARGUMENT user");
+  EXPECT_EQ(refusal(create(named("x", "gone"), kRoot)), "NOT_FOUND user");
   EXPECT_EQ(refusal(create(named("x", "backup"), kRoot)), "PERMISSION_DENIED user");
   EXPECT_EQ(refusal(create(named("x"), kRoot)), "PERMISSION_DENIED user");
   EXPECT_EQ(refusal(create(named("x", "bob"), kRoot)), "accepted");

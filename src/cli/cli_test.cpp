@@ -252,7 +252,7 @@ TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
       {{"jobs", "list", "--since", "someday"}, "--since: 'someday' is neither"},
       {{"jobs", "wait", "1", "--timeout", "x"}, "--timeout"},
       {{"--server", "tcp://x", "status"}, "write https://HOST:PORT or unix:PATH"},
-      {{"status", "--server=nowhere"}, "'nowhere' is not a profile"},
+      {{"status", "--server=nowhere"}, "'nowhere' is neither a profile"},
       {{"jobs"}, "jobs list"},
       {{}, "Run jobs:"},
   };

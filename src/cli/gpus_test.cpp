@@ -54,6 +54,7 @@ TEST_F(Gpus, AreChangedByEachOfTheirNames) {
 TEST_F(Gpus, MayComeBackByThemselves) {
   std::vector<Json> sent;
   FakeServer server([&](const Request& request) {
+    if (request.method == "GET") return json_answer("{}");  // what a job is called
     sent.push_back(Json::parse(request.body));
     return json_answer(kDrained);
   });

@@ -131,11 +131,17 @@ TEST_F(Tls, RefusesACertificateForAnotherNameAndNamesBoth) {
 }
 
 TEST_F(Tls, RefusesACertificateOutsideItsTime) {
-  FakeTlsServer expired({.shown = certificate({.begins_in_s = -7200, .ends_in_s = -3600})}, ok);
+  FakeTlsServer expired(
+      {.shown = certificate(
+           {.alternative_names = http::kThisMachine, .begins_in_s = -7200, .ends_in_s = -3600})},
+      ok);
   const auto past = get(expired.address());
   ASSERT_FALSE(past.has_value());
   EXPECT_TRUE(has(past.error().message, "expired")) << past.error().message;
-  FakeTlsServer early({.shown = certificate({.begins_in_s = 3600, .ends_in_s = 7200})}, ok);
+  FakeTlsServer early(
+      {.shown = certificate(
+           {.alternative_names = http::kThisMachine, .begins_in_s = 3600, .ends_in_s = 7200})},
+      ok);
   EXPECT_TRUE(has(get(early.address()).error().message, "not valid yet"));
 }
 

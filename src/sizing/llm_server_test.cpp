@@ -446,7 +446,7 @@ TEST(LlmServer, BadValuesAreRefusedByTheNameTheyWereGiven) {
             std::string::npos);
   EXPECT_EQ(error_of({{"tp", {"65536"}}, {"pp", {"2"}}}).field, "settings");
   const base::Error two = error_of({{"tp", {"2"}}, {"tensor-parallel-size", {"4"}}});
-  EXPECT_EQ(two.message, "tp says 2 and tensor-parallel-size says 4: give one of them");
+  EXPECT_EQ(two.message, "tp is 2 and tensor-parallel-size is 4: give one of them");
 }
 
 TEST(LlmServer, SettingsThatAreTooLargeOverflowNothing) {

@@ -95,7 +95,7 @@ TEST(ScenarioText, WhatDoesNotHoldIsToldWithItsLine) {
       {"node n1 gpus=1\nsubmit a gpus=1\nexpect wait a",
        "x.scn:3: expected job waiting, found run"},
       {"node n1 gpus=1\nsubmit a gpus=2\nexpect answer ok",
-       "x.scn:3: expected answer ok, found failed_precondition (gpus: 2 asked"},
+       "x.scn:3: expected answer ok, found failed_precondition (gpus 2: the largest node"},
       {"node n1 gpus=1 model=zx80", "x.scn:1: 'zx80' is not a GPU type"},
       {"node n1\nsubmit a gpus=many", "x.scn:2: gpus: "},
       {"node n1\nsubmit a time=soon", "x.scn:2: time: "},

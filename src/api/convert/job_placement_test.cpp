@@ -104,7 +104,7 @@ TEST(GpusOfJobs, AreThoseOfTheStartWhateverTheirNumbersNameNow) {
 }
 
 TEST(WarningsOfJobs, TellOfGpusOnSeveralSockets) {
-  const json warning = json::array({"its 3 GPUs lie on 2 sockets of n1"});
+  const json warning = json::array({"its 3 GPUs are on 2 sockets of n1"});
   EXPECT_EQ(job_on(board(), {1, 2, 3}, kAcrossSockets)["warnings"], warning);
   EXPECT_EQ(job_on(board(), {1, 2, 3}, kAcrossSockets, model::JobState::kCompleted)["warnings"],
             warning);
@@ -118,12 +118,12 @@ TEST(WarningsOfJobs, AreGoneWhileTheJobWaitsAgain) {
 
 TEST(WarningsOfJobs, DoNotCountWhatIsNotKnown) {
   EXPECT_EQ(job_on(board(), {0, 5}, kAcrossSockets)["warnings"],
-            json::array({"its 2 GPUs lie on several sockets of n1"}));
+            json::array({"its 2 GPUs are on several sockets of n1"}));
   // NUMA nodes whose sockets are not known count as sockets of their own.
   model::Node untold = board();
   untold.topology.numa_nodes.clear();
   EXPECT_EQ(job_on(untold, {0, 3}, kAcrossSockets)["warnings"],
-            json::array({"its 2 GPUs lie on 2 sockets of n1"}));
+            json::array({"its 2 GPUs are on 2 sockets of n1"}));
 }
 
 TEST(NumaPolicy, ComesWithASubmissionAndIsShown) {

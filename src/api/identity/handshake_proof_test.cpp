@@ -40,6 +40,7 @@ std::shared_ptr<SSL_CTX> context_of(const SSL_METHOD* method, const TestCertific
 TestCertificate make_certificate(const std::string& common_name, TestCertificateOptions options) {
   options.common_name = common_name;
   if (!options.is_authority && options.extended_use.empty()) options.extended_use = "clientAuth";
+  if (options.ends_in_s == TestCertificateOptions().ends_in_s) options.ends_in_s = 3600;
   return http::make_certificate(options);
 }
 

@@ -11,7 +11,7 @@ namespace gpu_platform::api {
 using http::TestCertificate;
 using TestCertificateOptions = http::CertificateOptions;
 
-// A client's certificate for this name, where the options say nothing else.
+// A client's certificate for this name, valid for an hour, where the options set nothing else.
 TestCertificate make_certificate(const std::string& common_name,
                                  TestCertificateOptions options = {});
 

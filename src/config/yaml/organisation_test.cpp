@@ -79,7 +79,7 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
   const BadFile cases[] = {
       {"teams:\n  - name: a\n    parent: a\n", "site.yaml:2:5: team 'a' is its own parent"},
       {"teams:\n  - {name: a, parent: b}\n  - {name: b, parent: a}\n", ":2:5: team 'a' is below"},
-      {"teams:\n  - {name: a}\n  - {name: a}\n", ":3:5: team 'a' is there already"},
+      {"teams:\n  - {name: a}\n  - {name: a}\n", ":3:5: team 'a' is defined already"},
       {"teams:\n  - {name: vision}\n  - {name: b, parent: vison}\n", "mean 'vision'?"},
       {"teams:\n  - {name: a, shares: 0}\n", "'shares' in 'teams' must be a whole number from 1"},
       {"teams:\n  - {name: a, shares: -1}\n", "'shares' in 'teams' must be a whole number from 1"},
@@ -91,8 +91,9 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"teams:\n  - {shares: 5}\n", "a team without a name"},
       {"teams:\n  - {name: a, guaranteed_gpus: -1}\n", "'guaranteed_gpus' in 'teams' must be"},
       {"teams:\n  - {name: a, max_gpus: 3, guaranteed_gpus: 4}\n", "at most max_gpus, which is 3"},
-      {"teams:\n  - {name: a, borrow_limit: 4}\n", "'borrow_limit' in 'teams' counts from"},
-      {"teams:\n  - {name: a, lend_limit: 4}\n", "'lend_limit' in 'teams' counts from"},
+      {"teams:\n  - {name: a, borrow_limit: 4}\n",
+       "'borrow_limit' in 'teams' needs guaranteed_gpus"},
+      {"teams:\n  - {name: a, lend_limit: 4}\n", "'lend_limit' in 'teams' needs guaranteed_gpus"},
       {"teams:\n  - {name: a, over_quota_weight: 4}\n", "write 'guaranteed_gpus: 0' for none"},
       {"teams:\n  - {name: a, guaranteed_gpus: 0, over_quota_weight: 1000001}\n",
        "'over_quota_weight' in 'teams' must be a whole number from 0 to 1000000"},
@@ -115,7 +116,7 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
        ":2:27: 'guaranteed_gpus' in 'gpu_types.H100' of 'teams' must be at most max_gpus, which is "
        "3"},
       {"teams:\n  - {name: a, gpu_types: {H100: {borrow_limit: 4}}}\n",
-       "'borrow_limit' in 'gpu_types.H100' of 'teams' counts from guaranteed_gpus"},
+       "'borrow_limit' in 'gpu_types.H100' of 'teams' needs guaranteed_gpus"},
       {"teams:\n  - {name: a, gpu_types: {H100: {guaranteed_gpus: 3, lend_limit: 4}}}\n",
        "'lend_limit' in 'gpu_types.H100' of 'teams' must be at most guaranteed_gpus, which is 3"},
       {"teams:\n  - {name: a, guaranteed_gpus: 5, gpu_types: {H100: {guaranteed_gpus: 3}, T4: "
@@ -150,7 +151,7 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"allocation: {reserved_ratio: 1.001}\n", "must be 0 to 1, with three decimals"},
       {"allocation: {reserved_ratio: -0.1}\n", "must be 0 to 1, with three decimals"},
       {"allocation: {mode: mixed}\n", "guaranteed, static, dynamic or hybrid"},
-      {"teams:\n  - a\n", "begins with '- name"},
+      {"teams:\n  - a\n", "must begin with '- name"},
       {"teams: 5\n", "must be a list of teams"},
       {"teams_file: nowhere.yaml\n", "nowhere.yaml cannot be read: No such file"},
       {"quotas:\n  users:\n    ann: 5\n", "must be names with their values"},

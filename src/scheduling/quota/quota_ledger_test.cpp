@@ -69,8 +69,8 @@ TEST(QuotaLedger, GpuHoursAreCommittedByTheTimeLimit) {
   const auto excess = excess_if_started(kLab, spec_of("ann", "", 2, base::minutes(61)), ledger);
   ASSERT_TRUE(excess);
   EXPECT_EQ(describe(*excess),
-            "user ann has used or may still use 8 GPU-hours of this period, this job may use "
-            "2.034, the limit is 10 (gpu_hours)");
+            "user ann has used or may still use 8 GPU-hours of this period and this job may use "
+            "2.034 more; the limit is 10 (gpu_hours)");
   // Use by attempts that are over counts as well.
   ledger.remove(kLab, running, use_of_start(running));
   ledger.add_used(QuotaLimit{{model::QuotaHolder::kUser, "ann"}, {}},
@@ -138,9 +138,10 @@ TEST(QuotaLedger, GpuHoursOfATypeAreThoseOfTheAttemptsThatGotIt) {
                               {"T4-16GB", gpu_time(base::kWholeGpu, base::hours(9))}}}}});
   const auto excess = excess_on_type(organisation, two, "H100-80GB", ledger);
   ASSERT_TRUE(excess);
-  EXPECT_EQ(describe(*excess),
-            "user ann has used or may still use 3 H100 GPU-hours of this period, this job may use "
-            "2, the limit is 4 (gpu_types.H100.gpu_hours)");
+  EXPECT_EQ(
+      describe(*excess),
+      "user ann has used or may still use 3 H100 GPU-hours of this period and this job may use "
+      "2 more; the limit is 4 (gpu_types.H100.gpu_hours)");
   EXPECT_FALSE(excess_on_type(organisation, spec_of("ann", "", 1), "H100-80GB", ledger));
   EXPECT_FALSE(excess_on_type(organisation, two, "A100-40GB", ledger));
   EXPECT_FALSE(excess_on_type(organisation, two, "T4-16GB", ledger));
