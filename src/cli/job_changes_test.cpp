@@ -51,8 +51,8 @@ TEST_F(JobChanges, ShowWhatTheyAreAboutToDoAndDoExactlyThat) {
       << err();
   ASSERT_EQ(sent_.size(), 2U);
   EXPECT_EQ(sent_[0], (Json{{"action", "HOLD"},
-                            {"name", "sweep-*"},
                             {"state", {"QUEUED", "RUNNING"}},
+                            {"name", "sweep-*"},
                             {"dry_run", true}}));
   EXPECT_FALSE(sent_[1].contains("dry_run"));
   EXPECT_EQ(sent_[1]["ids"], Json({"7"}));

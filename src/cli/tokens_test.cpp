@@ -59,7 +59,7 @@ TEST_F(Tokens, CreateSendsWhatWasAskedForAndPrintsTheSecretOnceToStdout) {
   EXPECT_EQ(body["request_id"], "k");
   EXPECT_EQ(count(out(), kSecret), 1u) << out();
   EXPECT_EQ(count(err(), kSecret), 0u) << err();
-  EXPECT_TRUE(has(err(), "shown this once")) << err();
+  EXPECT_TRUE(has(err(), "shown only once")) << err();
 }
 
 TEST_F(Tokens, QuietPrintsTheSecretAndNothingElse) {

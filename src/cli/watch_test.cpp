@@ -50,7 +50,7 @@ std::string answer(const Request& request) {
 WatchView view_of(const std::string& status) {
   WatchView view;
   view.status = *client::message_of<v1::Status>(status);
-  view.jobs = {{"42", {"ada", {}, {}}}};
+  view.jobs = {{"42", {.id = "42", .user = "ada"}}};
   view.now = *base::parse_rfc3339("2026-07-01T12:03:12Z");
   return view;
 }

@@ -129,7 +129,7 @@ TEST(Container, AnnotationsHaveKeysOfTheirOwn) {
     EXPECT_THAT(error_in_annotation(wrong, ""), HasSubstr("is not a key")) << wrong;
   }
   EXPECT_THAT(error_in_annotation("gpu-platform.attempt", "1-1"),
-              HasSubstr("belongs to the platform"));
+              HasSubstr("which is the platform's"));
   EXPECT_NE(error_in_annotation(std::string(254, 'a'), ""), "");
   EXPECT_NE(error_in_annotation("a", std::string(1025, 'a')), "");
   EXPECT_NE(error_in_annotation("a", std::string_view("\0", 1)), "");

@@ -66,7 +66,7 @@ TEST(JobDocument, NamesTheLineOfAMistake) {
   EXPECT_EQ(mistake("command: [x]\n---\ncommand: [x]\ngpus: many\n"),
             "line 4: gpus: must be a whole number");
   EXPECT_EQ(mistake("gpus: 1\n"), "line 1: the job has no command");
-  EXPECT_EQ(mistake("command: [x]\ncommand: [y]\n"), "line 2: 'command' is there twice");
+  EXPECT_EQ(mistake("command: [x]\ncommand: [y]\n"), "line 2: 'command' is set twice");
   EXPECT_EQ(mistake(""), ": there is no job in it");
   EXPECT_NE(mistake("---\n, x\n"), "");
   EXPECT_NE(mistake("command: [x\n"), "");
