@@ -210,7 +210,7 @@ TEST_F(AttackFromAContainerOnRoot, NothingIsMountedOverTheFilesThatSayWhoItIs) {
         << mount;
   }
   EXPECT_THAT(tried({"--image", "localhost/links:1", "--tmpfs", "/names:1M"}, own),
-              HasSubstr("lies in /etc"));
+              HasSubstr("is in /etc"));
 }
 
 TEST_F(AttackFromAContainerOnRoot, AnImageWhoseEtcOrDevIsElsewhereDoesNotRun) {

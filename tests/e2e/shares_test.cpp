@@ -122,8 +122,8 @@ TEST(Shares, ShowGpuHoursByTypeToUsersOfBothCommandLines) {
   const std::string late = daemon.submit(
       {"--gpus", "2", "--gpu-type", "H100", "--time", "90m", "--", "/bin/sleep", "1000"});
   const std::string reason =
-      "team vision has used or may still use 2 H100 GPU-hours of this period, this job may use 3, "
-      "the limit is 4 (gpu_types.H100.gpu_hours)";
+      "team vision has used or may still use 2 H100 GPU-hours of this period and this job may use "
+      "3 more; the limit is 4 (gpu_types.H100.gpu_hours)";
   EXPECT_NE(daemon.job(late)["wait_reason"].dump().find(reason), std::string::npos)
       << daemon.job(late)["wait_reason"];
   EXPECT_NE(daemon.cli({"jobs", "explain", late}).out.find(reason), std::string::npos);

@@ -92,7 +92,7 @@ TEST_F(Tokens, AreRefusedBeyondWhatTheirMakerMayGive) {
   EXPECT_EQ(by(kAnn, {"token", "create", "--name", "x", "--role", "admin"}).exit_code, 4);
   EXPECT_EQ(by(kAnn, {"token", "create", "--name", "x", "--user", kBob}).exit_code, 4);
   EXPECT_EQ(by("root", {"token", "create", "--name", "x"}).exit_code, 4);
-  EXPECT_EQ(by("root", {"token", "create", "--name", "x", "--user", "no-such"}).exit_code, 2);
+  EXPECT_EQ(by("root", {"token", "create", "--name", "x", "--user", "no-such"}).exit_code, 3);
   const Finished too_long = by(kAnn, {"token", "create", "--name", "x", "--expires", "101d"});
   EXPECT_EQ(too_long.exit_code, 4);
   EXPECT_NE(too_long.err.find("api.max_token_lifetime"), std::string::npos) << too_long.err;
