@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "logging/line.h"
 
 namespace gpu_platform::bin {

@@ -7,8 +7,8 @@
 
 #include "bin/program_paths.h"
 #include "bin/verbs.h"
-#include "cli/arguments.h"
-#include "cli/table.h"
+#include "cli/text/table.h"
+#include "cli/words/arguments.h"
 #include "client/exit_code.h"
 #include "client/profiles.h"
 #include "client/session.h"

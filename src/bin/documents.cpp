@@ -23,7 +23,7 @@
 #include "api/rest/openapi.h"
 #include "api/rest/routes.h"
 #include "bin/verbs.h"
-#include "cli/man.h"
+#include "cli/words/man.h"
 #include "model/state_diagrams.h"
 #include "shims/shims.h"
 

@@ -14,7 +14,7 @@
 #include "bin/serve_options.h"
 #include "bin/site_policy.h"
 #include "bin/verbs.h"
-#include "cli/arguments.h"
+#include "cli/words/arguments.h"
 #include "client/exit_code.h"
 #include "client/places.h"
 #include "client/session.h"

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "cli/arguments.h"
+#include "cli/words/arguments.h"
 #include "client/places.h"
 
 namespace gpu_platform::bin {

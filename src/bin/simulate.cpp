@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "bin/verbs.h"
-#include "cli/arguments.h"
+#include "cli/words/arguments.h"
 #include "client/exit_code.h"
 #include "client/session.h"
 #include "simulation/reports/fault_options.h"

@@ -7,7 +7,7 @@
 #include "bin/progress_pace.h"
 #include "bin/store_state.h"
 #include "bin/verbs.h"
-#include "cli/arguments.h"
+#include "cli/words/arguments.h"
 #include "client/exit_code.h"
 #include "client/session.h"
 #include "store/sqlite/repair.h"

@@ -8,8 +8,8 @@
 #include "base/suggest.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/completion.h"
-#include "cli/overview.h"
+#include "cli/text/overview.h"
+#include "cli/words/completion.h"
 #include "client/profiles.h"
 
 namespace gpu_platform::cli {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/client_names.h"
+#include "cli/words/arguments.h"
 #include "client/profiles.h"
 
 // The commands. Each reads its words, does its work and returns the exit code.

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/profiles.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"

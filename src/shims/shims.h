@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/roff.h"
+#include "cli/text/roff.h"
 #include "client/session.h"
 #include "shims/options/options_page.h"
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
-#include "cli/json_view.h"
 #include "cli/submission/next_step.h"
+#include "cli/text/json_view.h"
 
 namespace gpu_platform::cli {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
-#include "cli/arguments.h"
-#include "cli/input.h"
 #include "cli/submission/environment_file.h"
 #include "cli/submission/job_script.h"
 #include "cli/submission/sbatch_line.h"
+#include "cli/words/arguments.h"
+#include "cli/words/input.h"
 #include "client/submission.h"
 
 namespace gpu_platform::cli {

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "cli/client_names.h"
-#include "cli/job_options.h"
+#include "cli/words/job_options.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "model/terminal_size.h"
 

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
-#include "cli/json_view.h"
 #include "cli/submission/sbatch_line.h"
-#include "cli/text.h"
+#include "cli/text/json_view.h"
+#include "cli/text/text.h"
 
 namespace gpu_platform::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/submission/job_script.h"
-#include "cli/text.h"
+#include "cli/text/text.h"
 
 namespace gpu_platform::cli {
 

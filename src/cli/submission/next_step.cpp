@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/percent.h"
-#include "cli/job_text.h"
-#include "cli/text.h"
+#include "cli/text/job_text.h"
+#include "cli/text/text.h"
 #include "client/follow.h"
 
 namespace gpu_platform::cli {

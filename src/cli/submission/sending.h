@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/submission/job_request.h"
+#include "cli/words/arguments.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
 // From the words of a command to a job that the daemon has accepted: what `submit`, `run`, `check`

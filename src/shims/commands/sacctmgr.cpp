@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/json_view.h"
-#include "cli/text.h"
+#include "cli/text/json_view.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "gpu_platform/v1/statistics.pb.h"
 #include "shims/command_call.h"

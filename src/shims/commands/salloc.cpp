@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "client/answer.h"
 #include "client/follow.h"
 #include "shims/command_call.h"

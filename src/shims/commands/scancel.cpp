@@ -5,7 +5,7 @@
 
 #include "base/letters.h"
 #include "base/percent.h"
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/request_text.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"

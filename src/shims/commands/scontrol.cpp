@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/name_list.h"
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "shims/command_call.h"
 #include "shims/commands/scontrol_jobs.h"

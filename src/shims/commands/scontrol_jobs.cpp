@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/percent.h"
-#include "cli/input.h"
+#include "cli/words/input.h"
 #include "client/request_text.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "shims/text/columns.h"

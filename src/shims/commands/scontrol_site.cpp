@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/percent.h"
-#include "cli/input.h"
+#include "cli/words/input.h"
 #include "client/request_text.h"
 #include "gpu_platform/v1/reservations.pb.h"
 #include "shims/steps/step_variables.h"

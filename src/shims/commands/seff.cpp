@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "shims/command_call.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_values.h"

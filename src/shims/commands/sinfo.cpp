@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "shims/command_call.h"
 #include "shims/documents/slurm_json.h"

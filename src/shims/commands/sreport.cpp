@@ -6,7 +6,7 @@
 #include <pwd.h>
 
 #include "base/utc.h"
-#include "cli/local_clock.h"
+#include "cli/text/local_clock.h"
 #include "client/answer.h"
 #include "http/http.h"
 #include "shims/command_call.h"

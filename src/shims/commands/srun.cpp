@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/attach.h"
+#include "cli/jobs/attach.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
 #include "shims/command_call.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "shims/documents/slurm_document.h"
 #include "shims/views/manager_columns.h"
 

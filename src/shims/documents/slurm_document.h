@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "shims/command_call.h"
 
 // What --json and --yaml print: which form of Slurm's documents, and how it is written.

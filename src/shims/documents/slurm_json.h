@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "shims/documents/slurm_document.h"
 #include "shims/views/job_view.h"
 #include "shims/views/node_view.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 
 // What several of Slurm's documents have. Pure.
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "shims/command_call.h"
 
 // What the tasks of a running job use now, for sstat. A process looks at it that enters the job as

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_end.h"
+#include "cli/jobs/job_end.h"
 #include "client/answer.h"
 #include "client/exit_code.h"
 #include "client/request_text.h"

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "client/channel.h"
 #include "client/exec_session.h"
 #include "client/submission.h"

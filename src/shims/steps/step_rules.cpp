@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "shims/steps/multi_prog.h"
 
 namespace gpu_platform::shims {

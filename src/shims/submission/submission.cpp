@@ -10,7 +10,7 @@
 #include "api/convert/job_change.h"
 #include "api/convert/text_forms.h"
 #include "base/base64.h"
-#include "cli/input.h"
+#include "cli/words/input.h"
 #include "client/answer.h"
 #include "client/submission.h"
 #include "shims/steps/gpu_binding.h"

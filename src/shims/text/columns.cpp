@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "shims/text/slurm_values.h"
 
 namespace gpu_platform::shims {

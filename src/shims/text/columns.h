@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/text.h"
+#include "cli/text/text.h"
 
 // Tables with columns of the caller's choice, as squeue, sinfo and sacct print them. Pure.
 

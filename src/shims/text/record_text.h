@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 
 namespace gpu_platform::shims {
 

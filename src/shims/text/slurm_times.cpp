@@ -11,8 +11,8 @@
 
 #include "api/convert/job.h"
 #include "base/parse.h"
-#include "cli/local_clock.h"
-#include "cli/time_expression.h"
+#include "cli/text/local_clock.h"
+#include "cli/words/time_expression.h"
 #include "shims/text/slurm_values.h"
 
 namespace gpu_platform::shims {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "shims/text/host_list.h"
 #include "shims/views/job_amounts.h"
 #include "shims/views/job_view.h"

@@ -13,7 +13,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "shims/text/columns.h"
 #include "shims/text/host_list.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/text.h"
+#include "cli/text/text.h"
 #include "client/answer.h"
 #include "shims/steps/step_variables.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "client/answer.h"
 #include "shims/steps/live_usage.h"
 #include "shims/views/job_amounts.h"

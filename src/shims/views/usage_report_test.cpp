@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/json_view.h"
+#include "cli/text/json_view.h"
 #include "client/answer.h"
 
 namespace gpu_platform::shims {
