@@ -51,7 +51,7 @@ std::string memory_cell(const v1::Gpu& gpu, std::size_t width) {
   return width < kBroad ? text : bar(used / total, text, bar_width(width));
 }
 
-std::string place_of(const v1::Gpu& gpu) {
+std::string gpu_name_of(const v1::Gpu& gpu) {
   return fmt::format("{}:{}", gpu.node(), gpu.index());
 }
 
@@ -71,7 +71,7 @@ std::string job_text(const std::string& id, const WatchView& view, std::size_t w
 }  // namespace
 
 std::string idle_text(const v1::Gpu& gpu, const WatchView& view) {
-  const auto since = view.idle_since.find(place_of(gpu));
+  const auto since = view.idle_since.find(gpu_name_of(gpu));
   if (since == view.idle_since.end() || view.now - since->second < kIdleMoment) return {};
   return "idle " + age(view.now - since->second);
 }
@@ -147,8 +147,8 @@ void note_idle_gpus(WatchView& view) {
     const bool is_idle =
         !gpu.jobs().empty() && gpu.has_utilization_percent() && gpu.utilization_percent() == 0;
     if (!is_idle) continue;
-    const auto before = view.idle_since.find(place_of(gpu));
-    idle[place_of(gpu)] = before == view.idle_since.end() ? view.now : before->second;
+    const auto before = view.idle_since.find(gpu_name_of(gpu));
+    idle[gpu_name_of(gpu)] = before == view.idle_since.end() ? view.now : before->second;
   }
   view.idle_since = std::move(idle);
 }
@@ -159,7 +159,7 @@ WatchView arranged(const WatchView& view, const WatchArrangement& arrangement) {
   if (!arrangement.filter.empty()) {
     const std::string wanted = base::to_lower(arrangement.filter);
     const auto fits = [&](const v1::Gpu& gpu) {
-      const std::string text = fmt::format("{} {} {} {}", place_of(gpu), gpu.type(),
+      const std::string text = fmt::format("{} {} {} {}", gpu_name_of(gpu), gpu.type(),
                                            state_name(gpu), jobs_cell(gpu, view, 0));
       return base::to_lower(text).find(wanted) != std::string::npos;
     };

@@ -16,9 +16,9 @@ constexpr std::size_t kLongestPlain = 200;
 constexpr std::size_t kLongestKey = 1000;
 
 // Words that some parser reads as a truth value, a number or nothing at all.
-constexpr std::array<std::string_view, 14> kWords = {"true", "false", "yes",       "no",      "on",
-                                                     "off",  "y",     "n",         "null",    "nan",
-                                                     "inf",  "none",  "undefined", "infinity"};
+constexpr std::array<std::string_view, 14> kReservedWords = {
+    "true", "false", "yes", "no",  "on",   "off",       "y",
+    "n",    "null",  "nan", "inf", "none", "undefined", "infinity"};
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -32,7 +32,7 @@ bool is_plain(std::string_view text) {
   };
   if (text.empty() || text.size() > kLongestPlain || !is_letter(text.front())) return false;
   if (!std::ranges::all_of(text, is_safe)) return false;
-  return std::ranges::find(kWords, base::to_lower(text)) == kWords.end();
+  return std::ranges::find(kReservedWords, base::to_lower(text)) == kReservedWords.end();
 }
 
 // A character that YAML does not take as it is, although JSON does: DEL, the C1 controls, Unicode's
