@@ -108,8 +108,15 @@ void append_section(std::string& page, std::string_view title, const Overview& o
   if (!entries.empty()) page += fmt::format("\n{}:\n{}", title, entries);
 }
 
+// A name and its summary, which goes on under itself where the line would be longer than a
+// terminal.
 std::string full_line(std::string_view name, std::string_view summary) {
-  return fmt::format("  {:<23}{}\n", name, summary);
+  constexpr std::size_t kSummaryWidth = 80 - 25;
+  std::string lines;
+  for (const std::string& line : wrapped(summary, kSummaryWidth)) {
+    lines += fmt::format("  {:<23}{}\n", lines.empty() ? name : std::string_view(), line);
+  }
+  return lines;
 }
 
 }  // namespace
