@@ -43,16 +43,15 @@ TEST_F(Plan, CheckSendsTheJobAndNoEnvironment) {
 TEST_F(Plan, CheckOfAJobThatWouldWaitIsRefusedWithWhatWouldHelp) {
   FakeServer server([](const Request&) { return json_answer(std::string(kWaits)); });
   EXPECT_EQ(call(server, {"check", "--gpus", "4"}), 4);
-  EXPECT_EQ(
-      out(),
-      "would wait\n"
-      "Why              1 node is 2 GPUs short\n"
-      "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 "
-      "and 9 have ended\n"
-      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
-      "GPUs that it counts on\n"
-      "Starts now with  --gpus 2\n"
-      "  or             --time 40m\n");
+  EXPECT_EQ(out(),
+            "would wait\n"
+            "Why              1 node is 2 GPUs short\n"
+            "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 "
+            "and 9 have ended\n"
+            "May be later     if a job gets a place before it, or one ahead of it starts early on "
+            "GPUs that it needs\n"
+            "Starts now with  --gpus 2\n"
+            "  or             --time 40m\n");
 }
 
 TEST_F(Plan, CheckOfAJobThatCouldNeverRunSaysSo) {
@@ -98,16 +97,15 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
         R"("counterfactuals":[{"change":"time_limit","option":"--time 40m"}]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
-  EXPECT_EQ(
-      out(),
-      "job 42 (train) is QUEUED\n"
-      "Waits            1 node is 4 GPUs short\n"
-      "Ahead            3, 5 and 5 more\n"
-      "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has "
-      "ended and jobs 5 and 3, which wait ahead, have run\n"
-      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
-      "GPUs that it counts on\n"
-      "Starts now with  --time 40m\n");
+  EXPECT_EQ(out(),
+            "job 42 (train) is QUEUED\n"
+            "Waits            1 node is 4 GPUs short\n"
+            "Ahead            3, 5 and 5 more\n"
+            "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has "
+            "ended and jobs 5 and 3, which wait ahead, have run\n"
+            "May be later     if a job gets a place before it, or one ahead of it starts early on "
+            "GPUs that it needs\n"
+            "Starts now with  --time 40m\n");
 }
 
 TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
@@ -130,8 +128,8 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m)\n"
       "Nine in ten      by 2026-07-01 15:35:12 +0000 (in 3h32m); 183 of the last 212 starts as "
       "deep in the queue were no later than planned\n"
-      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
-      "GPUs that it counts on\n"
+      "May be later     if a job gets a place before it, or one ahead of it starts early on "
+      "GPUs that it needs\n"
       "Predicted start  2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
       "runs\n"
       "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n");
@@ -158,8 +156,8 @@ TEST_F(Plan, ExplainNamesMembersOfArraysAndCountsHiddenJobs) {
       "Ahead            15_1, 3 and 1 more; 2 jobs of other users, which are not shown to you\n"
       "Planned start    about 2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 15_2 and 1 "
       "job of other users have ended and job 15_1, which waits ahead, has run\n"
-      "May be later     if a job comes to stand before it, or one ahead of it starts early on "
-      "GPUs that it counts on\n");
+      "May be later     if a job gets a place before it, or one ahead of it starts early on "
+      "GPUs that it needs\n");
 }
 
 TEST_F(Plan, ExplainOfAnEndedJobSaysWhyItEnded) {

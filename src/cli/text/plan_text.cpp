@@ -121,8 +121,8 @@ void add_planned(PlanPage& page, const std::string& start, const std::string& tr
   if (is_promised) return;
   page.add("Nine in ten", trust);
   page.add("May be later",
-           "if a job comes to stand before it, or one ahead of it starts early on GPUs that it "
-           "counts on");
+           "if a job gets a place before it, or one ahead of it starts early on GPUs that it "
+           "needs");
 }
 
 std::string stopped_text(const std::vector<std::string>& jobs) {
