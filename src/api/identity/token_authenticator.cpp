@@ -17,7 +17,7 @@ namespace {
 // Does not say which it is.
 std::unexpected<base::Error> refused() {
   return base::fail(ErrorCode::kUnauthenticated,
-                    "the credential does not hold: it is unknown, has expired or was revoked");
+                    "the credential is not valid: it is unknown, has expired or was revoked");
 }
 
 base::Result<Peer> peer_of(const model::Token& token, const host::User& user) {
