@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <regex>
 #include <string_view>
 
 #include "harness.h"
+#include "several_users.h"
 
 // The pages agree with the program: each command of theirs is one, and what they show is what it
 // prints.
@@ -230,6 +233,95 @@ TEST_F(Pages, TheFiveMinutesOfUsersRunAsPrinted) {
     ++walked;
   }
   EXPECT_EQ(walked, 3U);
+}
+
+// ---- the page for administrators
+
+// The people of the page, as accounts that every Debian has.
+const std::map<std::string, std::string> kAccounts = {
+    {"ann", "bin"},     {"bob", "sys"},      {"carol", "games"}, {"dave", "man"},
+    {"erin", "lp"},     {"frank", "mail"},   {"grace", "news"},  {"heidi", "uucp"},
+    {"auditor", "irc"}, {"monitor", "list"},
+};
+
+std::string with_accounts(std::string text) {
+  for (const auto& [person, account] : kAccounts) {
+    text = std::regex_replace(text, std::regex("\\b" + person + "\\b"), account);
+  }
+  return text;
+}
+
+// The page's file of teams and roles.
+std::string people_of_the_page() {
+  const std::string text = read_file(kSources + "/docs/administration.md");
+  const std::string head = "# /etc/gpu-platform/people.yaml\n";
+  const std::size_t begin = text.find(head);
+  const std::size_t end = text.find("```", begin);
+  return with_accounts(text.substr(begin + head.size(), end - begin - head.size()));
+}
+
+class AdministratorsPage : public SeveralUsers {
+ protected:
+  AdministratorsPage() : SeveralUsers({.config = people_of_the_page()}) {}
+
+  // The command as it is typed here, and the account that types it: the person whom the comment
+  // begins with, or root.
+  struct Typed {
+    std::string command;
+    std::string account;
+  };
+  Typed typed(const std::string& line) const {
+    std::smatch comment;
+    std::string account = "root";
+    if (std::regex_search(line, comment, std::regex(R"(\s+# ([a-z]+)[,;])")) &&
+        kAccounts.contains(comment[1])) {
+      account = kAccounts.at(comment[1]);
+    }
+    std::string command = std::regex_replace(line, std::regex(R"(^sudo |\s+#.*$)"), "");
+    command = std::regex_replace(command, std::regex("/etc/gpu-platform"), daemon_.directory());
+    command = std::regex_replace(command, std::regex("dgx-1:"), "dgx-h100-1:");
+    return {with_accounts(command), account};
+  }
+
+  Finished type(const Typed& typed) const {
+    const std::string programs = std::filesystem::path(program("gpu-platform")).parent_path();
+    return as(
+        typed.account.c_str(),
+        {"/usr/bin/env", "PATH=" + programs + ":/usr/bin:/bin",
+         "GPU_PLATFORM_SERVER=unix:" + daemon_.socket(), "TZ=UTC", "/bin/bash", "-c",
+         "cd " + (typed.account == "root" ? daemon_.directory() : "/") + "; " + typed.command});
+  }
+};
+
+TEST_F(AdministratorsPage, ItsCommandsDoWhatItSays) {
+  std::size_t typed_commands = 0;
+  std::map<std::string, std::string> printed;
+  for (const Block& block : blocks_of("docs/administration.md")) {
+    for (const std::string& line : block.lines) {
+      // What a server with TLS is needed for is in listener_test.
+      const bool is_ours = !command_in(line).empty();
+      if (!is_ours || line.find(" login ") != std::string::npos) continue;
+      const Typed words = typed(line);
+      const Finished done = type(words);
+      const bool is_about_this_host = words.command == "gpu-platform doctor";
+      EXPECT_TRUE(done.exit_code == 0 || (is_about_this_host && done.exit_code == 1))
+          << block.place << ": " << words.command << "\n"
+          << done.err;
+      printed[words.command] += done.out;
+      ++typed_commands;
+    }
+  }
+  EXPECT_GE(typed_commands, 18U);
+  const nlohmann::json audio = daemon_.json({"team", "show", "audio"});
+  EXPECT_EQ(audio["parent"], "speech");
+  const auto has_member = [&](const char* person) {
+    return audio["members"].dump().find(kAccounts.at(person)) != std::string::npos;
+  };
+  EXPECT_TRUE(has_member("erin") && has_member("grace") && has_member("heidi")) << audio;
+  const std::string trail = printed["gpu-platform audit list --outcome refused --json"];
+  EXPECT_TRUE(nlohmann::json::parse(trail).contains("entries")) << trail;
+  const Finished tokens = daemon_.cli({"token", "list", "--all-users"});
+  EXPECT_EQ(tokens.out.find("prometheus"), std::string::npos) << "it was revoked";
 }
 
 }  // namespace
