@@ -354,6 +354,10 @@ void Core::on(const execution::TaintObserved& seen, base::Instant now) {
   emit_if(judge_taint(state_, seen), now);
 }
 
+void Core::on(const execution::EvidenceObserved&, base::Instant) {}
+
+void Core::on(const execution::ResetEnded&, base::Instant) {}
+
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const auto known = state_.node_ids.find(seen.info.name);
   if (known == state_.node_ids.end()) return emit_all(judge_node(state_, seen), now);

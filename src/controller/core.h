@@ -117,6 +117,8 @@ class Core {
   void on(const execution::MachineBooted& seen, base::Instant now);
   void on(const execution::UnmanagedProcessesObserved& seen, base::Instant now);
   void on(const execution::TaintObserved& seen, base::Instant now);
+  void on(const execution::EvidenceObserved& seen, base::Instant now);
+  void on(const execution::ResetEnded& seen, base::Instant now);
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "model/allocation.h"
+#include "model/evidence.h"
 #include "model/job.h"
 #include "model/node.h"
 
@@ -77,6 +78,14 @@ struct SignalOrder {
 // cgroup. Output files stay.
 struct ForgetOrder {
   model::AttemptId attempt;
+};
+
+// These GPUs of a node are reset together, and then checked: no attempt holds any of them. It may
+// be repeated. ResetEnded answers for each GPU, also where the engine cannot reset.
+struct ResetOrder {
+  model::NodeId node;
+  std::string node_name;
+  std::vector<std::string> gpu_uuids;
 };
 
 // The core's record of an attempt after a crash. The engine answers with observations that tell the
@@ -155,8 +164,26 @@ struct TaintObserved {
   friend bool operator==(const TaintObserved&, const TaintObserved&) = default;
 };
 
-using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
-                                 MachineBooted, UnmanagedProcessesObserved, TaintObserved>;
+// A piece of evidence about the health of a GPU, or of a node. Counters are told as what was added,
+// levels when they begin and end; a storm is told as few pieces with a count.
+struct EvidenceObserved {
+  std::string node_name;
+  std::string gpu_uuid;  // empty: it is the node's own
+  model::Evidence evidence;
+
+  friend bool operator==(const EvidenceObserved&, const EvidenceObserved&) = default;
+};
+
+// The answer to a ResetOrder: each GPU's.
+struct ResetEnded {
+  std::string node_name;
+  std::string gpu_uuid;
+  std::string failure;  // why it was not reset; empty: it was, and passed its check
+};
+
+using Observation =
+    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, MachineBooted,
+                 UnmanagedProcessesObserved, TaintObserved, EvidenceObserved, ResetEnded>;
 
 // Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {
@@ -174,6 +201,7 @@ class Engine {
   virtual void set_limit(const LimitOrder& order) = 0;
   virtual void signal(const SignalOrder& order) = 0;
   virtual void forget(const ForgetOrder& order) = 0;
+  virtual void reset(const ResetOrder& order) = 0;
   // Called after every start of the daemon, before any other order, with every attempt that holds
   // resources; and from time to time later, because reports may have been lost.
   virtual void adopt(const std::vector<KnownAttempt>& known) = 0;

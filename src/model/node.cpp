@@ -96,7 +96,7 @@ void describe(Node& node, const NodeInfo& info, std::uint64_t free_places) {
 NodeState state_of(const Node& node) {
   const Taint* const worst = worst_of(node.taints);
   if (!decides_state(worst)) return NodeState::kUp;
-  if (worst->effect == TaintEffect::kNoNewWork) return NodeState::kDraining;
+  if (worst->effect != TaintEffect::kOut) return NodeState::kDraining;
   return worst->source == TaintSource::kConnection ? NodeState::kLost : NodeState::kOffline;
 }
 
@@ -130,7 +130,9 @@ GpuState state_by_holders(const std::vector<GpuHolder>& holders) {
 GpuState state_of(const Gpu& gpu) {
   const Taint* const worst = worst_of(gpu.taints);
   if (!decides_state(worst)) return state_by_holders(gpu.holders);
-  return worst->effect == TaintEffect::kOut ? GpuState::kOffline : GpuState::kDraining;
+  if (worst->effect == TaintEffect::kDegraded) return GpuState::kDegraded;
+  if (worst->effect == TaintEffect::kNoNewWork) return GpuState::kDraining;
+  return worst->source == TaintSource::kReset ? GpuState::kResetting : GpuState::kOffline;
 }
 
 void settle(Gpu& gpu) {

@@ -13,12 +13,14 @@ int severity_of(TaintEffect effect) {
   switch (effect) {
     case TaintEffect::kAvoided:
       return 0;
-    case TaintEffect::kNoNewWork:
+    case TaintEffect::kDegraded:
       return 1;
+    case TaintEffect::kNoNewWork:
+      return 2;
     case TaintEffect::kOut:
       break;
   }
-  return 2;
+  return 3;
 }
 
 // Whose words come first among taints of one effect.
@@ -61,13 +63,14 @@ void add_words(std::string& text, const Taint& taint) {
 }  // namespace
 
 std::string_view to_string(TaintSource source) {
-  constexpr std::string_view kNames[kTaintSources] = {
-      "FORMER", "OPERATOR", "DRIVER", "PROCESSES", "CLUSTER", "CONNECTION", "HOOKS", "HEALTH"};
+  constexpr std::string_view kNames[kTaintSources] = {"FORMER",    "OPERATOR", "DRIVER",
+                                                      "PROCESSES", "CLUSTER",  "CONNECTION",
+                                                      "HOOKS",     "HEALTH",   "RESET"};
   return kNames[static_cast<std::size_t>(source)];
 }
 
 std::string_view to_string(TaintEffect effect) {
-  constexpr std::string_view kNames[kTaintEffects] = {"NO_NEW_WORK", "OUT", "AVOIDED"};
+  constexpr std::string_view kNames[kTaintEffects] = {"NO_NEW_WORK", "OUT", "AVOIDED", "DEGRADED"};
   return kNames[static_cast<std::size_t>(effect)];
 }
 

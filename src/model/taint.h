@@ -20,9 +20,10 @@ enum class TaintSource : std::uint8_t {
   kCluster,     // the cluster of its node keeps it, or has given it to others
   kConnection,  // the node does not report
   kHooks,       // the site's prolog or epilog failed on the node for two jobs in a row
-  kHealth,      // the GPU does not answer, or had a fault
+  kHealth,      // what was seen of the GPU says that it is sick
+  kReset,       // it is being reset and checked
 };
-inline constexpr std::size_t kTaintSources = 8;
+inline constexpr std::size_t kTaintSources = 9;
 std::string_view to_string(TaintSource source);  // "OPERATOR"
 
 // What versions without taints said of a GPU that a driver did not list. It tells their driver from
@@ -34,8 +35,9 @@ enum class TaintEffect : std::uint8_t {
   kNoNewWork,  // DRAINING: it runs out its jobs
   kOut,        // OFFLINE
   kAvoided,    // it takes no new work, and its state stays that of its holders
+  kDegraded,   // DEGRADED: it takes new work of jobs that accept that
 };
-inline constexpr std::size_t kTaintEffects = 3;
+inline constexpr std::size_t kTaintEffects = 4;
 std::string_view to_string(TaintEffect effect);  // "NO_NEW_WORK"
 
 struct Taint {
