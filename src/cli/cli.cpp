@@ -466,6 +466,12 @@ const Command* command_of(std::string_view name) {
                               : find_command(alias->group, alias->command);
 }
 
+// The command of two words, "jobs wait"; null: there is none. A command may have others below it, as
+// 'health' has 'health report'.
+const Command* command_below(std::span<const std::string> words) {
+  return words.size() < 2 || words[1].empty() ? nullptr : find_command(words[0], words[1]);
+}
+
 CommandIndex index_of_commands(std::span<const OtherCommand> others) {
   CommandIndex index;
   for (const std::string_view name : top_names(others)) {
@@ -484,10 +490,10 @@ CommandIndex index_of_commands(std::span<const OtherCommand> others) {
     return words;
   };
   index.find = [](std::span<const std::string> words, std::size_t& used) -> const Command* {
-    used = 1;
-    if (const Command* command = command_of(words[0])) return command;
     used = 2;
-    return words.size() < 2 ? nullptr : find_command(words[0], words[1]);
+    if (const Command* command = command_below(words)) return command;
+    used = 1;
+    return command_of(words[0]);
   };
   return index;
 }
@@ -505,7 +511,9 @@ int dispatch(const Invocation& given, std::span<const OtherCommand> others) {
     return run_complete(index_of_commands(others), {words.subspan(2), given.server, console});
   }
   const Command* command = command_of(name);
-  if (command != nullptr) return command->run(command->text, rest);
+  if (command != nullptr && command_below(words) == nullptr) {
+    return command->run(command->text, rest);
+  }
   if (!names_in_group(name).empty()) return run_group(name, rest);
   return unknown_command(console, name, "", top_names(others));
 }

@@ -213,9 +213,15 @@ Candidates candidates_for(const CommandIndex& index, const Invocation& invocatio
   if (words.size() == 1) return matching(index.first_words, words.front());
   std::size_t used = 0;
   const Command* command = index.find(words.first(words.size() - 1), used);
-  if (command != nullptr) return of_command(*command, words.subspan(used), invocation);
-  if (words.size() == 2) return matching(index.second_words(words.front()), words.back());
-  return {};
+  Candidates found;
+  if (command != nullptr) found = of_command(*command, words.subspan(used), invocation);
+  if (words.size() == 2) {
+    // Also below a command that takes words of its own.
+    for (Candidate& below : matching(index.second_words(words.front()), words.back())) {
+      found.push_back(std::move(below));
+    }
+  }
+  return found;
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ ManPage page_of_word(std::string_view word, std::span<const Command> commands,
                      : std::string(own.front()->text.summary));
   if (!is_group) page.section("DESCRIPTION");
   for (const Command* command : own) {
-    if (is_group) page.section(command->text.name);
+    if (command->text.name != word) page.section(command->text.name);
     put_command(page, *command, process_environment);
   }
   put(page, "EXIT STATUS", kExitCodes);
