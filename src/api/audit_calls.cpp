@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "api/audit_names.h"
 #include "api/call_context.h"
 #include "api/convert/audit.h"
 
@@ -21,9 +22,12 @@ base::Result<v1::ListAuditResponse> AuditCalls::list(const v1::ListAuditRequest&
   v1::ListAuditResponse out;
   if (context_.core.audit == nullptr) return out;
   TRY_ASSIGN(const model::AuditPage page, context_.core.audit->audit(query));
+  AuditNames names(context_.reader, peer.caller);
   for (const model::AuditEntry& entry : page.entries) {
     const bool is_own = entry.call.by.uid == peer.caller.uid;
-    to_proto(entry, is_own || peer.caller.reach == model::Reach::kAll, *out.add_entries());
+    v1::AuditEntry& shown = *out.add_entries();
+    to_proto(entry, is_own || peer.caller.reach == model::Reach::kAll, shown);
+    names.add(entry.call, shown);
   }
   if (page.next.valid()) out.set_next_page(std::to_string(page.next.value));
   return out;

@@ -400,6 +400,29 @@ model::JobId FakeCore::add(model::JobSpec spec) {
   return id;
 }
 
+model::JobId FakeCore::add_array(std::uint32_t count, std::string user, std::uint32_t uid) {
+  const std::lock_guard lock(state_mutex_);
+  auto spec = std::make_shared<model::JobSpec>();
+  spec->name = "sweep";
+  spec->user = std::move(user);
+  spec->uid = uid;
+  spec->command = {"true"};
+  spec->workdir = "/";
+  spec->array = model::ArraySpec{{{1, count, 1}}, 0};
+  const model::JobId first(last_id_ + 1);
+  for (std::uint32_t index = 1; index <= count; ++index) {
+    model::Job job;
+    job.id = model::JobId(++last_id_);
+    job.array_id = first;
+    job.array_index = index;
+    job.submitted_at = job.eligible_at = kBegin;
+    job.spec = spec;
+    jobs_.put(job.id.value, std::move(job));
+  }
+  publish({});
+  return first;
+}
+
 void FakeCore::add_jobs(std::size_t count, std::string user, std::uint32_t uid) {
   const std::lock_guard lock(state_mutex_);
   auto spec = std::make_shared<model::JobSpec>();

@@ -66,7 +66,8 @@ class FakeCore final : public CommandSink,
   // If it is set, each reader of the output of a job with a file of its own calls it.
   std::function<void()> users_disk;
   ChannelSource* channels = nullptr;
-  std::string step;  // what is done for every attempt with an image
+  model::AuditPage trail;  // what every query of the audit trail gives
+  std::string step;        // what is done for every attempt with an image
 
   // ---- what happens to jobs; visible when the call returns
   model::JobId add_job(std::string user, std::uint32_t uid, std::string name = "work");
@@ -75,6 +76,8 @@ class FakeCore final : public CommandSink,
   model::JobId add_job_with_output(std::string user, std::uint32_t uid, std::string output);
   // One whose start is asked for.
   model::JobId add_starting_job(std::string user, std::uint32_t uid, std::string image);
+  // Members of one array with the indices 1 to `count`. Returns the first.
+  model::JobId add_array(std::uint32_t count, std::string user, std::uint32_t uid);
   // Several at once, in one batch.
   void add_jobs(std::size_t count, std::string user, std::uint32_t uid);
   void start_job(model::JobId job, std::vector<std::uint32_t> gpus = {});
@@ -109,7 +112,7 @@ class FakeCore final : public CommandSink,
     return {};
   }
   base::Result<std::uint64_t> job_count() const override { return 0; }
-  base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return {}; }
+  base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return trail; }
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
   std::string container_step(const model::Job&, std::uint32_t) const override { return step; }

@@ -21,6 +21,11 @@ constexpr PagedList kEntries{"/v1/audit", "entries", 1'000};
 // A person does not look through more.
 constexpr std::uint64_t kRowsOfTable = 100;
 
+constexpr std::string_view kActionOption = "--action,--call";
+// The journal and the API have the former name of `jobs raise`.
+constexpr std::string_view kRaise = "RAISE";
+constexpr std::string_view kStoredRaise = "TOP";
+
 using Kind = ListFilter::Kind;
 using EntryColumn = ListColumn<v1::AuditEntry>;
 
@@ -29,10 +34,10 @@ std::vector<ListFilter> entry_filters() {
       {"--user", "user", Kind::kText, "NAME", "only calls by this user"},
       {"--for", "owner", Kind::kText, "NAME", "only calls that concern jobs of this user"},
       {"--job", "job", Kind::kText, "ID", "only calls that concern this job or array"},
-      {"--action,--call", "action", Kind::kConstant, "ACTION",
+      {std::string(kActionOption), "", Kind::kText, "ACTION",
        "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
        "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
-       "port-forward, top, signal, create-token, revoke-token, set-team, remove-team"},
+       "port-forward, raise, signal, create-token, revoke-token, set-team, remove-team"},
       {"--since", "since", Kind::kPastTime, "TIME",
        "only entries after this time: 2h ago (2h), 7d, or a time"},
       {"--until", "until", Kind::kPastTime, "TIME", "only entries before this time"},
@@ -43,6 +48,10 @@ std::vector<ListFilter> entry_filters() {
 }
 
 base::Status complete_entries(ListOptions& options, std::string& query) {
+  if (options.has(kActionOption)) {
+    const std::string action = as_constant(options.value_of(kActionOption));
+    http::append_query(query, "action", action == kRaise ? kStoredRaise : action);
+  }
   if (options.has("--outcome")) {
     const std::string outcome = as_constant(options.value_of("--outcome"));
     const bool is_code = outcome != "OK" && outcome != "REFUSED";
@@ -67,15 +76,31 @@ std::string some_of(const TextList& names, std::uint64_t count) {
   return text;
 }
 
+// Members of arrays as "15_5".
+TextList named_jobs(const v1::AuditEntry& entry) {
+  TextList jobs = entry.jobs();
+  for (std::string& job : jobs) {
+    const auto name = entry.names().find(job);
+    if (name != entry.names().end()) job = name->second;
+  }
+  return jobs;
+}
+
 std::string what_of(const v1::AuditEntry& entry) {
   std::vector<std::string> parts;
-  if (!entry.jobs().empty()) parts.push_back("job " + some_of(entry.jobs(), entry.job_count()));
+  if (!entry.jobs().empty())
+    parts.push_back("job " + some_of(named_jobs(entry), entry.job_count()));
   if (!entry.gpus().empty()) {
     parts.push_back(some_of(entry.gpus(), entry.gpu_count()));
   } else if (!entry.target().empty()) {
     parts.push_back(entry.target());
   }
   return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string action_of(const v1::AuditEntry& entry) {
+  const std::string action = name_at(entry, v1::AuditEntry::kActionFieldNumber);
+  return base::to_lower(action == kStoredRaise ? kRaise : action);
 }
 
 std::string outcome_of(const v1::AuditEntry& entry) {
@@ -113,10 +138,7 @@ std::vector<EntryColumn> entry_columns() {
            .cell = [](const v1::AuditEntry& entry, base::Instant) { return entry.user(); }},
           {.key = "action",
            .column = {.title = "ACTION"},
-           .cell =
-               [](const v1::AuditEntry& entry, base::Instant) {
-                 return base::to_lower(name_at(entry, v1::AuditEntry::kActionFieldNumber));
-               }},
+           .cell = [](const v1::AuditEntry& entry, base::Instant) { return action_of(entry); }},
           {.key = "what",
            .column = {.title = "WHAT", .cut_to = 12, .wraps = true},
            .cell = [](const v1::AuditEntry& entry, base::Instant) { return what_of(entry); }},
