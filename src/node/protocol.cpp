@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/codec.h"
 #include "base/hash.h"
@@ -90,6 +91,55 @@ void fields(auto& f, FieldsOf<OpenFile> auto& m) {
   f.text(m.path);
   f.check(m.path.starts_with('/') && m.path.size() <= kMaxPath &&
           m.path.find('\0') == std::string::npos);
+}
+
+// A name that cannot be an option, a path or anything else than a UUID of NVIDIA's.
+bool is_uuid(std::string_view text) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !text.empty() && text.front() != '-' && text.size() <= kMaxUuid &&
+         std::ranges::all_of(text, is_allowed);
+}
+
+bool is_file_name(std::string_view text) {
+  return text.starts_with('/') && text.size() <= kMaxPath &&
+         text.find('\0') == std::string_view::npos;
+}
+
+void fields(auto& f, FieldsOf<BoardFiles> auto& m) {
+  f.text(m.library);
+  f.text(m.state);
+  f.text(m.nvidia_smi);
+  f.check(is_file_name(m.library) && is_file_name(m.state) && is_file_name(m.nvidia_smi));
+}
+
+void uuid_field(auto& f, auto& uuid) {
+  f.text(uuid);
+  f.check(is_uuid(uuid));
+}
+
+void fields(auto& f, FieldsOf<RunDriver> auto& m) {
+  f.choice(m.verb, kDriverVerbs);
+  f.list(m.gpus, [&](auto& uuid) { uuid_field(f, uuid); }, kMaxDriverGpus);
+  f.number(m.watts);
+  f.number(m.deadline_ms);
+  f.optional(m.board, [&](auto& board) { fields(f, board); });
+  f.check(!m.gpus.empty() && m.deadline_ms != 0);
+  f.check((m.verb == DriverVerb::kPower) == (m.watts != 0));
+}
+
+constexpr std::size_t kMaxFailure = 512;
+
+void fields(auto& f, FieldsOf<DriverResult> auto& m) {
+  uuid_field(f, m.gpu);
+  f.cut_text(m.failure, kMaxFailure);
+}
+
+void fields(auto& f, FieldsOf<DriverAnswer> auto& m) {
+  f.list(m.gpus, [&](auto& result) { fields(f, result); }, kMaxDriverGpus);
+  f.cut_text(m.detail, kMaxText);
+  f.check(!m.gpus.empty());
 }
 
 void fields(auto& f, FieldsOf<GuardState> auto& m) {
@@ -289,6 +339,21 @@ bool hides_other_gpus(const std::vector<GuardState>& guards) {
   });
 }
 
+namespace {
+constexpr std::string_view kDriverVerbNames[kDriverVerbs] = {"reset", "quick-check", "deep-check",
+                                                             "power"};
+}
+
+std::string_view to_string(DriverVerb verb) {
+  return kDriverVerbNames[static_cast<std::size_t>(verb)];
+}
+
+std::optional<DriverVerb> parse_driver_verb(std::string_view name) {
+  const auto* found = std::ranges::find(kDriverVerbNames, name);
+  if (found == std::end(kDriverVerbNames)) return std::nullopt;
+  return static_cast<DriverVerb>(found - std::begin(kDriverVerbNames));
+}
+
 std::string_view to_string(Guard guard) {
   switch (guard) {
     case Guard::kProcessTree:
@@ -368,6 +433,21 @@ std::optional<OpenedFile> decode_opened_file(std::string_view bytes) {
   FieldReader(in).cut_text(opened.why, kMaxText);
   if (!in.ok() || !in.at_end()) return std::nullopt;
   return opened;
+}
+
+std::string encode_driver_answer(const DriverAnswer& answer) {
+  return versioned(answer);
+}
+
+std::optional<DriverAnswer> decode_driver_answer(std::string_view bytes) {
+  if (bytes.size() > kMaxDriverAnswer) return std::nullopt;
+  return read_versioned<DriverAnswer>(bytes);
+}
+
+DriverAnswer failed_answer(const std::vector<std::string>& gpus, std::string_view why) {
+  DriverAnswer answer;
+  for (const std::string& gpu : gpus) answer.gpus.push_back({gpu, std::string(why)});
+  return answer;
 }
 
 std::uint64_t pack(const StopSignal& stop) {

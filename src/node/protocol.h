@@ -23,6 +23,9 @@
 //                           with OpenChannel; the relay, or, of an attach, the attempt's supervisor
 //                           answers with frames
 //   launcher -> supervisor  the socket of an attach, over the supervisor's own (session_path)
+//   driver program -> daemon  DriverAnswer, on the socket that came with RunDriver; where the
+//   program
+//                           ended without one or was killed, its watcher answers
 //   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the
 //   truth;
 //                           its reading end comes with Welcome
@@ -32,7 +35,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 15;
+inline constexpr std::uint32_t kProtocolVersion = 16;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -45,6 +48,8 @@ inline constexpr std::size_t kMaxText = 2048;          // of an error, in bytes;
 inline constexpr std::size_t kMaxPath = 4095;          // of a file, in bytes
 inline constexpr std::size_t kMaxDevices = 256;        // of a job
 inline constexpr std::size_t kMaxNumberList = 4096;    // "0-55,112-167", in bytes
+inline constexpr std::size_t kMaxDriverGpus = 64;      // of one request to the driver
+inline constexpr std::size_t kMaxUuid = 96;            // in bytes
 
 // ---- daemon -> launcher
 
@@ -122,6 +127,37 @@ struct OpenFile {
   std::uint32_t uid = 0;
   std::string path;  // absolute, without NUL; at most kMaxPath bytes
   friend bool operator==(const OpenFile&, const OpenFile&) = default;
+};
+
+// What gpu-platform-driver does: nothing else of ours writes to a GPU's driver.
+enum class DriverVerb : std::uint8_t {
+  kReset,
+  kQuickCheck,  // a burn-in of seconds
+  kDeepCheck,   // of minutes
+  kPower,       // sets the power limit
+};
+inline constexpr std::size_t kDriverVerbs = 4;
+std::string_view to_string(DriverVerb verb);  // "reset"
+std::optional<DriverVerb> parse_driver_verb(std::string_view name);
+
+// Where an emulated board is. Its library runs with the rights of the daemon's user and no others.
+struct BoardFiles {
+  std::string library;     // the emulator's libnvidia-ml.so.1
+  std::string state;       // of the board
+  std::string nvidia_smi;  // the emulator's
+  friend bool operator==(const BoardFiles&, const BoardFiles&) = default;
+};
+
+// Has the driver program do one thing to GPUs, and ends the program at the deadline. The outcome is
+// reported on the socket passed along (SOCK_SEQPACKET): the first DriverAnswer counts, and a socket
+// that closes without one is a failure. There is no answer here.
+struct RunDriver {
+  DriverVerb verb = DriverVerb::kQuickCheck;
+  std::vector<std::string> gpus;    // UUIDs: letters, digits and '-'
+  std::uint32_t watts = 0;          // of kPower
+  std::uint64_t deadline_ms = 0;    // from now on, with the wait for another request; at least 1
+  std::optional<BoardFiles> board;  // nothing: the GPUs are real
+  friend bool operator==(const RunDriver&, const RunDriver&) = default;
 };
 
 // ---- launcher -> daemon
@@ -216,7 +252,7 @@ struct ForgetRefused {
 
 using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
                              Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit,
-                             OpenChannel, OpenFile, SendSignal, RemoveOutput>;
+                             OpenChannel, OpenFile, SendSignal, RemoveOutput, RunDriver>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -312,6 +348,25 @@ struct OpenedFile {
 };
 std::string encode_opened_file(const OpenedFile& opened);
 std::optional<OpenedFile> decode_opened_file(std::string_view bytes);
+
+// ---- what became of a RunDriver
+
+struct DriverResult {
+  std::string gpu;      // its UUID
+  std::string failure;  // empty: it was done
+  friend bool operator==(const DriverResult&, const DriverResult&) = default;
+};
+
+struct DriverAnswer {
+  std::vector<DriverResult> gpus;  // each of the request
+  std::string detail;              // what was done, in words; may be empty
+  friend bool operator==(const DriverAnswer&, const DriverAnswer&) = default;
+};
+std::string encode_driver_answer(const DriverAnswer& answer);
+std::optional<DriverAnswer> decode_driver_answer(std::string_view bytes);
+// All GPUs of the request failed for one reason.
+DriverAnswer failed_answer(const std::vector<std::string>& gpus, std::string_view why);
+inline constexpr std::size_t kMaxDriverAnswer = kMaxDriverGpus * (512 + kMaxUuid + 16) + 4096;
 
 // ---- stop orders as a signal
 

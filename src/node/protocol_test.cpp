@@ -39,7 +39,13 @@ std::vector<Message> every_message() {
           OpenChannel{attempt(3, 2)},
           OpenChannel{attempt(3, 2), true},
           OpenFile{1000, "/home/ann/out"},
-          RemoveOutput{{model::JobId(1), model::JobId(UINT64_MAX)}}};
+          RemoveOutput{{model::JobId(1), model::JobId(UINT64_MAX)}},
+          RunDriver{DriverVerb::kReset, {"GPU-1", "GPU-2"}, 0, 1000, std::nullopt},
+          RunDriver{DriverVerb::kPower,
+                    {"GPU-1"},
+                    300,
+                    1,
+                    BoardFiles{"/lib/libnvidia-ml.so.1", "/b/state", "/e/nvidia-smi"}}};
 }
 
 LaunchRequest a_request() {
@@ -87,15 +93,15 @@ TEST(Protocol, EveryMessageComesBackAsItWas) {
 // A node part that is older than its daemon reads these bytes. A change of one of them counts
 // kProtocolVersion up and records them anew.
 TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
-  ASSERT_EQ(kProtocolVersion, 15U);
+  ASSERT_EQ(kProtocolVersion, 16U);
   constexpr const char* kRecorded[] = {
-      "010f",
+      "0110",
       "020101000772657175657374",
       "0201020100",
       "03ffffffffffffffffff01ffffffff0f01ffffffffffffffffff01ff01",
       "040701",
       "050201010203",
-      ("060f2a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
+      ("06102a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
        "2f6367726f757002010100060003776879"),
       "07026e6f",
       "080101e724",
@@ -109,15 +115,18 @@ TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
       "0f030200",
       "0f030201",
       "10e8070d2f686f6d652f616e6e2f6f7574",
-      "120201ffffffffffffffffff01"};
+      "120201ffffffffffffffffff01",
+      "130002054750552d31054750552d3200e80700",
+      ("130301054750552d31ac020101162f6c69622f6c69626e76696469612d6d6c2e736f2e31082f622f7374"
+       "6174650d2f652f6e76696469612d736d69")};
   const std::vector<Message> messages = every_message();
   ASSERT_EQ(messages.size(), std::size(kRecorded));
   for (std::size_t i = 0; i < messages.size(); ++i) {
     EXPECT_EQ(base::hex(encode(messages[i])), kRecorded[i]) << i;
   }
   EXPECT_EQ(base::hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})),
-            "0f018401320001");
-  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "0f00b84500");
+            "10018401320001");
+  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1000b84500");
   EXPECT_EQ(base::hex(encode_opened_file({13, {}})), "1a00");
   EXPECT_EQ(base::hex(encode_opened_file({0, "why"})), "0003776879");
 }
@@ -161,6 +170,58 @@ TEST(Protocol, FilesAreNamedByAbsolutePathsOfBoundedLength) {
                                   "/" + std::string(kMaxPath, 'x')}) {
     EXPECT_FALSE(decode(encode(OpenFile{1000, path})).has_value()) << path;
   }
+}
+
+TEST(Protocol, RequestToTheDriverNamesGpusAndFilesThatCanBeNothingElse) {
+  const RunDriver good{DriverVerb::kReset, {"GPU-1"}, 0, 1000, BoardFiles{"/a", "/b", "/c"}};
+  EXPECT_TRUE(decode(encode(good)).has_value());
+  for (const std::string& uuid :
+       {std::string(), std::string("--fd"), std::string("GPU-1,GPU-2"), std::string("/dev/sda"),
+        std::string("GPU 1"), std::string(kMaxUuid + 1, 'x')}) {
+    RunDriver bad = good;
+    bad.gpus = {uuid};
+    EXPECT_FALSE(decode(encode(bad)).has_value()) << uuid;
+  }
+  RunDriver bad = good;
+  bad.gpus.clear();
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad.gpus.assign(kMaxDriverGpus + 1, "GPU-1");
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad = good;
+  bad.deadline_ms = 0;
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad = good;
+  bad.watts = 1;  // nothing but a power limit has any
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad = good;
+  bad.board->library = "libnvidia-ml.so.1";
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+}
+
+TEST(Protocol, AnswerOfTheDriverComesBackAsItWasAndIsRefusedWhenCut) {
+  const DriverAnswer answer{{{"GPU-1", {}}, {"GPU-2", "it is in use"}}, "1 of 2 GPUs reset"};
+  const std::string bytes = encode_driver_answer(answer);
+  EXPECT_EQ(decode_driver_answer(bytes), answer);
+  EXPECT_FALSE(decode_driver_answer(bytes + "x").has_value());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_driver_answer(bytes.substr(0, size)).has_value());
+  }
+  EXPECT_FALSE(decode_driver_answer(encode_driver_answer({})).has_value());
+}
+
+TEST(Protocol, LongestAnswerOfTheDriverIsOneThatIsRead) {
+  const std::vector<std::string> gpus(kMaxDriverGpus, std::string(kMaxUuid, 'G'));
+  DriverAnswer answer = failed_answer(gpus, std::string(10'000, 'x'));
+  answer.detail = std::string(10'000, 'y');
+  EXPECT_TRUE(decode_driver_answer(encode_driver_answer(answer)).has_value());
+}
+
+TEST(Protocol, VerbsOfTheDriverHaveNames) {
+  for (std::size_t i = 0; i < kDriverVerbs; ++i) {
+    const auto verb = static_cast<DriverVerb>(i);
+    EXPECT_EQ(parse_driver_verb(to_string(verb)), verb);
+  }
+  EXPECT_FALSE(parse_driver_verb("").has_value());
 }
 
 TEST(Protocol, WordOnAnOpenedFileComesBackAsItWasAndIsRefusedWhenCut) {

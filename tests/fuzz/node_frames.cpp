@@ -52,6 +52,7 @@ void run(std::string_view input) {
   expect_stable(input, node::decode_request, node::encode_request);
   expect_stable(input, node::decode_channel_start, node::encode_channel_start);
   expect_stable(input, node::decode_opened_file, node::encode_opened_file);
+  expect_stable(input, node::decode_driver_answer, node::encode_driver_answer);
   node::Identity user;
   if (node::parse_account(input, 1500, user)) CHECK(user.uid == 1500);
   (void)node::parse_groups(input, user);
@@ -69,23 +70,26 @@ void run(std::string_view input) {
 std::vector<std::string> seeds() {
   const model::AttemptId attempt{model::JobId(300), 2};
   std::vector<std::string> seeds;
-  const node::Message messages[] = {node::Hello{},
-                                    node::Launch{attempt, false, "request"},
-                                    node::Launch{attempt, true, {}},
-                                    node::Stop{attempt, true, 5000, 1},
-                                    node::SetLimit{attempt, 60'000},
-                                    node::SendSignal{attempt, 10},
-                                    node::KillTree{attempt},
-                                    node::Forget{{attempt, attempt}},
-                                    node::OpenChannel{attempt, true},
-                                    node::Refused{"why"},
-                                    node::Launched{attempt, 4711},
-                                    node::Exists{attempt},
-                                    node::LaunchFailed{attempt, "why"},
-                                    node::StopSent{attempt, true},
-                                    node::TreeState{attempt, true},
-                                    node::ForgetRefused{attempt},
-                                    node::OpenFile{1500, "/home/ann/out"}};
+  const node::Message messages[] = {
+      node::Hello{},
+      node::Launch{attempt, false, "request"},
+      node::Launch{attempt, true, {}},
+      node::Stop{attempt, true, 5000, 1},
+      node::SetLimit{attempt, 60'000},
+      node::SendSignal{attempt, 10},
+      node::KillTree{attempt},
+      node::Forget{{attempt, attempt}},
+      node::OpenChannel{attempt, true},
+      node::Refused{"why"},
+      node::Launched{attempt, 4711},
+      node::Exists{attempt},
+      node::LaunchFailed{attempt, "why"},
+      node::StopSent{attempt, true},
+      node::TreeState{attempt, true},
+      node::ForgetRefused{attempt},
+      node::OpenFile{1500, "/home/ann/out"},
+      node::RunDriver{
+          node::DriverVerb::kReset, {"GPU-1"}, 0, 1000, node::BoardFiles{"/l", "/s", "/n"}}};
   for (const node::Message& message : messages) seeds.push_back(node::encode(message));
   node::Welcome welcome;
   welcome.detail = "/sys/fs/cgroup/x";
@@ -101,6 +105,7 @@ std::vector<std::string> seeds() {
   seeds.push_back(node::encode_channel_start({model::TerminalSize{25, 80}, 0, false}));
   seeds.push_back(node::encode_channel_start({std::nullopt, 8888, true}));
   seeds.push_back(node::encode_opened_file({13, ""}));
+  seeds.push_back(node::encode_driver_answer({{{"GPU-1", "why"}}, "what"}));
   seeds.push_back("42-1");
   seeds.push_back("ann:x:1500:1500:Ann:/home/ann:/bin/sh");
   seeds.push_back("ann 1500 27 100");

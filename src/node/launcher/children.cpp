@@ -39,6 +39,14 @@ Child Children::start_relay(model::AttemptId attempt, const Record& record, cons
   return child;
 }
 
+Child Children::start_driver_watch(const DriverWatch& watch) {
+  Child child;
+  child.pid = fork_with_pidfd(&child.pidfd);
+  if (child.pid != 0) return child;
+  leave_launcher();
+  run_driver_watch(watch);
+}
+
 void Children::leave_launcher() const {
   close(socket_);  // the daemon must see when the launcher is gone
   close(host_.lock_fd);

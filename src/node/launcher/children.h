@@ -4,6 +4,7 @@
 #include <string>
 
 #include "node/launcher/daemon_socket.h"
+#include "node/launcher/driver_watch.h"
 #include "node/launcher/launcher_host.h"
 #include "node/owed_epilog.h"
 #include "node/relay/relay.h"
@@ -16,8 +17,9 @@ struct Child {
   int pidfd = -1;  // the caller closes it
 };
 
-// The copies of itself that the launcher makes: supervisors, the epilogs of lost supervisors, and
-// relays. Each closes what only the launcher may hold before it begins.
+// The copies of itself that the launcher makes: supervisors, the epilogs of lost supervisors,
+// relays and the watchers of the driver program. Each closes what only the launcher may hold before
+// it begins.
 class Children {
  public:
   // All must outlive it. `socket`: the connection to the daemon, or -1.
@@ -40,6 +42,9 @@ class Children {
   };
   Child start_relay(model::AttemptId attempt, const Record& record, const Identity& user,
                     const Channel& channel);
+
+  // Watches over the program that writes to the GPUs' driver.
+  Child start_driver_watch(const DriverWatch& watch);
 
  private:
   void leave_launcher() const;

@@ -18,6 +18,7 @@
 #include "node/launcher/children.h"
 #include "node/launcher/container_cleaning.h"
 #include "node/launcher/daemon_socket.h"
+#include "node/launcher/driver_runs.h"
 #include "node/launcher/file_opener.h"
 #include "node/launcher/identities.h"
 #include "node/launcher/launch_check.h"
@@ -46,6 +47,7 @@ class Launcher {
         children_(options, host, listener_, socket_),
         channels_(options, host, attempts_, children_),
         cleaning_(options, host),
+        driver_(options, host, children_),
         identities_(options.identities) {}
 
   // Returns why it cannot go on; empty: the only daemon has hung up.
@@ -157,6 +159,8 @@ class Launcher {
       open_channel(*channel_order, packet, fd);
     } else if (const auto* file_order = std::get_if<OpenFile>(&message)) {
       open_file(*file_order, packet, fd);
+    } else if (const auto* driver_order = std::get_if<RunDriver>(&message)) {
+      if (fd >= 0) driver_.start(*driver_order, fd);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -332,6 +336,7 @@ class Launcher {
   Children children_;
   Channels channels_;
   ContainerCleaning cleaning_;
+  DriverRuns driver_;
   Identities identities_;
   FileOpener files_;
   std::vector<Waiting> waiting_;

@@ -24,8 +24,9 @@ struct LauncherOptions {
   bool filter_syscalls = true;   // of jobs
   std::string containers;        // the rules for jobs with an image; empty: there are none
   std::uint64_t container_timeout_ms = kContainerTimeoutMs;  // see ContainerClient
-  int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none
-  std::span<char> title;  // memory of our arguments, which supervisors rename for ps
+  std::string driver_rules;  // what the daemon may have done to GPUs; empty: see DriverRuns
+  int error_fd = -1;         // where the caller will write our error: not for supervisors; -1: none
+  std::span<char> title;     // memory of our arguments, which supervisors rename for ps
 };
 
 // Serves the daemon until it hangs up. Stateless: what it did is in the attempts' records, so

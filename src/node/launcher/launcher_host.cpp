@@ -58,6 +58,7 @@ class Preparation {
   std::string run() {
     std::string why = find_container_client();
     if (!why.empty()) return why;
+    find_driver_program();
     umask(0);  // modes are written out where files are made
     // With root's rights we hold more than the users: none of them reads us or what we fork.
     if (geteuid() == 0 && close_to_tracing() != nullptr) return failed("close to tracing", o_.root);
@@ -77,16 +78,27 @@ class Preparation {
   }
 
  private:
-  // The program that speaks to the container engine lies beside this one.
+  // Programs of ours lie beside this one.
+  static std::string beside_this(std::string_view name) {
+    char self[4096];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+    const std::string path(self, size < 0 ? 0 : static_cast<std::size_t>(size));
+    return path.substr(0, path.rfind('/') + 1) + std::string(name);
+  }
+
+  // The program that writes to the GPUs' driver. Without it, and with rules that are none, jobs run
+  // all the same.
+  void find_driver_program() {
+    const std::string program = beside_this("gpu-platform-driver");
+    if (access(program.c_str(), X_OK) == 0) host_.driver_program = program;
+  }
+
   std::string find_container_client() {
     if (o_.containers.empty()) return {};
     if (const std::string why = error_in_rules(o_.containers); !why.empty()) {
       return "containers: " + why;
     }
-    char self[4096];
-    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-    const std::string path(self, size < 0 ? 0 : static_cast<std::size_t>(size));
-    const std::string client = path.substr(0, path.rfind('/') + 1) + "gpu-platform-container";
+    const std::string client = beside_this("gpu-platform-container");
     if (access(client.c_str(), X_OK) != 0) return "containers: " + client + ": " + strerror(errno);
     host_.container_client = client;
     return {};

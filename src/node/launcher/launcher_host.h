@@ -21,6 +21,7 @@ struct LauncherHost {
   std::string boot_id;           // of this boot
   std::string job_oom_score;     // the value that jobs get back; empty: theirs is as ours
   std::string container_client;  // the program; empty: jobs have no image
+  std::string driver_program;    // of gpu-platform-driver; empty: it is not there
   int base_fd = -1;              // of `base`
   int lock_fd = -1;              // held as long as we live
   int notice_fd = -1;            // the FIFO's

@@ -34,7 +34,7 @@ constexpr std::string_view kHelp =
     "                                  [--jobs-scope SCOPE] [--root-jobs allow|refuse]\n"
     "                                  [--min-uid N] [--max-uid N] [--mode-setting allow|refuse]\n"
     "                                  [--seccomp default|off] [--containers RULES]\n"
-    "                                  [--containers-patience TIME]\n"
+    "                                  [--containers-patience TIME] [--driver RULES]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
@@ -56,6 +56,10 @@ constexpr std::string_view kHelp =
     "  RULES: a file with the rules for jobs with an image, owned like FILE (docs/containers.md).\n"
     "  After --containers-patience (default: 90s) the process that calls the container engine\n"
     "  for a job that is killed is itself killed, if it has not ended by then.\n"
+    "  --driver RULES: a file, owned like FILE, with what the daemon may have done to GPUs, a line "
+    "each:\n  allow reset, allow check, allow power (docs/isolation.md). Without it a launcher "
+    "that\n"
+    "  listens at PATH resets nothing.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
     "Do not run either by hand; gpu-platform-launcher.service runs the first.\n";
 
@@ -115,6 +119,10 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
   }
   if (name == "--containers") {
     options.containers = value;
+    return value.starts_with('/');
+  }
+  if (name == "--driver") {
+    options.driver_rules = value;
     return value.starts_with('/');
   }
   if (name == "--containers-patience") return parse_time(value, options.container_timeout_ms);
