@@ -189,6 +189,12 @@ bool has_ranks(const JobSpec& spec) {
   return spec.per_gpu || (is_gang(spec.request) && !spec.first_node_only);
 }
 
+bool may_use_gpu(const ResourceRequest& request, const std::string& uuid) {
+  const bool is_named =
+      request.gpus_only.empty() || std::ranges::binary_search(request.gpus_only, uuid);
+  return is_named && !std::ranges::binary_search(request.gpus_avoid, uuid);
+}
+
 std::uint64_t total_gpus(const ResourceRequest& request) {
   return std::uint64_t{request.gpus} * request.nodes;
 }

@@ -74,6 +74,10 @@ inline constexpr auto kRequestFields = std::tuple{
     spec_field(0, "", "", &ResourceRequest::reserve_percent),
     spec_field(0, "", "", &ResourceRequest::engines),
     spec_field(63, "capacity", "capacity", &ResourceRequest::capacity, Change::kSetOrClear),
+    spec_field(69, "gpus_avoid", "gpus-avoid", &ResourceRequest::gpus_avoid, Change::kSetOrClear),
+    spec_field(70, "gpus_only", "gpus-only", &ResourceRequest::gpus_only, Change::kSetOrClear),
+    spec_field(71, "accept_degraded", "accept-degraded", &ResourceRequest::accept_degraded,
+               Change::kSet),
 };
 
 // The same. `request` comes first; the table above has its members.

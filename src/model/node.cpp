@@ -135,6 +135,12 @@ GpuState state_of(const Gpu& gpu) {
   return worst->source == TaintSource::kReset ? GpuState::kResetting : GpuState::kOffline;
 }
 
+bool is_only_degraded(const Gpu& gpu) {
+  return !gpu.taints.empty() && std::ranges::all_of(gpu.taints, [](const Taint& taint) {
+    return taint.effect == TaintEffect::kDegraded;
+  });
+}
+
 void settle(Gpu& gpu) {
   const Taint* const worst = worst_of(gpu.taints);
   const bool is_out = decides_state(worst);

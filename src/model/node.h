@@ -184,6 +184,10 @@ inline bool is_in_service(const Gpu& gpu) {
   return has_its_turn && !is_kept_from_work(gpu);
 }
 
+// True when all that keeps the GPU from work is that it is DEGRADED: it takes new work of jobs that
+// accept that.
+bool is_only_degraded(const Gpu& gpu);
+
 // True when the GPU can take new exclusive work now, as far as it alone is concerned.
 inline bool is_free(const Gpu& gpu) {
   return gpu.state == GpuState::kAvailable && gpu.holders.empty() && !is_kept_from_work(gpu);

@@ -57,6 +57,10 @@ struct ResourceRequest {
   // when the job was submitted.
   EngineSet engines = kProcessesOnly;
   CapacityRequest capacity = CapacityRequest::kAny;  // it is placed on such nodes alone
+  // UUIDs of GPUs, ascending, none twice.
+  std::vector<std::string> gpus_avoid = {};
+  std::vector<std::string> gpus_only = {};  // none but these; empty: any
+  bool accept_degraded = false;             // it may have GPUs that are DEGRADED
   // GPU types that it may not have at present, for a limit by type (scheduling/cycle/limits.h).
   // Only in copies made for one decision: it is never stored.
   std::vector<std::string> barred_types = {};
@@ -67,6 +71,12 @@ inline constexpr std::uint32_t kFullSpeed = 1000;
 
 // May have parts on several nodes.
 bool is_gang(const ResourceRequest& request);
+// Returns whether it names GPUs, to use or to avoid.
+inline bool names_gpus(const ResourceRequest& request) {
+  return !request.gpus_avoid.empty() || !request.gpus_only.empty();
+}
+// Returns whether the GPUs that it names leave it this one.
+bool may_use_gpu(const ResourceRequest& request, const std::string& uuid);
 // Returns the GPUs on all nodes of the request.
 std::uint64_t total_gpus(const ResourceRequest& request);
 // Returns the time that a job may run at a speed, if its time limit is meant for kFullSpeed;

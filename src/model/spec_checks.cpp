@@ -1,10 +1,38 @@
 #include "model/spec_checks.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
 #include <fmt/format.h>
 
 namespace gpu_platform::model {
 
+namespace {
+
+// What it says of single GPUs.
+base::Status check_named_gpus(const ResourceRequest& request) {
+  if (request.gpus == 0 && (names_gpus(request) || request.accept_degraded)) {
+    return base::invalid(!request.gpus_avoid.empty()  ? "gpus_avoid"
+                         : !request.gpus_only.empty() ? "gpus_only"
+                                                      : "accept_degraded",
+                         "gpus_avoid, gpus_only, accept_degraded: the job asks for no GPU; leave "
+                         "them out, or ask for GPUs");
+  }
+  if (request.gpus_only.empty()) return {};
+  const auto left = static_cast<std::uint64_t>(std::ranges::count_if(
+      request.gpus_only, [&](const std::string& uuid) { return may_use_gpu(request, uuid); }));
+  if (left >= total_gpus(request)) return {};
+  return base::invalid("gpus_only",
+                       fmt::format("gpus_only: leaves the job {} GPU{}, and it asks for {}; name at "
+                                   "least as many as it asks for",
+                                   left, left == 1 ? "" : "s", total_gpus(request)));
+}
+
+}  // namespace
+
 base::Status check_request(const ResourceRequest& request) {
+  TRY(check_named_gpus(request));
   const bool has_speeds = !request.gpu_speeds.empty();
   if (has_speeds && request.gpu_speeds.size() != request.gpu_types.size()) {
     return base::invalid("gpu_speeds",

@@ -2,10 +2,30 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
 
 #include "api/convert/job.h"
 
 namespace gpu_platform::api {
+
+namespace {
+
+// Returns null if there is no such GPU.
+const std::string* find_uuid(std::string_view name, const std::set<std::string, std::less<>>& known,
+                             const std::map<std::string_view, const model::Node*>& by_name) {
+  if (const auto uuid = known.find(name); uuid != known.end()) return &*uuid;
+  const auto place = parse_gpu_place(name);
+  if (!place) return nullptr;
+  const auto node = by_name.find(place->node);
+  if (node == by_name.end() || *place->index >= node->second->gpus.size()) return nullptr;
+  return &node->second->gpus[*place->index].info.uuid;
+}
+
+}  // namespace
 
 base::Result<model::GpuSelector> parse_gpu_place(std::string_view text) {
   // Names of nodes may have colons, indices have none.
@@ -21,6 +41,34 @@ base::Result<model::GpuSelector> parse_gpu_place(std::string_view text) {
     return base::invalid("gpu", "gpu: must be NODE:INDEX, as in \"dgx-h100-1:3\"");
   }
   return model::GpuSelector{{}, std::string(text.substr(0, colon)), index};
+}
+
+base::Result<std::vector<std::string>> to_gpu_uuids(const std::vector<std::string>& lists,
+                                                    const std::string& field, const Nodes& nodes) {
+  std::set<std::string, std::less<>> known;
+  std::map<std::string_view, const model::Node*> by_name;
+  nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    by_name[node.name] = &node;
+    for (const model::Gpu& gpu : node.gpus) known.insert(gpu.info.uuid);
+  });
+  std::set<std::string> found;
+  for (const std::string& list : lists) {
+    for (std::size_t from = 0; from <= list.size();) {
+      const std::size_t comma = std::min(list.find(',', from), list.size());
+      const std::string_view name = std::string_view(list).substr(from, comma - from);
+      from = comma + 1;
+      const std::string* uuid = find_uuid(name, known, by_name);
+      if (uuid == nullptr) {
+        return base::fail(base::ErrorCode::kNotFound,
+                          fmt::format("{}: there is no GPU '{}'; give a UUID or NODE:INDEX: "
+                                      "'gpu-platform status --all' lists them",
+                                      field, name.substr(0, 64)),
+                          field);
+      }
+      found.insert(*uuid);
+    }
+  }
+  return std::vector<std::string>(found.begin(), found.end());
 }
 
 base::Result<model::GpuSelector> to_model(const v1::GetGpuHealthRequest& request) {

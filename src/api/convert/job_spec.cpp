@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "api/convert/enums.h"
+#include "api/convert/gpu_selector.h"
 #include "api/convert/job_change.h"
 #include "base/name_list.h"
 #include "base/suggest.h"
@@ -241,6 +242,12 @@ class SpecReader {
     return {};
   }
   base::Status take(const Field& field, std::vector<std::string>& out) {
+    const int number = field.number();
+    if (number == v1::JobSpec::kGpusAvoidFieldNumber ||
+        number == v1::JobSpec::kGpusOnlyFieldNumber) {
+      TRY_ASSIGN(out, to_gpu_uuids(texts_of(field), field.name(), nodes_));
+      return {};
+    }
     out = texts_of(field);
     return {};
   }

@@ -75,6 +75,9 @@ std::string asked_for(const v1::JobSpec& spec) {
   }
   named(spec.nodelist(), "only on ");
   named(spec.exclude(), "not on ");
+  named(spec.gpus_only(), "only GPUs ");
+  named(spec.gpus_avoid(), "not GPUs ");
+  if (spec.accept_degraded()) line += ", also DEGRADED GPUs";
   if (spec.has_time_limit_seconds()) {
     line += ", time limit " + seconds_text(spec.time_limit_seconds());
   }

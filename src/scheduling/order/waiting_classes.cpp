@@ -26,6 +26,10 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   for (const model::NodeId node : request.nodelist) mix(node.value);
   for (const model::NodeId node : request.exclude) mix(node.value);
   for (const std::uint32_t speed : request.gpu_speeds) mix(speed);
+  for (const auto* gpus : {&request.gpus_avoid, &request.gpus_only}) {
+    for (const std::string& uuid : *gpus) mix(std::hash<std::string>()(uuid));
+  }
+  mix(request.accept_degraded ? 1 : 0);
   mix(std::hash<std::string>()(request.reservation));
   for (const std::string& type : request.gpu_types) mix(std::hash<std::string>()(type));
   for (const std::string* name : {&key.team, &key.user, &key.project}) {
