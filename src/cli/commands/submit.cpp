@@ -63,9 +63,11 @@ struct Prepared {
 };
 
 // The job of the command line, whose script may have options of its own.
-base::Result<std::vector<v1::JobSpec>> job_of_words(Console& console, Asked& asked) {
+base::Result<std::vector<v1::JobSpec>> job_of_words(Console& console, Client& client,
+                                                    Asked& asked) {
   std::vector<v1::JobSpec> specs(1);
   TRY(take_script(console, asked.submission.request, specs.front()));
+  TRY(take_mail(console, client, asked.submission.request));
   return specs;
 }
 
@@ -119,7 +121,8 @@ std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invoca
           text.name));
     }
   }
-  auto specs = asked.files.empty() ? job_of_words(console, asked) : jobs_of_files(console, asked);
+  auto specs =
+      asked.files.empty() ? job_of_words(console, *client, asked) : jobs_of_files(console, asked);
   if (!specs) return std::unexpected(tell_mistake(console, specs.error(), text));
   for (v1::JobSpec& spec : *specs) {
     const auto done = complete(console, *client, asked.submission, spec);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "api/convert/text_forms.h"
@@ -14,6 +15,7 @@
 #include "cli/words/arguments.h"
 #include "cli/words/input.h"
 #include "client/submission.h"
+#include "gpu_platform/v1/slurm.pb.h"
 
 namespace gpu_platform::cli {
 
@@ -127,13 +129,14 @@ base::Status read_line(const std::vector<std::string>& words, const std::string&
 base::Status take_option_lines(Console& console, const JobScript& script, JobRequest& request) {
   const ProcessEnvironment& process_environment = console.process_environment();
   TRY_ASSIGN(const std::vector<client::OptionLine> lines, option_lines(script.text));
+  request.mail.script = script.called;
   std::deque<JobOptions> read;
   for (const client::OptionLine& line : lines) {
     const std::string where = fmt::format("{}: line {}", script.called, line.number);
     std::vector<std::string> words = line.words;
     if (line.mark == kSbatchLine) {
       std::vector<std::string> warnings;
-      const auto ours = words_of_sbatch_line(words, warnings);
+      const auto ours = words_of_sbatch_line(words, request.mail, warnings);
       if (!ours) {
         return base::invalid(where,
                              fmt::format("{}: {}", ours.error().field, ours.error().message));
@@ -218,6 +221,43 @@ base::Status take_script(Console& console, JobRequest& request, v1::JobSpec& spe
     command.erase(command.begin());
   }
   request.command = std::move(command);
+  return {};
+}
+
+base::Status take_mail(Console& console, Client& client, JobRequest& request) {
+  constexpr const char* kEvents = "--notify";
+  constexpr const char* kAddress = "--notify-to";
+  const SbatchMail& mail = request.mail;
+  const bool has_events = request.options.has(kEvents) || !mail.events.empty();
+  if (!has_events) {
+    if (!mail.to.empty() && !mail.has_type) {
+      console.warning(
+          fmt::format("{}: --mail-user is ignored: --mail-type names no event", mail.script));
+    }
+    return {};
+  }
+  std::vector<std::string> words;
+  if (!mail.events.empty() && !request.options.has(kEvents)) {
+    words = {kEvents, fmt::format("{}", fmt::join(mail.events, ","))};
+  }
+  if (!mail.to.empty() && !request.options.has(kAddress)) {
+    words.insert(words.end(), {kAddress, mail.to});
+  }
+  if (words.empty()) return {};
+  // If there is no answer, the submission tells why.
+  const auto site = client.ask<v1::SlurmNames>("/v1/slurm", "the site's names");
+  if (site && !site->can_notify() && !request.options.has(kEvents)) {
+    console.warning(
+        fmt::format("{}: --mail-type is ignored: no mail is sent, because the site has "
+                    "no notification command; 'gpu-platform jobs wait' waits for the "
+                    "end",
+                    mail.script));
+    return {};
+  }
+  const ProcessEnvironment& process_environment = console.process_environment();
+  JobOptions options(JobOptions::Of::kSubmission);
+  TRY(read_line(words, mail.script, process_environment.now(), process_environment, options));
+  request.options.fill_from(options);
   return {};
 }
 

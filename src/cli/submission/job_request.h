@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/client_names.h"
+#include "cli/submission/sbatch_line.h"
 #include "cli/words/job_options.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "model/terminal_size.h"
@@ -18,6 +19,7 @@ struct JobRequest {
   JobOptions options{JobOptions::Of::kSubmission};
   std::vector<std::string> command;
   std::vector<std::string> environment_files;  // --env-file
+  SbatchMail mail;                             // of the #SBATCH lines of the script
   std::optional<model::TerminalSize> terminal;
   bool takes_input = false;
 };
@@ -35,5 +37,10 @@ base::Status put_callers(Console& console, const JobRequest& request, v1::JobSpe
 // where they give way to the options of the command line, and puts its text and the job's name into
 // `spec`, which has no other field. Warnings are told. Errors name the script and the line.
 base::Status take_script(Console& console, JobRequest& request, v1::JobSpec& spec);
+
+// Makes --notify and --notify-to of the mail that the script asks for, unless the options have
+// them. As with `sbatch`, mail is left out with a warning where the site has no notification
+// command, which the daemon is asked for.
+base::Status take_mail(Console& console, Client& client, JobRequest& request);
 
 }  // namespace gpu_platform::cli

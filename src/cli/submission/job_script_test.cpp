@@ -120,7 +120,7 @@ TEST_F(Scripts, OfSlurmAreTranslated) {
   EXPECT_EQ(sent_["time_limit_seconds"], 1830);
   EXPECT_EQ(sent_["memory_bytes"], std::int64_t{8} << 30);
   EXPECT_TRUE(has(err(), "warning: job.sh: line 4: --partition is ignored")) << err();
-  EXPECT_TRUE(has(err(), "--mail-user is ignored")) << err();
+  EXPECT_TRUE(has(err(), "--mail-user is ignored: --mail-type names no event")) << err();
 }
 
 TEST_F(Scripts, ComeFromStandardInput) {
@@ -179,15 +179,79 @@ TEST(ScriptText, IsLeftOutOfWhatAPersonReads) {
 
 TEST(SbatchLine, GivesTheWordsOfTheCommandLine) {
   Words warnings;
+  SbatchMail mail;
   EXPECT_EQ(
-      *words_of_sbatch_line({"-N", "2-4", "--gpus=4", "-t", "1-00", "-H", "--mem", "0"}, warnings),
+      *words_of_sbatch_line({"-N", "2-4", "--gpus=4", "-t", "1-00", "-H", "--mem", "0"}, mail,
+                            warnings),
       (Words{"--nodes", "2", "--first-node-only", "--gpus", "4", "--time", "1-00", "--hold"}));
   EXPECT_EQ(warnings.size(), 1U);
-  EXPECT_EQ(*words_of_sbatch_line({"--gres", "gpu:h100,lustre:1"}, warnings),
+  EXPECT_EQ(*words_of_sbatch_line({"--gres", "gpu:h100,lustre:1"}, mail, warnings),
             (Words{"--gpu-type", "h100", "--gpus-per-node", "1"}));
-  EXPECT_FALSE(words_of_sbatch_line({"--exclusive"}, warnings));
-  EXPECT_FALSE(words_of_sbatch_line({"--time"}, warnings));
-  EXPECT_FALSE(words_of_sbatch_line({"date"}, warnings));
+  EXPECT_FALSE(words_of_sbatch_line({"--exclusive"}, mail, warnings));
+  EXPECT_FALSE(words_of_sbatch_line({"--time"}, mail, warnings));
+  EXPECT_FALSE(words_of_sbatch_line({"date"}, mail, warnings));
+}
+
+TEST(SbatchLine, MailOfSeveralLinesAddsUp) {
+  using Events = std::set<std::string>;
+  Words warnings;
+  SbatchMail mail;
+  EXPECT_EQ(
+      *words_of_sbatch_line({"--mail-type=BEGIN,none", "--mail-user", "ada@x.org"}, mail, warnings),
+      Words());
+  EXPECT_EQ(mail.events, Events{"start"});
+  EXPECT_EQ(mail.to, "ada@x.org");
+  EXPECT_TRUE(words_of_sbatch_line({"--mail-type=time_limit,REQUEUE"}, mail, warnings));
+  EXPECT_EQ(mail.events, (Events{"start", "fail"}));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(has(warnings.front(), "--mail-type: 'REQUEUE' is ignored")) << warnings.front();
+  SbatchMail all;
+  EXPECT_TRUE(words_of_sbatch_line({"--mail-type=ALL"}, all, warnings));
+  EXPECT_EQ(all.events, (Events{"start", "end", "fail"}));
+}
+
+// The mail of scripts, at a site with or without a notification command.
+class MailOfScripts : public Scripts {
+ protected:
+  int submit_to(bool can_notify, Words words) {
+    FakeServer server([&](const FakeServer::Request& request) {
+      if (request.target == "/v1/slurm") {
+        return json_answer(Json{{"can_notify", can_notify}}.dump());
+      }
+      sent_ = Json::parse(request.body);
+      return json_answer(kJob, 201);
+    });
+    words.insert(words.begin(), "submit");
+    return call(server, words);
+  }
+  void write_script() {
+    write("job.sh",
+          "#!/bin/sh\n#SBATCH --mail-type=END\n#SBATCH --mail-user=ada@x.org\n"
+          "#SBATCH --mail-type=FAIL\ndate\n");
+  }
+};
+
+TEST_F(MailOfScripts, IsThatOfNotify) {
+  write_script();
+  EXPECT_EQ(submit_to(true, {"job.sh"}), 0) << err();
+  EXPECT_EQ(sent_["notify"], Json::array({"END", "FAIL"}));
+  EXPECT_EQ(sent_["notify_to"], "ada@x.org");
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(MailOfScripts, GivesWayToTheCommandLine) {
+  write_script();
+  EXPECT_EQ(submit_to(true, {"--notify", "start", "--", "job.sh"}), 0) << err();
+  EXPECT_EQ(sent_["notify"], Json::array({"START"}));
+  EXPECT_EQ(sent_["notify_to"], "ada@x.org");
+}
+
+TEST_F(MailOfScripts, IsLeftOutWhereTheSiteHasNoCommand) {
+  write_script();
+  EXPECT_EQ(submit_to(false, {"job.sh"}), 0) << err();
+  EXPECT_FALSE(sent_.contains("notify")) << sent_.dump();
+  EXPECT_FALSE(sent_.contains("notify_to")) << sent_.dump();
+  EXPECT_TRUE(has(err(), "warning: job.sh: --mail-type is ignored: no mail is sent")) << err();
 }
 
 // ---- what is looked at before the daemon hears of it

@@ -10,20 +10,23 @@
 #include "base/letters.h"
 #include "base/parse.h"
 #include "base/suggest.h"
+#include "cli/words/input.h"
 
 namespace gpu_platform::cli {
 
 namespace {
 
 enum class Meaning : std::uint8_t {
-  kSame,     // as `ours` with the same value
-  kFlag,     // `ours`, without a value
-  kTime,     // of Slurm's forms
-  kMemory,   // 0 is the node's share
-  kNodes,    // a range begins with the fewest
-  kGpus,     // "2", "a100:2"
-  kGres,     // "gpu:2", "gpu:a100:2"
-  kOneTask,  // only 1 means anything here
+  kSame,      // as `ours` with the same value
+  kFlag,      // `ours`, without a value
+  kTime,      // of Slurm's forms
+  kMemory,    // 0 is the node's share
+  kNodes,     // a range begins with the fewest
+  kGpus,      // "2", "a100:2"
+  kGres,      // "gpu:2", "gpu:a100:2"
+  kOneTask,   // only 1 means anything here
+  kMailType,  // events, which add up
+  kMailUser,
   kIgnored,  // with a warning
   kSilent,   // nothing follows from it here
 };
@@ -35,10 +38,6 @@ struct SlurmOption {
   Meaning meaning;
   std::string_view ours;  // or why it is ignored
 };
-
-constexpr std::string_view kNoMail =
-    "no mail is sent; --notify and --notify-to run the site's "
-    "command";
 
 // clang-format off
 constexpr SlurmOption kOptions[] = {
@@ -69,8 +68,8 @@ constexpr SlurmOption kOptions[] = {
     {"hold", 'H', false, Meaning::kFlag, "--hold"},
     {"partition", 'p', true, Meaning::kIgnored, "there are no partitions here; --gpu-type and --nodelist choose nodes"},
     {"qos", 'q', true, Meaning::kIgnored, "there is no QOS here; --priority sets the class"},
-    {"mail-type", 0, true, Meaning::kIgnored, kNoMail},
-    {"mail-user", 0, true, Meaning::kIgnored, kNoMail},
+    {"mail-type", 0, true, Meaning::kMailType, "--notify"},
+    {"mail-user", 0, true, Meaning::kMailUser, "--notify-to"},
     {"export", 0, true, Meaning::kIgnored, "the job has your environment; --env adds variables"},
     {"requeue", 0, false, Meaning::kSilent, ""},
     {"verbose", 'v', false, Meaning::kSilent, ""},
@@ -138,7 +137,33 @@ base::Status put_gres(const SlurmOption& option, std::string list, std::vector<s
   return {};
 }
 
-base::Status translate(const SlurmOption& option, const std::string& value,
+// As Slurm, a job that runs into its time limit has failed.
+constexpr std::pair<std::string_view, std::string_view> kMailEvents[] = {
+    {"BEGIN", "start"}, {"END", "end"}, {"FAIL", "fail"}, {"TIME_LIMIT", "fail"},
+    {"ALL", "start"},   {"ALL", "end"}, {"ALL", "fail"},
+};
+
+// The same events that `sbatch` knows (shims/submission/mail_options.h).
+void put_mail_events(const std::string& list, SbatchMail& mail,
+                     std::vector<std::string>& warnings) {
+  mail.has_type = true;
+  for (const std::string& word : words_of_lists({list})) {
+    const std::string type = base::to_upper(word);
+    bool is_known = type == "NONE";
+    for (const auto& [name, event] : kMailEvents) {
+      if (type != name) continue;
+      is_known = true;
+      mail.events.emplace(event);
+    }
+    if (!is_known) {
+      warnings.push_back(fmt::format(
+          "--mail-type: '{}' is ignored: the platform tells BEGIN, END, FAIL and TIME_LIMIT",
+          word));
+    }
+  }
+}
+
+base::Status translate(const SlurmOption& option, const std::string& value, SbatchMail& mail,
                        std::vector<std::string>& words, std::vector<std::string>& warnings) {
   const std::string ours(option.ours);
   const auto warn = [&](std::string_view why) {
@@ -182,6 +207,12 @@ base::Status translate(const SlurmOption& option, const std::string& value,
       return base::invalid(
           shown_name(option),
           fmt::format("'{}' tasks need 'srun': submit the script with 'sbatch'", value));
+    case Meaning::kMailType:
+      put_mail_events(value, mail, warnings);
+      return {};
+    case Meaning::kMailUser:
+      mail.to = value;
+      return {};
     case Meaning::kIgnored:
       warn(option.ours);
       return {};
@@ -203,6 +234,7 @@ const SlurmOption* option_named(std::string_view word) {
 }  // namespace
 
 base::Result<std::vector<std::string>> words_of_sbatch_line(const std::vector<std::string>& words,
+                                                            SbatchMail& mail,
                                                             std::vector<std::string>& warnings) {
   std::vector<std::string> ours;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -224,7 +256,7 @@ base::Result<std::vector<std::string>> words_of_sbatch_line(const std::vector<st
       value = words[i];
     }
     if (option->has_value && value.empty()) return base::invalid(word, "the value is empty");
-    TRY(translate(*option, value, ours, warnings));
+    TRY(translate(*option, value, mail, ours, warnings));
   }
   return ours;
 }
