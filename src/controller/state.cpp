@@ -538,6 +538,7 @@ bool goes_back(const model::Job& job, const model::Attempt& attempt) {
     case model::EndReason::kPreempted:
       return true;
     case model::EndReason::kGpuOffline:
+    case model::EndReason::kGpuFault:
       return model::can_begin_anew(*job.spec);
     default:
       return false;
@@ -574,7 +575,7 @@ bool is_outranking(const State& state, const model::PreemptionHold& hold) {
 
 std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   const auto& [counts, load, node_ids, admission_gates, expiring_requests, held_attempts,
-               limits_hours, token_index, taint_ends] = a;
+               limits_hours, token_index, taint_ends, health] = a;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
     if (!is_same) found.push_back(name);
@@ -588,6 +589,7 @@ std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   check("whether hours are limited", limits_hours == b.limits_hours);
   check("the names and ends of tokens", token_index == b.token_index);
   check("the ends of taints", taint_ends == b.taint_ends);
+  check("the evidence by job", health == b.health);
   return found;
 }
 
@@ -596,6 +598,7 @@ void rebuild_indices(State& state) {
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     state.node_ids.emplace(node.name, node.id);
     state.taint_ends.enter(node);
+    state.health.enter(node);
   });
   state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
     state.admission_gates.set_limit(array.id, array.limit);

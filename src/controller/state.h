@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "controller/admission_gates.h"
 #include "controller/expiring_requests.h"
+#include "controller/health_index.h"
 #include "controller/load.h"
 #include "controller/snapshot.h"
 #include "controller/taint_ends.h"
@@ -58,6 +59,7 @@ struct Indices {
   bool limits_hours = false;                 // the policy limits GPU-hours
   TokenIndex token_index;
   TaintEnds taint_ends;
+  HealthIndex health;
 
   friend bool operator==(const Indices&, const Indices&) = default;
 };

@@ -37,7 +37,8 @@ constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
                                                                       "set_team",
                                                                       "remove_team",
                                                                       "accept_invitation",
-                                                                      "decline_invitation"};
+                                                                      "decline_invitation",
+                                                                      "reset"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 

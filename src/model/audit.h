@@ -79,8 +79,9 @@ enum class AuditAction : std::uint8_t {
   kRemoveTeam,
   kAcceptInvitation,
   kDeclineInvitation,
+  kResetGpus,
 };
-inline constexpr std::size_t kAuditActions = 27;
+inline constexpr std::size_t kAuditActions = 28;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 
 // The owner of the jobs, or the user of a token.

@@ -101,6 +101,10 @@ template <>
 constexpr std::uint64_t kRecordNumber<StoredGpuTaint> = 46;
 template <>
 constexpr std::uint64_t kRecordNumber<StoredNodeTaint> = 47;
+template <>
+constexpr std::uint64_t kRecordNumber<EvidenceRecorded> = 48;
+template <>
+constexpr std::uint64_t kRecordNumber<VerdictWithheld> = 49;
 
 constexpr std::size_t kLengthBytes = 4;
 

@@ -106,6 +106,7 @@ enum class GpuAction : std::uint8_t {
   kDrain,        // finish what runs, start nothing
   kTakeOffline,  // take out; refused while jobs hold it, unless forced
   kBringOnline,
+  kReset,  // reset and check; refused while jobs hold it, unless it may wait or is forced
 };
 
 // An operator's action. For a whole node it concerns the node too, and so jobs without GPUs.
@@ -113,9 +114,11 @@ struct ChangeGpus {
   GpuSelector which;
   GpuAction action = GpuAction::kDrain;
   std::string reason;  // in the operator's words; may be empty
-  bool force = false;  // kTakeOffline: stops the jobs that hold it; they are queued again
-  // When it goes back into service by itself; unset: never. Not for kBringOnline.
+  // kTakeOffline, kReset: stops the jobs that hold it; they are queued again.
+  bool force = false;
+  // When it goes back into service by itself; unset: never. Not for kBringOnline and kReset.
   base::Instant until = {};
+  bool when_empty = false;  // kReset: takes no new work and is reset when nothing holds it any more
 };
 
 // An administrator reserves GPUs for a time (model/reservation.h): for maintenance, or for the

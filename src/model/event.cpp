@@ -48,7 +48,9 @@ std::string_view name_of(const Event& event) {
                                          "GpuUnavailableChanged",
                                          "NodeServiceChanged",
                                          "NodeOthersChanged",
-                                         "TaintChanged"};
+                                         "TaintChanged",
+                                         "EvidenceRecorded",
+                                         "VerdictWithheld"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyEvent>);
   return kNames[event.index()];
 }

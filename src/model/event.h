@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "model/audit.h"
+#include "model/evidence.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
@@ -48,6 +49,19 @@ struct TaintChanged {
   std::optional<std::uint32_t> gpu;  // its index on the node; none: the taint is the node's own
   Taint taint;  // its source is the party; `at` is left unset: it is the event's
   bool is_lifted = false;
+};
+
+// Something was seen that tells of the health of a node or of one of its GPUs.
+struct EvidenceRecorded {
+  NodeId node;
+  std::optional<std::uint32_t> gpu;  // its index on the node; none: it is the node's own
+  Evidence evidence;
+};
+
+// Health would keep the GPU from work, and does not.
+struct VerdictWithheld {
+  GpuRef gpu;
+  std::string text;  // what it would do, and why it does not; empty: it withholds nothing any more
 };
 
 // ---- Of former versions, and in journals alone: what taints say now.
@@ -229,6 +243,8 @@ struct JobRequeued {
   bool asked_for = false;          // a person's action has it run again: it counts as neither
   bool prolog_failed = false;      // it counts only as that
   bool holds = false;              // from here on the platform holds it, because it cannot start
+  bool hardware_failed = false;    // GPUs failed under it: it counts as neither
+  std::vector<std::string> avoid_gpus;  // by UUID: the job keeps off them, too
 };
 
 struct JobEnded {
@@ -353,14 +369,16 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using AnyEvent = std::variant<
-    PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted, JobEligible,
-    StartRequested, AttemptStarted, StopRequested, AttemptEnded, AttemptReleased, JobRequeued,
-    JobEnded, UnmanagedProcessesChanged, JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
-    PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded, PreemptionHoldDropped,
-    StartPredicted, YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
-    ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet, TeamRemoved,
-    GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged, TaintChanged>;
+using AnyEvent =
+    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
+                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
+                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
+                 TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged,
+                 TaintChanged, EvidenceRecorded, VerdictWithheld>;
 
 // What an event says, one of the structs above. Copies and moves are compiled once (event.cpp):
 // with so many alternatives they are most of what each source that stores events would compile.

@@ -100,6 +100,8 @@ std::string_view to_string(EndReason reason) {
       return "WAIT_TIMEOUT";
     case EndReason::kEnvironmentLost:
       return "ENVIRONMENT_LOST";
+    case EndReason::kGpuFault:
+      return "GPU_FAULT";
   }
   return "";
 }
@@ -232,7 +234,8 @@ bool operator==(const Job& a, const Job& b) {
          a.array_id == b.array_id && a.array_index == b.array_index && a.waits_for == b.waits_for &&
          a.dependency_failure == b.dependency_failure && a.prediction == b.prediction &&
          a.stopped_for_it == b.stopped_for_it && a.turn == b.turn &&
-         a.early_prediction == b.early_prediction;
+         a.early_prediction == b.early_prediction && a.avoid_gpus == b.avoid_gpus &&
+         a.hardware_failures == b.hardware_failures;
 }
 
 }  // namespace gpu_platform::model

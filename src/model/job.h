@@ -27,6 +27,9 @@ bool outranks(Hold hold, Hold present);
 // The platform holds a job after this number of failures of the site's prolog.
 inline constexpr std::size_t kMaxPrologFailures = 3;
 
+// A job fails when GPUs have failed under so many of its attempts in a row.
+inline constexpr std::uint32_t kMaxHardwareFailures = 3;
+
 // All by which jobs of one user, team and class are ordered among themselves. `jobs raise` changes
 // only the order among such jobs. Each turn is still held by exactly one of them, so no other user
 // gets more jobs ahead.
@@ -73,6 +76,10 @@ struct Job {
   // A prediction that was made deep in the queue, to learn how good such predictions are. Absent:
   // none was, or it has started.
   std::optional<StartPrediction> early_prediction;
+  // The GPUs, by UUID, that failed under it: it is not placed on them while it is not known that
+  // they are fit again.
+  std::vector<std::string> avoid_gpus;
+  std::uint32_t hardware_failures = 0;  // its last attempts, in a row, that ended so
 
   bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }

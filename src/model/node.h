@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/shared.h"
 #include "base/units.h"
 #include "model/capacity.h"
 #include "model/engine_kind.h"
+#include "model/evidence.h"
 #include "model/ids.h"
 #include "model/network.h"
 #include "model/states.h"
@@ -83,6 +85,10 @@ struct Gpu {
   std::string changed_by;    // who set the worst taint; empty if it is in service
   base::Instant changed_at;  // when
   Taints taints;
+  // What was seen of its health, ascending by time and bounded (health/verdict.h).
+  base::Shared<std::vector<Evidence>> evidence;
+  // What health would do and does not, and why; empty: it does what it says.
+  std::string withheld_verdict;
 
   // In snapshots of versions that had no taints of processes and clusters. add_former_taints()
   // empties them.
@@ -116,6 +122,7 @@ struct Node {
   base::Bytes others_memory;
   CapacityClass capacity = CapacityClass::kOnDemand;
   Taints taints;
+  base::Shared<std::vector<Evidence>> evidence;  // of the node itself, as in Gpu
 
   // In snapshots of versions that had no taints of nodes. add_former_taints() empties them.
   bool former_is_heard = true;

@@ -17,6 +17,22 @@ std::string_view to_string(UnmanagedProcessPolicy policy) {
   return "avoid";
 }
 
+std::string_view to_string(HealthProfile profile) {
+  switch (profile) {
+    case HealthProfile::kNvidia:
+      return "nvidia";
+    case HealthProfile::kCloud:
+      return "cloud";
+    case HealthProfile::kStrict:
+      return "strict";
+  }
+  return "nvidia";
+}
+
+HealthMode mode_of(const Policy& policy) {
+  return policy.sick_gpus == SickGpuPolicy::kOff ? HealthMode::kOff : policy.health_mode;
+}
+
 std::string_view to_string(QueueOrder order) {
   switch (order) {
     case QueueOrder::kPriority:

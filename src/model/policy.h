@@ -29,6 +29,27 @@ enum class SickGpuPolicy : std::uint8_t {
 };
 inline constexpr std::size_t kSickGpuPolicies = 2;
 
+// Whose judgement of faults of GPUs is used: docs/health.md has the rules of each.
+enum class HealthProfile : std::uint8_t { kNvidia, kCloud, kStrict };
+inline constexpr std::size_t kHealthProfiles = 3;
+std::string_view to_string(HealthProfile profile);  // "nvidia"
+
+// What is done with verdicts about GPUs.
+enum class HealthMode : std::uint8_t {
+  kExecute,
+  kShadow,  // shown, and nothing is done
+  kOff,     // none is made, and no evidence is kept
+};
+inline constexpr std::size_t kHealthModes = 3;
+
+// Who resets a GPU that needs it.
+enum class HealthReset : std::uint8_t {
+  kAsk,   // an operator
+  kAuto,  // the platform, as soon as nothing holds the GPU; an operator may, too
+  kNever,
+};
+inline constexpr std::size_t kHealthResets = 3;
+
 // By what waiting jobs are ordered; docs/scheduling.md has the formulas.
 enum class QueueOrder : std::uint8_t {
   kPriority,   // points of the class, number, time of submission
@@ -94,6 +115,11 @@ struct Policy {
   base::Duration request_id_lifetime = base::hours(24);  // counted from the end of the job
   UnmanagedProcessPolicy unmanaged_processes = UnmanagedProcessPolicy::kAvoid;
   SickGpuPolicy sick_gpus = SickGpuPolicy::kDrain;
+  HealthProfile health_profile = HealthProfile::kNvidia;
+  HealthMode health_mode = HealthMode::kExecute;  // see mode_of()
+  HealthReset health_reset = HealthReset::kAsk;
+  std::uint32_t health_max_out_percent =
+      10;                   // of a type's GPUs that health keeps from work at once
   bool can_notify = false;  // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kHigh;  // administrators may go above
   std::uint32_t backfill_depth = 8;  // waiting jobs with a planned start; 0: no backfill
@@ -142,6 +168,9 @@ struct Policy {
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
+
+// Returns the mode in force: the former key sick_gpus switches health off, too.
+HealthMode mode_of(const Policy& policy);
 
 // Returns whether the job, by what it asked for, may be stopped to make room for a job of a higher
 // class. A job that takes input is spared unless it says otherwise, because a person uses it, or

@@ -115,7 +115,8 @@ inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
                   v.detail, v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on,
                   v.array_id, v.array_index, v.waits_for, v.dependency_failure, v.preemptions,
-                  v.overdue_since, v.prediction, v.stopped_for_it, v.turn, v.early_prediction);
+                  v.overdue_since, v.prediction, v.stopped_for_it, v.turn, v.early_prediction,
+                  v.avoid_gpus, v.hardware_failures);
 }
 inline auto fields(Turn& v) {
   return std::tie(v.of, v.since, v.number, v.gpus);
@@ -154,16 +155,21 @@ inline auto fields(GpuHolder& v) {
 inline auto fields(Taint& v) {
   return std::tie(v.source, v.effect, v.text, v.by, v.at, v.until);
 }
+inline auto fields(Evidence& v) {
+  return std::tie(v.kind, v.source, v.at, v.last, v.count, v.code, v.value, v.is_over, v.job,
+                  v.user, v.program, v.pid, v.gpu_instance, v.registers, v.text);
+}
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
                   v.former_avoids_processes, v.changed_by, v.changed_at, v.former_unavailable,
-                  v.taints);
+                  v.taints, v.evidence, v.withheld_verdict);
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
                   v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.former_is_heard,
                   v.prolog_failed_for, v.epilog_failed_for, v.network, v.engine, v.others_cpus,
-                  v.others_memory, v.former_service, v.former_service_cause, v.capacity, v.taints);
+                  v.others_memory, v.former_service, v.former_service_cause, v.capacity, v.taints,
+                  v.evidence);
 }
 inline auto fields(TypeQuota& v) {
   return std::tie(v.type, v.max_gpus, v.guaranteed_gpus, v.borrow_limit, v.lend_limit, v.gpu_hours);
@@ -215,7 +221,8 @@ inline auto fields(Policy& v) {
       v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid, v.cpu_job_reserve_percent,
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
-      v.default_time_limit, v.sick_gpus);
+      v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
+      v.health_max_out_percent);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -265,6 +272,12 @@ struct StoredNodeTaint {
 };
 inline auto fields(StoredNodeTaint& v) {
   return std::tie(v.node, v.taint, v.is_lifted);
+}
+inline auto fields(EvidenceRecorded& v) {
+  return std::tie(v.node, v.gpu, v.evidence);
+}
+inline auto fields(VerdictWithheld& v) {
+  return std::tie(v.gpu, v.text);
 }
 inline auto fields(UnmanagedProcessesChanged& v) {
   return std::tie(v.gpu, v.text, v.avoid);
@@ -344,7 +357,7 @@ inline auto fields(AttemptReleased& v) {
 }
 inline auto fields(JobRequeued& v) {
   return std::tie(v.job, v.eligible_at, v.preempted, v.counts_as_failure, v.asked_for,
-                  v.prolog_failed, v.holds);
+                  v.prolog_failed, v.holds, v.hardware_failed, v.avoid_gpus);
 }
 inline auto fields(JobEnded& v) {
   return std::tie(v.job, v.how, v.reason, v.by, v.detail);
@@ -448,6 +461,10 @@ inline constexpr std::size_t kValues<TaintSource> = kTaintSources;
 template <>
 inline constexpr std::size_t kValues<TaintEffect> = kTaintEffects;
 template <>
+inline constexpr std::size_t kValues<EvidenceKind> = kEvidenceKinds;
+template <>
+inline constexpr std::size_t kValues<EvidenceSource> = kEvidenceSources;
+template <>
 inline constexpr std::size_t kValues<NodeService> = kNodeServices;
 template <>
 inline constexpr std::size_t kValues<EngineKind> = kEngineKinds;
@@ -477,6 +494,12 @@ template <>
 inline constexpr std::size_t kValues<UnmanagedProcessPolicy> = kUnmanagedProcessPolicies;
 template <>
 inline constexpr std::size_t kValues<SickGpuPolicy> = kSickGpuPolicies;
+template <>
+inline constexpr std::size_t kValues<HealthProfile> = kHealthProfiles;
+template <>
+inline constexpr std::size_t kValues<HealthMode> = kHealthModes;
+template <>
+inline constexpr std::size_t kValues<HealthReset> = kHealthResets;
 template <>
 inline constexpr std::size_t kValues<StartWhy> = kStartWhys;
 template <>

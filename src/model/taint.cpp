@@ -90,7 +90,10 @@ void lift_taint(Taints& taints, TaintSource source) {
 }
 
 bool is_an_operators_to_lift(const Taint& taint) {
-  if (taint.source == TaintSource::kHealth) return taint.effect == TaintEffect::kNoNewWork;
+  if (taint.source == TaintSource::kHealth) {
+    return taint.effect == TaintEffect::kNoNewWork || taint.effect == TaintEffect::kDegraded;
+  }
+  if (taint.source == TaintSource::kReset) return taint.effect == TaintEffect::kNoNewWork;
   return taint.source == TaintSource::kOperator || taint.source == TaintSource::kHooks;
 }
 

@@ -10,7 +10,7 @@ namespace gpu_platform::scheduling {
 
 bool operator==(const WaitingJob& a, const WaitingJob& b) {
   return a.id == b.id && (a.spec == b.spec || *a.spec == *b.spec) &&
-         a.submitted_at == b.submitted_at && a.avoid == b.avoid &&
+         a.submitted_at == b.submitted_at && a.avoid == b.avoid && a.avoid_gpus == b.avoid_gpus &&
          a.overdue_since == b.overdue_since && a.preemptions == b.preemptions &&
          a.had_others_stopped == b.had_others_stopped && a.turn == b.turn;
 }

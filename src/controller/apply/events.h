@@ -29,6 +29,8 @@ void apply(Application& a, const model::UnmanagedProcessesChanged& event);
 void apply(Application& a, const model::GpuUnavailableChanged& event);
 void apply(Application& a, const model::NodeServiceChanged& event);
 void apply(Application& a, const model::NodeOthersChanged& event);
+void apply(Application& a, const model::EvidenceRecorded& event);
+void apply(Application& a, const model::VerdictWithheld& event);
 
 // job_events.cpp
 void apply(Application& a, const model::JobSubmitted& event);

@@ -239,12 +239,16 @@ void apply(Application& a, const model::PreemptionHoldDropped& event) {
 
 void apply(Application& a, const model::JobRequeued& event) {
   Job& j = a.job(event.job);
+  j.hardware_failures = event.hardware_failed ? j.hardware_failures + 1 : 0;
+  for (const std::string& gpu : event.avoid_gpus) {
+    if (std::ranges::find(j.avoid_gpus, gpu) == j.avoid_gpus.end()) j.avoid_gpus.push_back(gpu);
+  }
   if (event.prolog_failed) {
     j.prolog_failed_on.push_back(j.attempts.back().first_node());
   } else if (event.preempted) {
     // A cluster that evicts it makes room for no job of ours.
     if (j.attempts.back().stop_reason == model::EndReason::kPreempted) ++j.preemptions;
-  } else if (!event.asked_for) {
+  } else if (!event.asked_for && !event.hardware_failed) {
     (event.counts_as_failure ? j.failures : j.losses) += 1;
   }
   const bool by_person =

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "controller/apply/borrowing.h"
 #include "controller/apply/preemption_holds.h"
+#include "health/verdict.h"
 
 namespace gpu_platform::controller {
 
@@ -43,8 +44,10 @@ void change_gpu(Application& a, const model::GpuRef& ref, const Change& change) 
   Node& n = a.node(ref.node);
   model::Gpu& gpu = n.gpus.at(ref.index);
   a.state.taint_ends.leave(n);
+  a.state.health.leave(n, ref.index);
   change(gpu);
   a.state.taint_ends.enter(n);
+  a.state.health.enter(n, ref.index);
   model::settle(gpu);
   a.state.books.put(n);
   drop_holds_that_cannot_be_met(a, n);
@@ -134,8 +137,10 @@ void apply(Application& a, const model::NodeSeen& event) {
   }
   Node& n = a.node(event.node);
   a.state.taint_ends.leave(n);
+  a.state.health.leave(n);
   model::describe(n, event.info, event.reuses_places ? free_places(a.state, n) : 0);
   a.state.taint_ends.enter(n);
+  a.state.health.enter(n);
   a.state.books.put(n);
   follow_cluster_size(a, gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.
@@ -183,6 +188,24 @@ void apply(Application& a, const model::NodeServiceChanged& event) {
     if (!effect) return model::lift_taint(node.taints, TaintSource::kCluster);
     model::set_taint(node.taints, {TaintSource::kCluster, *effect, event.cause, "cluster", {}});
   });
+}
+
+void apply(Application& a, const model::EvidenceRecorded& event) {
+  Node& n = a.node(event.node);
+  a.state.health.leave(n, event.gpu);
+  base::Shared<std::vector<model::Evidence>>& evidence =
+      event.gpu ? n.gpus.at(*event.gpu).evidence : n.evidence;
+  std::vector<model::Evidence> kept = *evidence;
+  health::keep(kept, event.evidence);
+  evidence = std::move(kept);
+  a.state.health.enter(n, event.gpu);
+}
+
+void apply(Application& a, const model::VerdictWithheld& event) {
+  Node& n = a.node(event.gpu.node);
+  a.state.health.leave(n, event.gpu.index);
+  n.gpus.at(event.gpu.index).withheld_verdict = event.text;
+  a.state.health.enter(n, event.gpu.index);
 }
 
 // A hold counts on CPUs and memory that others may have now; room is made anew where there is some.

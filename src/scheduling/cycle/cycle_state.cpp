@@ -47,9 +47,14 @@ bool CycleState::may_start_more() {
 template <class Place>
 std::optional<model::Allocation> CycleState::place_for(const WaitingJob& job,
                                                        const Place& place_it) {
-  if (!job.avoid.empty()) {
+  if (!job.avoid.empty() || !job.avoid_gpus.empty()) {
     const Trial::Mark mark = trial.mark();
     for (const model::NodeId node : job.avoid) trial.shut(node);
+    for (const model::GpuRef& gpu : job.avoid_gpus) {
+      FreeState amount;
+      amount.gpus = GpuMask{1} << gpu.index;
+      trial.withhold(gpu.node, amount);
+    }
     std::optional<model::Allocation> allocation = place_it();
     trial.rollback_to(mark);
     if (allocation) return allocation;
