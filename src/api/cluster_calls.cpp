@@ -12,7 +12,9 @@
 #include "api/convert/cluster.h"
 #include "api/convert/gpu_health.h"
 #include "api/convert/gpu_selector.h"
+#include "api/convert/job.h"
 #include "api/convert/topology.h"
+#include "api/evidence_view.h"
 #include "api/list_page.h"
 #include "api/predictions.h"
 #include "base/utc.h"
@@ -185,6 +187,11 @@ base::Result<v1::GpuHealth> ClusterCalls::gpu_health(const v1::GetGpuHealthReque
   v1::GpuHealth out;
   const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
   to_proto(gpu, *found.node, found.index, reading.get(), out);
+  EvidenceView evidence(context_, snapshot, peer.caller);
+  evidence.put_verdict(*found.node, gpu, out);
+  evidence.add_of_node(*found.node, {}, *out.mutable_evidence());
+  evidence.add_of_gpu(*found.node, gpu, {}, *out.mutable_evidence());
+  sort_by_time(*out.mutable_evidence());
   return out;
 }
 
@@ -192,15 +199,44 @@ base::Result<v1::ListGpusResponse> ClusterCalls::gpus(const v1::ListGpusRequest&
                                                       const Peer& peer) const {
   const auto snapshot = context_.core.snapshots.snapshot();
   v1::ListGpusResponse out;
+  EvidenceView evidence(context_, snapshot, peer.caller);
   TRY(for_nodes(*snapshot, request.node(), [&](const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
       const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
-      to_proto(gpu, node, i, reading.get(), *out.add_gpus());
+      v1::GpuHealth& health = *out.add_gpus();
+      to_proto(gpu, node, i, reading.get(), health);
+      evidence.put_verdict(node, gpu, health);
     }
   }));
   TRY(cut_to_page(request, *out.mutable_gpus(), out, [](const v1::GpuHealth& health) {
     return fmt::format("{}:{}", health.gpu().node(), health.gpu().index());
+  }));
+  return out;
+}
+
+base::Result<v1::ListEvidenceResponse> ClusterCalls::evidence(
+    const v1::ListEvidenceRequest& request, const Peer& peer) const {
+  TRY_ASSIGN(const model::GpuSelector which, to_model(request));
+  const auto snapshot = context_.core.snapshots.snapshot();
+  const EvidenceView evidence(context_, snapshot, peer.caller);
+  const base::Instant since = request.has_since() ? to_model(request.since()) : base::Instant();
+  v1::ListEvidenceResponse out;
+  if (!which.uuid.empty() || which.index) {
+    TRY_ASSIGN(const FoundGpu found, find_gpu(*snapshot, which));
+    evidence.add_of_gpu(*found.node, found.node->gpus[found.index], since, *out.mutable_evidence());
+  } else {
+    TRY(for_nodes(*snapshot, which.node, [&](const model::Node& node) {
+      evidence.add_of_node(node, since, *out.mutable_evidence());
+      for (const model::Gpu& gpu : node.gpus) {
+        evidence.add_of_gpu(node, gpu, since, *out.mutable_evidence());
+      }
+    }));
+  }
+  sort_by_time(*out.mutable_evidence());
+  TRY(cut_to_page(request, *out.mutable_evidence(), out, [](const v1::Evidence& piece) {
+    return fmt::format("{} {} {} {}.{}", piece.node(), piece.gpu_id(), piece.kind(),
+                       piece.at().seconds(), piece.at().nanos());
   }));
   return out;
 }

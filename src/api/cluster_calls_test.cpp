@@ -214,6 +214,127 @@ TEST_F(ClusterCallsTest, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
   EXPECT_EQ(seen_by(calls_, kAda), "hers his-secret in-her-job ");
 }
 
+// ---- evidence and verdicts
+
+model::Evidence seen(model::EvidenceKind kind, int second) {
+  model::Evidence piece;
+  piece.kind = kind;
+  piece.at = piece.last = base::Instant(1) + base::seconds(second);
+  return piece;
+}
+
+model::Evidence xid_of(model::JobId job, std::string user, int second) {
+  model::Evidence piece = seen(model::EvidenceKind::kXid, second);
+  piece.code = 13;
+  piece.job = job;
+  piece.user = std::move(user);
+  piece.program = "train.py";
+  piece.text = "NVRM: Xid 13";
+  return piece;
+}
+
+// Judges by the users of the pieces alone.
+health::GpuVerdict judge_by_users(const controller::Snapshot&, const health::Records& records,
+                                  const health::GpuKey& gpu, base::Instant) {
+  health::GpuVerdict verdict;
+  verdict.action = health::Action::kDegrade;
+  verdict.fault = health::FaultClass::kHardware;
+  verdict.confidence_percent = 80;
+  verdict.rule = "two-jobs";
+  for (const model::Evidence& piece : records.of_gpu(gpu.uuid)) {
+    verdict.reasons.push_back("XID 13 in a job of " + piece.user);
+  }
+  return verdict;
+}
+
+TEST_F(ClusterCallsTest, ShowTheVerdictAndTheEvidenceOfAGpuAndOfItsNode) {
+  core_.edit_node([](model::Node& node) {
+    node.evidence = std::vector{seen(model::EvidenceKind::kNodeRestarted, 2)};
+    node.gpus[1].evidence = std::vector{xid_of(model::JobId(7), "ada", 1),
+                                        xid_of(model::JobId(8), "ada", 3)};
+    model::set_taint(node.gpus[1].taints, {model::TaintSource::kHealth,
+                                           model::TaintEffect::kDegraded,
+                                           "XID 13 in two jobs",
+                                           "node",
+                                           base::Instant(1)});
+  });
+  v1::GetGpuHealthRequest request;
+  request.set_gpu("dgx-h100-1:1");
+  EXPECT_FALSE(calls_.gpu_health(request, kRoot)->has_verdict()) << "nothing judges";
+  access_.judge_gpu = judge_by_users;
+  const v1::GpuHealth health = *calls_.gpu_health(request, kRoot);
+  ASSERT_EQ(health.taints_size(), 1);
+  EXPECT_EQ(health.taints(0).source(), "HEALTH");
+  EXPECT_EQ(health.taints(0).effect(), "DEGRADED");
+  EXPECT_EQ(health.verdict().action(), "DEGRADE");
+  EXPECT_EQ(health.verdict().fault(), "HARDWARE");
+  EXPECT_EQ(health.verdict().confidence_percent(), 80U);
+  EXPECT_EQ(health.verdict().reasons(1), "XID 13 in a job of ada");
+  ASSERT_EQ(health.evidence_size(), 3);
+  EXPECT_EQ(health.evidence(0).job(), "7");
+  EXPECT_EQ(health.evidence(0).gpu_id(), "GPU-1");
+  EXPECT_EQ(health.evidence(1).kind(), "NODE_RESTARTED");
+  EXPECT_FALSE(health.evidence(1).has_gpu_id());
+  EXPECT_EQ(health.evidence(2).job(), "8");
+  const auto list = *calls_.gpus({}, kRoot);
+  EXPECT_TRUE(list.gpus(1).has_verdict());
+  EXPECT_EQ(list.gpus(1).evidence_size(), 0) << "one GPU has it";
+}
+
+TEST_F(ClusterCallsTest, ListTheEvidenceOfAGpuANodeOrAll) {
+  core_.edit_node([](model::Node& node) {
+    node.evidence = std::vector{seen(model::EvidenceKind::kNodeRestarted, 2)};
+    node.gpus[1].evidence = std::vector{xid_of(model::JobId(7), "ada", 3)};
+    node.gpus[2].evidence = std::vector{xid_of(model::JobId(8), "ada", 1)};
+  });
+  v1::ListEvidenceRequest request;
+  const auto kinds = [&] {
+    std::string text;
+    const auto answer = calls_.evidence(request, kRoot);
+    for (const v1::Evidence& piece : answer->evidence()) {
+      text += piece.kind() + piece.gpu_id() + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(kinds(), "XIDGPU-2 NODE_RESTARTED XIDGPU-1 ");
+  request.mutable_since()->set_seconds(2);
+  EXPECT_EQ(kinds(), "NODE_RESTARTED XIDGPU-1 ");
+  request.set_node("dgx-h100-1");
+  EXPECT_EQ(kinds(), "NODE_RESTARTED XIDGPU-1 ");
+  request.clear_node();
+  request.set_gpu("dgx-h100-1:1");
+  EXPECT_EQ(kinds(), "XIDGPU-1 ");
+  request.set_gpu_id("GPU-1");
+  EXPECT_EQ(calls_.evidence(request, kRoot).error().field, "gpu_id");
+  request.clear_gpu();
+  request.set_gpu_id("GPU-70");
+  EXPECT_EQ(calls_.evidence(request, kRoot).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ClusterCallsTest, NameNoUserInEvidenceWhoseJobTheCallerMayNotSee) {
+  const model::JobId hers = core_.add_job("ada", 1000);
+  const model::JobId his = core_.add_job("bob", 1001);
+  core_.edit_node([&](model::Node& node) {
+    model::Evidence ended = xid_of(his, "bob", 3);
+    ended.kind = model::EvidenceKind::kJobEnded;
+    ended.source = model::EvidenceSource::kJob;
+    ended.text = "his last words";
+    node.gpus[1].evidence = std::vector{xid_of(hers, "ada", 1), xid_of(his, "bob", 2), ended};
+  });
+  access_.judge_gpu = judge_by_users;
+  v1::GetGpuHealthRequest request;
+  request.set_gpu("dgx-h100-1:1");
+  const v1::GpuHealth shown = *calls_.gpu_health(request, kAda);
+  EXPECT_EQ(shown.evidence(0).user(), "ada");
+  EXPECT_FALSE(shown.evidence(1).has_user());
+  EXPECT_FALSE(shown.evidence(1).has_program());
+  EXPECT_EQ(shown.evidence(1).text(), "NVRM: Xid 13") << "it is the driver's";
+  EXPECT_FALSE(shown.evidence(2).has_text());
+  EXPECT_EQ(shown.ShortDebugString().find("bob"), std::string::npos);
+  EXPECT_EQ(shown.verdict().reasons_size(), 3);
+  EXPECT_EQ(calls_.gpu_health(request, kRoot)->evidence(2).text(), "his last words");
+}
+
 TEST_F(ClusterCallsTest, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {
   core_.edit_node([](model::Node& node) {
     node.gpus[1].unmanaged_processes = "pid 77 of bob";

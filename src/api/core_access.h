@@ -14,6 +14,7 @@
 #include "config/slurm_names.h"
 #include "controller/snapshot.h"
 #include "controller/statistics.h"
+#include "health/verdict.h"
 #include "host/user_directory.h"
 #include "model/access_rules.h"
 #include "model/command.h"
@@ -81,6 +82,12 @@ struct IsolationGuard {
   std::string why_not;  // where it is not
 };
 
+// Judges a GPU of the snapshot by the rules of the site and what the records have of it. Safe from
+// any thread.
+using JudgeGpu = std::function<health::GpuVerdict(const controller::Snapshot& snapshot,
+                                                  const health::Records& records,
+                                                  const health::GpuKey& gpu, base::Instant now)>;
+
 class TokenUses;
 
 // The whole of it; name its parts where it is made. All referred objects outlive the server.
@@ -106,6 +113,7 @@ struct CoreAccess {
   // Who is what here. Safe from any thread. Null: root alone is more than a user.
   std::function<std::shared_ptr<const model::AccessRules>()> access = nullptr;
   const TokenUses* token_uses = nullptr;  // null: only what the journal has of them is known
+  JudgeGpu judge_gpu = nullptr;           // null: nothing is judged
 };
 
 }  // namespace gpu_platform::api

@@ -259,6 +259,7 @@ TEST(GpuChange, MayEndByItselfUnlessItIsOne) {
   EXPECT_TRUE(to_model(request, model::GpuAction::kDrain)->until.is_set()) << "it is over";
   request.mutable_until()->set_seconds(1'800'000'000);
   EXPECT_EQ(to_model(request, model::GpuAction::kBringOnline).error().field, "until");
+  EXPECT_EQ(to_model(request, model::GpuAction::kReset).error().field, "until");
 }
 
 TEST(GpuChange, OfAnOperatorShowsItsEnd) {

@@ -79,6 +79,16 @@ base::Result<model::GpuSelector> to_model(const v1::GetGpuHealthRequest& request
   return model::GpuSelector{request.gpu_id(), {}, std::nullopt};
 }
 
+base::Result<model::GpuSelector> to_model(const v1::ListEvidenceRequest& request) {
+  const int given =
+      int{!request.gpu_id().empty()} + int{!request.gpu().empty()} + int{!request.node().empty()};
+  if (given > 1) {
+    return base::invalid("gpu_id", "gpu_id, gpu, node: give at most one of them");
+  }
+  if (!request.gpu().empty()) return parse_gpu_place(request.gpu());
+  return model::GpuSelector{request.gpu_id(), request.node(), std::nullopt};
+}
+
 base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
                                          model::GpuAction action) {
   const int given =
@@ -89,7 +99,9 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
   if (request.force() && action != model::GpuAction::kTakeOffline) {
     return base::invalid("force", "force: is only for taking GPUs offline");
   }
-  if (request.has_until() && action == model::GpuAction::kBringOnline) {
+  const bool may_end =
+      action == model::GpuAction::kDrain || action == model::GpuAction::kTakeOffline;
+  if (request.has_until() && !may_end) {
     return base::invalid("until", "until: is only for draining GPUs and for taking them offline");
   }
   model::ChangeGpus change;

@@ -24,6 +24,9 @@ base::Result<std::vector<std::string>> to_gpu_uuids(const std::vector<std::strin
 // Exactly one of gpu_id and gpu must be given.
 base::Result<model::GpuSelector> to_model(const v1::GetGpuHealthRequest& request);
 
+// At most one of gpu_id, gpu and node may be given.
+base::Result<model::GpuSelector> to_model(const v1::ListEvidenceRequest& request);
+
 // Exactly one of gpu_id, gpu and node must be given; force with kTakeOffline alone.
 base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
                                          model::GpuAction action);

@@ -219,6 +219,7 @@ const std::map<std::string_view, Extra> kExtras = {
     {"DrainGpus", {"", R"({"gpu":"dgx-h100-1:0"})"}},
     {"TakeGpusOffline", {"", R"({"gpu":"dgx-h100-1:0"})"}},
     {"BringGpusOnline", {"", R"({"gpu":"dgx-h100-1:0"})"}},
+    {"ResetGpus", {"", R"({"gpu":"dgx-h100-1:0"})"}},
     {"CreateToken", {"", R"({"name":"laptop","user":"OWNER"})"}},
     {"GetGpuHealth", {"?gpu=dgx-h100-1:0", ""}},
     {"SizeModelServer", {"", R"({"model":"llama-3-70b","settings":[]})"}},

@@ -43,6 +43,46 @@ TEST_F(GpusTest, ThatJobsHoldAreRefusedUnlessForced) {
   EXPECT_EQ(back["gpus"].size(), 8U);
 }
 
+TEST_F(GpusTest, AreResetByAnAdministratorAlone) {
+  start();
+  const RawResponse reset = ask("POST", "/v1/gpus/reset", R"({"gpu":"dgx-h100-1:3"})");
+  ASSERT_EQ(core_.commands().size(), 1U);
+  EXPECT_EQ(std::get<model::ChangeGpus>(core_.commands()[0].body).action, model::GpuAction::kReset);
+  if (uid_ != 0) {
+    EXPECT_EQ(reset.status, 403);
+    return;
+  }
+  EXPECT_EQ(reset.status, 200);
+  EXPECT_EQ(parsed(reset)["gpus"][0]["state"], "RESETTING");
+  const RawResponse forced =
+      ask("POST", "/v1/gpus/reset", R"({"gpu":"dgx-h100-1:3","force":true})");
+  EXPECT_EQ(forced.status, 400);
+  EXPECT_EQ(parsed(forced)["field"], "force");
+}
+
+TEST_F(GpusTest, ShowTheEvidenceThatIsKeptOfThem) {
+  core_.edit_node([](model::Node& node) {
+    model::Evidence piece;
+    piece.at = piece.last = base::Instant(1) + base::seconds(60);
+    piece.code = 79;
+    piece.count = 3;
+    node.gpus[3].evidence = std::vector{piece};
+  });
+  start();
+  const auto list = parsed(ask("GET", "/v1/gpus/evidence?gpu=dgx-h100-1%3A3"));
+  ASSERT_EQ(list["evidence"].size(), 1U);
+  const auto& piece = list["evidence"][0];
+  EXPECT_EQ(piece["kind"], "XID");
+  EXPECT_EQ(piece["source"], "DRIVER");
+  EXPECT_EQ(piece["code"], 79);
+  EXPECT_EQ(piece["count"], 3);
+  EXPECT_EQ(piece["at"], "1970-01-01T00:01:00.000Z");
+  EXPECT_EQ(piece["job"], nullptr);
+  EXPECT_EQ(parsed(ask("GET", "/v1/gpus/evidence?since=1970-01-01T00:02:00Z"))["evidence"].size(),
+            0U);
+  EXPECT_EQ(ask("GET", "/v1/gpus/evidence?node=elsewhere").status, 404);
+}
+
 TEST_F(GpusTest, ShowWhatWasReadOfThem) {
   model::GpuReading reading;
   reading.ecc_uncorrected = 2;
