@@ -81,6 +81,37 @@ inline void remove_process(GpuState& gpu, std::uint64_t pid) {
   }
 }
 
+// Sets the counters back that count since the driver was loaded. The caller holds the file's lock.
+inline void restart_counters(GpuState& gpu) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  for (auto& count : gpu.ecc_errors[kEccVolatile]) count.store(0, kRelaxed);
+  for (auto& count : gpu.link_errors) count.store(0, kRelaxed);
+  gpu.pcie_replays.store(0, kRelaxed);
+}
+
+// What a reset of the GPU does. Rows and pages that wait for it are out of use afterwards, links
+// come up again, and the driver asks for nothing more. What is broken stays so: a remap that has
+// failed, retired pages, a GPU that fell off the bus (which takes a reboot), a narrow link, heat.
+// The caller holds a Change of the GPU, on which no process may be, and wakes the waiters after it.
+inline void reset_gpu(GpuState& gpu) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  restart_counters(gpu);
+  const std::uint32_t rows = gpu.rows_to_remap.exchange(0, kRelaxed);
+  gpu.remapped_rows[kEccUncorrected].fetch_add(rows, kRelaxed);
+  gpu.remap_pending.store(0, kRelaxed);
+  gpu.retirement_pending.store(0, kRelaxed);
+  gpu.recovery_action.store(0, kRelaxed);
+  gpu.last_xid.store(0, kRelaxed);
+  gpu.nvlinks_down.store(0, kRelaxed);
+  // Limits and clocks that were set live in the driver, not in the GPU.
+  Settings& set = gpu.settings;
+  for (auto* value : {&set.power_limit_mw, &set.application_sm_mhz, &set.application_memory_mhz,
+                      &set.locked_sm_min_mhz, &set.locked_sm_max_mhz, &set.locked_memory_min_mhz,
+                      &set.locked_memory_max_mhz}) {
+    value->store(0, kRelaxed);
+  }
+}
+
 // Wakes all processes that wait for events.
 inline void wake_waiters(BoardState& state) {
   constexpr int kAll = 0x7fffffff;

@@ -32,6 +32,7 @@ struct GpuReading {
   std::uint32_t utilization_percent = 0;
   std::uint32_t memory_utilization_percent = 0;
   std::uint32_t temperature_c = 0;
+  std::uint32_t memory_temperature_c = 0;
   std::uint32_t power_mw = 0;
   std::uint32_t clock_sm_mhz = 0;
   std::uint32_t clock_memory_mhz = 0;
@@ -171,6 +172,20 @@ inline void read_clocks(const GpuState& gpu, bool is_awake, GpuReading& reading)
   if (is_awake && is_held) reading.throttle |= kThrottleApplicationClocks;
 }
 
+// A link as it is now. `number` is below kMaxNvLinks.
+inline NvLink link_of(const GpuState& gpu, std::uint32_t number) {
+  NvLink link = gpu.nvlinks[number];
+  const std::uint64_t down = gpu.nvlinks_down.load(std::memory_order_relaxed);
+  if ((down >> number & 1) != 0) link.active = 0;
+  return link;
+}
+
+// The lanes in use.
+inline std::uint32_t pcie_width(const GpuState& gpu) {
+  const std::uint32_t injected = value_of(gpu.injected_pcie_width);
+  return is_within(1, injected, gpu.pcie_width) ? injected : gpu.pcie_width;
+}
+
 // Computes temperature, clocks and the reasons that hold them down, from the load that `reading`
 // has already.
 inline void read_condition(const GpuState& gpu, GpuReading& reading) {
@@ -178,6 +193,9 @@ inline void read_condition(const GpuState& gpu, GpuReading& reading) {
   const std::uint32_t injected = gpu.injected_temperature_c.load(std::memory_order_relaxed);
   reading.temperature_c =
       injected != 0 ? injected : between(gpu.temperature_idle_c, gpu.temperature_loaded_c, percent);
+  constexpr std::uint32_t kMemoryWarmer = 6;
+  const std::uint32_t memory_c = value_of(gpu.injected_memory_temperature_c);
+  reading.memory_temperature_c = memory_c != 0 ? memory_c : reading.temperature_c + kMemoryWarmer;
   const std::uint32_t limit_mw = power_limit_mw(gpu);
   reading.power_mw =
       limit_mw < gpu.power_idle_mw ? limit_mw : between(gpu.power_idle_mw, limit_mw, percent);

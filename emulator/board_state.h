@@ -22,7 +22,7 @@
 namespace gpu_emulator {
 
 inline constexpr char kMagic[8] = {'G', 'P', 'U', 'B', 'O', 'A', 'R', 'D'};
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kMaxGpus = 16;
 inline constexpr std::uint32_t kMaxNvLinks = 36;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // on one GPU
@@ -154,6 +154,9 @@ struct Event {
 
 enum EccClass : std::uint32_t { kEccCorrected = 0, kEccUncorrected = 1 };
 enum EccSpan : std::uint32_t { kEccVolatile = 0, kEccAggregate = 1 };
+enum LinkError : std::uint32_t { kLinkCrc = 0, kLinkReplay = 1, kLinkRecovery = 2 };
+inline constexpr std::uint32_t kLinkErrors = 3;
+inline constexpr std::uint64_t kLongestHangNs = 3'600'000'000'000;
 
 struct GpuState {
   // Fixed.
@@ -210,19 +213,25 @@ struct GpuState {
   // Changing.
   std::atomic<std::uint32_t> sequence;  // of the processes
   std::atomic<std::uint32_t> answer;  // NVML return code that calls on this GPU get; 0: none forced
-  std::atomic<std::uint32_t> answer_delay_us;         // for which a call on this GPU waits
-  std::atomic<std::uint32_t> answer_work_us;          // CPU time that it takes
-  std::atomic<std::uint32_t> injected_temperature_c;  // 0: as the load makes it
-  std::atomic<std::uint32_t> recovery_action;         // nvmlDeviceGpuRecoveryAction_t
-  std::atomic<std::uint32_t> last_xid;                // 0: none
+  std::atomic<std::uint32_t> answer_delay_us;                // for which a call on this GPU waits
+  std::atomic<std::uint32_t> answer_work_us;                 // CPU time that it takes
+  std::atomic<std::uint32_t> injected_temperature_c;         // 0: as the load makes it
+  std::atomic<std::uint32_t> injected_memory_temperature_c;  // 0: somewhat warmer than the GPU
+  std::atomic<std::uint32_t> injected_pcie_width;            // lanes in use; 0: all
+  std::atomic<std::uint32_t> recovery_action;                // nvmlDeviceGpuRecoveryAction_t
+  std::atomic<std::uint32_t> last_xid;                       // 0: none
   std::atomic<std::uint32_t> pcie_replays;
   std::atomic<std::uint32_t> remap_pending;
+  std::atomic<std::uint32_t> rows_to_remap;  // counted as remapped by the next reset
   std::atomic<std::uint32_t> remap_failed;
   std::atomic<std::uint32_t> remapped_rows[2];  // by EccClass
   std::atomic<std::uint32_t> retirement_pending;
   std::atomic<std::uint32_t> retired_count;
-  std::atomic<std::uint64_t> injected_throttle;  // nvmlClocksEventReason* bits
-  std::atomic<std::uint64_t> ecc_errors[2][2];   // by EccSpan, EccClass
+  std::atomic<std::uint64_t> answers_from_ns;  // CLOCK_BOOTTIME; calls before it wait until then
+  std::atomic<std::uint64_t> nvlinks_down;     // bit n: link n, whatever the board says of it
+  std::atomic<std::uint64_t> link_errors[kLinkErrors];  // of the first link, since the driver came
+  std::atomic<std::uint64_t> injected_throttle;         // nvmlClocksEventReason* bits
+  std::atomic<std::uint64_t> ecc_errors[2][2];          // by EccSpan, EccClass
   RetiredPage retired_pages[kMaxRetiredPages];
   Integrals integrals;
   Settings settings;

@@ -51,6 +51,18 @@ inline void wait_us(std::uint32_t microseconds) {
   }
 }
 
+// Waits as long as the board is set to hang; looks again and again, for that may be changed. A time
+// that is further away than a hang may be is of another boot.
+inline void wait_for_answer(const GpuState& gpu) {
+  constexpr std::uint32_t kStepUs = 10'000;
+  while (true) {
+    const std::uint64_t from = gpu.answers_from_ns.load(std::memory_order_relaxed);
+    const std::uint64_t now = now_ns(CLOCK_BOOTTIME);
+    if (from <= now || from - now > kLongestHangNs) return;
+    wait_us(kStepUs);
+  }
+}
+
 // Keeps the calling thread's CPU busy, as a driver does with a call.
 inline void work_us(std::uint32_t microseconds) {
   if (microseconds == 0) return;
@@ -73,6 +85,7 @@ Return with_gpu(const DeviceHandle* device, Answer answer) {
   std::uint32_t index = 0;
   if (!index_of(device, &index) || index >= gpu_count(*state)) return kInvalidArgument;
   const GpuState& gpu = state->gpus[index];
+  wait_for_answer(gpu);
   wait_us(gpu.answer_delay_us.load(std::memory_order_relaxed));
   work_us(gpu.answer_work_us.load(std::memory_order_relaxed));
   if (const std::uint32_t forced = gpu.answer.load(std::memory_order_relaxed)) {

@@ -104,7 +104,8 @@ nvmlReturn_t remap_field(const Source& from, FieldValue& field) {
   }
 }
 
-// Adds up over the link named by the scope, or all of them for the scope of all ones.
+// Adds up over the link named by the scope, or all of them for the scope of all ones. A link that
+// is down keeps its count.
 template <class Value>
 nvmlReturn_t sum_links(const Source& from, FieldValue& field, Value value) {
   constexpr unsigned int kAll = 0xffffffff;
@@ -122,7 +123,7 @@ nvmlReturn_t one_link_field(const Source& from, FieldValue& field) {
   const std::uint32_t links = link_count(from.gpu);
   if (links == 0) return kNotSupported;
   if (field.scope_id >= links) return kInvalidArgument;
-  const NvLink& link = from.gpu.nvlinks[field.scope_id];
+  const NvLink link = gpu_emulator::link_of(from.gpu, field.scope_id);
   switch (field.field_id) {
     case 164:
       return put(field, link.active != 0 ? nvlink_megabytes_per_second(link) : 0);
@@ -136,8 +137,9 @@ nvmlReturn_t one_link_field(const Source& from, FieldValue& field) {
 }
 
 nvmlReturn_t speed_field(const GpuState& gpu, std::uint32_t number, FieldValue& field) {
-  if (number >= link_count(gpu) || gpu.nvlinks[number].active == 0) return kNotSupported;
-  return put(field, nvlink_megabytes_per_second(gpu.nvlinks[number]));
+  if (number >= link_count(gpu)) return kNotSupported;
+  const NvLink link = gpu_emulator::link_of(gpu, number);
+  return link.active != 0 ? put(field, nvlink_megabytes_per_second(link)) : kNotSupported;
 }
 
 // Counters that links have from the fifth generation on; the scope is the link.
@@ -146,7 +148,7 @@ nvmlReturn_t nvlink5_field(const Source& from, FieldValue& field) {
   constexpr std::uint64_t kPacketBytes = 256;
   if (link_count(from.gpu) == 0 || from.gpu.nvlink_version < kFifth) return kNotSupported;
   if (field.scope_id >= link_count(from.gpu)) return kInvalidArgument;
-  const NvLink& link = from.gpu.nvlinks[field.scope_id];
+  const NvLink link = gpu_emulator::link_of(from.gpu, field.scope_id);
   if (link.active == 0) return kNotSupported;
   const std::uint64_t bytes = nvlink_kibibytes(link, from.totals.busy_us) * 1024;
   switch (field.field_id) {
@@ -161,16 +163,36 @@ nvmlReturn_t nvlink5_field(const Source& from, FieldValue& field) {
   }
 }
 
+// Injected errors are of the first link: its counter and the sum of all links show them.
+std::uint64_t link_errors(const GpuState& gpu, unsigned int id) {
+  const auto count = [&](gpu_emulator::LinkError error) {
+    return gpu.link_errors[error].load(std::memory_order_relaxed);
+  };
+  switch (id) {
+    case 32:  // CRC errors of flits
+    case 38:
+      return count(gpu_emulator::kLinkCrc);
+    case 46:
+    case 52:
+      return count(gpu_emulator::kLinkReplay);
+    case 53:
+    case 59:
+      return count(gpu_emulator::kLinkRecovery);
+    default:
+      return 0;
+  }
+}
+
 nvmlReturn_t nvlink_field(const Source& from, FieldValue& field) {
   const unsigned int id = field.field_id;
   const GpuState& gpu = from.gpu;
   if (link_count(gpu) == 0) return kNotSupported;
   std::uint32_t to_switches = 0;
   for (std::uint32_t i = 0; i < link_count(gpu); ++i) {
-    const NvLink& link = gpu.nvlinks[i];
+    const NvLink link = gpu_emulator::link_of(gpu, i);
     if (link.active != 0 && link.peer == gpu_emulator::LinkPeer::kSwitch) ++to_switches;
   }
-  if (id == 90) return put(field, nvlink_megabytes_per_second(gpu.nvlinks[0]));
+  if (id == 90) return put(field, nvlink_megabytes_per_second(gpu_emulator::link_of(gpu, 0)));
   if (id == 91) return put(field, link_count(gpu));
   if (id == 147) return put(field, to_switches);
   if (id >= 138 && id <= 141) {  // payload sent and received, then with protocol
@@ -181,7 +203,7 @@ nvmlReturn_t nvlink_field(const Source& from, FieldValue& field) {
   }
   if (is_between(id, 84, 89)) return speed_field(gpu, id - 84, field);
   if (is_between(id, 132, 137)) return speed_field(gpu, id - 132 + 6, field);
-  return put_long(field, 0);  // counters of errors
+  return put_long(field, link_errors(gpu, id));
 }
 
 // The average over a second is there from Ampere on, but not on its GA100.
@@ -266,8 +288,8 @@ nvmlReturn_t read_field(const Source& from, FieldValue& field) {
   if (is_between(id, 185, 190) || id == 192) return power_field(from, field);
   const auto pcie_bytes = [&] { return from.totals.busy_us * pcie_kilobytes_per_second(gpu, 100); };
   switch (id) {
-    case 82:  // the memory's temperature: somewhat warmer than the GPU
-      return gpu.has_memory_temperature != 0 ? put(field, from.now.temperature_c + 6)
+    case 82:  // the memory's temperature
+      return gpu.has_memory_temperature != 0 ? put(field, from.now.memory_temperature_c)
                                              : kNotSupported;
     case 83:
     case 191:

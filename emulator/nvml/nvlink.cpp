@@ -1,5 +1,7 @@
 #include <string.h>
 
+#include <iterator>
+
 #include "nvml/board.h"
 #include "nvml/pci_info.h"
 
@@ -37,7 +39,7 @@ nvmlReturn_t with_link(nvmlDevice_t device, unsigned int link, const void* out, 
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
     if (link_count(gpu) == 0) return kNotSupported;
     if (link >= link_count(gpu)) return kInvalidArgument;
-    return answer(gpu.nvlinks[link]);
+    return answer(gpu_emulator::link_of(gpu, link));
   });
 }
 
@@ -48,12 +50,12 @@ bool is_address(const gpu_emulator::PciAddress& a, const gpu_emulator::PciAddres
 // Returns whether NVLink leads from one GPU to the other: directly, or through one switch.
 bool are_linked(const GpuState& a, const GpuState& b) {
   for (std::uint32_t i = 0; i < link_count(a); ++i) {
-    const NvLink& out = a.nvlinks[i];
+    const NvLink out = gpu_emulator::link_of(a, i);
     if (out.active == 0) continue;
     if (out.peer == LinkPeer::kGpu && is_address(out.remote, b.pci)) return true;
     if (out.peer != LinkPeer::kSwitch) continue;
     for (std::uint32_t k = 0; k < link_count(b); ++k) {
-      const NvLink& in = b.nvlinks[k];
+      const NvLink in = gpu_emulator::link_of(b, k);
       if (in.active != 0 && in.peer == LinkPeer::kSwitch && is_address(in.remote, out.remote)) {
         return true;
       }
@@ -138,11 +140,20 @@ nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int lin
 
 nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int link,
                                              unsigned int counter, unsigned long long* count) {
+  // nvmlNvLinkErrorCounter_t: replays, recoveries, CRC of flits, of data, ECC.
   constexpr unsigned int kCounters = 5;
   if (counter >= kCounters) return board() == nullptr ? kUninitialized : kInvalidArgument;
-  return with_link(device, link, count, [&](const NvLink& found) {
-    if (found.active == 0) return kNotSupported;
-    *count = 0;
+  if (board() == nullptr) return kUninitialized;
+  if (count == nullptr) return kInvalidArgument;
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
+    if (link_count(gpu) == 0) return kNotSupported;
+    if (link >= link_count(gpu)) return kInvalidArgument;
+    if (gpu_emulator::link_of(gpu, link).active == 0) return kNotSupported;
+    constexpr std::uint32_t kOf[] = {gpu_emulator::kLinkReplay, gpu_emulator::kLinkRecovery,
+                                     gpu_emulator::kLinkCrc};
+    // Injected errors are of the first link.
+    const bool has_errors = link == 0 && counter < std::size(kOf);
+    *count = has_errors ? gpu.link_errors[kOf[counter]].load(std::memory_order_relaxed) : 0;
     return kSuccess;
   });
 }

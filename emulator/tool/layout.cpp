@@ -211,7 +211,7 @@ void write_gpu_pci(Folder& out, const BoardState& state, const GpuState& gpu) {
   out.file(dir + "local_cpulist", cpu_list(state.numa_nodes[gpu.numa_node % kMaxNumaNodes]) + "\n");
   out.file(dir + "current_link_speed", fmt::format("{}\n", speed_of(generation)));
   out.file(dir + "max_link_speed", fmt::format("{}\n", speed_of(gpu.pcie_generation)));
-  out.file(dir + "current_link_width", fmt::format("{}\n", gpu.pcie_width));
+  out.file(dir + "current_link_width", fmt::format("{}\n", pcie_width(gpu)));
   out.file(dir + "max_link_width", fmt::format("{}\n", gpu.pcie_width));
   out.file(dir + "uevent",
            fmt::format("DRIVER=nvidia\nPCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\n"

@@ -27,7 +27,7 @@ std::uint64_t energy_joules(const GpuState& gpu, const GpuReading& now) {
 std::uint32_t active_links(const GpuState& gpu) {
   std::uint32_t links = 0;
   for (std::uint32_t i = 0; i < gpu.nvlink_count && i < kMaxNvLinks; ++i) {
-    links += gpu.nvlinks[i].active;
+    links += link_of(gpu, i).active;
   }
   return links;
 }
