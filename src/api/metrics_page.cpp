@@ -54,7 +54,7 @@ void histogram(MetricFamily& family, Labels labels, const base::Histogram& value
 
 template <class State>
 std::string label_of(State state) {
-  return base::to_lower(model::to_string(state));
+  return base::to_lower(to_string(state));
 }
 
 double scaled(double value, model::GpuUnit unit) {
@@ -82,6 +82,7 @@ double number(Value value) {
 struct GpuFamily {
   model::ExportedAs exported;
   std::function<std::optional<double>(const model::GpuReading&, const model::GpuInfo&)> value;
+  bool is_of_driver = true;  // a GPU that does not answer has none
 };
 
 std::optional<double> free_memory(const model::GpuReading& reading, const model::GpuInfo& gpu) {
@@ -90,8 +91,10 @@ std::optional<double> free_memory(const model::GpuReading& reading, const model:
   return scaled(number(gpu.memory - taken), model::GpuUnit::kBytes);
 }
 
+// A GPU that does not answer mostly had one just before.
 std::optional<double> last_xid(const model::GpuReading& reading, const model::GpuInfo&) {
-  return reading.xids.empty() ? 0 : static_cast<double>(reading.xids.front().xid);
+  if (!reading.xids.empty()) return static_cast<double>(reading.xids.front().xid);
+  return reading.problem.empty() ? std::optional(0.0) : std::nullopt;
 }
 
 // What the table exports, and two that are no metrics of the driver's.
@@ -112,7 +115,9 @@ std::vector<GpuFamily> gpu_families() {
     }
   });
   families.push_back(
-      {{"DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none."}, last_xid});
+      {.exported = {"DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none."},
+       .value = last_xid,
+       .is_of_driver = false});
   return families;
 }
 
@@ -165,9 +170,13 @@ void MetricsPage::add(const controller::Snapshot& snapshot) {
   }
   std::map<std::string, double> nodes;
   std::map<std::pair<std::string, std::string>, double> gpus;
+  std::map<std::string, double> kept;
   snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     ++nodes[label_of(node.state)];
-    for (const model::Gpu& gpu : node.gpus) ++gpus[{label_of(gpu.state), gpu.info.type}];
+    for (const model::Gpu& gpu : node.gpus) {
+      ++gpus[{label_of(gpu.state), gpu.info.type}];
+      for (const model::Taint& taint : gpu.taints) ++kept[label_of(taint.source)];
+    }
   });
   MetricFamily& node_states = family("gpu_platform_nodes", "Nodes by state.", MetricType::Gauge);
   for (const auto& [state, count] : nodes) gauge(node_states, {{"state", state}}, count);
@@ -176,6 +185,11 @@ void MetricsPage::add(const controller::Snapshot& snapshot) {
   for (const auto& [key, count] : gpus) {
     gauge(gpu_states, {{"state", key.first}, {"type", key.second}}, count);
   }
+  MetricFamily& parties = family("gpu_platform_gpus_kept_from_work",
+                                 "GPUs that a party keeps from work, by party; a GPU counts for "
+                                 "each of its parties.",
+                                 MetricType::Gauge);
+  for (const auto& [party, count] : kept) gauge(parties, {{"party", party}}, count);
 }
 
 void MetricsPage::add(const controller::Statistics& statistics) {
@@ -249,13 +263,42 @@ void MetricsPage::add(const controller::Snapshot& snapshot, const GpuReadingSour
     snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
       for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
         const auto reading = readings.latest(node.gpus[i].info.uuid);
-        if (reading == nullptr || !reading->problem.empty()) continue;
+        if (reading == nullptr || (gpus.is_of_driver && !reading->problem.empty())) continue;
         if (const auto value = gpus.value(*reading, node.gpus[i].info)) {
           gauge(out, labels_of(node, i), *value);
         }
       }
     });
     if (!out.metric.empty()) families_.push_back(std::move(out));
+  }
+  add_xids(snapshot, readings);
+}
+
+void MetricsPage::add_xids(const controller::Snapshot& snapshot,
+                           const GpuReadingSource& readings) {
+  MetricFamily& xids =
+      family("gpu_platform_gpu_xids_total", "XIDs that the driver reported, by GPU and number.",
+             MetricType::Counter);
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      const auto reading = readings.latest(node.gpus[i].info.uuid);
+      if (reading == nullptr) continue;
+      for (const auto& [xid, count] : reading->xid_counts) {
+        Labels labels = labels_of(node, i);
+        labels.push_back({"xid", fmt::to_string(xid)});
+        counter(xids, std::move(labels), count);
+      }
+    }
+  });
+}
+
+void MetricsPage::add(const Verdicts& verdicts) {
+  MetricFamily& gpus = family("gpu_platform_gpu_verdicts",
+                              "GPUs with evidence, by what they need and where the cause lies.",
+                              MetricType::Gauge);
+  for (const auto& [verdict, count] : verdicts) {
+    gauge(gpus, {{"action", label_of(verdict.first)}, {"fault", label_of(verdict.second)}},
+          static_cast<double>(count));
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <prometheus/metric_family.h>
@@ -9,6 +12,7 @@
 #include "api/gpu_reading_source.h"
 #include "controller/snapshot.h"
 #include "controller/statistics.h"
+#include "health/verdict.h"
 
 namespace gpu_platform::api {
 
@@ -24,6 +28,9 @@ class MetricsPage {
   void add(const controller::Snapshot& snapshot);
   void add(const controller::Statistics& statistics);
   void add(const std::vector<CallMeter::Row>& calls);
+  // GPUs by what their evidence says about them.
+  using Verdicts = std::map<std::pair<health::Action, health::FaultClass>, std::uint64_t>;
+  void add(const Verdicts& verdicts);
   // The readings of all GPUs of the snapshot.
   void add(const controller::Snapshot& snapshot, const GpuReadingSource& readings);
 
@@ -31,6 +38,7 @@ class MetricsPage {
 
  private:
   prometheus::MetricFamily& family(std::string name, std::string help, prometheus::MetricType type);
+  void add_xids(const controller::Snapshot& snapshot, const GpuReadingSource& readings);
   void add_counter(std::string name, std::string help, double value);
   void add_histogram(std::string name, std::string help, const base::Histogram& histogram);
 

@@ -8,6 +8,7 @@
 #include "api/convert/job.h"
 #include "api/metrics_page.h"
 #include "os/clock.h"
+#include "views/health_records.h"
 
 namespace gpu_platform::api {
 
@@ -27,6 +28,22 @@ void to_proto(const CallMeter::Row& row, v1::CallStatistics& out) {
   for (const auto& [status, count] : row.answers) failed += status >= 400 ? count : 0;
   out.set_failed(failed);
   out.set_total_seconds(row.seconds.sum());
+}
+
+// Counts the GPUs with evidence by their verdicts.
+MetricsPage::Verdicts verdicts_of(const controller::Snapshot& snapshot, const JudgeGpu& judge) {
+  const views::HealthRecords records(snapshot);
+  const base::Instant now = os::wall_now();
+  MetricsPage::Verdicts verdicts;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    for (const model::Gpu& gpu : node.gpus) {
+      if (gpu.evidence->empty() && node.evidence->empty()) continue;
+      const health::GpuKey key{node.name, gpu.info.uuid, gpu.info.type};
+      const health::GpuVerdict verdict = judge(snapshot, records, key, now);
+      ++verdicts[{verdict.action, verdict.fault}];
+    }
+  });
+  return verdicts;
 }
 
 }  // namespace
@@ -68,6 +85,7 @@ std::string StatisticsCalls::metrics() const {
   MetricsPage page(context_.options.version);
   const auto snapshot = context_.core.snapshots.snapshot();
   page.add(*snapshot);
+  if (context_.core.judge_gpu) page.add(verdicts_of(*snapshot, context_.core.judge_gpu));
   if (context_.core.statistics) page.add(context_.core.statistics());
   page.add(context_.meter.read());
   if (context_.core.readings != nullptr) page.add(*snapshot, *context_.core.readings);

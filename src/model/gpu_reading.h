@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct GpuReading : GpuMetrics {
   std::optional<base::Milliwatts> power_limit;
   std::vector<GpuProcess> processes;
   std::vector<SeenXid> xids;  // since the daemon started, newest first, a few
+  std::map<std::uint64_t, std::uint64_t> xid_counts;  // by XID, all since the daemon started
 
   friend bool operator==(const GpuReading&, const GpuReading&) = default;
 };

@@ -94,6 +94,7 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
     const std::lock_guard lock(mutex_);
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
+    out.xid_counts = seen.xid_counts;
     seen.reading = std::make_shared<const model::GpuReading>(std::move(out));
   }
   if (readings.is_partial) return all_seen;
@@ -118,8 +119,10 @@ void GpuMonitor::keep_xid(const hardware::GpuEvent& event) {
   GpuSeen& seen = gpus_[event.uuid];
   seen.xids.insert(seen.xids.begin(), {event.value, os::wall_now()});
   if (seen.xids.size() > kXidsKept) seen.xids.resize(kXidsKept);
+  ++seen.xid_counts[event.value];
   auto reading = seen.reading ? *seen.reading : model::GpuReading{};
   reading.xids = seen.xids;
+  reading.xid_counts = seen.xid_counts;
   seen.reading = std::make_shared<const model::GpuReading>(std::move(reading));
 }
 

@@ -49,6 +49,7 @@ class GpuMonitor {
   struct GpuSeen {
     std::shared_ptr<const model::GpuReading> reading;
     std::vector<model::SeenXid> xids;  // newest first
+    std::map<std::uint64_t, std::uint64_t> xid_counts;
   };
   struct UnmanagedProcesses {
     std::set<std::uint32_t> seen;  // pids of the last reading

@@ -168,6 +168,9 @@ TEST_F(GpuMonitorTest, KeepsAFewXidsNewestFirst) {
   EXPECT_EQ(reading->xids.front().xid, 40U);
   read({});
   EXPECT_EQ(monitor_.latest("a")->xids.size(), 16U) << "a reading does not forget them";
+  raise({40, 40});
+  EXPECT_EQ(monitor_.latest("a")->xid_counts.at(1), 1U) << "all of them are counted";
+  EXPECT_EQ(monitor_.latest("a")->xid_counts.at(40), 3U);
 }
 
 TEST_F(GpuMonitorTest, TellsHealthOfAGpuThatIsLostAndThatItIsBack) {

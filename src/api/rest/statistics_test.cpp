@@ -93,6 +93,41 @@ TEST_F(StatisticsTest, ReadingsOfGpusHaveTheNamesAndUnitsOfDcgm) {
   EXPECT_TRUE(has_line(R"(gpu_platform_gpus{state="available",type="H100-80GB"} 8)")) << page.body;
 }
 
+TEST_F(StatisticsTest, XidsAreCountedByGpuAndNumberAlsoOfAGpuThatDoesNotAnswer) {
+  model::GpuReading lost;
+  lost.problem = "GPU is lost";
+  lost.xids = {{79, base::Instant(2)}, {13, base::Instant(1)}};
+  lost.xid_counts = {{13, 4}, {79, 1}};
+  core_.readings.set("GPU-4", lost);
+  start();
+  const std::string page = metrics();
+  const auto has_value = [&](std::string_view name, std::string_view end) {
+    for (std::size_t at = page.find(name); at != std::string::npos;
+         at = page.find(name, at + 1)) {
+      const std::string line = page.substr(at, page.find('\n', at) - at);
+      if (line.find("GPU-4") != std::string::npos && line.ends_with(end)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(has_value("gpu_platform_gpu_xids_total", R"(xid="13"} 4)")) << page;
+  EXPECT_TRUE(has_value("gpu_platform_gpu_xids_total", R"(xid="79"} 1)")) << page;
+  EXPECT_TRUE(has_value("DCGM_FI_DEV_XID_ERRORS", "} 79")) << page;
+}
+
+TEST_F(StatisticsTest, GpusAreCountedByStateAndByThePartyThatKeepsThem) {
+  core_.edit_node([](model::Node& node) {
+    node.gpus[2].state = model::GpuState::kDegraded;
+    model::set_taint(node.gpus[2].taints, {model::TaintSource::kHealth,
+                                           model::TaintEffect::kDegraded,
+                                           "XID 13 in two jobs",
+                                           "node",
+                                           {}});
+  });
+  start();
+  EXPECT_TRUE(has_line(R"(gpu_platform_gpus{state="degraded",type="H100-80GB"} 1)"));
+  EXPECT_TRUE(has_line(R"(gpu_platform_gpus_kept_from_work{party="health"} 1)"));
+}
+
 TEST_F(StatisticsTest, ThePageNamesNoUserAndNoJob) {
   core_.add_job("someone-unlikely", 4711, "a-secret-name");
   start();
