@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/commands/device_login.h"
 #include "cli/text/json_view.h"
-#include "cli/text/table.h"
 #include "cli/text/text.h"
+#include "cli/words/list_command.h"
 #include "cli/words/secret_input.h"
 #include "client/profiles.h"
 #include "gpu_platform/v1/access.pb.h"
@@ -239,14 +239,52 @@ Json shown(const client::Profile& profile, const client::Profiles& profiles) {
   return entry;
 }
 
+struct ProfileRow {
+  std::string name, server, login;
+  bool is_current = false;
+};
+
+// This machine's own daemon comes last.
+std::vector<ProfileRow> rows_of(const client::Profiles& profiles) {
+  std::vector<ProfileRow> rows;
+  for (const client::Profile& profile : profiles.all) {
+    rows.push_back(
+        {profile.name, profile.server.text(), login_of(profile), profile.name == profiles.current});
+  }
+  rows.push_back({std::string(client::kLocalProfile), "this machine's own daemon", "none needed",
+                  profiles.current.empty()});
+  return rows;
+}
+
+std::vector<ListColumn<ProfileRow>> profile_columns() {
+  return {{.key = "name",
+           .column = {.title = "NAME", .cut_to = 10, .wraps = true},
+           .cell = [](const ProfileRow& row, base::Instant) { return row.name; }},
+          {.key = "current",
+           .column = {.title = "CURRENT"},
+           .cell = [](const ProfileRow& row,
+                      base::Instant) { return std::string(row.is_current ? "yes" : "no"); }},
+          {.key = "server",
+           .column = {.title = "SERVER", .cut_to = 20, .wraps = true},
+           .cell = [](const ProfileRow& row, base::Instant) { return row.server; }},
+          {.key = "login",
+           .column = {.title = "LOGIN", .cut_to = 12, .wraps = true},
+           .cell = [](const ProfileRow& row, base::Instant) { return row.login; }}};
+}
+
 }  // namespace
 
 int run_profile_list(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   Output output;
   Arguments arguments(text);
+  EntryTable table(profile_columns());
+  table.define(arguments);
   arguments.output(output, {"profiles", "name"});
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  if (const auto read = table.read(output); !read) {
+    return report_error(console, read.error(), text);
+  }
   const auto profiles = client::read_profiles(console.process_environment());
   if (!profiles) return report_error(console, profiles.error(), text);
   Json list = Json::array();
@@ -254,17 +292,8 @@ int run_profile_list(const CommandText& text, Invocation& invocation) {
   if (output.is_document()) {
     return print_document(console, output, json_text(Json{{"profiles", list}}));
   }
-  Table table({{.title = "NAME", .cut_to = 10, .wraps = true},
-               {"CURRENT"},
-               {.title = "SERVER", .cut_to = 20, .wraps = true},
-               {.title = "LOGIN", .cut_to = 12, .wraps = true}});
-  for (const client::Profile& profile : profiles->all) {
-    table.add({profile.name, profile.name == profiles->current ? "yes" : "no",
-               profile.server.text(), login_of(profile)});
-  }
-  table.add({std::string(client::kLocalProfile), profiles->current.empty() ? "yes" : "no",
-             "this machine's own daemon", "none needed"});
-  console.out(table.render(output.style(console)));
+  console.out(
+      table.render(rows_of(*profiles), console.process_environment().now(), output.style(console)));
   if (const auto server = variable(console.process_environment(), "GPU_PLATFORM_SERVER")) {
     console.note(fmt::format("GPU_PLATFORM_SERVER is set, so commands go to {}", *server));
   }

@@ -282,6 +282,22 @@ TEST_F(Login, ProfilesAreListedChosenShownAndRemovedWithoutTheirTokens) {
   EXPECT_EQ(profiles().all.size(), 1U);
 }
 
+TEST_F(Login, ProfilesAreListedInTheColumnsAndTheOrderThatAreAskedFor) {
+  ASSERT_EQ(log_in(std::string(kToken), {"--name", "b"}), kOk);
+  ASSERT_EQ(log_in(std::string(kToken), {"--name", "a"}), kOk);
+  const std::size_t before = out().size();
+  EXPECT_EQ(
+      call({"profile", "list", "--columns", "name,current", "--sort", "name:desc", "--no-headers"}),
+      kOk)
+      << err();
+  EXPECT_EQ(out().substr(before),
+            "local  no\n"
+            "b      no\n"
+            "a      yes\n");
+  EXPECT_EQ(call({"profile", "list", "--sort", "age"}), 2);
+  EXPECT_TRUE(has(err(), "--sort: there is no column 'age'")) << err();
+}
+
 TEST_F(Login, ATokenNeverTravelsWithAJob) {
   around_.environment.push_back("GPU_PLATFORM_TOKEN=gpt_s3cret");
   around_.environment.push_back("GPU_PLATFORM_SERVER=" + server_->address());

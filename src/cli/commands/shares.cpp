@@ -9,6 +9,7 @@
 #include "cli/text/table.h"
 #include "cli/text/text.h"
 #include "cli/words/arguments.h"
+#include "cli/words/list_command.h"
 #include "gpu_platform/v1/shares.pb.h"
 #include "http/http.h"
 
@@ -25,14 +26,6 @@ std::string percent(double part) {
 // Decayed as the usage is; empty where it is not counted.
 std::string gpu_seconds_of(const v1::Share& share) {
   return if_known(share.has_use_gpu_seconds(), share.use_gpu_seconds(), "{:.0f}");
-}
-
-// "whole", "  vision", "    ada": as deep as it lies.
-std::string account_of(const v1::Share& share) {
-  const std::string name = !share.user().empty()  ? share.user()
-                           : share.team().empty() ? "(all)"
-                                                  : share.team() + "/";
-  return std::string(2 * std::size_t{share.depth()}, ' ') + name;
 }
 
 // The limits of the account over all types of GPUs; null if it has none.
@@ -53,38 +46,109 @@ std::string gpus_of(const v1::Quota& quota) {
   return quota.has_max_gpus() ? fmt::format("{}/{}", used, quota.max_gpus()) : used;
 }
 
-// What usage decides is shown where it is counted.
-std::string table_of(const v1::ListSharesResponse& answer, std::size_t width) {
-  std::vector<Column> columns = {
-      {"ACCOUNT", Align::kLeft, 12}, {"GPUS", Align::kRight}, {"GUARANTEED", Align::kRight}};
-  if (answer.counted()) {
-    columns.insert(columns.end(), {{"USAGE", Align::kRight},
-                                   {"FAIR SHARE", Align::kRight},
-                                   {"PLACE", Align::kRight},
-                                   {"NORM SHARES", Align::kRight, std::nullopt, 1},
-                                   {"SHARES", Align::kRight, std::nullopt, 2},
-                                   {"EFFECTIVE USAGE", Align::kRight, std::nullopt, 3},
-                                   {"GPU SECONDS", Align::kRight, std::nullopt, 4}});
-  } else {
-    columns.push_back({"SHARES", Align::kRight});
-  }
-  Table table(std::move(columns));
+// One account, and what the table shows of it.
+struct ShareRow {
+  const v1::Share* share = nullptr;
+  const v1::Quota* quota = nullptr;  // null: it has no limits
+  bool is_counted = false;           // usage decides the order
+  bool is_in_tree = false;           // it comes below the account that it belongs to
+};
+
+// "whole", "  vision", "    ada": as deep as it lies.
+std::string account_of(const ShareRow& row) {
+  const v1::Share& share = *row.share;
+  const std::string name = !share.user().empty()  ? share.user()
+                           : share.team().empty() ? "(all)"
+                                                  : share.team() + "/";
+  return std::string(row.is_in_tree ? 2 * std::size_t{share.depth()} : 0, ' ') + name;
+}
+
+using ShareColumn = ListColumn<ShareRow>;
+
+// A number of the share, which is shown if usage is counted.
+ShareColumn usage_column(std::string key, std::string title, int expendable,
+                         double (*number)(const ShareRow&, base::Instant),
+                         std::string (*cell)(const v1::Share&)) {
+  return {
+      .key = std::move(key),
+      .column = {.title = std::move(title), .align = Align::kRight, .expendable = expendable},
+      .cell = [cell](const ShareRow& row,
+                     base::Instant) { return row.is_counted ? cell(*row.share) : std::string(); },
+      .rank = number,
+      .is_left_out_if_empty = true};
+}
+
+std::vector<ShareColumn> quota_columns() {
+  return {{.key = "gpus",
+           .column = {.title = "GPUS", .align = Align::kRight},
+           .cell = [](const ShareRow& row,
+                      base::Instant) { return row.quota ? gpus_of(*row.quota) : std::string(); },
+           .rank = [](const ShareRow& row,
+                      base::Instant) { return row.quota ? row.quota->gpus() : 0.0; }},
+          {.key = "guaranteed",
+           .column = {.title = "GUARANTEED", .align = Align::kRight},
+           .cell =
+               [](const ShareRow& row, base::Instant) {
+                 return if_known(row.quota && row.quota->has_guaranteed_gpus(),
+                                 row.quota ? row.quota->guaranteed_gpus() : 0);
+               },
+           .rank =
+               [](const ShareRow& row, base::Instant) {
+                 return row.quota ? static_cast<double>(row.quota->guaranteed_gpus()) : 0.0;
+               }}};
+}
+
+std::vector<ShareColumn> usage_columns() {
+  return {
+      usage_column(
+          "usage", "USAGE", 0, [](const ShareRow& row, base::Instant) { return row.share->use(); },
+          [](const v1::Share& share) { return percent(share.use()); }),
+      usage_column(
+          "fair-share", "FAIR SHARE", 0,
+          [](const ShareRow& row, base::Instant) { return row.share->fair_share(); },
+          [](const v1::Share& share) { return fmt::format("{:.3f}", share.fair_share()); }),
+      usage_column(
+          "place", "PLACE", 0,
+          [](const ShareRow& row, base::Instant) {
+            return static_cast<double>(row.share->place());
+          },
+          [](const v1::Share& share) { return if_known(share.place() > 0, share.place()); }),
+      usage_column(
+          "norm-shares", "NORM SHARES", 1,
+          [](const ShareRow& row, base::Instant) { return row.share->normalized_shares(); },
+          [](const v1::Share& share) { return percent(share.normalized_shares()); }),
+      {.key = "shares",
+       .column = {.title = "SHARES", .align = Align::kRight, .expendable = 2},
+       .cell = [](const ShareRow& row,
+                  base::Instant) { return fmt::format("{}", row.share->shares()); },
+       .rank = [](const ShareRow& row,
+                  base::Instant) { return static_cast<double>(row.share->shares()); }},
+      usage_column(
+          "effective-usage", "EFFECTIVE USAGE", 3,
+          [](const ShareRow& row, base::Instant) { return row.share->effective_use(); },
+          [](const v1::Share& share) { return percent(share.effective_use()); }),
+      usage_column(
+          "gpu-seconds", "GPU SECONDS", 4,
+          [](const ShareRow& row, base::Instant) { return row.share->use_gpu_seconds(); },
+          [](const v1::Share& share) { return gpu_seconds_of(share); })};
+}
+
+std::vector<ShareColumn> share_columns() {
+  std::vector<ShareColumn> columns = {
+      {.key = "account",
+       .column = {.title = "ACCOUNT", .cut_to = 12},
+       .cell = [](const ShareRow& row, base::Instant) { return account_of(row); }}};
+  std::ranges::move(quota_columns(), std::back_inserter(columns));
+  std::ranges::move(usage_columns(), std::back_inserter(columns));
+  return columns;
+}
+
+std::vector<ShareRow> rows_of(const v1::ListSharesResponse& answer, bool are_in_tree) {
+  std::vector<ShareRow> rows;
   for (const v1::Share& share : answer.shares()) {
-    const v1::Quota* quota = quota_of(answer, share);
-    std::vector<std::string> row = {
-        account_of(share), quota != nullptr ? gpus_of(*quota) : "",
-        quota != nullptr ? if_known(quota->has_guaranteed_gpus(), quota->guaranteed_gpus()) : ""};
-    if (answer.counted()) {
-      row.insert(row.end(), {percent(share.use()), fmt::format("{:.3f}", share.fair_share()),
-                             if_known(share.place() > 0, share.place()),
-                             percent(share.normalized_shares()), fmt::format("{}", share.shares()),
-                             percent(share.effective_use()), gpu_seconds_of(share)});
-    } else {
-      row.push_back(fmt::format("{}", share.shares()));
-    }
-    table.add(std::move(row));
+    rows.push_back({&share, quota_of(answer, share), answer.counted(), are_in_tree});
   }
-  return table.render({.width = width});
+  return rows;
 }
 
 // "2", "0.125", "13.508": thousandths, as GPUs are counted.
@@ -184,12 +248,18 @@ int run_shares(const CommandText& text, Invocation& invocation) {
   std::optional<std::string> user;
   Output output;
   Arguments arguments(text);
+  EntryTable table(share_columns());
+  table.define(arguments);
   arguments
       .option("--team", team, "NAME", "show only this team, its members and the teams below it")
       .option("--user", user, "NAME", "show only this user's accounts")
       .output_and_watch(output, {});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (const auto read = table.read(output); !read) {
+    return usage_error(invocation.console,
+                       fmt::format("{}: {}", read.error().field, read.error().message), text.name);
+  }
   std::string query;
   if (team) http::append_query(query, "team", *team);
   if (user) http::append_query(query, "user", *user);
@@ -197,7 +267,14 @@ int run_shares(const CommandText& text, Invocation& invocation) {
       invocation.console, *client, output, query.empty() ? "/v1/shares" : "/v1/shares?" + query,
       [&](Console& console, const v1::ListSharesResponse& answer) {
         const std::size_t width = output.width(console);
-        console.out(basis_of(answer) + table_of(answer, width));
+        const std::string accounts =
+            table.render(rows_of(answer, !table.is_sorted()), console.process_environment().now(),
+                         {.width = width});
+        if (table.is_alone()) {
+          console.out(accounts);
+          return;
+        }
+        console.out(basis_of(answer) + accounts);
         if (!answer.quotas().empty()) console.out("\n" + quotas_of(answer, width));
         console.out(surplus_of(answer, width));
       });

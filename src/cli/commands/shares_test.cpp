@@ -48,5 +48,25 @@ TEST_F(Shares, FitTheTerminal) {
   }
 }
 
+TEST_F(Shares, HaveTheColumnsAndTheOrderThatAreAskedFor) {
+  FakeServer server([](const FakeServer::Request&) {
+    return json_answer(R"({"order":"fair_share","counted":true,"half_life_seconds":604800,)" +
+                       std::string(kTree));
+  });
+  EXPECT_EQ(call(server, {"shares", "--columns", "account,shares", "--no-headers", "--sort",
+                          "shares:desc"}),
+            0)
+      << err();
+  EXPECT_EQ(out(),
+            "vision/  3\n"
+            "(all)    1\n"
+            "ada      1\n");
+  EXPECT_EQ(call(server, {"shares", "--columns", "colour"}), 2);
+  EXPECT_TRUE(has(err(), "--columns: there is no column 'colour'; there are account, gpus"))
+      << err();
+  EXPECT_EQ(call(server, {"shares", "--json", "--sort", "usage"}), 2);
+  EXPECT_TRUE(has(err(), "--sort: is for tables")) << err();
+}
+
 }  // namespace
 }  // namespace gpu_platform::cli

@@ -72,11 +72,11 @@ base::Status read_sort(const std::string& text, const std::vector<ListKey>& keys
   return {};
 }
 
-base::Status read_columns(const ListOptions& options, const std::vector<ListKey>& keys,
-                          ListRequest& out) {
+base::Status choose_columns(const ColumnOptions& options, const Output& output,
+                            const std::vector<ListKey>& keys, ListRequest& out) {
   if (!options.columns) {
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (!keys[i].is_wide || options.output.is_wide()) out.columns.push_back(i);
+      if (!keys[i].is_wide || output.is_wide()) out.columns.push_back(i);
     }
     return {};
   }
@@ -88,12 +88,9 @@ base::Status read_columns(const ListOptions& options, const std::vector<ListKey>
 }
 
 // What only a table has.
-base::Status check_is_table(const ListOptions& options) {
-  if (!options.output.is_document()) return {};
-  const std::pair<std::string_view, bool> given[] = {{"--columns", options.columns.has_value()},
-                                                     {"--sort", options.sort.has_value()},
-                                                     {"--no-headers", options.has_no_headers},
-                                                     {"--expand", options.is_expanded}};
+base::Status check_is_table(const Output& output,
+                            std::initializer_list<std::pair<std::string_view, bool>> given) {
+  if (!output.is_document()) return {};
   for (const auto& [option, is_given] : given) {
     if (!is_given) continue;
     return base::invalid(std::string(option),
@@ -121,6 +118,22 @@ std::string ListOptions::value_of(std::string_view option) const {
   return found == given.end() || found->second.empty() ? std::string() : found->second.front();
 }
 
+void define_columns(Arguments& arguments, ColumnOptions& options,
+                    const std::vector<ListKey>& keys) {
+  arguments.option("--columns", options.columns, "LIST", "the columns to show: " + keys_text(keys))
+      .option("--sort", options.sort, "COLUMN", "order by this column; COLUMN:desc: the last first")
+      .flag("--no-headers", options.has_no_headers, "leave out the line of titles");
+}
+
+base::Status read_columns(const ColumnOptions& options, const Output& output,
+                          const std::vector<ListKey>& keys, ListRequest& out) {
+  TRY(check_is_table(output, {{"--columns", options.columns.has_value()},
+                              {"--sort", options.sort.has_value()},
+                              {"--no-headers", options.has_no_headers}}));
+  TRY(choose_columns(options, output, keys, out));
+  return options.sort ? read_sort(*options.sort, keys, out) : base::Status();
+}
+
 void define_list(Arguments& arguments, ListOptions& options, const std::vector<ListFilter>& filters,
                  const std::vector<ListKey>& keys, bool can_fold) {
   for (const ListFilter& filter : filters) {
@@ -136,10 +149,8 @@ void define_list(Arguments& arguments, ListOptions& options, const std::vector<L
   }
   arguments.option("--limit", options.limit, "N", "maximum number of entries")
       .option("--page-token", options.page_token, "TOKEN",
-              "continue a list: the next_page of the previous answer")
-      .option("--columns", options.columns, "LIST", "the columns to show: " + keys_text(keys))
-      .option("--sort", options.sort, "COLUMN", "order by this column; COLUMN:desc: the last first")
-      .flag("--no-headers", options.has_no_headers, "leave out the line of titles");
+              "continue a list: the next_page of the previous answer");
+  define_columns(arguments, options, keys);
   if (can_fold) {
     arguments.flag("-r,--expand", options.is_expanded,
                    "a line for each waiting member of an array, not one for equal ones");
@@ -165,9 +176,8 @@ base::Result<ListRequest> list_request(ListOptions& options, const std::vector<L
     if (!limit) return base::invalid("--limit", limit.error().message);
     request.most = *limit;
   }
-  TRY(check_is_table(options));
-  TRY(read_columns(options, keys, request));
-  if (options.sort) TRY(read_sort(*options.sort, keys, request));
+  TRY(read_columns(options, options.output, keys, request));
+  TRY(check_is_table(options.output, {{"--expand", options.is_expanded}}));
   return request;
 }
 

@@ -46,11 +46,16 @@ struct ListFilter {
   std::string help;
 };
 
-// What the options of a list say.
-struct ListOptions {
-  Output output;
-  std::optional<std::string> limit, page_token, columns, sort;
+// --columns, --sort and --no-headers.
+struct ColumnOptions {
+  std::optional<std::string> columns, sort;
   bool has_no_headers = false;
+};
+
+// What the options of a list say.
+struct ListOptions : ColumnOptions {
+  Output output;
+  std::optional<std::string> limit, page_token;
   bool is_expanded = false;
   // The filters that were given, by option. A flag has the value "true".
   std::map<std::string, std::vector<std::string>, std::less<>> given;
@@ -124,6 +129,10 @@ struct ListRequest {
 // "port-forward" as "PORT_FORWARD".
 std::string as_constant(std::string_view text);
 
+void define_columns(Arguments& arguments, ColumnOptions& options, const std::vector<ListKey>& keys);
+// Puts the columns and the order into the request. Errors name the option.
+base::Status read_columns(const ColumnOptions& options, const Output& output,
+                          const std::vector<ListKey>& keys, ListRequest& out);
 void define_list(Arguments& arguments, ListOptions& options, const std::vector<ListFilter>& filters,
                  const std::vector<ListKey>& keys, bool can_fold);
 // Moves what was read to `options.given`. Errors name the option.
@@ -148,6 +157,87 @@ std::string more_note(std::string_view next_page);
 
 // ---- the part that does
 
+template <class Entry>
+std::vector<ListKey> keys_of(const std::vector<ListColumn<Entry>>& columns) {
+  std::vector<ListKey> keys;
+  for (const ListColumn<Entry>& column : columns) keys.push_back({column.key, column.is_wide});
+  return keys;
+}
+
+template <class Entry>
+ListRow row_of(const std::vector<ListColumn<Entry>>& columns, const ListRequest& request,
+               const Entry& entry, base::Instant now) {
+  ListRow row;
+  for (const std::size_t i : request.columns) row.cells.push_back(columns[i].cell(entry, now));
+  if (!request.sort) return row;
+  const ListColumn<Entry>& by = columns[*request.sort];
+  if (by.rank) {
+    row.rank = by.rank(entry, now);
+  } else {
+    row.sort_text = by.cell(entry, now);
+  }
+  return row;
+}
+
+// Moves the cells into a table. A column is left out if is_left_out(column, place in the row), but
+// not if the person has named it.
+template <class Entry, class IsLeftOut>
+Table table_of_rows(const std::vector<ListColumn<Entry>>& columns, const ListRequest& request,
+                    bool are_named, std::vector<ListRow>& rows, IsLeftOut&& is_left_out) {
+  std::vector<std::size_t> kept;  // places in the row
+  std::vector<Column> shown;
+  for (std::size_t place = 0; place < request.columns.size(); ++place) {
+    const ListColumn<Entry>& column = columns[request.columns[place]];
+    if (!are_named && is_left_out(column, place)) continue;
+    kept.push_back(place);
+    shown.push_back(column.column);
+    if (!are_named) continue;
+    // A person who names a column wants to see it.
+    shown.back().expendable = 0;
+    shown.back().instead_of.clear();
+  }
+  Table table(std::move(shown));
+  for (ListRow& row : rows) {
+    std::vector<std::string> cells;
+    for (const std::size_t place : kept) cells.push_back(std::move(row.cells[place]));
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+// A table of entries that are all there, with the options --columns, --sort and --no-headers.
+template <class Entry>
+class EntryTable {
+ public:
+  explicit EntryTable(std::vector<ListColumn<Entry>> columns) : columns_(std::move(columns)) {}
+
+  void define(Arguments& arguments) { define_columns(arguments, options_, keys_of(columns_)); }
+  // Errors name the option.
+  base::Status read(const Output& output) {
+    return read_columns(options_, output, keys_of(columns_), request_);
+  }
+  // Whether a script reads it: a heading or a second table would be in its way.
+  bool is_alone() const { return options_.columns || options_.has_no_headers; }
+  bool is_sorted() const { return request_.sort.has_value(); }
+
+  std::string render(const std::vector<Entry>& entries, base::Instant now, TableStyle style) const {
+    std::vector<ListRow> rows;
+    for (const Entry& entry : entries) rows.push_back(row_of(columns_, request_, entry, now));
+    if (request_.sort) sort_rows(rows, request_.is_descending);
+    const auto is_left_out = [&](const ListColumn<Entry>& column, std::size_t place) {
+      return column.is_left_out_if_empty && are_all_empty(rows, place);
+    };
+    style.has_titles = !options_.has_no_headers;
+    return table_of_rows(columns_, request_, options_.columns.has_value(), rows, is_left_out)
+        .render(style);
+  }
+
+ private:
+  std::vector<ListColumn<Entry>> columns_;
+  ColumnOptions options_;
+  ListRequest request_;
+};
+
 template <class Response, class Entry>
 class ListCommand {
  public:
@@ -157,10 +247,7 @@ class ListCommand {
 
   int run(const CommandText& text, Invocation& invocation) {
     Console& console = invocation.console;
-    std::vector<ListKey> keys;
-    for (const ListColumn<Entry>& column : list_.columns) {
-      keys.push_back({column.key, column.is_wide});
-    }
+    const std::vector<ListKey> keys = keys_of(list_.columns);
     Arguments arguments(text);
     options_.output.names = list_.names;
     define_list(arguments, options_, list_.filters, keys, list_.fold != nullptr);
@@ -192,7 +279,7 @@ class ListCommand {
     const auto next = fetch_messages<Response>(client, list_.pages, request_.query, request_.most,
                                                token, [&](const Response& page) {
                                                  for (const Entry& entry : (page.*entries_)()) {
-                                                   rows.push_back(row_of(entry, now));
+                                                   rows.push_back(row_with_fold(entry, now));
                                                    if (list_.note)
                                                      notes.push_back(list_.note(entry));
                                                  }
@@ -216,44 +303,18 @@ class ListCommand {
     return {};
   }
 
-  ListRow row_of(const Entry& entry, base::Instant now) const {
-    ListRow row;
-    for (const std::size_t i : request_.columns) {
-      row.cells.push_back(list_.columns[i].cell(entry, now));
-    }
-    if (request_.sort) {
-      const ListColumn<Entry>& by = list_.columns[*request_.sort];
-      if (by.rank) {
-        row.rank = by.rank(entry, now);
-      } else {
-        row.sort_text = by.cell(entry, now);
-      }
-    }
+  ListRow row_with_fold(const Entry& entry, base::Instant now) const {
+    ListRow row = row_of(list_.columns, request_, entry, now);
     const bool can_fold = list_.fold && !options_.is_expanded && request_.columns.front() == 0;
     if (can_fold) row.fold = list_.fold(entry);
     return row;
   }
 
   Table table_of(Client& client, std::vector<ListRow>& rows) const {
-    std::vector<std::size_t> kept;  // places in the row
-    std::vector<Column> columns;
-    for (std::size_t place = 0; place < request_.columns.size(); ++place) {
-      const ListColumn<Entry>& column = list_.columns[request_.columns[place]];
-      if (!options_.columns && is_left_out(column, client, rows, place)) continue;
-      kept.push_back(place);
-      columns.push_back(column.column);
-      if (!options_.columns) continue;
-      // A person who names a column wants to see it.
-      columns.back().expendable = 0;
-      columns.back().instead_of.clear();
-    }
-    Table table(std::move(columns));
-    for (ListRow& row : rows) {
-      std::vector<std::string> cells;
-      for (const std::size_t place : kept) cells.push_back(std::move(row.cells[place]));
-      table.add(std::move(cells));
-    }
-    return table;
+    return table_of_rows(list_.columns, request_, options_.columns.has_value(), rows,
+                         [&](const ListColumn<Entry>& column, std::size_t place) {
+                           return is_left_out(column, client, rows, place);
+                         });
   }
 
   bool is_left_out(const ListColumn<Entry>& column, Client& client,
