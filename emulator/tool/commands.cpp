@@ -105,6 +105,24 @@ Status inject_quietly(StateFile& file, std::uint32_t gpu, const InjectOptions& o
       return inject_slow(file, gpu, options.value);
     case Fault::kWork:
       return inject_work(file, gpu, options.value);
+    case Fault::kRemapPending:
+      return inject_remap_pending(file, gpu, options.value);
+    case Fault::kRemapFailed:
+      return inject_remap_failed(file, gpu);
+    case Fault::kRetired:
+      return inject_retired(file, gpu, options.value);
+    case Fault::kPcieWidth:
+      return inject_pcie_width(file, gpu, options.value);
+    case Fault::kNvlinkErrors:
+      return inject_nvlink_errors(file, gpu, options.value);
+    case Fault::kNvlinkDown:
+      return inject_nvlink_down(file, gpu, options.value);
+    case Fault::kRestartedCounters:
+      return inject_restarted_counters(file, gpu);
+    case Fault::kMemoryTemperature:
+      return inject_memory_temperature(file, gpu, options.value);
+    case Fault::kHang:
+      return inject_hang(file, gpu, options.value);
   }
   return {};
 }
@@ -234,7 +252,12 @@ Result<std::string> load(const std::string& data_dir, const LoadOptions& options
 Result<std::string> inject(const std::string& data_dir, const InjectOptions& options) {
   TRY_ASSIGN(const GpuPlace place, parse_gpu_place(options.gpu));
   TRY_ASSIGN(StateFile file, open_node(data_dir, place.node, StateFile::Access::kWrite));
-  if (options.fault == Fault::kXid) return inject_xid(file, place.index, options.value);
+  if (options.fault == Fault::kXid) {
+    for (std::uint32_t i = 1; i < options.times; ++i) {
+      TRY(inject_xid(file, place.index, options.value));
+    }
+    return inject_xid(file, place.index, options.value);
+  }
   TRY(inject_quietly(file, place.index, options));
   return std::string();
 }

@@ -33,13 +33,33 @@ struct LoadOptions {
   bool is_lingering = false;  // stays when the process ends, until it is cleared
 };
 
-enum class Fault { kXid, kEcc, kTemperature, kThrottle, kRecovery, kReplays, kLost, kSlow, kWork };
+enum class Fault {
+  kXid,
+  kEcc,
+  kTemperature,
+  kThrottle,
+  kRecovery,
+  kReplays,
+  kLost,
+  kSlow,
+  kWork,
+  kRemapPending,
+  kRemapFailed,
+  kRetired,
+  kPcieWidth,
+  kNvlinkErrors,
+  kNvlinkDown,
+  kRestartedCounters,
+  kMemoryTemperature,
+  kHang,
+};
 
 struct InjectOptions {
   Fault fault = Fault::kXid;
   std::string gpu;                 // NODE:INDEX
   std::uint32_t value = 0;         // XID, count, degrees, time, as the fault has it
   std::vector<std::string> words;  // reasons, kind of ECC error, action
+  std::uint32_t times = 1;         // of an XID: raised so often
 };
 
 struct RegisterOptions {

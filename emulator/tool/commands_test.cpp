@@ -82,6 +82,32 @@ TEST_F(Commands, InjectFaultsAndShowThemAndClearThem) {
   EXPECT_EQ(shown()["nodes"][0]["gpus"][2]["faults"], shown()["nodes"][0]["gpus"][3]["faults"]);
 }
 
+TEST_F(Commands, InjectFaultsOfPartsAndShowThemAndClearThem) {
+  const auto before = shown()["nodes"][0]["gpus"][1];
+  ASSERT_TRUE(inject(data_, {Fault::kXid, "n1:1", 45, {}, 300}));
+  ASSERT_TRUE(inject(data_, {Fault::kRemapPending, "n1:1", 2, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kRemapFailed, "n1:1", 0, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kPcieWidth, "n1:1", 8, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kNvlinkErrors, "n1:1", 7, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kNvlinkDown, "n1:1", 3, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kMemoryTemperature, "n1:1", 99, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kHang, "n1:1", 600, {}}));
+
+  const auto gpu = shown()["nodes"][0]["gpus"][1];
+  EXPECT_EQ(gpu["faults"]["remap_pending"], true);
+  EXPECT_EQ(gpu["faults"]["remap_failed"], true);
+  EXPECT_EQ(gpu["faults"]["pcie_width"], 8);
+  EXPECT_EQ(gpu["faults"]["nvlink_errors"], 7);
+  EXPECT_EQ(gpu["faults"]["nvlinks_down"], 3);
+  EXPECT_EQ(gpu["faults"]["memory_temperature_c"], 99);
+  EXPECT_EQ(gpu["faults"]["hangs"], true);
+  EXPECT_EQ(inject(data_, {Fault::kRetired, "n1:1", 1, {}}).error().code,
+            ErrorCode::kFailedPrecondition);
+
+  ASSERT_TRUE(clear(data_, {"n1:1", "", 0}));
+  EXPECT_EQ(shown()["nodes"][0]["gpus"][1]["faults"], before["faults"]);
+}
+
 TEST_F(Commands, NameWhatIsAllowedWhenAFaultIsUnknown) {
   const auto ecc = inject(data_, {Fault::kEcc, "n1:0", 1, {"fatal"}});
   const auto throttle = inject(data_, {Fault::kThrottle, "n1:0", 0, {"slow"}});

@@ -107,6 +107,20 @@ void retire_memory(GpuState& gpu, EccClass kind, std::uint32_t count) {
   gpu.retirement_pending.store(1, kRelaxed);
 }
 
+bool remaps_rows(const GpuState& gpu) {
+  return gpu.remap_banks != 0;
+}
+
+// Refuses a fault that the GPU cannot have; `why` follows its name.
+template <class Condition>
+Status require(const StateFile& file, std::uint32_t gpu, Condition can_have, const char* why) {
+  const BoardState& state = file.state();
+  // A number that is too large is refused by the change itself.
+  if (gpu >= state.gpu_count || can_have(state.gpus[gpu])) return {};
+  return fail(ErrorCode::kFailedPrecondition,
+              fmt::format("GPU {} of {} {}", gpu, state.node_name, why));
+}
+
 Status raise_recovery(StateFile& file, std::uint32_t gpu, std::uint32_t action) {
   bool is_new = false;
   TRY(file.change(gpu, [&](GpuState& state) {
@@ -223,6 +237,67 @@ Status inject_replays(StateFile& file, std::uint32_t gpu, std::uint32_t count) {
   return file.change(gpu, [&](GpuState& state) { state.pcie_replays.fetch_add(count, kRelaxed); });
 }
 
+Status inject_remap_pending(StateFile& file, std::uint32_t gpu, std::uint32_t rows) {
+  TRY(require(file, gpu, remaps_rows, "remaps no rows: it retires pages, or has no ECC"));
+  return file.change(gpu, [&](GpuState& state) {
+    state.rows_to_remap.fetch_add(rows, kRelaxed);
+    state.remap_pending.store(1, kRelaxed);
+  });
+}
+
+Status inject_remap_failed(StateFile& file, std::uint32_t gpu) {
+  TRY(require(file, gpu, remaps_rows, "remaps no rows: it retires pages, or has no ECC"));
+  return file.change(gpu, [](GpuState& state) { state.remap_failed.store(1, kRelaxed); });
+}
+
+Status inject_retired(StateFile& file, std::uint32_t gpu, std::uint32_t pages) {
+  const auto has_pages = [](const GpuState& state) { return state.remap_banks == 0; };
+  TRY(require(file, gpu, has_pages, "retires no pages: it remaps rows"));
+  return file.change(gpu, [&](GpuState& state) { retire_memory(state, kEccUncorrected, pages); });
+}
+
+Status inject_pcie_width(StateFile& file, std::uint32_t gpu, std::uint32_t lanes) {
+  const auto has_lanes = [&](const GpuState& state) { return lanes <= state.pcie_width; };
+  TRY(require(file, gpu, has_lanes, "has fewer lanes"));
+  return file.change(gpu,
+                     [&](GpuState& state) { state.injected_pcie_width.store(lanes, kRelaxed); });
+}
+
+Status inject_nvlink_errors(StateFile& file, std::uint32_t gpu, std::uint32_t count) {
+  const auto has_links = [](const GpuState& state) { return state.nvlink_count > 0; };
+  TRY(require(file, gpu, has_links, "has no NVLink"));
+  return file.change(gpu, [&](GpuState& state) {
+    state.link_errors[kLinkCrc].fetch_add(count, kRelaxed);
+    state.link_errors[kLinkReplay].fetch_add(count, kRelaxed);
+  });
+}
+
+Status inject_nvlink_down(StateFile& file, std::uint32_t gpu, std::uint32_t links) {
+  const auto has_links = [&](const GpuState& state) { return links <= state.nvlink_count; };
+  TRY(require(file, gpu, has_links, "has fewer NVLinks"));
+  return file.change(gpu, [&](GpuState& state) {
+    state.nvlinks_down.store((std::uint64_t{1} << links) - 1, kRelaxed);
+  });
+}
+
+Status inject_restarted_counters(StateFile& file, std::uint32_t gpu) {
+  return file.change(gpu, [](GpuState& state) { restart_counters(state); });
+}
+
+Status inject_memory_temperature(StateFile& file, std::uint32_t gpu, std::uint32_t celsius) {
+  const auto tells = [](const GpuState& state) { return state.has_memory_temperature != 0; };
+  TRY(require(file, gpu, tells, "does not tell the temperature of its memory"));
+  return file.change(
+      gpu, [&](GpuState& state) { state.injected_memory_temperature_c.store(celsius, kRelaxed); });
+}
+
+Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds) {
+  const std::uint64_t until = now_ns(CLOCK_BOOTTIME) + std::uint64_t{seconds} * 1'000'000'000;
+  return file.change(gpu, [&](GpuState& state) {
+    state.answers_from_ns.store(seconds == 0 ? 0 : until, kRelaxed);
+  });
+}
+
 Status inject_lost(StateFile& file, std::uint32_t gpu) {
   TRY(file.raise(gpu, kEventUnavailable, 0));
   const std::uint32_t delay_us = file.state().gpus[gpu].answer_delay_us.load(kRelaxed);
@@ -245,11 +320,15 @@ Status clear_faults(StateFile& file, std::uint32_t gpu) {
   TRY(file.change(gpu, [](GpuState& state) {
     for (auto* value : {&state.injected_temperature_c, &state.recovery_action, &state.last_xid,
                         &state.pcie_replays, &state.remap_pending, &state.remap_failed,
-                        &state.remapped_rows[0], &state.remapped_rows[1], &state.retirement_pending,
-                        &state.retired_count, &state.answer_work_us}) {
+                        &state.injected_memory_temperature_c, &state.injected_pcie_width,
+                        &state.rows_to_remap, &state.remapped_rows[0], &state.remapped_rows[1],
+                        &state.retirement_pending, &state.retired_count, &state.answer_work_us}) {
       value->store(0, kRelaxed);
     }
-    state.injected_throttle.store(0, kRelaxed);
+    for (auto* value : {&state.injected_throttle, &state.nvlinks_down, &state.answers_from_ns}) {
+      value->store(0, kRelaxed);
+    }
+    for (auto& count : state.link_errors) count.store(0, kRelaxed);
     for (auto& span : state.ecc_errors) {
       for (auto& count : span) count.store(0, kRelaxed);
     }

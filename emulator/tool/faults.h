@@ -46,6 +46,24 @@ Status inject_temperature(StateFile& file, std::uint32_t gpu, std::uint32_t cels
 Status inject_throttle(StateFile& file, std::uint32_t gpu, std::uint64_t reasons);
 Status inject_recovery(StateFile& file, std::uint32_t gpu, std::uint32_t action);
 Status inject_replays(StateFile& file, std::uint32_t gpu, std::uint32_t count);
+// Rows of memory that wait for a reset, without an event. Refused where pages are retired instead.
+Status inject_remap_pending(StateFile& file, std::uint32_t gpu, std::uint32_t rows);
+// A row that could not be remapped; refused as above. No reset mends it.
+Status inject_remap_failed(StateFile& file, std::uint32_t gpu);
+// Pages that are retired, and wait for a reset. Refused where rows are remapped instead.
+Status inject_retired(StateFile& file, std::uint32_t gpu, std::uint32_t pages);
+// The lanes in use, no more than the GPU has; 0: all of them.
+Status inject_pcie_width(StateFile& file, std::uint32_t gpu, std::uint32_t lanes);
+// Adds CRC errors and as many replays to the first NVLink. Refused where there is none.
+Status inject_nvlink_errors(StateFile& file, std::uint32_t gpu, std::uint32_t count);
+// Takes so many links down, the first ones; 0: none is. Refused where there are fewer.
+Status inject_nvlink_down(StateFile& file, std::uint32_t gpu, std::uint32_t links);
+// The counters since the driver was loaded begin anew at 0.
+Status inject_restarted_counters(StateFile& file, std::uint32_t gpu);
+// 0: somewhat warmer than the GPU. Refused where the memory tells none.
+Status inject_memory_temperature(StateFile& file, std::uint32_t gpu, std::uint32_t celsius);
+// No call on the GPU is answered before so many seconds are over; 0: they are at once.
+Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds);
 // Makes every call on the GPU answer GPU_IS_LOST.
 Status inject_lost(StateFile& file, std::uint32_t gpu);
 // Makes every call on the GPU take so long; 0: no time.

@@ -149,17 +149,46 @@ CLI::App* add_fault(CLI::App* inject, Options& o, gpu_emulator::Fault fault, con
   return command;
 }
 
+// Faults of the memory, the links and the driver.
+void add_faults_of_parts(CLI::App* inject, Options& o) {
+  using gpu_emulator::Fault;
+  constexpr int kMax = 1'000'000;
+  const auto add = [&](Fault fault, const char* name, const char* what, const char* value, int low,
+                       int high) {
+    add_fault(inject, o, fault, name, what)
+        ->add_option(value, o.inject.value)
+        ->required()
+        ->check(CLI::Range(low, high));
+  };
+  add(Fault::kMemoryTemperature, "memory-temperature",
+      "Heat of the memory. 0: somewhat warmer than the GPU", "celsius", 0, 150);
+  add(Fault::kRemapPending, "remap-pending",
+      "Rows of memory that the next reset replaces, without an event", "rows", 1, 512);
+  add_fault(inject, o, Fault::kRemapFailed, "remap-failed",
+            "A row of memory could not be replaced; no reset mends it");
+  add(Fault::kRetired, "retired", "Retired pages of memory, which wait for a reset", "pages", 1,
+      64);
+  add(Fault::kPcieWidth, "pcie-width", "Lanes of the PCIe link in use. 0: all", "lanes", 0, 32);
+  add(Fault::kNvlinkErrors, "nvlink-errors", "CRC errors and replays on the first NVLink", "count",
+      1, kMax);
+  add(Fault::kNvlinkDown, "nvlink-down", "So many NVLinks are down. 0: none", "links", 0, 36);
+  add_fault(inject, o, Fault::kRestartedCounters, "restart-counters",
+            "Counters since the driver was loaded go back to 0");
+  add(Fault::kHang, "hang", "No call on the GPU is answered for so long. 0: they are at once",
+      "seconds", 0, 3600);
+}
+
 void add_inject_command(CLI::App& app, Options& o) {
   using gpu_emulator::Fault;
   constexpr int kMax = 1'000'000;
   CLI::App* inject = app.add_subcommand("inject", "Let something go wrong with a GPU");
   inject->require_subcommand(1);
-  add_fault(inject, o, Fault::kXid, "xid",
-            "An XID: critical ones make an NVML event, many ask for a recovery action, 79 loses "
-            "the GPU")
-      ->add_option("number", o.inject.value, "XID")
-      ->required()
-      ->check(CLI::Range(1, 998));
+  CLI::App* xid = add_fault(inject, o, Fault::kXid, "xid",
+                            "An XID: critical ones make an NVML event, many ask for a recovery "
+                            "action, 79 loses the GPU");
+  xid->add_option("number", o.inject.value, "XID")->required()->check(CLI::Range(1, 998));
+  xid->add_option("--times", o.inject.times, "Raise it so often: a storm")
+      ->check(CLI::Range(1, kMax));
   CLI::App* ecc = add_fault(inject, o, Fault::kEcc, "ecc", "Errors of the memory");
   ecc->add_option("kind", o.inject_word, "corrected or uncorrected")->required();
   ecc->add_option("count", o.inject.value, "How many")->required()->check(CLI::Range(1, kMax));
@@ -191,6 +220,8 @@ void add_inject_command(CLI::App& app, Options& o) {
       ->add_option("microseconds", o.inject.value, "Microseconds")
       ->required()
       ->check(CLI::Range(0, kMax));
+
+  add_faults_of_parts(inject, o);
 
   CLI::App* linger = inject->add_subcommand(
       "linger", "A process entry that stays when the process ends, until it is cleared");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -32,6 +33,19 @@ std::uint32_t active_links(const GpuState& gpu) {
   return links;
 }
 
+std::uint32_t links_down(const GpuState& gpu) {
+  return static_cast<std::uint32_t>(
+      std::popcount(gpu.nvlinks_down.load(std::memory_order_relaxed)));
+}
+
+std::uint64_t link_errors(const GpuState& gpu) {
+  return gpu.link_errors[kLinkCrc].load(std::memory_order_relaxed);
+}
+
+bool hangs(const GpuState& gpu) {
+  return gpu.answers_from_ns.load(std::memory_order_relaxed) > now_ns(CLOCK_BOOTTIME);
+}
+
 // Returns the injected faults, for people; empty if there are none.
 std::string faults_of(const GpuState& gpu) {
   std::vector<std::string> faults;
@@ -53,6 +67,15 @@ std::string faults_of(const GpuState& gpu) {
   const std::uint64_t throttle = gpu.injected_throttle.load(std::memory_order_relaxed);
   add(throttle != 0, fmt::format("throttle {}", fmt::join(names_of_throttle(throttle), " ")));
   add(value_of(gpu.pcie_replays) != 0, fmt::format("replays {}", value_of(gpu.pcie_replays)));
+  add(hangs(gpu), "hang");
+  add(value_of(gpu.injected_memory_temperature_c) != 0,
+      fmt::format("memory-temperature {} C", value_of(gpu.injected_memory_temperature_c)));
+  add(value_of(gpu.remap_pending) != 0, "remap-pending");
+  add(value_of(gpu.remap_failed) != 0, "remap-failed");
+  add(value_of(gpu.retired_count) != 0, fmt::format("retired {}", value_of(gpu.retired_count)));
+  add(pcie_width(gpu) != gpu.pcie_width, fmt::format("pcie-width {}", pcie_width(gpu)));
+  add(link_errors(gpu) != 0, fmt::format("nvlink-errors {}", link_errors(gpu)));
+  add(links_down(gpu) != 0, fmt::format("nvlink-down {}", links_down(gpu)));
   return fmt::format("{}", fmt::join(faults, ", "));
 }
 
@@ -67,7 +90,15 @@ nlohmann::ordered_json json_of_faults(const GpuState& gpu) {
           {"ecc_uncorrected", ecc_of(gpu, kEccUncorrected)},
           {"remapped_rows", value_of(gpu.remapped_rows[0]) + value_of(gpu.remapped_rows[1])},
           {"retired_pages", value_of(gpu.retired_count)},
-          {"pcie_replays", value_of(gpu.pcie_replays)}};
+          {"pcie_replays", value_of(gpu.pcie_replays)},
+          {"hangs", hangs(gpu)},
+          {"memory_temperature_c", value_of(gpu.injected_memory_temperature_c)},
+          {"remap_pending", value_of(gpu.remap_pending) != 0},
+          {"remap_failed", value_of(gpu.remap_failed) != 0},
+          {"retirement_pending", value_of(gpu.retirement_pending) != 0},
+          {"pcie_width", pcie_width(gpu)},
+          {"nvlink_errors", link_errors(gpu)},
+          {"nvlinks_down", links_down(gpu)}};
 }
 
 }  // namespace
