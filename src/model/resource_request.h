@@ -75,6 +75,12 @@ bool is_gang(const ResourceRequest& request);
 inline bool names_gpus(const ResourceRequest& request) {
   return !request.gpus_avoid.empty() || !request.gpus_only.empty();
 }
+// Returns where its GPUs may lie: a job that names GPUs gets them across sockets, too, unless it is
+// strict, because it may have no others.
+inline NumaPolicy numa_of(const ResourceRequest& request) {
+  const bool is_open = request.numa == NumaPolicy::kDefault && names_gpus(request);
+  return is_open ? NumaPolicy::kAllowCross : request.numa;
+}
 // Returns whether the GPUs that it names leave it this one.
 bool may_use_gpu(const ResourceRequest& request, const std::string& uuid);
 // Returns the GPUs on all nodes of the request.

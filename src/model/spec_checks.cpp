@@ -23,10 +23,10 @@ base::Status check_named_gpus(const ResourceRequest& request) {
   const auto left = static_cast<std::uint64_t>(std::ranges::count_if(
       request.gpus_only, [&](const std::string& uuid) { return may_use_gpu(request, uuid); }));
   if (left >= total_gpus(request)) return {};
-  return base::invalid("gpus_only",
-                       fmt::format("gpus_only: leaves the job {} GPU{}, and it asks for {}; name at "
-                                   "least as many as it asks for",
-                                   left, left == 1 ? "" : "s", total_gpus(request)));
+  return base::invalid(
+      "gpus_only", fmt::format("gpus_only: leaves the job {} GPU{}, and it asks for {}; name at "
+                               "least as many as it asks for",
+                               left, left == 1 ? "" : "s", total_gpus(request)));
 }
 
 }  // namespace

@@ -31,38 +31,16 @@ bool yields(const model::Job& job, const model::Attempt& attempt) {
   return attempt.yields_at.is_set() && attempt.yields_at < end_by_limit(job, attempt);
 }
 
-namespace {
-
-// Where they were when it held them.
-std::vector<model::GpuRef> gpus_to_avoid(const model::Job& job) {
-  std::vector<model::GpuRef> places;
-  if (job.avoid_gpus.empty()) return places;
-  for (const model::Attempt& attempt : job.attempts) {
-    if (!model::is_of(*attempt.granted, attempt.allocation)) continue;
-    for (std::size_t i = 0; i < attempt.allocation.nodes.size(); ++i) {
-      const model::NodeAllocation& part = attempt.allocation.nodes[i];
-      for (std::size_t k = 0; k < part.grants.size(); ++k) {
-        const std::string& uuid = (*attempt.granted)[i].gpus[k].uuid;
-        if (std::ranges::find(job.avoid_gpus, uuid) == job.avoid_gpus.end()) continue;
-        places.push_back({part.node, part.grants[k].gpu_index});
-      }
-    }
-  }
-  return places;
-}
-
-}  // namespace
-
 WaitingJob waiting_job(const model::Job& job) {
   return {job.id,
           job.spec,
           job.submitted_at,
           job.prolog_failed_on,
-          gpus_to_avoid(job),
           job.overdue_since,
           job.preemptions,
           job.stopped_for_it.has_value(),
-          job.turn};
+          job.turn,
+          job.avoid_gpus};
 }
 
 bool counts_as_waiting(model::JobState state) {

@@ -91,6 +91,7 @@ void encode(base::Encoder& out, const FreeState& free) {
   out.i64(free.memory.value());
   out.u64(free.missing_cpus);
   out.i64(free.missing_memory.value());
+  out.u64(free.degraded);
 }
 
 }  // namespace
@@ -119,15 +120,19 @@ const std::vector<bool>& GpuTypes::accepted_by(const std::string& wanted) const 
 bool Cluster::update(const model::Node& node) {
   const FreeState free = free_state_of(node);
   const GpuMask in_service = gpus_in_service(node);
+  const GpuMask degraded = gpus_degraded(node);
   const auto known = nodes_.find(node.id);
   const bool is_there =
       known != nodes_.end() && places_.place_of(known->second.leaf) == node.network;
   if (is_there && has_shape(node, *known->second.shape_class->shape)) {
-    if (known->second.free == free && known->second.in_service == in_service) {
-      return false;
+    NodeRecord& record = known->second;
+    const bool has_new_names = gpu_names_.update(node, record.uuids);
+    if (record.free == free && record.in_service == in_service && record.degraded == degraded) {
+      return has_new_names;
     }
-    move(known->second, node.id, free);
-    known->second.in_service = in_service;
+    move(record, node.id, free);
+    record.in_service = in_service;
+    set_degraded(record, node.id, degraded);
   } else {
     remove(node.id);
     ShapeClass& shape_class = class_of(shape_of(node));
@@ -137,6 +142,8 @@ bool Cluster::update(const model::Node& node) {
     record.shape_class = &shape_class;
     record.in_service = in_service;
     record.leaf = places_.number_of(node.network);
+    gpu_names_.update(node, record.uuids);
+    set_degraded(record, node.id, degraded);
     move(record, node.id, free);
   }
   return true;
@@ -147,6 +154,8 @@ bool Cluster::remove(model::NodeId node) {
   if (known == nodes_.end()) return false;
   ShapeClass& shape_class = *known->second.shape_class;
   move(known->second, node, FreeState{});
+  gpu_names_.remove(node, known->second.uuids);
+  with_degraded_.erase(node);
   nodes_.erase(known);
   totals_.remove(*shape_class.shape);
   if (--shape_class.nodes == 0) erase_class(*shape_class.shape);
@@ -178,6 +187,8 @@ std::uint64_t Cluster::hash() const {
     encode(out, *record.shape_class->shape);
     encode(out, record.free);
     out.u64(record.in_service);
+    out.u64(record.degraded);
+    for (const std::string& uuid : record.uuids) out.text(uuid);
     encode(out, places_.place_of(record.leaf));
   }
   for (const auto& [shape, shape_class] : shapes_) {
@@ -192,6 +203,12 @@ std::uint64_t Cluster::hash() const {
     }
   }
   return base::hash64(bytes);
+}
+
+void Cluster::set_degraded(NodeRecord& record, model::NodeId id, GpuMask degraded) {
+  if (record.degraded == degraded) return;
+  record.degraded = degraded;
+  degraded != 0 ? void(with_degraded_.insert(id)) : void(with_degraded_.erase(id));
 }
 
 // Leaves are numbered in the order in which they became known, so the hash uses their names.

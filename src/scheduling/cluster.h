@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "model/ids.h"
 #include "model/node.h"
 #include "scheduling/gang/network_places.h"
+#include "scheduling/gpu_names.h"
 #include "scheduling/group_tree.h"
 #include "scheduling/node_shape.h"
 #include "scheduling/order/cluster_totals.h"
@@ -69,7 +71,9 @@ class Cluster {
     ShapeClass* shape_class = nullptr;
     FreeState free;
     GpuMask in_service = 0;  // GPUs that can be free again when their holder ends
+    GpuMask degraded = 0;    // the same for jobs that accept degraded GPUs
     LeafIndex leaf = 0;
+    std::vector<std::string> uuids = {};  // of its GPUs, by index
   };
 
   Cluster() = default;
@@ -95,6 +99,9 @@ class Cluster {
   // Returns the classes in the order of the shapes themselves, never in that of insertion.
   const std::map<NodeShape, ShapeClass>& shapes() const { return shapes_; }
   const GpuTypes& types() const { return types_; }
+  const GpuNames& gpu_names() const { return gpu_names_; }
+  // The nodes with degraded GPUs, held or not.
+  const std::set<model::NodeId>& nodes_with_degraded() const { return with_degraded_; }
   const NetworkPlaces& places() const { return places_; }
   const ClusterTotals& totals() const { return totals_; }
 
@@ -117,6 +124,7 @@ class Cluster {
 
   ShapeClass& class_of(NodeShape shape);
   void erase_class(const NodeShape& shape);
+  void set_degraded(NodeRecord& record, model::NodeId id, GpuMask degraded);
   void hash_leaves(base::Encoder& out, const Group& group) const;
   static void move(NodeRecord& record, model::NodeId id, const FreeState& free);
 
@@ -125,6 +133,8 @@ class Cluster {
   std::map<GpuLayout, LayoutClass> layouts_;
   std::map<NodeShape, ShapeClass> shapes_;
   Nodes nodes_;
+  GpuNames gpu_names_;
+  std::set<model::NodeId> with_degraded_;
   ClusterTotals totals_;
 };
 

@@ -15,7 +15,9 @@ TEST(Cluster, SaysWhetherSomethingThatCountsChanged) {
   model::Node n = node(1).gpus(8);
   EXPECT_TRUE(cluster.update(n));
   n.cause = "a remark";
+  EXPECT_FALSE(cluster.update(n));
   n.gpus[0].info.uuid = "GPU-1";
+  EXPECT_TRUE(cluster.update(n)) << "a job may name it";
   EXPECT_FALSE(cluster.update(n));
   n.gpus[0].state = model::GpuState::kDegraded;
   EXPECT_TRUE(cluster.update(n));

@@ -94,7 +94,12 @@ FreeState free_state_of(const model::Node& node) {
   take(node.others_memory, free.memory, free.missing_memory);
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
   for (std::size_t i = 0; i < count; ++i) {
-    if (model::is_free(node.gpus[i])) free.gpus |= GpuMask{1} << i;
+    const model::Gpu& gpu = node.gpus[i];
+    if (model::is_free(gpu)) {
+      free.gpus |= GpuMask{1} << i;
+    } else if (gpu.holders.empty() && model::is_only_degraded(gpu)) {
+      free.degraded |= GpuMask{1} << i;
+    }
   }
   return free;
 }
@@ -113,6 +118,15 @@ GpuMask gpus_in_service(const model::Node& node) {
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
   for (std::size_t i = 0; i < count; ++i) {
     if (model::is_in_service(node.gpus[i])) gpus |= GpuMask{1} << i;
+  }
+  return gpus;
+}
+
+GpuMask gpus_degraded(const model::Node& node) {
+  GpuMask gpus = 0;
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (model::is_only_degraded(node.gpus[i])) gpus |= GpuMask{1} << i;
   }
   return gpus;
 }

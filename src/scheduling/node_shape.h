@@ -58,6 +58,9 @@ struct FreeState {
   base::Bytes memory;
   std::uint32_t missing_cpus = 0;  // used beyond what the node has; then `cpus` is zero
   base::Bytes missing_memory = {};
+  // GPUs that are DEGRADED and held by no attempt: only jobs that accept such get them, so no group
+  // and no search of another job looks at them.
+  GpuMask degraded = 0;
 
   friend auto operator<=>(const FreeState&, const FreeState&) = default;
 };
@@ -67,5 +70,7 @@ FreeState free_state_of(const model::Node& node);
 void give_back(FreeState& free, const model::NodeAllocation& part);
 // The GPUs that take new work as soon as no attempt holds them.
 GpuMask gpus_in_service(const model::Node& node);
+// Those that do for jobs that accept degraded ones, and for no other.
+GpuMask gpus_degraded(const model::Node& node);
 
 }  // namespace gpu_platform::scheduling

@@ -15,13 +15,14 @@ GpuMask gpus_of(const model::NodeAllocation& part) {
   return gpus;
 }
 
-bool is_free(const Cluster& cluster, const model::Allocation& allocation) {
+bool is_free(const Cluster& cluster, const model::Allocation& allocation, Accepts accepts) {
   return std::ranges::all_of(allocation.nodes, [&](const model::NodeAllocation& part) {
     const Cluster::NodeRecord* record = cluster.find(part.node);
     if (record == nullptr || !record->free.is_up) return false;
     const FreeState& free = record->free;
     const GpuMask gpus = gpus_of(part);
-    return (free.gpus & gpus) == gpus && free.cpus >= part.cpus && free.memory >= part.memory;
+    const GpuMask there = free.gpus | (accepts == Accepts::kDegraded ? free.degraded : 0);
+    return (there & gpus) == gpus && free.cpus >= part.cpus && free.memory >= part.memory;
   });
 }
 
@@ -31,8 +32,10 @@ void Trial::take(const model::Allocation& allocation) {
     CHECK(record != nullptr);
     FreeState free = record->free;
     const GpuMask gpus = gpus_of(part);
-    CHECK((free.gpus & gpus) == gpus && free.cpus >= part.cpus && free.memory >= part.memory);
+    CHECK(((free.gpus | free.degraded) & gpus) == gpus);
+    CHECK(free.cpus >= part.cpus && free.memory >= part.memory);
     free.gpus &= ~gpus;
+    free.degraded &= ~gpus;
     free.cpus -= part.cpus;
     free.memory -= part.memory;
     log_.write(cluster_, part.node, free);
@@ -45,9 +48,10 @@ void Trial::release(const model::Allocation& allocation) {
     CHECK(record != nullptr);
     FreeState free = record->free;
     const GpuMask gpus = gpus_of(part);
-    CHECK((free.gpus & gpus) == 0);
+    CHECK(((free.gpus | free.degraded) & gpus) == 0);
     const NodeShape& shape = *record->shape_class->shape;
     free.gpus |= gpus & record->in_service;
+    free.degraded |= gpus & record->degraded;
     // A node may have fewer than when the job was placed.
     give_back(free, part);
     free.cpus = std::min(free.cpus, shape.cpus);
@@ -61,9 +65,29 @@ void Trial::withhold(model::NodeId node, const FreeState& amount) {
   CHECK(record != nullptr);
   FreeState free = record->free;
   free.gpus &= ~amount.gpus;
+  free.degraded &= ~amount.gpus;
   free.cpus -= std::min(free.cpus, amount.cpus);
   free.memory -= std::min(free.memory, amount.memory);
   log_.write(cluster_, node, free);
+}
+
+void Trial::withhold_gpus(model::NodeId node, GpuMask gpus) {
+  const Cluster::NodeRecord* record = cluster_.find(node);
+  if (record == nullptr || ((record->free.gpus | record->free.degraded) & gpus) == 0) return;
+  FreeState free = record->free;
+  free.gpus &= ~gpus;
+  free.degraded &= ~gpus;
+  log_.write(cluster_, node, free);
+}
+
+void Trial::expose_degraded() {
+  for (const model::NodeId node : cluster_.nodes_with_degraded()) {
+    FreeState free = cluster_.find(node)->free;
+    if (free.degraded == 0) continue;
+    free.gpus |= free.degraded;
+    free.degraded = 0;
+    log_.write(cluster_, node, free);
+  }
 }
 
 void Trial::shut(model::NodeId node) {

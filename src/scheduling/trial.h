@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -34,8 +35,10 @@ class UndoLog {
 };
 
 GpuMask gpus_of(const model::NodeAllocation& part);
-// Returns whether all of it could be taken now.
-bool is_free(const Cluster& cluster, const model::Allocation& allocation);
+// Returns whether all of it could be taken now: healthy GPUs alone, or degraded ones as well.
+enum class Accepts : std::uint8_t { kHealthy, kDegraded };
+bool is_free(const Cluster& cluster, const model::Allocation& allocation,
+             Accepts accepts = Accepts::kHealthy);
 
 // Tries, then commits or rolls back, on the owner's own index: the cluster is not copied. What is
 // not committed is rolled back when the trial ends, and the cluster is then what it was.
@@ -58,6 +61,10 @@ class Trial {
   void release(const model::Allocation& allocation);
   // Takes as much of the allocation as is free.
   void withhold(model::NodeId node, const FreeState& amount);
+  // Takes all free GPUs of the node out of reach that are in the mask.
+  void withhold_gpus(model::NodeId node, GpuMask gpus);
+  // Makes free degraded GPUs as good as the others.
+  void expose_degraded();
   // Shuts the node: nothing more is placed on it.
   void shut(model::NodeId node);
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,12 +27,13 @@ struct WaitingJob {
   model::JobId id;
   std::shared_ptr<const model::JobSpec> spec;  // never null
   base::Instant submitted_at;
-  std::vector<model::NodeId> avoid;       // nodes that it gets only if no other has enough free now
-  std::vector<model::GpuRef> avoid_gpus;  // the same of GPUs
-  base::Instant overdue_since;            // unset: it is not
-  std::uint32_t preemptions = 0;          // how often it was stopped for others
-  bool had_others_stopped = false;        // since it last started
-  std::optional<model::Turn> turn;        // absent: its own
+  std::vector<model::NodeId> avoid;  // nodes that it gets only if no other has enough free now
+  base::Instant overdue_since;       // unset: it is not
+  std::uint32_t preemptions = 0;     // how often it was stopped for others
+  bool had_others_stopped = false;   // since it last started
+  std::optional<model::Turn> turn;   // absent: its own
+  // UUIDs of GPUs that it gets only if no others are free now: suspects of a failure of its own.
+  std::vector<std::string> avoid_gpus = {};
 
   StopRecord record() const { return {preemptions, had_others_stopped}; }
 

@@ -118,6 +118,8 @@ class AskedSite : public testing::VirtualSite {
         return to.set(&model::ResourceRequest::numa, offered.request.numa);
       case Change::kCapacity:
         return to.set(&model::ResourceRequest::capacity, offered.request.capacity);
+      case Change::kDegraded:
+        return to.set(&model::ResourceRequest::accept_degraded, true);
       case Change::kCpus:
         return to.set(&model::ResourceRequest::cpus, offered.request.cpus);
       case Change::kMemory:

@@ -16,8 +16,8 @@ namespace gpu_platform::api {
 // "NODE:INDEX". Errors name the field "gpu".
 base::Result<model::GpuSelector> parse_gpu_place(std::string_view text);
 
-// Returns the UUIDs of the GPUs that a field of a job names, ascending and none twice. Each text is a
-// list of UUIDs and "NODE:INDEX". Errors name the field.
+// Returns the UUIDs of the GPUs that a field of a job names, ascending and none twice. Each text is
+// a list of UUIDs and "NODE:INDEX". Errors name the field.
 base::Result<std::vector<std::string>> to_gpu_uuids(const std::vector<std::string>& lists,
                                                     const std::string& field, const Nodes& nodes);
 

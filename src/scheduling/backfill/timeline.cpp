@@ -233,7 +233,7 @@ std::optional<base::Instant> Timeline::first_touched(const model::Allocation& al
   for (const base::Instant start : starts) {
     const Trial::Mark mark = trial_.mark();
     withhold(now_, start + kNextInstant);
-    const bool is_untouched = is_free(trial_.cluster(), allocation);
+    const bool is_untouched = is_free(trial_.cluster(), allocation, Accepts::kDegraded);
     trial_.rollback_to(mark);
     if (!is_untouched) return start;
   }
@@ -300,7 +300,18 @@ std::optional<model::Allocation> Timeline::place_between(base::Instant at,
                                                          const model::ResourceRequest& request,
                                                          const Times& times) {
   const Trial::Mark begin = trial_.mark();
-  shut_excluded(trial_, request);
+  withhold_excluded(trial_, request);
+  std::optional<model::Allocation> allocation = place_choices_between(at, request, times);
+  if (!allocation && may_try_degraded(trial_.cluster(), request)) {
+    trial_.expose_degraded();
+    allocation = place_choices_between(at, request, times);
+  }
+  trial_.rollback_to(begin);
+  return allocation;
+}
+
+std::optional<model::Allocation> Timeline::place_choices_between(
+    base::Instant at, const model::ResourceRequest& request, const Times& times) {
   std::optional<model::Allocation> allocation;
   // On a slower type it takes longer and may meet bookings that it does not meet on a faster one.
   for (std::size_t choice = 0; choice < gpu_choices(request) && !allocation; ++choice) {
@@ -313,7 +324,6 @@ std::optional<model::Allocation> Timeline::place_between(base::Instant at,
     allocation = place_choice(trial_.cluster(), request, choice);
     trial_.rollback_to(mark);
   }
-  trial_.rollback_to(begin);
   return allocation;
 }
 
@@ -393,7 +403,7 @@ bool Timeline::is_there_despite(const Staying& staying, const Slot& booked) {
       std::ranges::all_of(booked.allocation.nodes, [&](const model::NodeAllocation& part) {
         const FreeState needed = booked_at(part.node, booked.start);
         const FreeState& free = trial_.cluster().find(part.node)->free;
-        return (needed.gpus & ~free.gpus) == 0 && needed.cpus <= free.cpus &&
+        return (needed.gpus & ~(free.gpus | free.degraded)) == 0 && needed.cpus <= free.cpus &&
                needed.memory <= free.memory;
       });
   trial_.rollback_to(mark);

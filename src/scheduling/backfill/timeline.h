@@ -134,6 +134,9 @@ class Timeline {
   std::optional<model::Allocation> place_between(base::Instant at,
                                                  const model::ResourceRequest& request,
                                                  const Times& times);
+  std::optional<model::Allocation> place_choices_between(base::Instant at,
+                                                         const model::ResourceRequest& request,
+                                                         const Times& times);
   std::optional<model::Allocation> place_at(base::Instant at, const model::ResourceRequest& request,
                                             const Times& times);
   void withhold(base::Instant from, base::Instant until);

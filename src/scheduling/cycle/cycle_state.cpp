@@ -50,10 +50,8 @@ std::optional<model::Allocation> CycleState::place_for(const WaitingJob& job,
   if (!job.avoid.empty() || !job.avoid_gpus.empty()) {
     const Trial::Mark mark = trial.mark();
     for (const model::NodeId node : job.avoid) trial.shut(node);
-    for (const model::GpuRef& gpu : job.avoid_gpus) {
-      FreeState amount;
-      amount.gpus = GpuMask{1} << gpu.index;
-      trial.withhold(gpu.node, amount);
+    for (const auto& [node, gpus] : trial.cluster().gpu_names().masks_of(job.avoid_gpus)) {
+      trial.withhold_gpus(node, gpus);
     }
     std::optional<model::Allocation> allocation = place_it();
     trial.rollback_to(mark);

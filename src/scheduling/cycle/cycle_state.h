@@ -40,8 +40,8 @@ class CycleState {
   // False once no more jobs may start in this cycle; the plan says so.
   bool may_start_more();
 
-  // Returns where the job could start at once: away from the nodes that it is to avoid, or on these
-  // if no other node has room.
+  // Returns where the job could start at once: away from the nodes and the GPUs that it is to
+  // avoid, or there if there is no room elsewhere.
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   // The same for a job that is gone after `untouched` if it touches a booking after that.
   std::optional<model::Allocation> start_of(const WaitingJob& job, base::Duration untouched);

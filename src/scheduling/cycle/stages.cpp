@@ -31,15 +31,20 @@ model::StartWhy why_of(const CycleState& cycle) {
 
 // Returns whether the allocation is free beside what other holds have on the same nodes. Free CPUs
 // and memory are not tied to a hold, so a beneficiary could take another one's share.
-bool is_free_beside(Trial& trial, const AmountsOnHold& held, const model::Allocation& allocation) {
-  if (!is_free(trial.cluster(), allocation)) return false;
+bool is_free_beside(Trial& trial, const AmountsOnHold& held, const model::Allocation& allocation,
+                    Accepts accepts) {
+  if (!is_free(trial.cluster(), allocation, accepts)) return false;
   const Trial::Mark mark = trial.mark();
   for (const model::NodeAllocation& part : allocation.nodes) {
     trial.withhold(part.node, held.beside(part));
   }
-  const bool is_free_beside = is_free(trial.cluster(), allocation);
+  const bool is_free_beside = is_free(trial.cluster(), allocation, accepts);
   trial.rollback_to(mark);
   return is_free_beside;
+}
+
+Accepts accepted_by(const WaitingJob& job) {
+  return job.spec->request.accept_degraded ? Accepts::kDegraded : Accepts::kHealthy;
 }
 
 // Returns true if the beneficiary would meet a reservation there if it started only now.
@@ -111,7 +116,7 @@ void Placing::start_or_keep_holds() {
       continue;
     }
     const bool may_start = job != nullptr && limits_.may_have_held(*job, hold.allocation);
-    if (may_start && is_free_beside(cycle_.trial, held, hold.allocation) &&
+    if (may_start && is_free_beside(cycle_.trial, held, hold.allocation, accepted_by(*job)) &&
         cycle_.may_start_more()) {
       start(cycle_, limits_, *job, hold.allocation, model::StartWhy::kPreempted);
       started_by_hold_.insert(id);

@@ -46,6 +46,7 @@ class Search {
     less_gpu_memory();
     across_sockets();
     any_capacity();
+    degraded();
     fewer_cpus();
     less_memory();
     less_time();
@@ -156,6 +157,14 @@ class Search {
     if (starts(request)) found(Change::kCapacity, request);
   }
 
+  void degraded() {
+    model::ResourceRequest request = job_.spec->request;
+    const bool has_any = request.gpus > 0 && !cluster_.nodes_with_degraded().empty();
+    if (request.accept_degraded || !has_any) return;
+    request.accept_degraded = true;
+    if (starts(request)) found(Change::kDegraded, request);
+  }
+
   // Returns the most CPUs, or the most memory, of any node.
   template <class Amount>
   std::uint64_t most_of_a_node(const Amount& amount_of) const {
@@ -239,6 +248,8 @@ std::string_view to_string(Change change) {
       return "numa";
     case Change::kCapacity:
       return "capacity";
+    case Change::kDegraded:
+      return "accept_degraded";
     case Change::kCpus:
       return "cpus";
     case Change::kMemory:
@@ -265,6 +276,8 @@ std::string option_of(const Counterfactual& changed) {
       return "--allow-cross-numa";
     case Change::kCapacity:
       return fmt::format("--capacity {}", model::to_string(request.capacity));
+    case Change::kDegraded:
+      return "--accept-degraded";
     case Change::kCpus:
       return fmt::format("--cpus {}", request.cpus.value_or(0));
     case Change::kMemory:

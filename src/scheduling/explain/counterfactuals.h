@@ -20,6 +20,7 @@ enum class Change : std::uint8_t {
   kGpuMemory,
   kNuma,
   kCapacity,
+  kDegraded,  // it accepts degraded GPUs
   kCpus,
   kMemory,
   kTimeLimit,

@@ -44,6 +44,7 @@ std::unexpected<base::Error> refusal(std::string_view field, std::uint32_t value
 
 std::string where(const model::ResourceRequest& request) {
   std::string text;
+  if (model::names_gpus(request)) text += " with the GPUs that it may use (gpus_only, gpus_avoid)";
   if (!request.nodelist.empty() || !request.exclude.empty()) text += " of those it may use";
   if (request.capacity != model::CapacityRequest::kAny) {
     text += fmt::format(" of {} capacity", model::to_string(request.capacity));
@@ -122,6 +123,10 @@ base::Status FeasibilityCheck::status() const {
                      fmt::format("no node{} is of that capacity class",
                                  are_all_listed() ? "" : " that it may use"));
     case Feasibility::kGpuType:
+      if (model::names_gpus(request_)) {
+        return refusal("gpus", request_.gpus,
+                       fmt::format("no node{} has a GPU{}", allowed(), kind()));
+      }
       if (request_.gpu_types.empty()) {
         return refusal("gpus", request_.gpus, fmt::format("no node{} has a GPU", allowed()));
       }
@@ -166,6 +171,7 @@ std::string_view FeasibilityCheck::allowed() const {
 }
 
 std::string_view FeasibilityCheck::kind() const {
+  if (model::names_gpus(request_)) return " of those that it may use (gpus_only, gpus_avoid)";
   const bool is_narrowed = !request_.gpu_types.empty() || request_.gpu_memory > base::Bytes();
   return is_narrowed ? " of the requested kind" : "";
 }

@@ -33,13 +33,19 @@ GpuOffer GpuOffers::of(const model::Node& node, GpuMask withheld) {
     const model::Gpu& gpu = node.gpus[i];
     PerType& entry = entry_of(gpu.info.type);
     if (!entry.is_accepted) continue;
+    if (!model::may_use_gpu(request_, gpu.info.uuid)) {
+      offer.has_unnamed = true;
+      continue;
+    }
     offer.has_type = true;
     offer.largest_memory = std::max(offer.largest_memory, gpu.info.memory);
     if (gpu.info.memory < request_.gpu_memory) continue;
     entry.capable |= GpuMask{1} << i;
     if ((withheld >> i & 1) != 0) continue;
-    if (model::is_in_service(gpu)) entry.in_service |= GpuMask{1} << i;
-    if (model::is_free(gpu)) entry.free |= GpuMask{1} << i;
+    const bool is_degraded = request_.accept_degraded && model::is_only_degraded(gpu);
+    if (is_degraded || model::is_in_service(gpu)) entry.in_service |= GpuMask{1} << i;
+    const bool is_free = is_degraded ? gpu.holders.empty() : model::is_free(gpu);
+    if (is_free) entry.free |= GpuMask{1} << i;
   }
   const bool has_several = request_.gpus > 1;
   if (has_several && offer.has_type) collect_domains(node);
@@ -68,7 +74,7 @@ void GpuOffers::collect_domains(const model::Node& node) {
 }
 
 bool may_cross_sockets(const model::ResourceRequest& request, const GpuOffer& offer) {
-  switch (request.numa) {
+  switch (model::numa_of(request)) {
     case model::NumaPolicy::kAllowCross:
       return true;
     case model::NumaPolicy::kStrict:

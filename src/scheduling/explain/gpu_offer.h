@@ -16,6 +16,7 @@ namespace gpu_platform::scheduling {
 // The GPUs of a node that suit a request; all GPUs of an allocation are of one type.
 struct GpuOffer {
   bool has_type = false;       // some GPU is of an acceptable type
+  bool has_unnamed = false;    // some GPU is not among those that the request may use by name
   base::Bytes largest_memory;  // among GPUs of acceptable types
   std::uint32_t capable =
       0;  // the most GPUs of one acceptable type with enough memory, busy or not

@@ -27,7 +27,8 @@ WaitCount first_shortage(const model::ResourceRequest& request, const model::Nod
   const FreeState free = free_state_of(node);
   if (is_shut || !free.is_up) return {Shortage::kNodeState, 1, 0};
   if (request.gpus > 0) {
-    if (!request.barred_types.empty() && !offer.has_type) return {Shortage::kExcluded, 1, 0};
+    const bool is_barred = !request.barred_types.empty() || offer.has_unnamed;
+    if (is_barred && !offer.has_type) return {Shortage::kExcluded, 1, 0};
     if (!request.gpu_types.empty() && !offer.has_type) return {Shortage::kGpuType, 1, 0};
     if (offer.has_type && offer.capable == 0) return {Shortage::kGpuMemory, 1, 0};
     const std::uint32_t when_empty = gpus_when_empty(request, offer);

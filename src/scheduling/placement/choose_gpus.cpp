@@ -11,12 +11,13 @@ namespace gpu_platform::scheduling {
 namespace {
 
 bool has_gpus_when_empty(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                         const GpuFilter& filter) {
+                         const GpuFilter& filter, GpuMask allowed) {
   if (request.gpus == 0) return true;
   const GpuDomains& domains = shape_class.subsets->chooser().layout().domains;
   const bool is_strict = request.numa == model::NumaPolicy::kStrict;
   bool enough = false;
-  filter.for_each_type(shape_class, [&](GpuMask of_type) {
+  filter.for_each_type(shape_class, [&](GpuMask all) {
+    const GpuMask of_type = all & allowed;
     const std::uint32_t most = is_strict ? max_in_one(domains.sockets, of_type) : size_of(of_type);
     enough = enough || most >= request.gpus;
   });
@@ -62,7 +63,7 @@ std::optional<Subset> choose_gpus(const ShapeClass& shape_class, GpuMask free, s
 
 PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRequest& request,
                           const GpuFilter& filter) {
-  switch (request.numa) {
+  switch (model::numa_of(request)) {
     case model::NumaPolicy::kAllowCross:
       return PlacementRank::kAcrossSockets;
     case model::NumaPolicy::kStrict:
@@ -79,12 +80,12 @@ PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRe
 }
 
 bool could_hold(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                const GpuFilter& filter) {
+                const GpuFilter& filter, GpuMask allowed) {
   const NodeShape& shape = *shape_class.shape;
   if (!may_use(request, shape)) return false;
   const Demand demand = demand_on_shape(shape_class, request);
   return demand.cpus <= shape.cpus && demand.memory <= shape.memory &&
-         has_gpus_when_empty(shape_class, request, filter);
+         has_gpus_when_empty(shape_class, request, filter, allowed);
 }
 
 model::NodeAllocation part_of_allocation(model::NodeId node, const ShapeClass& shape_class,

@@ -82,9 +82,10 @@ std::optional<Subset> choose_gpus(const ShapeClass& shape_class, GpuMask free, s
 PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRequest& request,
                           const GpuFilter& filter);
 
-// Returns whether a node of this shape could hold the request if nothing else ran on it.
+// Returns whether a node of this shape could hold the request if nothing else ran on it, on GPUs of
+// `allowed` alone.
 bool could_hold(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                const GpuFilter& filter);
+                const GpuFilter& filter, GpuMask allowed = ~GpuMask{0});
 
 // Returns a node's part of an allocation: these GPUs, whole, and the CPUs and memory that go with
 // them.

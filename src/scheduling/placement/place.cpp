@@ -138,17 +138,47 @@ std::optional<model::Allocation> place_on_one(const Cluster& cluster,
   return allocation;
 }
 
+std::optional<model::Allocation> place_any_choice(const Cluster& cluster,
+                                                  const model::ResourceRequest& request) {
+  for (std::size_t choice = 0; choice < gpu_choices(request); ++choice) {
+    if (auto allocation = place_choice(cluster, request, choice)) return allocation;
+  }
+  return std::nullopt;
+}
+
+// Returns the request for the nodes of the only GPUs that it may have, so that no other node needs
+// to be looked at; nothing if it may use none of them.
+std::optional<model::ResourceRequest> near_only_gpus(const Cluster& cluster,
+                                                     const model::ResourceRequest& request) {
+  model::ResourceRequest near = request;
+  near.numa = model::numa_of(request);
+  near.nodelist.clear();
+  near.gpus_only.clear();
+  for (const auto& [node, gpus] : cluster.gpu_names().masks_of(request.gpus_only)) {
+    const bool is_named =
+        request.nodelist.empty() || std::ranges::binary_search(request.nodelist, node);
+    if (is_named) near.nodelist.push_back(node);
+  }
+  if (near.nodelist.empty()) return std::nullopt;
+  return near;
+}
+
 // Returns how many nodes that are up could give this part if nothing else ran on them.
 std::uint64_t nodes_up_for(const Cluster& cluster, const model::ResourceRequest& part) {
   const GpuFilter filter(part, cluster.types());
-  const auto counts = [&](model::NodeId id) {
+  const GpuNames::Masks avoided = cluster.gpu_names().masks_of(part.gpus_avoid);
+  const auto could_without = [&](model::NodeId id, GpuMask gpus) {
     const Cluster::NodeRecord* record = cluster.find(id);
     return record != nullptr && record->free.is_up &&
-           could_hold(*record->shape_class, part, filter);
+           could_hold(*record->shape_class, part, filter, ~gpus);
+  };
+  const auto is_excluded = [&](model::NodeId id) {
+    return std::ranges::binary_search(part.exclude, id);
   };
   if (!part.nodelist.empty()) {
     return static_cast<std::uint64_t>(std::ranges::count_if(part.nodelist, [&](model::NodeId id) {
-      return counts(id) && !std::ranges::binary_search(part.exclude, id);
+      const auto gpus = avoided.find(id);
+      return could_without(id, gpus == avoided.end() ? 0 : gpus->second) && !is_excluded(id);
     }));
   }
   std::uint64_t nodes = 0;
@@ -156,17 +186,23 @@ std::uint64_t nodes_up_for(const Cluster& cluster, const model::ResourceRequest&
     if (shape_class.nodes_up == 0 || !could_hold(shape_class, part, filter)) continue;
     nodes += shape_class.nodes_up;
   }
-  return nodes - static_cast<std::uint64_t>(std::ranges::count_if(part.exclude, counts));
+  nodes -= static_cast<std::uint64_t>(
+      std::ranges::count_if(part.exclude, [&](model::NodeId id) { return could_without(id, 0); }));
+  return nodes - static_cast<std::uint64_t>(std::ranges::count_if(avoided, [&](const auto& each) {
+           const auto& [id, gpus] = each;
+           return !is_excluded(id) && could_without(id, 0) && !could_without(id, gpus);
+         }));
 }
 
 }  // namespace
 
 std::optional<model::Allocation> place(Trial& trial, const model::ResourceRequest& request) {
   const Trial::Mark mark = trial.mark();
-  shut_excluded(trial, request);
-  std::optional<model::Allocation> allocation;
-  for (std::size_t choice = 0; choice < gpu_choices(request) && !allocation; ++choice) {
-    allocation = place_choice(trial.cluster(), request, choice);
+  withhold_excluded(trial, request);
+  std::optional<model::Allocation> allocation = place_any_choice(trial.cluster(), request);
+  if (!allocation && may_try_degraded(trial.cluster(), request)) {
+    trial.expose_degraded();
+    allocation = place_any_choice(trial.cluster(), request);
   }
   trial.rollback_to(mark);
   return allocation;
@@ -174,15 +210,23 @@ std::optional<model::Allocation> place(Trial& trial, const model::ResourceReques
 
 std::optional<model::Allocation> place(const Cluster& cluster,
                                        const model::ResourceRequest& request) {
-  CHECK(request.exclude.empty());
-  for (std::size_t choice = 0; choice < gpu_choices(request); ++choice) {
-    if (auto allocation = place_choice(cluster, request, choice)) return allocation;
-  }
-  return std::nullopt;
+  CHECK(request.exclude.empty() && !model::names_gpus(request));
+  return place_any_choice(cluster, request);
 }
 
-void shut_excluded(Trial& trial, const model::ResourceRequest& request) {
+void withhold_excluded(Trial& trial, const model::ResourceRequest& request) {
   for (const model::NodeId node : request.exclude) trial.shut(node);
+  const GpuNames& names = trial.cluster().gpu_names();
+  for (const auto& [node, gpus] : names.masks_of(request.gpus_avoid)) {
+    trial.withhold_gpus(node, gpus);
+  }
+  for (const auto& [node, gpus] : names.masks_of(request.gpus_only)) {
+    trial.withhold_gpus(node, ~gpus);
+  }
+}
+
+bool may_try_degraded(const Cluster& cluster, const model::ResourceRequest& request) {
+  return request.accept_degraded && request.gpus > 0 && !cluster.nodes_with_degraded().empty();
 }
 
 std::size_t gpu_choices(const model::ResourceRequest& request) {
@@ -196,6 +240,10 @@ std::uint32_t speed_of_choice(const model::ResourceRequest& request, std::size_t
 std::optional<model::Allocation> place_choice(const Cluster& cluster,
                                               const model::ResourceRequest& request,
                                               std::size_t choice) {
+  if (!request.gpus_only.empty()) {
+    const auto near = near_only_gpus(cluster, request);
+    return near ? place_choice(cluster, *near, choice) : std::nullopt;
+  }
   const GpuFilter filter(request, cluster.types(), choice);
   std::optional<model::Allocation> allocation;
   for_each_split(request, cluster.nodes_up(), [&](const auto& part, std::uint32_t parts) {
@@ -208,6 +256,10 @@ std::optional<model::Allocation> place_choice(const Cluster& cluster,
 }
 
 bool some_node_up_could_hold(const Cluster& cluster, const model::ResourceRequest& request) {
+  if (!request.gpus_only.empty()) {
+    const auto near = near_only_gpus(cluster, request);
+    return near && some_node_up_could_hold(cluster, *near);
+  }
   bool could = false;
   model::ResourceRequest of_engine = request;
   for (const model::EngineKind kind : model::kinds_in(request.engines)) {

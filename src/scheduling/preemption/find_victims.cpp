@@ -60,6 +60,14 @@ class NodeNeed {
     GpuFilter(request, trial.cluster().types())
         .for_each_type(*record->shape_class, [&](GpuMask of_type) { accepted |= of_type; });
     usable_ = accepted & record->in_service;
+    if (request.accept_degraded) {
+      free_.gpus |= free_.degraded;
+      usable_ |= accepted & record->degraded;
+    }
+    if (!model::names_gpus(request)) return;
+    const GpuNames& names = trial.cluster().gpu_names();
+    usable_ &= ~names.mask_on(node, request.gpus_avoid);
+    if (!request.gpus_only.empty()) usable_ &= names.mask_on(node, request.gpus_only);
   }
 
   // Returns whether the job may start there.

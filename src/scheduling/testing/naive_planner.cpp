@@ -19,6 +19,21 @@ namespace {
 
 using Indices = std::vector<std::uint32_t>;
 
+// Returns whether such a request could have the GPU now, as far as that alone is concerned.
+bool is_free_for(const model::ResourceRequest& request, const model::Gpu& gpu) {
+  if (!model::may_use_gpu(request, gpu.info.uuid)) return false;
+  const bool is_degraded = request.accept_degraded && model::is_only_degraded(gpu);
+  return is_degraded ? gpu.holders.empty() : model::is_free(gpu);
+}
+
+// Healthy GPUs alone at first, then degraded ones as well, where the request accepts them.
+std::vector<model::ResourceRequest> by_health(const model::ResourceRequest& request) {
+  model::ResourceRequest healthy = request;
+  healthy.accept_degraded = false;
+  if (!request.accept_degraded) return {healthy};
+  return {healthy, request};
+}
+
 // Free GPUs of one type with enough memory, for each acceptable type of the node.
 std::vector<Indices> free_by_type(const model::Node& node, const model::ResourceRequest& request) {
   std::map<std::string, Indices> by_type;
@@ -28,7 +43,7 @@ std::vector<Indices> free_by_type(const model::Node& node, const model::Resource
                           std::ranges::any_of(request.gpu_types, [&](const std::string& wanted) {
                             return model::gpu_type_matches(wanted, gpu.info.type);
                           });
-    if (accepted && gpu.info.memory >= request.gpu_memory && model::is_free(gpu)) {
+    if (accepted && gpu.info.memory >= request.gpu_memory && is_free_for(request, gpu)) {
       by_type[gpu.info.type].push_back(i);
     }
   }
@@ -176,7 +191,8 @@ Option best_option(const Board& board, const Indices& free, std::size_t count) {
 // Returns whether the node may give the GPUs at this rank, as the request and the node's own GPUs
 // say.
 bool is_allowed(const model::Node& node, const model::ResourceRequest& request, std::int64_t rank) {
-  if (rank < 3 || request.numa == model::NumaPolicy::kAllowCross) return true;
+  const bool is_open = request.numa == model::NumaPolicy::kDefault && model::names_gpus(request);
+  if (rank < 3 || is_open || request.numa == model::NumaPolicy::kAllowCross) return true;
   if (request.numa == model::NumaPolicy::kStrict) return false;
   const model::Node idle = model::as_idle(node);
   const Board board(node);
@@ -244,7 +260,8 @@ std::optional<Score> score_on(const model::Node& node, const model::ResourceRequ
   if (cpus < 0 || memory < 0) return std::nullopt;
   const std::optional<std::int64_t> rank = rank_on(node, request);
   if (!rank.has_value()) return std::nullopt;
-  const auto free = static_cast<std::uint64_t>(std::ranges::count_if(node.gpus, model::is_free));
+  const auto free = static_cast<std::uint64_t>(std::ranges::count_if(
+      node.gpus, [&](const model::Gpu& gpu) { return is_free_for(request, gpu); }));
   return Score{*rank, free - request.gpus, static_cast<std::uint32_t>(cpus), memory, node.id};
 }
 
@@ -338,10 +355,8 @@ std::optional<NaiveGang> nearest(const std::vector<model::Node>& nodes,
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<NaiveGang> naive_gang(const std::vector<model::Node>& nodes,
-                                    const model::ResourceRequest& request) {
+std::optional<NaiveGang> gang_of(const std::vector<model::Node>& nodes,
+                                 const model::ResourceRequest& request) {
   for (const model::ResourceRequest& choice : by_choice(request)) {
     std::vector<std::uint32_t> splits = {request.nodes};
     if (request.cross_node) {
@@ -368,6 +383,16 @@ std::optional<NaiveGang> naive_gang(const std::vector<model::Node>& nodes,
   return std::nullopt;
 }
 
+}  // namespace
+
+std::optional<NaiveGang> naive_gang(const std::vector<model::Node>& nodes,
+                                    const model::ResourceRequest& request) {
+  for (const model::ResourceRequest& each : by_health(request)) {
+    if (auto gang = gang_of(nodes, each)) return gang;
+  }
+  return std::nullopt;
+}
+
 bool naive_fits(const std::vector<model::Node>& nodes, const model::ResourceRequest& request) {
   return model::is_gang(request) ? naive_gang(nodes, request).has_value()
                                  : naive_place(nodes, request).has_value();
@@ -375,8 +400,10 @@ bool naive_fits(const std::vector<model::Node>& nodes, const model::ResourceRequ
 
 std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
                                              const model::ResourceRequest& request) {
-  for (const model::ResourceRequest& choice : by_choice(request)) {
-    if (auto allocation = place_on_best(nodes, choice)) return allocation;
+  for (const model::ResourceRequest& each : by_health(request)) {
+    for (const model::ResourceRequest& choice : by_choice(each)) {
+      if (auto allocation = place_on_best(nodes, choice)) return allocation;
+    }
   }
   return std::nullopt;
 }

@@ -1,5 +1,7 @@
 #include "scheduling/testing/random_world.h"
 
+#include <algorithm>
+
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
@@ -79,7 +81,16 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
                                         model::NodeState::kOffline};
   if (draw(6) == 5) result.state = kDown[draw(3)];
   for (model::Gpu& gpu : result.gpus) {
-    if (draw(16) == 15) {
+    gpu.info.uuid = uuid_in_tests(id, static_cast<std::size_t>(&gpu - result.gpus.data()));
+    const std::uint64_t kept = draw(16);
+    if (kept == 14) {
+      model::set_taint(gpu.taints, {model::TaintSource::kHealth,
+                                    model::TaintEffect::kDegraded,
+                                    "it has XIDs",
+                                    "health",
+                                    {}});
+    }
+    if (kept == 15) {
       model::set_taint(gpu.taints, {model::TaintSource::kCluster,
                                     model::TaintEffect::kAvoided,
                                     "it has another driver",
@@ -124,6 +135,21 @@ model::ResourceRequest random_request(const Draw& draw) {
     request.capacity = static_cast<model::CapacityRequest>(draw(model::kCapacityRequests));
   }
   return request;
+}
+
+void add_random_names(const Draw& draw, const std::vector<model::Node>& nodes,
+                      model::ResourceRequest& request) {
+  if (request.gpus == 0) return;
+  const std::uint64_t kind = draw(4);  // to avoid some, to use some alone, or both
+  for (const model::Node& node : nodes) {
+    for (const model::Gpu& gpu : node.gpus) {
+      if (kind != 1 && draw(4) == 3) request.gpus_avoid.push_back(gpu.info.uuid);
+      if (kind != 0 && draw(4) != 3) request.gpus_only.push_back(gpu.info.uuid);
+    }
+  }
+  std::ranges::sort(request.gpus_avoid);
+  std::ranges::sort(request.gpus_only);
+  request.accept_degraded = draw(2) == 1;
 }
 
 model::ResourceRequest random_gang(const Draw& draw) {

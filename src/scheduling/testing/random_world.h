@@ -29,6 +29,10 @@ struct WorldSize {
 World random_world(const Draw& draw, WorldSize size = {});
 model::Node random_node(const Draw& draw, std::uint64_t id);
 model::ResourceRequest random_request(const Draw& draw);  // for one node
+// Lets a request for GPUs name some of these nodes' GPUs, to use or avoid, and perhaps accept
+// degraded ones.
+void add_random_names(const Draw& draw, const std::vector<model::Node>& nodes,
+                      model::ResourceRequest& request);
 model::ResourceRequest random_gang(const Draw& draw);
 model::NetworkPlace random_place(const Draw& draw);
 

@@ -22,6 +22,11 @@ namespace gpu_platform::scheduling {
 // The instant at which tests plan; jobs may have run for long.
 inline constexpr base::Instant kNow(base::hours(1000).value());
 
+// The UUID of a GPU of the worlds.
+inline std::string uuid_in_tests(std::uint64_t node, std::size_t gpu) {
+  return "GPU-" + std::to_string(node) + "-" + std::to_string(gpu);
+}
+
 class NodeBuilder {
  public:
   explicit NodeBuilder(std::uint64_t id) {
@@ -102,6 +107,21 @@ class NodeBuilder {
   NodeBuilder& others(std::uint32_t cpus, base::Bytes memory = {}) {
     node_.others_cpus = cpus;
     node_.others_memory = memory;
+    return *this;
+  }
+  // Names all GPUs so far as uuid_in_tests() does.
+  NodeBuilder& named() {
+    for (std::size_t i = 0; i < node_.gpus.size(); ++i) {
+      node_.gpus[i].info.uuid = uuid_in_tests(node_.id.value, i);
+    }
+    return *this;
+  }
+  NodeBuilder& degraded(std::uint32_t gpu) {
+    model::Gpu& of = node_.gpus.at(gpu);
+    model::set_taint(
+        of.taints,
+        {model::TaintSource::kHealth, model::TaintEffect::kDegraded, "it has XIDs", "health", {}});
+    model::settle(of);
     return *this;
   }
   NodeBuilder& busy(std::uint32_t gpu) { return gpu_state(gpu, model::GpuState::kInUse); }
