@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/utc.h"
+#include "health/evidence_words.h"
+#include "health/gpu_case.h"
+#include "health/verdict.h"
+
+namespace gpu_platform::health {
+
+namespace {
+
+using model::Evidence;
+using model::EvidenceKind;
+
+// A hang after a fault ends with the time limit of a collective call: 10 to 30 minutes.
+constexpr base::Duration kBeforeEnd = base::minutes(35);
+constexpr base::Duration kAfterEnd = base::minutes(2);
+constexpr base::Duration kAtTheSameTime = base::minutes(2);
+constexpr std::size_t kMostGpus = 256;
+
+class JobJudgement {
+ public:
+  JobJudgement(const Records& records, const FailedJob& job, const Rules& rules)
+      : records_(records), job_(job), rules_(rules) {}
+
+  JobVerdict judge() {
+    const std::size_t count = std::min(job_.gpus.size(), kMostGpus);
+    gpus_ = std::span(job_.gpus).first(count);
+    read_own_words();
+    if (was_hit()) return std::move(verdict_);
+    if (!words_.empty() && tells_of_hardware(words_)) {
+      return end(FaultClass::kHardware, 82, "Its output has the words of a sick GPU.");
+    }
+    if (!words_.empty() && tells_of_application(words_)) {
+      return end(FaultClass::kApplication, 85, "Its output names a mistake of the program.");
+    }
+    if (others_ended_too()) {
+      return end(FaultClass::kHardware, 80,
+                 "Jobs of other programs on the same node failed in the same moment.");
+    }
+    compare_with_others();
+    if (is_on_sick_gpu()) return std::move(verdict_);
+    return own_fault();
+  }
+
+ private:
+  void read_own_words() {
+    for (const GpuKey& gpu : gpus_) {
+      for (const Evidence& piece : records_.of_gpu(gpu.uuid)) {
+        if (piece.kind == EvidenceKind::kXid && piece.job == job_.job) ++own_xids_[piece.code];
+        const bool is_word =
+            piece.kind == EvidenceKind::kJobEnded || piece.kind == EvidenceKind::kStartFailed;
+        if (is_word && piece.job == job_.job && words_.empty()) words_ = piece.text;
+      }
+    }
+  }
+  bool was_hit();
+  bool was_hit_by(std::span<const Evidence> pieces, std::string_view where, const GpuKey& gpu);
+  bool others_ended_too() const;
+  void compare_with_others();
+  bool is_on_sick_gpu();
+  JobVerdict own_fault();
+  JobVerdict end(FaultClass fault, std::uint32_t confidence, std::string reason) {
+    verdict_.fault = fault;
+    verdict_.confidence_percent = confidence;
+    verdict_.reasons.push_back(std::move(reason));
+    return std::move(verdict_);
+  }
+  bool is_mine(const Evidence& piece) const {
+    return piece.user == job_.user && piece.program == job_.program &&
+           (!job_.program.empty() || !job_.user.empty());
+  }
+
+  const Records& records_;
+  const FailedJob& job_;
+  const Rules& rules_;
+  std::span<const GpuKey> gpus_;
+  JobVerdict verdict_;
+  std::map<std::uint32_t, std::size_t> own_xids_;
+  std::string_view words_;
+  bool did_well_elsewhere_ = false;
+  bool failed_elsewhere_ = false;
+};
+
+// A fault of a GPU, a link or the node while it ran, shortly before its end or with it.
+bool JobJudgement::was_hit_by(std::span<const Evidence> pieces, std::string_view where,
+                              const GpuKey& gpu) {
+  const base::Instant begin =
+      std::max(job_.started_at, job_.ended_at + base::nanoseconds(-kBeforeEnd.value()));
+  const base::Instant end = job_.ended_at + kAfterEnd;
+  bool lost = false;
+  for (const Evidence& piece : pieces) {
+    const bool restarts = piece.kind == EvidenceKind::kNodeRestarted ||
+                          (piece.kind == EvidenceKind::kReset && piece.code == 0);
+    const bool remapped = piece.kind == EvidenceKind::kXid && piece.code == 63 &&
+                          piece.at <= job_.ended_at + kAtTheSameTime &&
+                          job_.ended_at - piece.last <= base::minutes(5);
+    if (model::is_level(piece.kind) && piece.is_over) {
+      lost = false;
+      continue;
+    }
+    if (!restarts && !remapped && !is_hard(piece, rules_, gpu.type)) continue;
+    // A contained error kills the program that hit it, and no other.
+    if (piece.kind == EvidenceKind::kXid && piece.code == 94 && piece.job.valid() &&
+        piece.job != job_.job) {
+      continue;
+    }
+    const bool is_near = piece.at <= end && piece.last >= begin;
+    // What lasts hits what starts later, too.
+    lost = model::is_level(piece.kind) && piece.at <= end;
+    if (!is_near && !lost) continue;
+    const std::string what =
+        piece.kind == EvidenceKind::kXid
+            ? fmt::format("XID {} ({})", piece.code, rules_.of_xid(piece.code, gpu.type).what)
+        : restarts ? std::string(piece.kind == EvidenceKind::kReset ? "a reset" : "a restart")
+                   : fmt::format("{}", to_string(piece.kind));
+    verdict_.reasons.push_back(
+        fmt::format("{} had {} at {}.", where, what, base::utc(piece.at)));
+    return true;
+  }
+  return false;
+}
+
+bool JobJudgement::was_hit() {
+  std::set<std::string_view> nodes;
+  for (const GpuKey& gpu : gpus_) {
+    if (was_hit_by(records_.of_gpu(gpu.uuid), gpu.uuid, gpu)) {
+      verdict_.suspect_gpus.emplace_back(gpu.uuid);
+    }
+    if (nodes.insert(gpu.node).second && was_hit_by(records_.of_node(gpu.node), gpu.node, gpu)) {
+      for (const GpuKey& each : gpus_) {
+        if (each.node == gpu.node) verdict_.suspect_gpus.emplace_back(each.uuid);
+      }
+    }
+  }
+  std::ranges::sort(verdict_.suspect_gpus);
+  const auto [first, last] = std::ranges::unique(verdict_.suspect_gpus);
+  verdict_.suspect_gpus.erase(first, last);
+  if (verdict_.reasons.empty()) return false;
+  verdict_.fault = FaultClass::kHardware;
+  verdict_.confidence_percent = 93;
+  return true;
+}
+
+// Two others at least: one alone is chance.
+bool JobJudgement::others_ended_too() const {
+  std::set<std::tuple<std::string_view, std::string_view, model::JobId>> others;
+  std::set<std::string_view> nodes;
+  for (const GpuKey& gpu : gpus_) {
+    if (!nodes.insert(gpu.node).second) continue;
+    for (const std::string_view uuid : records_.gpus_of_node(gpu.node)) {
+      for (const Evidence& piece : records_.of_gpu(uuid)) {
+        if (piece.kind != EvidenceKind::kJobEnded || piece.code == 0) continue;
+        if (piece.job == job_.job || is_mine(piece)) continue;
+        const base::Duration apart = piece.at < job_.ended_at ? job_.ended_at - piece.at
+                                                              : piece.at - job_.ended_at;
+        if (apart > kAtTheSameTime || tells_of_application(piece.text)) continue;
+        others.emplace(piece.user, piece.program,
+                       piece.program.empty() ? piece.job : model::JobId());
+      }
+    }
+  }
+  return others.size() >= 2;
+}
+
+// How the same program did on GPUs that this job did not have.
+void JobJudgement::compare_with_others() {
+  if (job_.program.empty() && job_.user.empty()) return;
+  const auto gpus = records_.gpus_with_program(job_.user, job_.program);
+  for (std::size_t i = 0; i < gpus.size() && i < kMostGpus; ++i) {
+    if (std::ranges::find(gpus_, gpus[i], &GpuKey::uuid) != gpus_.end()) continue;
+    const auto pieces = records_.of_gpu(gpus[i]);
+    for (const Evidence& piece : pieces) {
+      if (!is_mine(piece) || piece.job == job_.job) continue;
+      if (piece.kind == EvidenceKind::kJobEnded && piece.code == 0) did_well_elsewhere_ = true;
+      const bool failed = (piece.kind == EvidenceKind::kJobEnded && piece.code != 0) ||
+                          (piece.kind == EvidenceKind::kXid && piece.code != 45);
+      if (!failed) continue;
+      const bool is_explained = std::ranges::any_of(pieces, [&](const Evidence& other) {
+        return is_hard(other, rules_, {}) && other.at <= piece.last + base::minutes(10) &&
+               piece.at <= other.last + base::minutes(10);
+      });
+      failed_elsewhere_ |= !is_explained;
+    }
+  }
+}
+
+// A GPU of it is judged sick by all that is known, also by what came after the job.
+bool JobJudgement::is_on_sick_gpu() {
+  if (failed_elsewhere_ && !did_well_elsewhere_) return false;
+  for (const GpuKey& gpu : gpus_) {
+    const auto pieces = records_.of_gpu(gpu.uuid);
+    const auto node_pieces = records_.of_node(gpu.node);
+    base::Instant latest = job_.ended_at + kAfterEnd;
+    for (const Evidence& piece : pieces) latest = std::max(latest, piece.last);
+    for (const Evidence& piece : node_pieces) latest = std::max(latest, piece.last);
+    // What came much later says nothing of this job.
+    latest = std::min(latest, job_.ended_at + kWeek);
+    const GpuVerdict verdict = judge_gpu(records_, gpu, rules_, latest);
+    if (verdict.action < Action::kDegrade || verdict.fault == FaultClass::kApplication) continue;
+    verdict_.suspect_gpus.emplace_back(gpu.uuid);
+    verdict_.reasons.push_back(fmt::format("{} is sick: {}.", gpu.uuid, verdict.text));
+  }
+  if (verdict_.suspect_gpus.empty()) return false;
+  verdict_.fault = FaultClass::kHardware;
+  verdict_.confidence_percent = did_well_elsewhere_ ? 85 : 72;
+  return true;
+}
+
+JobVerdict JobJudgement::own_fault() {
+  if (failed_elsewhere_) {
+    return end(FaultClass::kApplication, 88,
+               "The same program failed on other GPUs, too, and they have no fault.");
+  }
+  if (!own_xids_.empty()) {
+    const std::uint32_t code = own_xids_.begin()->first;
+    return end(FaultClass::kApplication, 70,
+               fmt::format("XID {} ({}) is mostly the program's fault, and its GPUs show no other.",
+                           code, rules_.of_xid(code).what));
+  }
+  return end(FaultClass::kApplication, 65, "Nothing was seen of its GPUs and nodes.");
+}
+
+}  // namespace
+
+JobVerdict judge_job(const Records& records, const FailedJob& job, const Rules& rules) {
+  return JobJudgement(records, job, rules).judge();
+}
+
+}  // namespace gpu_platform::health

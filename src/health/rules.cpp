@@ -1,0 +1,208 @@
+#include "health/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/check.h"
+#include "health/rule_table.h"
+
+namespace gpu_platform::health {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kActions = {"NONE",  "COUNT", "AVOID",   "DEGRADE",
+                                                      "DRAIN", "RESET", "OFFLINE", "REBOOT"};
+constexpr std::array<std::string_view, 6> kClasses = {"NONE",     "APPLICATION", "DRIVER",
+                                                      "HARDWARE", "SYMPTOM",     "UNKNOWN"};
+constexpr std::array<std::string_view, 3> kModes = {"EXECUTE", "SHADOW", "OFF"};
+constexpr std::array<std::string_view, 3> kProfiles = {"nvidia", "cloud", "strict"};
+
+bool is_equal_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {
+    return std::toupper(x) == std::toupper(y);
+  });
+}
+
+template <class Value, std::size_t kSize>
+std::optional<Value> parse_word(const std::array<std::string_view, kSize>& words,
+                                std::string_view name) {
+  for (std::size_t i = 0; i < kSize; ++i) {
+    if (is_equal_word(words[i], name)) return static_cast<Value>(i);
+  }
+  return std::nullopt;
+}
+
+struct Change {
+  std::string_view rule;
+  Action action;
+};
+
+// Clouds replace rather than repair: a restart or isolation before a reset (AWS), and Crusoe's
+// lists of unhealthy (32, 48, 64, 74, 79, 95) and degraded (119, 120, 140, 143).
+constexpr auto kCloud = std::to_array<Change>({
+    {"xid-32", Action::kDrain},
+    {"xid-46", Action::kReboot},
+    {"xid-48", Action::kReboot},
+    {"xid-62", Action::kReboot},
+    {"xid-64", Action::kOffline},
+    {"xid-74", Action::kReboot},
+    {"xid-95", Action::kReboot},
+    {"xid-110", Action::kReboot},
+    {"xid-119", Action::kDegrade},
+    {"xid-120", Action::kDegrade},
+    {"xid-140", Action::kDegrade},
+    {"xid-143", Action::kDegrade},
+    {"xid-158", Action::kReboot},
+    {"ecc-uncorrected", Action::kReboot},
+    {"remap-failed", Action::kOffline},
+});
+
+// Every error is the GPU's until a check has passed.
+constexpr auto kStrict = std::to_array<Change>({
+    {"xid-13", Action::kDegrade},
+    {"xid-31", Action::kReset},
+    {"xid-32", Action::kDegrade},
+    {"xid-38", Action::kDegrade},
+    {"xid-43", Action::kReset},
+    {"xid-44", Action::kDegrade},
+    {"xid-68", Action::kDegrade},
+    {"xid-69", Action::kDegrade},
+    {"xid-121", Action::kDegrade},
+    {"xid-163", Action::kReset},
+    {"xid-unknown", Action::kDegrade},
+});
+
+std::span<const Change> changes_of(Profile profile) {
+  switch (profile) {
+    case Profile::kNvidia:
+      return {};
+    case Profile::kCloud:
+      return kCloud;
+    case Profile::kStrict:
+      return kStrict;
+  }
+  return {};
+}
+
+Rule* find_row(std::vector<Rule>& rows, std::string_view name) {
+  const auto found = std::ranges::find(rows, name, &Rule::name);
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::vector<Rule> rows_of(Profile profile) {
+  std::vector<Rule> rows(xid_rows().begin(), xid_rows().end());
+  rows.insert(rows.end(), condition_rows().begin(), condition_rows().end());
+  for (const Change& change : changes_of(profile)) {
+    Rule* const row = find_row(rows, change.rule);
+    CHECK(row != nullptr);
+    row->action = change.action;
+    row->repeated = std::max(row->repeated, change.action);
+    row->changed_by = fmt::format("profile {}", to_string(profile));
+  }
+  return rows;
+}
+
+void change(Rule& row, const RuleOverride& by) {
+  if (by.action) {
+    row.action = *by.action;
+    row.repeated = *by.action == Action::kNone ? Action::kNone
+                                               : std::max(row.repeated, *by.action);
+    // A site that names an action knows better than the driver.
+    row.trusts_driver = false;
+  }
+  if (by.mode) row.mode = *by.mode;
+  row.changed_by = "configuration";
+}
+
+}  // namespace
+
+std::string_view to_string(Action action) {
+  return kActions[static_cast<std::size_t>(action)];
+}
+
+std::string_view to_string(FaultClass fault) {
+  return kClasses[static_cast<std::size_t>(fault)];
+}
+
+std::string_view to_string(RuleMode mode) {
+  return kModes[static_cast<std::size_t>(mode)];
+}
+
+std::string_view to_string(Profile profile) {
+  return kProfiles[static_cast<std::size_t>(profile)];
+}
+
+std::optional<Profile> parse_profile(std::string_view name) {
+  return parse_word<Profile>(kProfiles, name);
+}
+
+std::optional<Action> parse_action(std::string_view name) {
+  return parse_word<Action>(kActions, name);
+}
+
+std::optional<RuleMode> parse_rule_mode(std::string_view name) {
+  return parse_word<RuleMode>(kModes, name);
+}
+
+base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> overrides) {
+  Rules rules;
+  rules.profile_ = profile;
+  rules.tables_.push_back({"", rows_of(profile)});
+  // First what is of all types, so that the tables of single types begin with it.
+  for (const bool is_general : {true, false}) {
+    for (std::size_t i = 0; i < overrides.size(); ++i) {
+      const RuleOverride& by = overrides[i];
+      const std::string field = fmt::format("rules[{}]", i);
+      if (find_row(rules.tables_.front().rows, by.rule) == nullptr) {
+        return base::invalid(field + ".rule",
+                             fmt::format("\"{}\" is no rule; 'gpu-platform health rules' lists "
+                                         "them, such as xid-79 and remap-pending",
+                                         by.rule));
+      }
+      if (!by.action && !by.mode) {
+        return base::invalid(
+            field, fmt::format("it changes nothing; give action ({}) or mode ({})",
+                               fmt::join(kActions, ", "), fmt::join(kModes, ", ")));
+      }
+      if (by.gpu_type.empty() != is_general) continue;
+      auto table = std::ranges::find(rules.tables_, by.gpu_type, &Table::gpu_type);
+      if (table == rules.tables_.end()) {
+        rules.tables_.push_back({by.gpu_type, rules.tables_.front().rows});
+        table = rules.tables_.end() - 1;
+      }
+      change(*find_row(table->rows, by.rule), by);
+    }
+  }
+  return rules;
+}
+
+const Rules::Table& Rules::table(std::string_view gpu_type) const {
+  for (std::size_t i = 1; i < tables_.size(); ++i) {
+    if (tables_[i].gpu_type == gpu_type) return tables_[i];
+  }
+  return tables_.front();
+}
+
+std::span<const Rule> Rules::rows(std::string_view gpu_type) const {
+  return table(gpu_type).rows;
+}
+
+const Rule& Rules::of_xid(std::uint32_t xid, std::string_view gpu_type) const {
+  const std::span<const Rule> xids = rows(gpu_type).first(xid_rows().size());
+  const auto found = std::ranges::lower_bound(xids, xid, {}, &Rule::code);
+  if (found != xids.end() && found->code == xid) return *found;
+  return of("xid-unknown", gpu_type);
+}
+
+const Rule& Rules::of(std::string_view name, std::string_view gpu_type) const {
+  const std::span<const Rule> all = rows(gpu_type);
+  const auto found = std::ranges::find(all, name, &Rule::name);
+  CHECK(found != all.end());
+  return *found;
+}
+
+}  // namespace gpu_platform::health
