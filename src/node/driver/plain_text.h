@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace gpu_platform::node {
+
+// What a program has printed, as one line of plain characters: line ends become "; ".
+std::string plain_line(std::string_view text, std::size_t max = 400);
+
+}  // namespace gpu_platform::node
