@@ -1,0 +1,33 @@
+#include "health/breaker.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::health {
+
+namespace {
+
+constexpr std::string_view kAdvice =
+    "nothing more is done by itself; look at 'gpu-platform health', then drain what is sick";
+
+}  // namespace
+
+BreakerAnswer ask_breaker(const BreakerLimits& limits, const BreakerCounts& counts,
+                          std::string_view gpu_type) {
+  std::size_t most = std::max(limits.at_least, counts.of_type * limits.percent / 100);
+  if (limits.at_most != 0) most = std::min(most, limits.at_most);
+  const std::string_view type = gpu_type.empty() ? std::string_view("GPUs") : gpu_type;
+  if (counts.out_of_type + 1 > most) {
+    return {false, fmt::format("health keeps {} of {} {} out, and at most {} may be: {}",
+                               counts.out_of_type, counts.of_type, type, most, kAdvice)};
+  }
+  // One GPU alone is the whole of its class: it may go.
+  if (counts.of_class > 1 && counts.out_of_class + 1 >= counts.of_class) {
+    return {false, fmt::format("it is the last of {} GPUs of its node class: {}", counts.of_class,
+                               kAdvice)};
+  }
+  return {};
+}
+
+}  // namespace gpu_platform::health
