@@ -22,7 +22,7 @@
 namespace gpu_emulator {
 
 inline constexpr char kMagic[8] = {'G', 'P', 'U', 'B', 'O', 'A', 'R', 'D'};
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::uint32_t kMaxGpus = 16;
 inline constexpr std::uint32_t kMaxNvLinks = 36;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // on one GPU
@@ -154,6 +154,7 @@ struct Event {
 
 enum EccClass : std::uint32_t { kEccCorrected = 0, kEccUncorrected = 1 };
 enum EccSpan : std::uint32_t { kEccVolatile = 0, kEccAggregate = 1 };
+enum class ResetFault : std::uint32_t { kNone = 0, kFails = 1, kHangs = 2 };
 enum LinkError : std::uint32_t { kLinkCrc = 0, kLinkReplay = 1, kLinkRecovery = 2 };
 inline constexpr std::uint32_t kLinkErrors = 3;
 inline constexpr std::uint64_t kLongestHangNs = 3'600'000'000'000;
@@ -227,6 +228,7 @@ struct GpuState {
   std::atomic<std::uint32_t> remapped_rows[2];  // by EccClass
   std::atomic<std::uint32_t> retirement_pending;
   std::atomic<std::uint32_t> retired_count;
+  std::atomic<std::uint32_t> reset_fault;  // ResetFault: what the next resets do
   std::atomic<std::uint64_t> answers_from_ns;  // CLOCK_BOOTTIME; calls before it wait until then
   std::atomic<std::uint64_t> nvlinks_down;     // bit n: link n, whatever the board says of it
   std::atomic<std::uint64_t> link_errors[kLinkErrors];  // of the first link, since the driver came

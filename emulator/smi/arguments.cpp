@@ -31,6 +31,7 @@ enum class Option : std::uint8_t {
   kHelpQueryGpus,
   kHelpQueryProcesses,
   kVersion,
+  kReset,
 };
 
 struct OptionName {
@@ -57,6 +58,7 @@ constexpr OptionName kOptions[] = {
      "Fields of each process that computes: see --help-query-compute-apps."},
     {"", "--format", Option::kFormat, true,
      "Of a query: csv, and after commas noheader and nounits."},
+    {"-r", "--gpu-reset", Option::kReset, false, "Reset the GPUs of an emulated board."},
     {"-h", "--help", Option::kHelp, false, "Print this help."},
     {"", "--help-query-gpu", Option::kHelpQueryGpus, false, "List the fields of --query-gpu."},
     {"", "--help-query-compute-apps", Option::kHelpQueryProcesses, false,
@@ -121,6 +123,9 @@ Status set(Option option, const std::string& value, SmiArguments& out) {
       break;
     case Option::kHelpQueryProcesses:
       out.task = SmiTask::kHelpQueryProcesses;
+      break;
+    case Option::kReset:
+      out.task = SmiTask::kReset;
       break;
     case Option::kVersion:
       out.task = SmiTask::kVersion;

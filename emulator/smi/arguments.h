@@ -32,6 +32,7 @@ enum class SmiTask : std::uint8_t {
   kHelpQueryGpus,
   kHelpQueryProcesses,
   kVersion,
+  kReset,  // -r
 };
 
 struct SmiArguments {

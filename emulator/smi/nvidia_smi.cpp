@@ -12,6 +12,7 @@
 
 #include "smi/arguments.h"
 #include "smi/gpu.h"
+#include "smi/gpu_reset.h"
 #include "smi/mig_profiles.h"
 #include "smi/query.h"
 #include "smi/readings.h"
@@ -189,6 +190,10 @@ Output answer(const SmiArguments& arguments, const Machine& machine) {
       return or_none(placement_lines(machine.chosen), "No MIG-supported devices found.\n");
     case SmiTask::kMigInstances:
       return {"No MIG-enabled devices found.\n", kExitNotFound};
+    case SmiTask::kReset: {
+      const ResetOutcome outcome = reset_emulated(machine.chosen);
+      return {outcome.text, outcome.exit_code};
+    }
     case SmiTask::kVersion:
       return {versions_of(machine.driver)};
     default:

@@ -121,6 +121,10 @@ Status inject_quietly(StateFile& file, std::uint32_t gpu, const InjectOptions& o
       return inject_restarted_counters(file, gpu);
     case Fault::kMemoryTemperature:
       return inject_memory_temperature(file, gpu, options.value);
+    case Fault::kResetFail:
+      return inject_reset_fault(file, gpu, ResetFault::kFails);
+    case Fault::kResetHang:
+      return inject_reset_fault(file, gpu, ResetFault::kHangs);
     case Fault::kHang:
       return inject_hang(file, gpu, options.value);
   }

@@ -52,6 +52,8 @@ enum class Fault {
   kRestartedCounters,
   kMemoryTemperature,
   kHang,
+  kResetFail,
+  kResetHang,
 };
 
 struct InjectOptions {

@@ -291,6 +291,12 @@ Status inject_memory_temperature(StateFile& file, std::uint32_t gpu, std::uint32
       gpu, [&](GpuState& state) { state.injected_memory_temperature_c.store(celsius, kRelaxed); });
 }
 
+Status inject_reset_fault(StateFile& file, std::uint32_t gpu, ResetFault fault) {
+  return file.change(gpu, [&](GpuState& state) {
+    state.reset_fault.store(static_cast<std::uint32_t>(fault), kRelaxed);
+  });
+}
+
 Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds) {
   const std::uint64_t until = now_ns(CLOCK_BOOTTIME) + std::uint64_t{seconds} * 1'000'000'000;
   return file.change(gpu, [&](GpuState& state) {
@@ -322,7 +328,7 @@ Status clear_faults(StateFile& file, std::uint32_t gpu) {
                         &state.pcie_replays, &state.remap_pending, &state.remap_failed,
                         &state.injected_memory_temperature_c, &state.injected_pcie_width,
                         &state.rows_to_remap, &state.remapped_rows[0], &state.remapped_rows[1],
-                        &state.retirement_pending, &state.retired_count, &state.answer_work_us}) {
+                        &state.retirement_pending, &state.retired_count, &state.reset_fault, &state.answer_work_us}) {
       value->store(0, kRelaxed);
     }
     for (auto* value : {&state.injected_throttle, &state.nvlinks_down, &state.answers_from_ns}) {

@@ -62,6 +62,8 @@ Status inject_nvlink_down(StateFile& file, std::uint32_t gpu, std::uint32_t link
 Status inject_restarted_counters(StateFile& file, std::uint32_t gpu);
 // 0: somewhat warmer than the GPU. Refused where the memory tells none.
 Status inject_memory_temperature(StateFile& file, std::uint32_t gpu, std::uint32_t celsius);
+// Every reset from now on fails, or hangs for an hour.
+Status inject_reset_fault(StateFile& file, std::uint32_t gpu, ResetFault fault);
 // No call on the GPU is answered before so many seconds are over; 0: they are at once.
 Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds);
 // Makes every call on the GPU answer GPU_IS_LOST.

@@ -174,6 +174,8 @@ void add_faults_of_parts(CLI::App* inject, Options& o) {
   add(Fault::kNvlinkDown, "nvlink-down", "So many NVLinks are down. 0: none", "links", 0, 36);
   add_fault(inject, o, Fault::kRestartedCounters, "restart-counters",
             "Counters since the driver was loaded go back to 0");
+  add_fault(inject, o, Fault::kResetFail, "reset-fail", "Resets of the GPU fail");
+  add_fault(inject, o, Fault::kResetHang, "reset-hang", "Resets of the GPU do not return");
   add(Fault::kHang, "hang", "No call on the GPU is answered for so long. 0: they are at once",
       "seconds", 0, 3600);
 }

@@ -68,6 +68,9 @@ std::string faults_of(const GpuState& gpu) {
   add(throttle != 0, fmt::format("throttle {}", fmt::join(names_of_throttle(throttle), " ")));
   add(value_of(gpu.pcie_replays) != 0, fmt::format("replays {}", value_of(gpu.pcie_replays)));
   add(hangs(gpu), "hang");
+  const auto reset_fault = static_cast<ResetFault>(value_of(gpu.reset_fault));
+  add(reset_fault == ResetFault::kFails, "reset-fail");
+  add(reset_fault == ResetFault::kHangs, "reset-hang");
   add(value_of(gpu.injected_memory_temperature_c) != 0,
       fmt::format("memory-temperature {} C", value_of(gpu.injected_memory_temperature_c)));
   add(value_of(gpu.remap_pending) != 0, "remap-pending");
