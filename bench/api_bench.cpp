@@ -104,6 +104,7 @@ class JobsOnly final : public CommandSink,
     return {};
   }
   base::Result<std::uint64_t> job_count() const override { return 0; }
+  base::Result<base::Instant> begins_at() const override { return base::Instant(); }
   base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return {}; }
   std::string path(const model::Job&, std::uint32_t) const override { return {}; }
   OutputReader reader(const model::Job&, std::uint32_t) const override {

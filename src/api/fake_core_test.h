@@ -66,6 +66,7 @@ class FakeCore final : public CommandSink,
   // If it is set, each reader of the output of a job with a file of its own calls it.
   std::function<void()> users_disk;
   ChannelSource* channels = nullptr;
+  base::Instant records_since;
   model::AuditPage trail;  // what every query of the audit trail gives
   std::string step;        // what is done for every attempt with an image
 
@@ -112,6 +113,7 @@ class FakeCore final : public CommandSink,
     return {};
   }
   base::Result<std::uint64_t> job_count() const override { return 0; }
+  base::Result<base::Instant> begins_at() const override { return records_since; }
   base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return trail; }
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;

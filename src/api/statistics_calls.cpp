@@ -74,6 +74,10 @@ v1::Statistics StatisticsCalls::statistics() const {
   api::to_proto(os::wall_now(), *out.mutable_at());
   out.set_waiting_jobs(snapshot->counts.pending + snapshot->counts.queued);
   out.set_running_jobs(snapshot->counts.active);
+  const auto records_since = context_.core.archive.begins_at();
+  if (records_since && records_since->is_set()) {
+    api::to_proto(*records_since, *out.mutable_records_since());
+  }
   std::vector<CallMeter::Row> rows = context_.meter.read();
   std::ranges::stable_sort(rows, std::greater(),
                            [](const auto& row) { return row.seconds.count(); });

@@ -52,6 +52,7 @@ class EndedJobs final : public store::Archive {
     return {};
   }
   base::Result<std::uint64_t> job_count() const override { return 0; }
+  base::Result<base::Instant> begins_at() const override { return base::Instant(); }
   base::Result<model::AuditPage> audit(const model::AuditQuery&) const override { return {}; }
 
  private:

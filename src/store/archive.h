@@ -54,6 +54,10 @@ class Archive {
   // The number of ended jobs. Costs O(1).
   virtual base::Result<std::uint64_t> job_count() const = 0;
   virtual base::Result<model::AuditPage> audit(const model::AuditQuery& query) const = 0;
+  // Returns when the earliest record that is still kept was made: an entry of the trail, of which
+  // every start of the daemon makes one, or the end of a job. Unset: there is none. Costs two
+  // look-ups in an index.
+  virtual base::Result<base::Instant> begins_at() const = 0;
 };
 
 }  // namespace gpu_platform::store

@@ -404,6 +404,16 @@ TYPED_TEST_P(StoreContract, EndingsComeInTheOrderOfTimeAndGoOnBehindTheLast) {
   }
 }
 
+TYPED_TEST_P(StoreContract, BeginsAtTheEarliestRecordThatIsKept) {
+  EXPECT_EQ(*this->archive().begins_at(), base::Instant()) << "nothing is kept";
+  base::Prng prng(7);
+  std::vector<model::AuditEntry> entries;
+  while (entries.empty()) entries = this->fill_audit(3, prng);
+  EXPECT_EQ(*this->archive().begins_at(), entries.front().at);
+  this->subject_.restart();
+  EXPECT_EQ(*this->archive().begins_at(), entries.front().at);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(
     StoreContract, ANewStoreIsEmpty, ReplayGivesEveryEventInOrderFromAnyPlace,
     ReplayStopsWithTheVisitorsError, ReplayFromBeyondTheEndIsDataLoss,
@@ -415,6 +425,6 @@ REGISTER_TYPED_TEST_SUITE_P(
     APageEndsWithTheJobThatMakesItLarge, TheAuditTrailIsWhatTheEventsSay,
     ListsExactlyTheAuditEntriesThatMatchNewestFirst, ABoundOnTheAuditTrailLetsTheOldestGo,
     AuditEntriesGoWhenTheirTimeIsOver, DroppedJobsAreGoneFromEveryListAndTheOthersAreNot,
-    EndingsComeInTheOrderOfTimeAndGoOnBehindTheLast);
+    EndingsComeInTheOrderOfTimeAndGoOnBehindTheLast, BeginsAtTheEarliestRecordThatIsKept);
 
 }  // namespace gpu_platform::store

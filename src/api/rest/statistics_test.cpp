@@ -46,8 +46,10 @@ TEST_F(StatisticsTest, WorkOfTheSchedulerIsTold) {
     statistics.wait_seconds.add(30);
     return statistics;
   };
+  core_.records_since = base::Instant(5'000'000'000);
   start();
   const auto told = parsed(ask("GET", "/v1/statistics"));
+  EXPECT_EQ(told["records_since"], "1970-01-01T00:00:05.000Z");
   EXPECT_EQ(told["since"], "1970-01-01T00:00:01.000Z");
   EXPECT_EQ(told["cycle_seconds"],
             (nlohmann::json{{"count", 2}, {"last", 0.75}, {"mean", 0.5}, {"max", 0.75}}));

@@ -8,6 +8,7 @@
 #include "base/utc.h"
 #include "cli/text/local_clock.h"
 #include "client/answer.h"
+#include "gpu_platform/v1/statistics.pb.h"
 #include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"
@@ -255,9 +256,10 @@ void sort_and_cut(const Report& report, std::vector<std::vector<Line>>& groups) 
   if (report.kind == ReportKind::kTop && groups.size() > report.top) groups.resize(report.top);
 }
 
-std::vector<Line> lines_of(const Report& report, const HeldBy& usage, const Held& capacity) {
-  const double seconds =
-      static_cast<double>(base::whole_milliseconds(report.period.length())) / 1000;
+// `recorded`: the part of the period in which there was a cluster.
+std::vector<Line> lines_of(const Report& report, const HeldBy& usage, const Held& capacity,
+                           const Period& recorded) {
+  const double seconds = static_cast<double>(base::whole_milliseconds(recorded.length())) / 1000;
   std::map<std::pair<std::string, std::string>, Held> rows;
   for (const auto& [who, held] : usage) {
     const auto& [account, user] = who;
@@ -299,6 +301,13 @@ std::string heading(const Report& report) {
                      is_cpu ? "CPU" : "TRES", report.scale.name, kRule);
 }
 
+// When the records of the cluster begin; nothing if the daemon does not say so.
+client::Called<std::optional<base::Instant>> records_since(client::Client& client) {
+  const auto answer = client.ask<v1::Statistics>("/v1/statistics", "statistics");
+  if (!answer) return std::unexpected(answer.error());
+  return client::time_of(answer->records_since());
+}
+
 client::Called<std::vector<v1::Job>> jobs_since(client::Client& client, base::Instant since) {
   std::string query = "all=true";
   std::string text;
@@ -329,10 +338,18 @@ int sreport(CommandCall& call) {
   if (!status) return call.fail(status.error());
   const auto cluster = client::message_of<v1::Status>(*status);
   if (!cluster) return call.fail("the daemon's answer is not a JSON object");
+  const auto since = records_since(*client);
+  if (!since) return call.fail(since.error());
+  const Period recorded = recorded_part(report->period, *since);
   const auto jobs = jobs_since(*client, report->period.begin);
   if (!jobs) return call.fail(jobs.error());
   if (own_user() != "root") call.warn("only jobs that you may see are counted");
-  const auto lines = lines_of(*report, usage_of(*jobs, report->period, now), capacity_of(*cluster));
+  if (recorded.begin != report->period.begin) {
+    call.warn(fmt::format("the records of the cluster begin at {}; the time before is not counted",
+                          slurm_time(**since, "")));
+  }
+  const auto lines =
+      lines_of(*report, usage_of(*jobs, report->period, now), capacity_of(*cluster), recorded);
   const Settings& settings = given->settings;
   const bool has_header = !settings.has("noheader");
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");

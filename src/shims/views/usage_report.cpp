@@ -26,6 +26,11 @@ bool is_counted(std::string_view resource) {
   return std::ranges::find(kCountedResources, resource) != std::end(kCountedResources);
 }
 
+Period recorded_part(const Period& period, std::optional<base::Instant> since) {
+  if (!since) return period;
+  return {std::clamp(*since, period.begin, period.end), period.end};
+}
+
 HeldBy usage_of(const std::vector<v1::Job>& jobs, const Period& period, base::Instant now) {
   HeldBy usage;
   for (const v1::Job& job : jobs) {

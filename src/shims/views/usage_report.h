@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,10 @@ struct Period {
 
   base::Duration length() const { return end - begin; }
 };
+
+// Returns the part of the period that the records of the cluster cover, which begin at `since`; of
+// length zero if they begin after it. Nothing: it is not known when they begin.
+Period recorded_part(const Period& period, std::optional<base::Instant> since);
 
 // Resources that are counted, under Slurm's names.
 inline constexpr std::string_view kCountedResources[] = {"cpu", "mem", "node", "gres/gpu"};

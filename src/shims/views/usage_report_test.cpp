@@ -55,6 +55,17 @@ TEST(UsageReport, CountsEveryResourceOfEveryAttempt) {
   EXPECT_EQ(usage.at({"root", "ada"}).at("gres/gpu"), 200) << "without a team";
 }
 
+TEST(UsageReport, CountsNoTimeBeforeTheRecordsOfTheCluster) {
+  const Period period{at(100), at(200)};
+  const auto length = [&](std::optional<base::Instant> since) {
+    return base::whole_milliseconds(recorded_part(period, since).length()) / 1000;
+  };
+  EXPECT_EQ(length(at(50)), 100);
+  EXPECT_EQ(length(at(130)), 70);
+  EXPECT_EQ(length(at(900)), 0);
+  EXPECT_EQ(length(std::nullopt), 100) << "an older daemon does not say it";
+}
+
 TEST(UsageReport, ACapacityIsThatOfAllNodes) {
   const v1::Status status = *client::message_of<v1::Status>(
       R"({"nodes":[{"cpus":8,"memory_bytes":2097152},{"cpus":4,"memory_bytes":1048576}],)"

@@ -158,6 +158,16 @@ base::Result<std::vector<JobEnding>> MemoryStore::endings(const JobEnding& after
   return found;
 }
 
+base::Result<base::Instant> MemoryStore::begins_at() const {
+  base::Instant first;
+  const auto take = [&](base::Instant at) {
+    if (at.is_set() && (!first.is_set() || at < first)) first = at;
+  };
+  if (!audit_.empty()) take(audit_.begin()->second.front().at);
+  for (const auto& [id, job] : jobs_) take(job.ended_at);
+  return first;
+}
+
 base::Result<model::AuditPage> MemoryStore::audit(const model::AuditQuery& query) const {
   model::AuditPager pager(query);
   for (auto batch = audit_.rbegin(); batch != audit_.rend(); ++batch) {

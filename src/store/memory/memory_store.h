@@ -44,6 +44,7 @@ class MemoryStore final : public Journal, public Archive {
   base::Result<std::vector<JobEnding>> endings(const JobEnding& after,
                                                std::size_t limit) const override;
   base::Result<std::uint64_t> job_count() const override { return jobs_.size(); }
+  base::Result<base::Instant> begins_at() const override;
   base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
   // ---- Faults ----

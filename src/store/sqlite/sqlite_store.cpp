@@ -509,6 +509,23 @@ base::Result<std::uint64_t> SqliteStore::job_count() const {
   return *has_row ? row->number(0) : 0;
 }
 
+base::Result<base::Instant> SqliteStore::begins_at() const {
+  TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
+  TRY_ASSIGN(Statement * row,
+             reader->statement("SELECT (SELECT min(at_ns) FROM audit INDEXED BY audit_by_time), "
+                               "(SELECT min(ended_at_ns) FROM jobs INDEXED BY jobs_by_end)"));
+  const StatementRun scope(*row);
+  auto has_row = row->step();
+  if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
+  base::Instant first;
+  for (const int column : {0, 1}) {
+    // Zero is no time: an empty table has none.
+    const base::Instant at(row->integer(column));
+    if (at.is_set() && (!first.is_set() || at < first)) first = at;
+  }
+  return first;
+}
+
 base::Result<model::AuditPage> SqliteStore::audit(const model::AuditQuery& query) const {
   const AuditSql sql = audit_sql(query);
   TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());

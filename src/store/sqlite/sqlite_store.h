@@ -80,6 +80,7 @@ class SqliteStore final : public Journal, public Archive {
   base::Result<std::vector<JobEnding>> endings(const JobEnding& after,
                                                std::size_t limit) const override;
   base::Result<std::uint64_t> job_count() const override;
+  base::Result<base::Instant> begins_at() const override;
   base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
  private:
