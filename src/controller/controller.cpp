@@ -127,7 +127,7 @@ void Controller::dispatch() {
   batch_ = {};
   // Here rather than in decide(): what the engine is told of must be durable too.
   const bool is_due = std::exchange(is_reconciling_, false);
-  if (is_due && !core_.state().held_attempts.empty()) reconcile();
+  if (is_due && has_orders_out()) reconcile();
   // What cannot be removed now is asked for again. A medium that is really broken fails the next
   // commit.
   if (!leaving_.empty()) {
@@ -146,6 +146,10 @@ void Controller::reconcile() {
   for (const Effect& effect : pending_effects(core_.state())) order(effect);
 }
 
+bool Controller::has_orders_out() const {
+  return !core_.state().held_attempts.empty() || !core_.state().health.resets().empty();
+}
+
 void Controller::order(const Effect& effect) {
   if (const auto* start = std::get_if<execution::StartOrder>(&effect)) {
     engine_.start(*start);
@@ -155,6 +159,8 @@ void Controller::order(const Effect& effect) {
     engine_.set_limit(*limit);
   } else if (const auto* signal = std::get_if<execution::SignalOrder>(&effect)) {
     engine_.signal(*signal);
+  } else if (const auto* reset = std::get_if<execution::ResetOrder>(&effect)) {
+    engine_.reset(*reset);
   } else {
     engine_.forget(std::get<execution::ForgetOrder>(effect));
   }
@@ -162,7 +168,7 @@ void Controller::order(const Effect& effect) {
 
 std::optional<base::Instant> Controller::next_wakeup() const {
   std::optional<base::Instant> wakeup = core_.next_wakeup();
-  if (!core_.state().held_attempts.empty()) {
+  if (has_orders_out()) {
     wakeup = wakeup ? std::min(*wakeup, reconcile_at_) : reconcile_at_;
   }
   return wakeup;

@@ -102,6 +102,8 @@ class Controller {
   void take(Input& input, base::Instant now, store::Headroom headroom);
   base::Status check_batch() const;
   void reconcile();
+  // Something may have come of an order that is not known yet.
+  bool has_orders_out() const;
   void order(const Effect& effect);
 
   store::Journal& journal_;

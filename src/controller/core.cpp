@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "controller/judge/audit.h"
 #include "controller/judge/endings.h"
+#include "controller/judge/gpu_resets.h"
 #include "controller/judge/gpu_changes.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"
@@ -223,11 +224,14 @@ Core::Reply Core::on(const model::RecordStep& command, const Request& request) {
 }
 
 Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
-  TRY_ASSIGN(GpuChange change, judge_gpus(state_, request.caller, command, request.now));
+  TRY_ASSIGN(GpuChange change, judge_gpus(state_, health_, request.caller, command, request.now));
   model::CommandReply reply;
   reply.changed = !change.events.empty();
-  if (reply.changed) reply.gpus = std::move(change.gpus);
   emit_all(std::move(change.events), request.now);
+  if (reply.changed && command.action == model::GpuAction::kBringOnline) {
+    judge_health({change.gpus.begin(), change.gpus.end()}, request.now);
+  }
+  if (reply.changed) reply.gpus = std::move(change.gpus);
   return reply;
 }
 
@@ -315,6 +319,8 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
   if (is_new) {
     emit(model::PolicyApplied{policy, std::move(by)}, now);
     emit_all(judge_gpus_again(state_), now);
+    if (model::mode_of(policy) == model::HealthMode::kOff) emit_all(lift_all_of_health(state_), now);
+    health_.look_at_all_again();
   }
   const bool is_asked_for = origin.door == model::Door::kSignal;
   if (is_asked_for || (is_new && origin.door != model::Door::kNone)) {
@@ -339,7 +345,18 @@ void Core::on(const execution::Started& seen, base::Instant now) {
 }
 
 void Core::on(const execution::Ended& seen, base::Instant now) {
-  emit_all(judge_end(state_, seen, now), now);
+  // Of the job as it still is.
+  const std::optional<HardwareBlame> blame = health_.blame(state_, seen, now);
+  const std::optional<EndOnGpus> end = end_on_gpus(state_, seen, now);
+  emit_all(judge_end(state_, seen, now, blame), now);
+  if (!end) return;
+  std::vector<model::EvidenceRecorded> pieces;
+  for (const model::GpuRef gpu : end->gpus) {
+    for (auto& piece : health_.take(state_, gpu, end->evidence, now)) {
+      pieces.push_back(std::move(piece));
+    }
+  }
+  record(std::move(pieces), now);
 }
 
 void Core::on(const execution::Cleaned& seen, base::Instant now) {
@@ -354,9 +371,42 @@ void Core::on(const execution::TaintObserved& seen, base::Instant now) {
   emit_if(judge_taint(state_, seen), now);
 }
 
-void Core::on(const execution::EvidenceObserved&, base::Instant) {}
+void Core::on(const execution::EvidenceObserved& seen, base::Instant now) {
+  record(health_.take(state_, seen, now), now);
+}
 
-void Core::on(const execution::ResetEnded&, base::Instant) {}
+void Core::on(const execution::ResetEnded& seen, base::Instant now) {
+  std::optional<ResetEnd> end = judge_reset_end(state_, seen, now);
+  if (!end) return;
+  record(std::move(end->evidence), now);
+  emit(std::move(end->lifted), now);
+}
+
+void Core::record(std::vector<model::EvidenceRecorded> pieces, base::Instant now) {
+  std::set<model::GpuRef> touched;
+  for (const model::EvidenceRecorded& piece : pieces) {
+    emit(piece, now);
+    touched.merge(HealthDesk::touched_by(state_, piece));
+  }
+  judge_health(touched, now);
+}
+
+void Core::judge_health(const std::set<model::GpuRef>& gpus, base::Instant now) {
+  const auto lets_one_go = [](const model::Event& event) {
+    const auto* taint = std::get_if<model::TaintChanged>(&event);
+    return taint != nullptr && taint->is_lifted;
+  };
+  bool has_let_go = false;
+  for (const model::GpuRef gpu : gpus) {
+    Events events = health_.judge(state_, gpu, now);
+    has_let_go = has_let_go || std::ranges::any_of(events, lets_one_go);
+    emit_all(std::move(events), now);
+  }
+  if (!has_let_go) return;
+  // The breaker may let others go now.
+  const std::set<model::GpuRef> withheld = HealthDesk::withheld(state_);
+  for (const model::GpuRef gpu : withheld) emit_all(health_.judge(state_, gpu, now), now);
+}
 
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const auto known = state_.node_ids.find(seen.info.name);
@@ -370,7 +420,11 @@ void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const bool is_empty = rebooted && model::traits_of(seen.info.engine).is_empty_after_boot;
   if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), is_empty, now);
   emit_all(judge_node(state_, seen), now);
-  if (is_empty || !(was_lost || rebooted)) return;
+  if (!(was_lost || rebooted)) return;
+  for (execution::ResetOrder& order : reset_orders(state_, id)) {
+    batch_.effects.emplace_back(std::move(order));
+  }
+  if (is_empty) return;
   // It came back without a new boot: what was given up there may still run, and must not.
   for (const model::AttemptId there : attempts_on(state_, id)) {
     if (find_attempt(state_, there)->state != model::AttemptState::kCleaning) continue;
@@ -415,6 +469,9 @@ void Core::advance(base::Instant now) {
   emit_all(jobs_without_reservation(state_), now);
   while (auto event = next_expired_token(state_, now)) emit(*std::move(event), now);
   while (auto event = next_ended_taint(state_, now)) emit(*std::move(event), now);
+  while (auto piece = health_.next_put_off(state_, now)) record({*std::move(piece)}, now);
+  judge_health(health_.take_due(state_, now), now);
+  while (auto event = next_due_reset(state_)) emit(*std::move(event), now);
   while (auto event = next_unstartable(state_, now)) emit(*std::move(event), now);
   admit_due_jobs(now);
   emit_all(judge_counts(state_, now), now);
@@ -466,6 +523,10 @@ std::optional<base::Instant> Core::next_wakeup() const {
   std::optional<base::Instant> look_again_at = look_again_at_;
   if (const auto next = start_predictor_.next()) {
     look_again_at = std::min(look_again_at.value_or(*next), *next);
+  }
+  if (const auto next = health_.next(state_)) {
+    const base::Instant later = std::max(*next, advanced_to_ + base::nanoseconds(1));
+    look_again_at = std::min(look_again_at.value_or(later), later);
   }
   return controller::next_wakeup(state_, advanced_to_, look_again_at);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "base/units.h"
 #include "controller/judge/events.h"
 #include "controller/judge/feasibility.h"
+#include "controller/judge/health.h"
 #include "controller/judge/reservations.h"
 #include "controller/judge/start_predictor.h"
 #include "controller/orders.h"
@@ -119,6 +121,9 @@ class Core {
   void on(const execution::TaintObserved& seen, base::Instant now);
   void on(const execution::EvidenceObserved& seen, base::Instant now);
   void on(const execution::ResetEnded& seen, base::Instant now);
+  // Records what was seen of GPUs, and judges those that it may concern.
+  void record(std::vector<model::EvidenceRecorded> pieces, base::Instant now);
+  void judge_health(const std::set<model::GpuRef>& gpus, base::Instant now);
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 
@@ -133,6 +138,7 @@ class Core {
   State state_;
   Batch batch_;
   Feasibility feasibility_;
+  HealthDesk health_;
   scheduling::StageObserver* observer_ = nullptr;
   scheduling::CycleCache cycle_cache_;
   StartPredictor start_predictor_;

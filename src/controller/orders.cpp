@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/judge/gpu_resets.h"
 
 namespace gpu_platform::controller {
 
@@ -75,6 +76,14 @@ std::optional<Effect> order_of(const State& state, const model::Event& event) {
   if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
     return execution::ForgetOrder{released->attempt};
   }
+  // With the last of those that are reset together.
+  if (const auto* taint = std::get_if<model::TaintChanged>(&event)) {
+    const bool begins = taint->gpu && !taint->is_lifted &&
+                        taint->taint.source == model::TaintSource::kReset &&
+                        taint->taint.effect == model::TaintEffect::kOut;
+    if (!begins) return std::nullopt;
+    if (auto order = reset_order_of(state, {taint->node, *taint->gpu})) return *std::move(order);
+  }
   return std::nullopt;
 }
 
@@ -112,6 +121,7 @@ std::vector<Effect> pending_effects(const State& state) {
       effects.push_back(stop_at_once(state, id));
     }
   }
+  for (execution::ResetOrder& order : reset_orders(state)) effects.emplace_back(std::move(order));
   return effects;
 }
 

@@ -15,7 +15,7 @@ namespace gpu_platform::controller {
 // An order of the core, which leaves after its events are durable. Each but a signal may be
 // repeated.
 using Effect = std::variant<execution::StartOrder, execution::StopOrder, execution::LimitOrder,
-                            execution::ForgetOrder, execution::SignalOrder>;
+                            execution::ForgetOrder, execution::SignalOrder, execution::ResetOrder>;
 
 // Returns the orders of an event that has been applied.
 std::optional<Effect> order_of(const State& state, const model::Event& event);

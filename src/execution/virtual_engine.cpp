@@ -86,6 +86,28 @@ void VirtualEngine::forget(const ForgetOrder& order) {
   if (record != nullptr && record->phase == Phase::kGone) records_.erase(order.attempt);
 }
 
+void VirtualEngine::reset(const ResetOrder& order) {
+  if (!is_reachable(order.node_name)) return;
+  const auto is_under_way = [&](const std::string& uuid) {
+    return std::ranges::any_of(resets_,
+                               [&](const auto& each) { return each.second.gpu_uuid == uuid; });
+  };
+  if (!order.gpu_uuids.empty() && is_under_way(order.gpu_uuids.front())) return;
+  if (witness_ != nullptr) witness_->reset_began(order, now_);
+  for (const std::string& uuid : order.gpu_uuids) {
+    VirtualReset how = script_.reset_of(uuid);
+    resets_.emplace(now_ + how.duration, Reset{order.node_name, uuid, std::move(how.failure)});
+  }
+}
+
+void VirtualEngine::end_resets(base::Instant now) {
+  while (!resets_.empty() && resets_.begin()->first <= now) {
+    const Reset reset = std::move(resets_.begin()->second);
+    resets_.erase(resets_.begin());
+    if (is_reachable(reset.node)) sink_.observe(ResetEnded{reset.node, reset.gpu_uuid, reset.failure});
+  }
+}
+
 void VirtualEngine::adopt(const std::vector<KnownAttempt>& known) {
   for (const KnownAttempt& attempt : known) {
     if (const Record* record = find(attempt.order.attempt)) {
@@ -120,13 +142,16 @@ void VirtualEngine::advance(base::Instant now) {
     step(due.attempt, *record);
   }
   now_ = std::max(now_, now);
+  end_resets(now);
 }
 
 // Entries of attempts that have taken another turn meanwhile may make this too early, never too
 // late.
 std::optional<base::Instant> VirtualEngine::next_event() const {
-  if (due_.empty()) return std::nullopt;
-  return due_.front().at;
+  std::optional<base::Instant> next;
+  if (!due_.empty()) next = due_.front().at;
+  if (!resets_.empty()) next = std::min(next.value_or(resets_.begin()->first), resets_.begin()->first);
+  return next;
 }
 
 base::Instant VirtualEngine::next_step(const Record& record) {
@@ -274,6 +299,7 @@ void VirtualEngine::reboot(const model::NodeInfo& info) {
     if (std::ranges::find(record.nodes, &node) == record.nodes.end()) continue;
     lose(id, record, Lost::kNodeLost, EndReason::kNodeLost);
   }
+  std::erase_if(resets_, [&](const auto& each) { return each.second.node == info.name; });
   node.info = info;
   reconnect(info.name);
 }

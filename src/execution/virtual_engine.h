@@ -30,11 +30,19 @@ struct VirtualRun {
   std::string epilog_failure;  // of the site's epilog
 };
 
+// How the reset of a GPU goes. One that hangs fails when its time is over.
+struct VirtualReset {
+  base::Duration duration = base::seconds(2);
+  std::string failure;  // empty: it is reset, and passes its check
+};
+
 // Decides the behaviour of each attempt. Asked once per attempt that is started.
 class VirtualScript {
  public:
   virtual ~VirtualScript() = default;
   virtual VirtualRun run_of(const StartOrder& order) = 0;
+  // Asked once per GPU and reset.
+  virtual VirtualReset reset_of(const std::string& /*gpu_uuid*/) { return {}; }
 };
 
 // Sees what really happens on the virtual nodes, independent of the reports to the controller. For
@@ -46,6 +54,7 @@ class VirtualWitness {
   virtual void process_ended(model::AttemptId attempt, const model::Exit& exit,
                              base::Instant at) = 0;
   virtual void processes_gone(model::AttemptId attempt, base::Instant at) = 0;
+  virtual void reset_began(const ResetOrder& /*order*/, base::Instant /*at*/) {}
 };
 
 // Runs jobs on any number of virtual nodes in virtual time: pure and deterministic. What its nodes
@@ -66,6 +75,8 @@ class VirtualEngine final : public Engine {
   void set_limit(const LimitOrder& order) override;
   void signal(const SignalOrder&) override {}  // what runs here takes no notice
   void forget(const ForgetOrder& order) override;
+  // A reset that is under way goes on when it is ordered again. It ends with the node's boot.
+  void reset(const ResetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
   // ---- time
@@ -129,6 +140,13 @@ class VirtualEngine final : public Engine {
   };
   using Records = std::map<model::AttemptId, Record>;
 
+  struct Reset {
+    std::string node;
+    std::string gpu_uuid;
+    std::string failure;
+  };
+  void end_resets(base::Instant now);
+
   Record* find(model::AttemptId attempt);
   Record& remember(const StartOrder& order);
   void schedule(model::AttemptId id, Record& record);
@@ -159,6 +177,7 @@ class VirtualEngine final : public Engine {
   std::map<std::string, Node, std::less<>> nodes_;
   Records records_;
   std::vector<Due> due_;  // a heap, the earliest in front; entries with an old token are void
+  std::multimap<base::Instant, Reset> resets_;  // under way, by their end
   std::uint64_t last_token_ = 0;
   std::uint64_t last_pid_ = 1000;
 };

@@ -79,7 +79,7 @@ enum class AuditAction : std::uint8_t {
   kRemoveTeam,
   kAcceptInvitation,
   kDeclineInvitation,
-  kResetGpus,
+  kReset,
 };
 inline constexpr std::size_t kAuditActions = 28;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"

@@ -47,7 +47,7 @@ struct NodeSeen {
 struct TaintChanged {
   NodeId node;
   std::optional<std::uint32_t> gpu;  // its index on the node; none: the taint is the node's own
-  Taint taint;  // its source is the party; `at` is left unset: it is the event's
+  Taint taint;  // its source is the party; `at`: unset: the event's, else since when it is so
   bool is_lifted = false;
 };
 

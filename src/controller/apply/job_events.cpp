@@ -36,6 +36,7 @@ JobState first_state(const model::JobSubmitted& event, const Job& fresh, base::I
 void count_last_attempt(Job& j) {
   if (j.attempts.empty()) return;
   const Attempt& last = j.attempts.back();
+  if (last.reason == model::EndReason::kGpuFault) return;  // neither: it is innocent
   const bool by_itself = last.exit.lost == model::Lost::kNo &&
                          last.reason != model::EndReason::kLaunchFailed &&
                          last.reason != model::EndReason::kEnvironmentLost;

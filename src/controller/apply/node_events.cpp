@@ -64,7 +64,7 @@ void set_avoided(model::Gpu& gpu, model::Taint taint) {
 void change_taints(Taints& taints, const model::TaintChanged& event, base::Instant at) {
   if (event.is_lifted) return model::lift_taint(taints, event.taint.source);
   Taint taint = event.taint;
-  taint.at = at;
+  if (!taint.at.is_set()) taint.at = at;
   model::set_taint(taints, std::move(taint));
 }
 

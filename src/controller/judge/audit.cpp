@@ -19,6 +19,8 @@ AuditAction action_of(model::GpuAction action) {
       return AuditAction::kDrain;
     case model::GpuAction::kTakeOffline:
       return AuditAction::kTakeOffline;
+    case model::GpuAction::kReset:
+      return AuditAction::kReset;
     case model::GpuAction::kBringOnline:
       break;
   }

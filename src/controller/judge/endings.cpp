@@ -1,7 +1,10 @@
 #include "controller/judge/endings.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace gpu_platform::controller {
 
@@ -31,6 +34,12 @@ bool has_run(const execution::Ended& seen) {
 bool was_given_more_time(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
   return attempt.reason == EndReason::kTimeLimit && seen.time_limit &&
          *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
+}
+
+// GPUs fail under it wherever it runs, or its input is gone.
+bool is_given_up_by_hardware(const Job& job) {
+  return !model::can_begin_anew(*job.spec) ||
+         job.hardware_failures + 1 >= model::kMaxHardwareFailures;
 }
 
 struct HookFailure {
@@ -70,14 +79,16 @@ base::Duration backoff_after(const model::Policy& policy, std::size_t tries) {
 // the report of this end is carried out, however the attempt ended.
 class Settlement {
  public:
-  // `attempt`: as it has ended.
-  Settlement(const model::Policy& policy, const Job& job, const Attempt& attempt, base::Instant now)
-      : policy_(policy), job_(job), attempt_(attempt), now_(now) {}
+  // `attempt`: as it has ended. `blame`: null: no GPU is to blame.
+  Settlement(const model::Policy& policy, const Job& job, const Attempt& attempt,
+             const HardwareBlame* blame, base::Instant now)
+      : policy_(policy), job_(job), attempt_(attempt), blame_(blame), now_(now) {}
 
   model::Event of(const execution::Ended& seen) const {
     // What it stands for is gone: there is nothing that could run again.
     const bool is_gone = attempt_.reason == EndReason::kCancelledBy;
     if (is_gone || is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
+    if (blame_ != nullptr) return by_hardware();
     const bool is_evicted = was_evicted(job_, attempt_);
     const bool comes_back =
         is_evicted || goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
@@ -91,6 +102,17 @@ class Settlement {
   }
 
  private:
+  model::Event by_hardware() const {
+    if (attempt_.exit.code == 0 && job_.spec->complete_on_exit_zero) {
+      return ended(JobTrigger::kComplete);
+    }
+    if (is_given_up_by_hardware(job_)) return ended(JobTrigger::kFail);
+    return model::JobRequeued{.job = job_.id,
+                              .eligible_at = now_,
+                              .hardware_failed = true,
+                              .avoid_gpus = blame_->suspects};
+  }
+
   // No order decides.
   model::Event by_end() const {
     if (attempt_.reason == EndReason::kTimeLimit || attempt_.reason == EndReason::kIdleTimeout) {
@@ -150,8 +172,21 @@ class Settlement {
   const model::Policy& policy_;
   const Job& job_;
   const Attempt& attempt_;
+  const HardwareBlame* blame_;
   base::Instant now_;
 };
+
+// What a person reads of the attempt.
+std::string detail_of(const Job& job, const execution::Ended& seen, const HardwareBlame& blame) {
+  const std::string_view what_next =
+      !model::can_begin_anew(*job.spec)
+          ? "it is not queued again, because its input is gone"
+          : is_given_up_by_hardware(job)
+                ? "it is not queued again, because GPUs have failed under it three times in a row"
+                : "it is queued again, and no retry is used";
+  return fmt::format("{}{}{}; {}", seen.detail, seen.detail.empty() ? "" : "; ", blame.text,
+                     what_next);
+}
 
 }  // namespace
 
@@ -169,7 +204,8 @@ std::optional<model::Event> judge_start(const State& state, const execution::Sta
   return model::AttemptStarted{seen.attempt, seen.pid, seen.at.is_set() ? seen.at : now};
 }
 
-Events judge_end(const State& state, const execution::Ended& seen, base::Instant now) {
+Events judge_end(const State& state, const execution::Ended& seen, base::Instant now,
+                 const std::optional<HardwareBlame>& blame) {
   const Attempt* attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return {};
   Events events;
@@ -178,14 +214,16 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
     events.push_back(model::AttemptStarted{seen.attempt, 0, seen.at.is_set() ? seen.at : now});
   }
   const base::Instant ended_at = seen.at.is_set() ? seen.at : now;
-  events.push_back(
-      model::AttemptEnded{seen.attempt, ended_at, seen.exit, seen.reason, seen.detail, seen.usage});
   const Job& job = *find_job(state, seen.attempt.job);
   Attempt as_ended = *attempt;
   as_ended.exit = seen.exit;
   as_ended.reason = seen.reason;
-  as_ended.detail = seen.detail;
-  events.push_back(Settlement(*state.policy, job, as_ended, now).of(seen));
+  if (blame && seen.reason == EndReason::kNone) as_ended.reason = EndReason::kGpuFault;
+  as_ended.detail = blame ? detail_of(job, seen, *blame) : seen.detail;
+  events.push_back(model::AttemptEnded{seen.attempt, ended_at, seen.exit, as_ended.reason,
+                                       as_ended.detail, seen.usage});
+  events.push_back(
+      Settlement(*state.policy, job, as_ended, blame ? &*blame : nullptr, now).of(seen));
   if (seen.reason == EndReason::kPrologFailed) {
     const model::NodeId node = attempt->first_node();
     const model::JobId former = state.nodes.find(node.value)->prolog_failed_for;

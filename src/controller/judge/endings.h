@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "controller/judge/events.h"
@@ -20,8 +22,16 @@ std::optional<model::Event> judge_start(const State& state, const execution::Sta
 // now.
 bool is_given_up(const State& state, model::AttemptId attempt);
 
-// Returns the events of the end and of its consequences for the job. None if the end is known.
-Events judge_end(const State& state, const execution::Ended& seen, base::Instant now);
+// A job's attempt failed, and GPUs are to blame.
+struct HardwareBlame {
+  std::vector<std::string> suspects;  // UUIDs
+  std::string text;                   // "GPU 0 of node n1 failed: XID 79 …"
+};
+
+// Returns the events of the end and of its consequences for the job. None if the end is known. A
+// job that is innocent (`blame`) is queued again at once, which counts as neither failure nor loss.
+Events judge_end(const State& state, const execution::Ended& seen, base::Instant now,
+                 const std::optional<HardwareBlame>& blame = {});
 // Gives up an attempt on a lost node that will never report. No events if its end is known.
 Events judge_loss(const State& state, model::AttemptId attempt, base::Instant now);
 // Releases what the attempt held, but only after its end. If the report of the end is late or lost,

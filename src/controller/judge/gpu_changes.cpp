@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/utc.h"
+#include "controller/judge/gpu_resets.h"
 #include "controller/judge/nodes.h"
 #include "model/access.h"
 #include "model/node_lookup.h"
@@ -147,11 +148,59 @@ Events lift(model::NodeId node, std::optional<std::uint32_t> gpu, const model::T
   return events;
 }
 
-base::Result<Events> bring_gpu_online(const model::Node& node, std::uint32_t index,
-                                      const model::ChangeGpus& command, const std::string& by) {
+// An operator's command, and what it is judged with.
+struct Change {
+  const State& state;
+  HealthDesk& health;
+  const model::ChangeGpus& command;
+  const std::string& by;
+  base::Instant now;
+};
+
+model::Event cleared(const Change& with, model::NodeId node, std::optional<std::uint32_t> gpu) {
+  return model::EvidenceRecorded{node, gpu, cleared_by(with.by, with.command.reason, with.now)};
+}
+
+bool is_judged_by_health(const model::Gpu& gpu) {
+  return model::find_taint(gpu.taints, model::TaintSource::kHealth) != nullptr ||
+         !gpu.withheld_verdict.empty();
+}
+
+// What was seen of the GPU does not count any more. What lasts does.
+base::Status clear_evidence(const Change& with, const model::Node& node, std::uint32_t index,
+                            Events& events) {
+  const model::Gpu& gpu = node.gpus.at(index);
+  if (!is_judged_by_health(gpu) || gpu.evidence->empty()) return {};
+  const auto lasts = with.health.what_lasts(with.state, {node.id, index}, with.now);
+  if (!lasts) {
+    events.insert(events.begin(), cleared(with, node.id, index));
+  } else if (events.empty()) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("GPU {} of node {} cannot be brought online: {}", index,
+                                  node.name, *lasts));
+  }
+  return {};
+}
+
+base::Status check_not_being_reset(const model::Node& node, std::uint32_t index) {
+  const model::Taint* const reset =
+      model::find_taint(node.gpus.at(index).taints, model::TaintSource::kReset);
+  if (reset == nullptr || reset->effect != model::TaintEffect::kOut) return {};
+  return base::fail(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("GPU {} of node {} cannot be brought online: it is being reset; wait until that "
+                  "has ended",
+                  index, node.name));
+}
+
+base::Result<Events> bring_gpu_online(const Change& with, const model::Node& node,
+                                      std::uint32_t index) {
+  TRY(check_not_being_reset(node, index));
   const model::Gpu& gpu = node.gpus.at(index);
   Events events =
-      lift(node.id, index, gpu.taints, {{}, effect_of(command.action), command.reason, by, {}});
+      lift(node.id, index, gpu.taints,
+           {{}, effect_of(with.command.action), with.command.reason, with.by, {}});
+  TRY(clear_evidence(with, node, index, events));
   if (!events.empty()) return events;
   const model::Taint* const sick = model::find_taint(gpu.taints, model::TaintSource::kHealth);
   if (gpu.is_reported && sick != nullptr) {
@@ -168,20 +217,22 @@ base::Result<Events> bring_gpu_online(const model::Node& node, std::uint32_t ind
                   index, node.name));
 }
 
-base::Result<Events> change_gpu(const State& state, model::GpuRef ref,
-                                const model::ChangeGpus& command, const std::string& by) {
-  const model::Node& node = *state.nodes.find(ref.node.value);
-  if (command.action == GpuAction::kBringOnline) {
-    return bring_gpu_online(node, ref.index, command, by);
+base::Result<Events> change_gpu(const Change& with, model::GpuRef ref) {
+  const model::Node& node = *with.state.nodes.find(ref.node.value);
+  if (with.command.action == GpuAction::kBringOnline) {
+    return bring_gpu_online(with, node, ref.index);
+  }
+  if (with.command.action == GpuAction::kReset) {
+    return judge_reset(with.state, ref.node, {ref.index}, with.command, with.by);
   }
   const model::Gpu& gpu = node.gpus.at(ref.index);
-  return keep_from_work(state,
+  return keep_from_work(with.state,
                         {ref.node, ref.index, gpu.taints,
                          fmt::format("GPU {} of node {}", ref.index, node.name), holders_of(gpu)},
-                        command, by);
+                        with.command, with.by);
 }
 
-base::Result<Events> bring_node_online(const model::Node& node, const std::string& by) {
+base::Result<Events> bring_node_online(const Change& with, const model::Node& node) {
   if (!model::is_heard(node)) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
@@ -190,7 +241,10 @@ base::Result<Events> bring_node_online(const model::Node& node, const std::strin
                     node.name),
         "node");
   }
-  Events events = lift(node.id, {}, node.taints, {{}, {}, {}, by, {}});
+  Events events = lift(node.id, {}, node.taints, {{}, {}, {}, with.by, {}});
+  if (!node.evidence->empty() && std::ranges::any_of(node.gpus, is_judged_by_health)) {
+    events.insert(events.begin(), cleared(with, node.id, std::nullopt));
+  }
   const model::Taint* const clusters = model::find_taint(node.taints, model::TaintSource::kCluster);
   if (events.empty() && clusters != nullptr) {
     return base::fail(ErrorCode::kFailedPrecondition,
@@ -202,19 +256,31 @@ base::Result<Events> bring_node_online(const model::Node& node, const std::strin
   return events;
 }
 
-base::Result<Events> change_node(const State& state, model::NodeId id,
-                                 const model::ChangeGpus& command, const std::string& by) {
-  const model::Node& node = *state.nodes.find(id.value);
-  if (command.action == GpuAction::kBringOnline) return bring_node_online(node, by);
-  return keep_from_work(
-      state, {id, {}, node.taints, fmt::format("node {}", node.name), attempts_on(state, id)},
-      command, by);
+base::Result<Events> change_node(const Change& with, model::NodeId id) {
+  const model::Node& node = *with.state.nodes.find(id.value);
+  if (with.command.action == GpuAction::kBringOnline) return bring_node_online(with, node);
+  if (with.command.action == GpuAction::kReset) {
+    std::vector<std::uint32_t> gpus;
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      if (node.gpus[i].is_reported) gpus.push_back(i);
+    }
+    if (gpus.empty()) {
+      return base::fail(ErrorCode::kFailedPrecondition,
+                        fmt::format("node {} has no GPU that could be reset", node.name), "node");
+    }
+    return judge_reset(with.state, id, gpus, with.command, with.by);
+  }
+  return keep_from_work(with.state,
+                        {id, {}, node.taints, fmt::format("node {}", node.name),
+                         attempts_on(with.state, id)},
+                        with.command, with.by);
 }
 
 }  // namespace
 
-base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
-                                   const model::ChangeGpus& command, base::Instant now) {
+base::Result<GpuChange> judge_gpus(const State& state, HealthDesk& health,
+                                   const model::Caller& caller, const model::ChangeGpus& command,
+                                   base::Instant now) {
   if (!model::may_touch_site(caller)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
@@ -225,12 +291,13 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
   TRY(check_until(command, now));
   GpuChange change;
   TRY_ASSIGN(change.gpus, select_gpus(state, command.which));
+  const Change with{state, health, command, caller.user, now};
   const bool whole_node = command.which.uuid.empty() && !command.which.index;
   if (whole_node) {
     const model::NodeId node = state.node_ids.find(command.which.node)->second;
-    TRY_ASSIGN(change.events, change_node(state, node, command, caller.user));
+    TRY_ASSIGN(change.events, change_node(with, node));
   } else {
-    TRY_ASSIGN(change.events, change_gpu(state, change.gpus.front(), command, caller.user));
+    TRY_ASSIGN(change.events, change_gpu(with, change.gpus.front()));
   }
   return change;
 }

@@ -65,8 +65,8 @@ std::optional<model::Event> judge_unmanaged_processes(const State& state, model:
 }  // namespace
 
 std::optional<model::Event> judge_taint(const State& state, const execution::TaintObserved& seen) {
-  const bool is_off = state.policy->sick_gpus == model::SickGpuPolicy::kOff;
-  if (is_off && seen.source == model::TaintSource::kHealth) return std::nullopt;
+  const bool acts = model::mode_of(*state.policy) == model::HealthMode::kExecute;
+  if (!acts && seen.source == model::TaintSource::kHealth) return std::nullopt;
   const model::Node* const node = find_node(state, seen.node_name);
   if (node == nullptr) return std::nullopt;
   std::optional<std::uint32_t> gpu;
@@ -100,13 +100,8 @@ std::optional<model::Event> judge_unmanaged_processes(
 
 Events judge_gpus_again(const State& state) {
   Events events;
-  const bool judges = state.policy->sick_gpus != model::SickGpuPolicy::kOff;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
-      constexpr model::TaintSource kHealth = model::TaintSource::kHealth;
-      if (!judges && model::find_taint(node.gpus[i].taints, kHealth) != nullptr) {
-        events.push_back(model::TaintChanged{node.id, i, {kHealth, {}, {}, "health", {}}, true});
-      }
       if (node.gpus[i].unmanaged_processes.empty()) continue;
       if (auto event =
               judge_unmanaged_processes(state, {node.id, i}, node.gpus[i].unmanaged_processes)) {

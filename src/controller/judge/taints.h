@@ -18,8 +18,8 @@ std::optional<model::Event> judge_taint(const State& state, const execution::Tai
 // work.
 std::optional<model::Event> judge_unmanaged_processes(
     const State& state, const execution::UnmanagedProcessesObserved& seen);
-// Judges the processes that are present when the policy changes, and lifts what health has set if
-// it is switched off. The probes report again what was ignored and lasts.
+// Judges the processes that are present when the policy changes. The probes report again what was
+// ignored and lasts.
 Events judge_gpus_again(const State& state);
 
 // Returns the lifting of the next operator's taint whose time is over; nothing if there is none.

@@ -410,6 +410,15 @@ void Ledger::on(const model::AttemptEnded& event) {
   if (event.exit.lost != Lost::kNo) truth_.give_up(event.attempt);
 }
 
+bool Ledger::has_reset(model::NodeId id, std::string_view gpu_uuid) const {
+  const model::Node* const node = state_.nodes.find(id.value);
+  if (node == nullptr) return false;
+  return std::ranges::any_of(node->gpus, [&](const model::Gpu& gpu) {
+    const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kReset);
+    return gpu.info.uuid == gpu_uuid && own != nullptr && own->effect == model::TaintEffect::kOut;
+  });
+}
+
 bool Ledger::has_limit(model::JobId job, base::Duration limit) const {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return false;

@@ -89,6 +89,8 @@ class Ledger {
   bool has_end(model::AttemptId attempt) const { return ends_.contains(attempt); }
   bool is_released(model::AttemptId attempt) const { return released_.contains(attempt); }
   bool has_limit(model::JobId job, base::Duration limit) const;
+  // Whether the GPU is being reset.
+  bool has_reset(model::NodeId node, std::string_view gpu_uuid) const;
   const Job* find(model::JobId job) const;
   // The job that a submission's name became; invalid when it became none.
   model::JobId job_of(const std::string& name) const;

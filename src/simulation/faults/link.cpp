@@ -19,7 +19,8 @@ using model::AttemptId;
 
 namespace {
 
-AttemptId attempt_of(const controller::Effect& order) {
+template <class Order>
+AttemptId attempt_of(const Order& order) {
   return std::visit([](const auto& o) { return o.attempt; }, order);
 }
 
@@ -61,6 +62,17 @@ void Link::forget(const ForgetOrder& order) {
   std::erase_if(orders_,
                 [&](const auto& entry) { return attempt_of(entry.second) == order.attempt; });
   engine_->forget(order);
+}
+
+void Link::reset(const execution::ResetOrder& order) {
+  if (!may_give_order()) return;
+  for (const std::string& uuid : order.gpu_uuids) {
+    if (ledger_.has_reset(order.node, uuid)) continue;
+    findings_.violated("effect-before-sync",
+                       fmt::format("the order to reset {} was given before it was durable", uuid));
+  }
+  if (is_lost(order_faults_, FaultKind::kOrderLost)) return;
+  engine_->reset(order);
 }
 
 void Link::adopt(const std::vector<execution::KnownAttempt>& known) {

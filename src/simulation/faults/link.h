@@ -28,7 +28,7 @@ namespace gpu_platform::simulation {
 // Checks on the way what may never leave the controller:
 //   effect-before-sync  a start before its StartRequested is durable, a stop of an attempt before
 //   its StopRequested or its end is, a time limit that the job was never
-//                       given, a forget before its release is
+//                       given, a forget before its release, a reset before it is recorded
 //   end-known           an attempt in pods ends in an unknown way, although a pod stays until its
 //                       end was read
 class Link final : public execution::Engine, public execution::ObservationSink {
@@ -53,6 +53,8 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   void set_limit(const execution::LimitOrder& order) override;
   void signal(const execution::SignalOrder& order) override;
   void forget(const execution::ForgetOrder& order) override;
+  // Given or lost; never late, as the engine would refuse one whose GPU is in use again.
+  void reset(const execution::ResetOrder& order) override;
   void adopt(const std::vector<execution::KnownAttempt>& known) override;
 
   // ---- from the engine
@@ -72,7 +74,9 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   std::optional<base::Instant> next_delivery() const;
 
  private:
-  using Order = controller::Effect;
+  // Of an attempt.
+  using Order = std::variant<execution::StartOrder, execution::StopOrder, execution::LimitOrder,
+                             execution::ForgetOrder, execution::SignalOrder>;
   template <class Message>
   using InFlight = std::map<std::pair<base::Instant, std::uint64_t>, Message>;
 

@@ -46,6 +46,7 @@ class PodEngine final : public execution::Engine {
   void set_limit(const execution::LimitOrder& order) override;
   void signal(const execution::SignalOrder&) override {}  // Kubernetes delivers none
   void forget(const execution::ForgetOrder& order) override;
+  void reset(const execution::ResetOrder&) override {}  // GPUs of a cluster are its own to reset
   void adopt(const std::vector<execution::KnownAttempt>& known) override;
 
   // ---- time, that of the cluster too

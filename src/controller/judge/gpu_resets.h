@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "controller/judge/events.h"
+#include "controller/state.h"
+#include "execution/engine.h"
+#include "model/command.h"
+
+// Resets of GPUs. One that is to be reset has the taint of kReset: first kNoNewWork, while something
+// holds it or a GPU that is reset with it, then kOut, with which the order leaves.
+
+namespace gpu_platform::controller {
+
+// Returns the indices, ascending, of the GPUs that are reset with this one: an A100 with all to
+// which it has NVLinks, every other alone.
+std::vector<std::uint32_t> reset_group(const model::Node& node, std::uint32_t gpu);
+
+// Returns the events of an operator's order to reset these GPUs of a node; none if all of them are
+// to be reset already.
+base::Result<Events> judge_reset(const State& state, model::NodeId node,
+                                 const std::vector<std::uint32_t>& gpus,
+                                 const model::ChangeGpus& command, const std::string& by);
+
+// Has the GPUs reset, with all that are reset with them, as soon as nothing holds them.
+Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
+                    const std::string& text, const std::string& by);
+// Returns whether the platform may order it itself: the policy says so, the GPU is not to be reset
+// already, and it has not been reset kMostResets times within kResetWindow.
+inline constexpr std::size_t kMostResets = 5;
+inline constexpr base::Duration kResetWindow = base::hours(24 * 7);
+bool may_reset_by_itself(const State& state, model::GpuRef gpu, base::Instant now);
+
+// Returns the next reset that is due: nothing holds the GPU any more.
+std::optional<model::Event> next_due_reset(const State& state);
+// Returns the orders of resets that are under way on the node, or on all nodes.
+std::vector<execution::ResetOrder> reset_orders(const State& state,
+                                                std::optional<model::NodeId> node = {});
+// The same of the group of this GPU; nothing while one of the group is not ready.
+std::optional<execution::ResetOrder> reset_order_of(const State& state, model::GpuRef gpu);
+
+// The end of a reset.
+struct ResetEnd {
+  model::GpuRef gpu;
+  std::vector<model::EvidenceRecorded> evidence;
+  model::Event lifted;  // after the evidence has been judged
+};
+// Returns nothing if no reset of the GPU is under way.
+std::optional<ResetEnd> judge_reset_end(const State& state, const execution::ResetEnded& seen,
+                                        base::Instant now);
+
+}  // namespace gpu_platform::controller
