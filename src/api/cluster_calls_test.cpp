@@ -250,13 +250,11 @@ health::GpuVerdict judge_by_users(const controller::Snapshot&, const health::Rec
 TEST_F(ClusterCallsTest, ShowTheVerdictAndTheEvidenceOfAGpuAndOfItsNode) {
   core_.edit_node([](model::Node& node) {
     node.evidence = std::vector{seen(model::EvidenceKind::kNodeRestarted, 2)};
-    node.gpus[1].evidence = std::vector{xid_of(model::JobId(7), "ada", 1),
-                                        xid_of(model::JobId(8), "ada", 3)};
-    model::set_taint(node.gpus[1].taints, {model::TaintSource::kHealth,
-                                           model::TaintEffect::kDegraded,
-                                           "XID 13 in two jobs",
-                                           "node",
-                                           base::Instant(1)});
+    node.gpus[1].evidence =
+        std::vector{xid_of(model::JobId(7), "ada", 1), xid_of(model::JobId(8), "ada", 3)};
+    model::set_taint(node.gpus[1].taints,
+                     {model::TaintSource::kHealth, model::TaintEffect::kDegraded,
+                      "XID 13 in two jobs", "node", base::Instant(1)});
   });
   v1::GetGpuHealthRequest request;
   request.set_gpu("dgx-h100-1:1");

@@ -41,8 +41,7 @@ bool EvidenceView::is_hidden(const model::Evidence& piece) const {
   return job == nullptr || !view_.sees(model::Sight::kCommands, *job->spec);
 }
 
-void EvidenceView::put_verdict(const model::Node& node, const model::Gpu& gpu,
-                               v1::GpuHealth& out) {
+void EvidenceView::put_verdict(const model::Node& node, const model::Gpu& gpu, v1::GpuHealth& out) {
   for (const model::Taint& taint : gpu.taints) api::to_proto(taint, *out.add_taints());
   const bool has_evidence = !gpu.evidence->empty() || !node.evidence->empty();
   if (!has_evidence || !context_.core.judge_gpu) return;
@@ -77,11 +76,10 @@ void EvidenceView::add_of_gpu(const model::Node& node, const model::Gpu& gpu, ba
 }
 
 void sort_by_time(EvidenceView::Pieces& pieces) {
-  std::stable_sort(
-      pieces.pointer_begin(), pieces.pointer_end(),
-      [](const v1::Evidence* a, const v1::Evidence* b) {
-        return to_model(a->at()) < to_model(b->at());
-      });
+  std::stable_sort(pieces.pointer_begin(), pieces.pointer_end(),
+                   [](const v1::Evidence* a, const v1::Evidence* b) {
+                     return to_model(a->at()) < to_model(b->at());
+                   });
 }
 
 }  // namespace gpu_platform::api

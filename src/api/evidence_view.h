@@ -15,8 +15,8 @@ namespace gpu_platform::api {
 // Cost: of the first verdict, all nodes; of each, what the judge takes.
 class EvidenceView {
  public:
-  EvidenceView(const CallContext& context,
-               std::shared_ptr<const controller::Snapshot> snapshot, const model::Caller& caller);
+  EvidenceView(const CallContext& context, std::shared_ptr<const controller::Snapshot> snapshot,
+               const model::Caller& caller);
 
   // Adds the taints and the verdict.
   void put_verdict(const model::Node& node, const model::Gpu& gpu, v1::GpuHealth& out);

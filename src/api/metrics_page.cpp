@@ -274,8 +274,7 @@ void MetricsPage::add(const controller::Snapshot& snapshot, const GpuReadingSour
   add_xids(snapshot, readings);
 }
 
-void MetricsPage::add_xids(const controller::Snapshot& snapshot,
-                           const GpuReadingSource& readings) {
+void MetricsPage::add_xids(const controller::Snapshot& snapshot, const GpuReadingSource& readings) {
   MetricFamily& xids =
       family("gpu_platform_gpu_xids_total", "XIDs that the driver reported, by GPU and number.",
              MetricType::Counter);
@@ -293,9 +292,9 @@ void MetricsPage::add_xids(const controller::Snapshot& snapshot,
 }
 
 void MetricsPage::add(const Verdicts& verdicts) {
-  MetricFamily& gpus = family("gpu_platform_gpu_verdicts",
-                              "GPUs with evidence, by what they need and where the cause lies.",
-                              MetricType::Gauge);
+  MetricFamily& gpus =
+      family("gpu_platform_gpu_verdicts",
+             "GPUs with evidence, by what they need and where the cause lies.", MetricType::Gauge);
   for (const auto& [verdict, count] : verdicts) {
     gauge(gpus, {{"action", label_of(verdict.first)}, {"fault", label_of(verdict.second)}},
           static_cast<double>(count));

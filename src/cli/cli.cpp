@@ -166,11 +166,19 @@ constexpr std::array kCommands = {
              "  gpu-platform watch\n"
              "  gpu-platform watch --interval 5s\n"
              "  gpu-platform watch --count 1 > now.txt\n"}, run_watch},
-    Command{{"health", "[options]",
-             "Show the health of the GPUs, or all readings of one GPU.",
+    Command{{"health", "[NODE | NODE:INDEX | UUID] [options]",
+             "Show which GPUs are out of service or degraded, since when, why, and what helps.",
              "  gpu-platform health\n"
-             "  gpu-platform health --gpu dgx-h100-1:3\n"
-             "  gpu-platform health --gpu-id GPU-3f2a… --json | jq .xids\n"}, run_health},
+             "  gpu-platform health dgx-h100-1:3                      # the whole story of one GPU\n"
+             "  gpu-platform health --gpu-id GPU-3f2a… --json | jq .verdict\n"}, run_health},
+    Command{{"health evidence", "[NODE | NODE:INDEX | UUID] [options]",
+             "Print the evidence that is kept about GPUs and nodes, one event a line.",
+             "  gpu-platform health evidence > evidence.jsonl\n"
+             "  gpu-platform health evidence dgx-h100-1 --since 7d\n"}, run_health_evidence},
+    Command{{"health report", "[NODE | NODE:INDEX | UUID] [options]",
+             "Write a report about GPUs for their vendor, without names and commands of users.",
+             "  gpu-platform health report --output-file report.json\n"
+             "  gpu-platform health report --gpu dgx-h100-1:3 --output-file gpu3.json\n"}, run_health_report},
     Command{{"topology", "[options]",
              "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"
@@ -230,6 +238,11 @@ constexpr std::array kCommands = {
              "  gpu-platform online --gpu dgx-h100-1:3\n"
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
              "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},
+    Command{{"reset", "(NODE | NODE:INDEX | UUID)… [options]",
+             "Reset GPUs: each when no job holds it. It is checked, and goes back into service.",
+             "  gpu-platform reset dgx-h100-1:3 --reason 'rows wait to be remapped' --wait\n"
+             "  gpu-platform reset dgx-h100-1:3 dgx-h100-1:4 --yes\n"
+             "  gpu-platform reset --node dgx-h100-1 --yes --json\n"}, run_reset},
     Command{{"token create", "--name NAME [options]",
              "Make a token, with which other machines act as you; prints its secret once.",
              "  gpu-platform token create --name laptop\n"
@@ -466,8 +479,8 @@ const Command* command_of(std::string_view name) {
                               : find_command(alias->group, alias->command);
 }
 
-// The command of two words, "jobs wait"; null: there is none. A command may have others below it, as
-// 'health' has 'health report'.
+// The command of two words, "jobs wait"; null: there is none. A command may have others below it,
+// as 'health' has 'health report'.
 const Command* command_below(std::span<const std::string> words) {
   return words.size() < 2 || words[1].empty() ? nullptr : find_command(words[0], words[1]);
 }

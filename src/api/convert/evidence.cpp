@@ -6,7 +6,6 @@
 
 namespace gpu_platform::api {
 
-
 void to_proto(const model::Evidence& piece, v1::Evidence& out) {
   out.set_kind(std::string(model::to_string(piece.kind)));
   out.set_source(std::string(model::to_string(piece.source)));

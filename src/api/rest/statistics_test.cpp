@@ -104,8 +104,7 @@ TEST_F(StatisticsTest, XidsAreCountedByGpuAndNumberAlsoOfAGpuThatDoesNotAnswer) 
   start();
   const std::string page = metrics();
   const auto has_value = [&](std::string_view name, std::string_view end) {
-    for (std::size_t at = page.find(name); at != std::string::npos;
-         at = page.find(name, at + 1)) {
+    for (std::size_t at = page.find(name); at != std::string::npos; at = page.find(name, at + 1)) {
       const std::string line = page.substr(at, page.find('\n', at) - at);
       if (line.find("GPU-4") != std::string::npos && line.ends_with(end)) return true;
     }

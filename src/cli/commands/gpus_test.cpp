@@ -180,13 +180,13 @@ TEST_F(Gpus, HealthOfAllHasWhatIsWrongFirst) {
   EXPECT_EQ(server.requests()[0], "GET /v1/gpus");
   EXPECT_EQ(new_out(),
             "2 GPUs (1 emulated), 1 with something wrong\n\n"
-            "NODE              GPU  TYPE       STATE   UTIL   TEMP  POWER  ECC  WRONG\n"
-            "dgx-1 (emulated)    3  H100-80GB  IN_USE  93 %  61 °C  500 W    0  XID 79 3m12s ago; "
-            "1 process of no job\n");
+            "NODE              GPU  TYPE       STATE   FOR  UTIL   TEMP  POWER  ECC  WRONG\n"
+            "dgx-1 (emulated)    3  H100-80GB  IN_USE    -  93 %  61 °C  500 W    0  XID 79 3m12s "
+            "ago; 1 process of no job\n");
   EXPECT_EQ(call(server, {"health", "--all"}), 0);
   EXPECT_EQ(server.requests()[1], "GET /v1/gpus");
   EXPECT_TRUE(has(new_out(),
-                  "dgx-1               0  H100-80GB  AVAILABLE     -  30 °C      -    0  "
+                  "dgx-1               0  H100-80GB  AVAILABLE    -     -  30 °C      -    0  "
                   "-\n"))
       << out();
   EXPECT_EQ(call(server, {"health", "--node", "dgx-1"}), 0);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/text/health_story.h"
 #include "cli/text/message_text.h"
 #include "cli/text/text.h"
 
@@ -224,6 +226,9 @@ std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant 
   if (const std::size_t count = unnamed_unmanaged_processes(gpu); count > 0) {
     troubles.push_back(fmt::format("{} process{} of no job", count, count == 1 ? "" : "es"));
   }
+  if (std::string verdict = verdict_without_act(health); !verdict.empty()) {
+    troubles.push_back(std::move(verdict));
+  }
   return troubles;
 }
 
@@ -245,6 +250,8 @@ std::vector<HealthRow> health_rows(const GpuHealthList& healths, base::Instant n
   std::vector<HealthRow> rows;
   for (const v1::GpuHealth& health : healths) {
     std::string trouble = joined(troubles_of(health, now), "; ");
+    const std::string& next = health.verdict().next();
+    if (!trouble.empty() && !next.empty()) trouble += "; next: " + next;
     if (rows.empty() || !rows.back().takes(health, trouble)) {
       rows.push_back({{}, std::move(trouble)});
     }
@@ -253,7 +260,17 @@ std::vector<HealthRow> health_rows(const GpuHealthList& healths, base::Instant n
   return rows;
 }
 
-std::vector<std::string> cells_of(const HealthRow& row, bool has_marks) {
+// How long the first of them has been out of service.
+std::string since_of(const HealthRow& row, base::Instant now) {
+  std::optional<base::Instant> first;
+  for (const v1::GpuHealth* health : row.gpus) {
+    const auto at = time_of(health->gpu().changed_at());
+    if (at && (!first || *at < *first)) first = at;
+  }
+  return first ? age(now - *first) : std::string();
+}
+
+std::vector<std::string> cells_of(const HealthRow& row, base::Instant now, bool has_marks) {
   const v1::GpuHealth& health = *row.gpus.front();
   const v1::Gpu& gpu = health.gpu();
   const bool is_one = row.gpus.size() == 1;
@@ -263,6 +280,7 @@ std::vector<std::string> cells_of(const HealthRow& row, bool has_marks) {
           ranges_of(indices),
           gpu.type(),
           state_name(gpu),
+          since_of(row, now),
           is_one ? utilization_of(gpu) : "",
           is_one ? temperature_of(gpu) : "",
           is_one ? power_of(gpu) : "",
@@ -278,6 +296,7 @@ Table health_table(const GpuHealthList& healths, base::Instant now,
                {"GPU", Align::kRight},
                {"TYPE", Align::kLeft, 8, 4},
                {.title = "STATE", .is_state = true},
+               {"FOR", Align::kRight, std::nullopt, 2},
                {"UTIL", Align::kRight, std::nullopt, 6},
                {"TEMP", Align::kRight, std::nullopt, 3},
                {"POWER", Align::kRight, std::nullopt, 7},
@@ -287,18 +306,27 @@ Table health_table(const GpuHealthList& healths, base::Instant now,
   for (const bool unwell : {true, false}) {
     if (!unwell && !options.with_well) continue;
     for (const HealthRow& row : rows) {
-      if (row.trouble.empty() != unwell) table.add(cells_of(row, options.has_marks));
+      if (row.trouble.empty() != unwell) table.add(cells_of(row, now, options.has_marks));
     }
   }
   return table;
 }
 
-std::string health_page(const v1::GpuHealth& health, base::Instant now, const JobLabels& names) {
+namespace {
+
+using KeyValue = std::pair<std::string_view, std::string>;
+
+std::string key_value_lines(std::span<const KeyValue> lines) {
+  std::string page;
+  for (const auto& [key, value] : lines) {
+    if (!value.empty()) page += fmt::format("{:<17}{}\n", fmt::format("{}:", key), harmless(value));
+  }
+  return page;
+}
+
+std::string head_of(const v1::GpuHealth& health, base::Instant now, const JobLabels& names) {
   const v1::Gpu& gpu = health.gpu();
-  const std::string limit =
-      if_known(health.has_power_limit_watts(), health.power_limit_watts(), "{:.0f} W");
-  const std::string power = power_of(gpu);
-  const std::pair<std::string_view, std::string> lines[] = {
+  const KeyValue lines[] = {
       {"GPU", fmt::format("{} of {}", gpu.index(), marked_name(gpu.node(), gpu.emulated()))},
       {"Model", gpu.model()},
       {"Type", gpu.type()},
@@ -307,6 +335,16 @@ std::string health_page(const v1::GpuHealth& health, base::Instant now, const Jo
       {"Reason", with_local_times(gpu.reason())},
       {"Changed", changed_text(gpu, now)},
       {"Jobs", jobs_of(gpu, names)},
+  };
+  return key_value_lines(lines);
+}
+
+std::string readings_of(const v1::GpuHealth& health, base::Instant now) {
+  const v1::Gpu& gpu = health.gpu();
+  const std::string limit =
+      if_known(health.has_power_limit_watts(), health.power_limit_watts(), "{:.0f} W");
+  const std::string power = power_of(gpu);
+  const KeyValue lines[] = {
       {"Read", time_text(health.read_at(), now)},
       {"Does not answer", health.problem()},
       {"Utilization", utilization_of(gpu)},
@@ -336,11 +374,17 @@ std::string health_page(const v1::GpuHealth& health, base::Instant now, const Jo
       {"NVLinks active", if_known(health.has_nvlinks_active(), health.nvlinks_active())},
       {"NUMA node", if_known(gpu.has_numa_node(), gpu.numa_node())},
   };
-  std::string page;
-  for (const auto& [key, value] : lines) {
-    if (!value.empty()) page += fmt::format("{:<17}{}\n", fmt::format("{}:", key), harmless(value));
-  }
-  return page + processes_of(health, names) + xids_of(health, now);
+  return key_value_lines(lines);
+}
+
+}  // namespace
+
+std::string health_page(const v1::GpuHealth& health, const PageStyle& style,
+                        const JobLabels& names) {
+  const std::string readings = readings_of(health, style.now);
+  return head_of(health, style.now, names) + health_story(health, style, names) +
+         (readings.empty() ? "" : "\n" + readings) + processes_of(health, names) +
+         xids_of(health, style.now);
 }
 
 }  // namespace gpu_platform::cli

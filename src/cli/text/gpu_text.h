@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/text/job_names.h"
 #include "cli/text/table.h"
+#include "cli/text/text.h"
 #include "gpu_platform/v1/cluster.pb.h"
 
 // GPUs as text for people.
@@ -62,7 +63,8 @@ struct HealthTableOptions {
 };
 Table health_table(const GpuHealthList& healths, base::Instant now,
                    const HealthTableOptions& options);
-// All of one GPU as "key: value" lines.
-std::string health_page(const v1::GpuHealth& health, base::Instant now, const JobLabels& names);
+// All of one GPU: its story (health_story.h), and its readings as "key: value" lines.
+std::string health_page(const v1::GpuHealth& health, const PageStyle& style,
+                        const JobLabels& names);
 
 }  // namespace gpu_platform::cli

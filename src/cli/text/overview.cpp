@@ -33,7 +33,7 @@ constexpr std::array kSections = {
     Section{"See the GPUs", {"status", "nodes", "watch", "health", "topology"}},
     Section{"Connect to a daemon", {"login", "logout", "profile", "token", "whoami", "version"}},
     Section{"Operate the cluster",
-            {"drain", "offline", "online", "reservations", "team", "quota", "audit"}},
+            {"drain", "offline", "online", "reset", "reservations", "team", "quota", "audit"}},
     Section{"Run the daemon", {"serve", "doctor", "config", "store", "simulate"}},
 };
 constexpr std::string_view kRest = "More";
