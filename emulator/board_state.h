@@ -228,7 +228,7 @@ struct GpuState {
   std::atomic<std::uint32_t> remapped_rows[2];  // by EccClass
   std::atomic<std::uint32_t> retirement_pending;
   std::atomic<std::uint32_t> retired_count;
-  std::atomic<std::uint32_t> reset_fault;  // ResetFault: what the next resets do
+  std::atomic<std::uint32_t> reset_fault;      // ResetFault: what the next resets do
   std::atomic<std::uint64_t> answers_from_ns;  // CLOCK_BOOTTIME; calls before it wait until then
   std::atomic<std::uint64_t> nvlinks_down;     // bit n: link n, whatever the board says of it
   std::atomic<std::uint64_t> link_errors[kLinkErrors];  // of the first link, since the driver came

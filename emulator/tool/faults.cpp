@@ -324,11 +324,12 @@ Status inject_work(StateFile& file, std::uint32_t gpu, std::uint32_t microsecond
 
 Status clear_faults(StateFile& file, std::uint32_t gpu) {
   TRY(file.change(gpu, [](GpuState& state) {
-    for (auto* value : {&state.injected_temperature_c, &state.recovery_action, &state.last_xid,
-                        &state.pcie_replays, &state.remap_pending, &state.remap_failed,
-                        &state.injected_memory_temperature_c, &state.injected_pcie_width,
-                        &state.rows_to_remap, &state.remapped_rows[0], &state.remapped_rows[1],
-                        &state.retirement_pending, &state.retired_count, &state.reset_fault, &state.answer_work_us}) {
+    for (auto* value :
+         {&state.injected_temperature_c, &state.recovery_action, &state.last_xid,
+          &state.pcie_replays, &state.remap_pending, &state.remap_failed,
+          &state.injected_memory_temperature_c, &state.injected_pcie_width, &state.rows_to_remap,
+          &state.remapped_rows[0], &state.remapped_rows[1], &state.retirement_pending,
+          &state.retired_count, &state.reset_fault, &state.answer_work_us}) {
       value->store(0, kRelaxed);
     }
     for (auto* value : {&state.injected_throttle, &state.nvlinks_down, &state.answers_from_ns}) {

@@ -26,6 +26,7 @@ class IdleEngine final : public execution::Engine {
   void set_limit(const execution::LimitOrder&) override {}
   void signal(const execution::SignalOrder&) override {}
   void forget(const execution::ForgetOrder&) override {}
+  void reset(const execution::ResetOrder&) override {}
   void adopt(const std::vector<execution::KnownAttempt>&) override {}
 };
 

@@ -65,6 +65,12 @@ base::Status HostPart::open_engine(const config::Configuration& configuration) {
              process_options(configuration,
                              {core_.data_dir(), options_.launcher, options_.programs, has_boards}));
   engine.users = options_.users;
+  engine.hold_probe = [this](const std::string& node, bool is_held) {
+    const std::lock_guard lock(probes_guard_);
+    node::ProbeRunner* const runner = probes_to_ask_;
+    if (runner == nullptr) return;
+    is_held ? runner->hold(node) : runner->let_go_on(node);
+  };
   if (has_boards) {
     registrar_ = std::make_unique<BoardRegistrar>(options_.programs.gpu_register,
                                                   core_.data_dir() + "/emulated");
@@ -141,6 +147,10 @@ void HostPart::warn_of_what_is_missing(const config::Configuration& configuratio
 void HostPart::stop() {
   if (probes_ != nullptr) {
     gate_->stop();  // it asks them
+    {
+      const std::lock_guard lock(probes_guard_);  // the engine holds them
+      probes_to_ask_ = nullptr;
+    }
     probes_.reset();
   }
   users_files_.disconnect();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -78,6 +79,7 @@ class HostPart final : public EnginePart {
   UsersFiles users_files_;
   std::unique_ptr<execution::ProcessEngine> engine_;
   std::atomic<node::ProbeRunner*> probes_to_ask_{nullptr};
+  std::mutex probes_guard_;  // while the engine has a probe let go, they stay
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::NodeObserver> nodes_;

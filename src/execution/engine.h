@@ -86,6 +86,7 @@ struct ResetOrder {
   model::NodeId node;
   std::string node_name;
   std::vector<std::string> gpu_uuids;
+  model::EngineKind engine = model::EngineKind::kProcess;  // the node's
 };
 
 // The core's record of an attempt after a crash. The engine answers with observations that tell the
@@ -179,6 +180,9 @@ struct ResetEnded {
   std::string node_name;
   std::string gpu_uuid;
   std::string failure;  // why it was not reset; empty: it was, and passed its check
+  std::string detail;   // what was done, for people; may be empty
+
+  friend bool operator==(const ResetEnded&, const ResetEnded&) = default;
 };
 
 using Observation =

@@ -50,6 +50,11 @@ void EngineRouter::forget(const ForgetOrder& order) {
   kind_of_.erase(order.attempt);
 }
 
+void EngineRouter::reset(const ResetOrder& order) {
+  const auto engine = engines_.find(order.engine);
+  if (engine != engines_.end()) engine->second->reset(order);
+}
+
 void EngineRouter::adopt(const std::vector<KnownAttempt>& known) {
   std::map<model::EngineKind, std::vector<KnownAttempt>> parts;
   for (const KnownAttempt& attempt : known) {

@@ -25,6 +25,8 @@ class EngineRouter final : public Engine {
   void set_limit(const LimitOrder& order) override;
   void signal(const SignalOrder& order) override;
   void forget(const ForgetOrder& order) override;
+  // Where no engine has such nodes nothing happens: they are not there, either.
+  void reset(const ResetOrder& order) override;
   // Each engine is asked about its attempts, also if there are none. Attempts of an engine that is
   // not there (any more) are named to no engine.
   void adopt(const std::vector<KnownAttempt>& known) override;

@@ -19,6 +19,7 @@ class FakeEngine final : public Engine {
   void set_limit(const LimitOrder& order) override { tell("limit", order.attempt); }
   void signal(const SignalOrder& order) override { tell("signal", order.attempt); }
   void forget(const ForgetOrder& order) override { tell("forget", order.attempt); }
+  void reset(const ResetOrder& order) override { told_.push_back("reset " + order.node_name); }
   void adopt(const std::vector<KnownAttempt>& known) override {
     told_.emplace_back("adopt");
     for (const KnownAttempt& attempt : known) tell("known", attempt.order.attempt);
@@ -74,6 +75,13 @@ TEST_F(EngineRouterTest, EachEngineAdoptsItsOwnAttemptsAndHasThemFromThenOn) {
   router_.stop({.attempt = attempt(1)});
   EXPECT_EQ(processes_.take(), Told{});
   EXPECT_EQ(kubernetes_.take(), Told{"stop 1"});
+}
+
+TEST_F(EngineRouterTest, AResetGoesToTheEngineOfTheNode) {
+  router_.reset({model::NodeId(1), "gpu-1", {"GPU-1"}, EngineKind::kProcess});
+  router_.reset({model::NodeId(2), "pod-1", {"GPU-2"}, EngineKind::kKubernetes});
+  EXPECT_EQ(processes_.take(), Told{"reset gpu-1"});
+  EXPECT_EQ(kubernetes_.take(), Told{"reset pod-1"});
 }
 
 TEST_F(EngineRouterTest, AnEngineWithoutAttemptsIsAskedToo) {

@@ -184,6 +184,17 @@ void EngineThread::on(LimitOrder& order) {
   attempts_.set_limit(order);
 }
 
+// Nothing is written to the cluster's nodes.
+void EngineThread::on(ResetOrder& order) {
+  for (std::string& gpu : order.gpu_uuids) {
+    tell(ResetEnded{order.node_name,
+                    std::move(gpu),
+                    "the platform resets no GPUs of a cluster's nodes: have the cluster's operator "
+                    "reset it, then bring it online",
+                    {}});
+  }
+}
+
 void EngineThread::on(ForgetOrder& order) {
   if (is_workload(order.attempt)) return workloads_.attempts().forget(order);
   attempts_.forget(order);

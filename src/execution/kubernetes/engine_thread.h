@@ -55,7 +55,7 @@ struct InputSeen {  // from a client of the job
 };
 using EngineMessage =
     std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, AdoptOrder, FollowOrder,
-                 RemoveOrder, ChannelRequest, WorkloadNews, EndQuestion, InputSeen>;
+                 RemoveOrder, ChannelRequest, WorkloadNews, EndQuestion, InputSeen, ResetOrder>;
 
 // The thread of a Kubernetes engine: it takes messages from an inbox, owns the parts that speak to
 // the cluster and decide what is asked of it, and drives each of them when something came or is
@@ -105,6 +105,7 @@ class EngineThread {
   void on(WorkloadNews& news);
   void on(EndQuestion& question);
   void on(InputSeen& input);
+  void on(ResetOrder& order);
 
   const KubernetesEngineOptions options_;
   const EnvironmentSource& environment_;

@@ -60,6 +60,9 @@ void KubernetesEngine::signal(const SignalOrder&) {}
 void KubernetesEngine::forget(const ForgetOrder& order) {
   thread_->post(order);
 }
+void KubernetesEngine::reset(const ResetOrder& order) {
+  thread_->post(order);
+}
 void KubernetesEngine::adopt(const std::vector<KnownAttempt>& known) {
   thread_->post(AdoptOrder{known});
 }

@@ -44,6 +44,8 @@ class KubernetesEngine : public Engine, public AttemptAccess {
   void set_limit(const LimitOrder& order) override;
   void signal(const SignalOrder& order) override;
   void forget(const ForgetOrder& order) override;
+  // Refused for each GPU: nodes of a cluster are reset by what runs the cluster.
+  void reset(const ResetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
   // Opens a channel into the pod of an attempt's first rank (kubernetes/pod_streams.h has what

@@ -21,6 +21,7 @@
 
 #include "execution/job_variables.h"
 #include "execution/process/attempts.h"
+#include "execution/process/gpu_resets.h"
 #include "execution/process/job_request.h"
 #include "execution/process/kept_output.h"
 #include "execution/process/launcher_link.h"
@@ -100,7 +101,7 @@ class ProcessEngine::Worker {
   struct UserKnown {};  // what waits for a user is to be tried again
   using Order = std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
                              std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
-                             node::RemoveOutput>;
+                             node::RemoveOutput, ResetOrder>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -109,6 +110,9 @@ class ProcessEngine::Worker {
         attempts_(std::move(boot_id), sink),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
                options.hooks, options.launcher_rules, options.containers}),
+        resets_({options.board_places, options.hold_probe, options.reset_limit_ms,
+                 options.check_limit_ms},
+                sink),
         users_(options.users != nullptr ? options.users : std::make_shared<host::UserDirectory>()) {
   }
 
@@ -189,7 +193,7 @@ class ProcessEngine::Worker {
         [[maybe_unused]] const ssize_t got = read(fd, &wakes, sizeof wakes);
       } else if (fd == link_.fd()) {
         read_link();
-      } else {
+      } else if (!resets_.read(fd)) {
         attempts_.supervisor_ended(fd, os::monotonic_ns());
       }
     }
@@ -198,6 +202,7 @@ class ProcessEngine::Worker {
   int timeout_ms() {
     const std::int64_t now = os::monotonic_ns();
     std::optional<std::int64_t> next = attempts_.do_due(now);
+    if (const auto due = resets_.do_due(now)) next = std::min(next.value_or(*due), *due);
     if (link_.fd() < 0) next = std::min(next.value_or(reconnect_at_), reconnect_at_);
     flush();  // what was due may have messages
     if (!next) return -1;
@@ -220,6 +225,7 @@ class ProcessEngine::Worker {
   // A closed handle leaves epoll by itself, because no other process has it open.
   void watch_new_handles() {
     for (const int fd : attempts_.take_new_handles()) add(fd, EPOLLIN);
+    for (const int fd : resets_.take_new_handles()) add(fd, EPOLLIN);
   }
 
   // ---- orders
@@ -253,6 +259,8 @@ class ProcessEngine::Worker {
       if (up_) link_.send(file->order, file->answer->get());
     } else if (const auto* removal = std::get_if<node::RemoveOutput>(&order)) {
       if (up_) link_.send(*removal);
+    } else if (const auto* reset = std::get_if<ResetOrder>(&order)) {
+      resets_.add(*reset);
     } else if (std::holds_alternative<UserKnown>(order)) {
       try_again();
     } else {
@@ -450,6 +458,11 @@ class ProcessEngine::Worker {
       sent = launch(launches.front());
       if (sent == LauncherLink::Sent::kYes) launches.pop_front();
     }
+    if (sent == LauncherLink::Sent::kYes) {
+      sent = resets_.go_on(
+          [this](const node::RunDriver& run, int socket) { return link_.send(run, socket); },
+          os::monotonic_ns());
+    }
     if (sent == LauncherLink::Sent::kBroken) {
       link_lost("the launcher ended");
       return;
@@ -551,6 +564,7 @@ class ProcessEngine::Worker {
   const EnvironmentSource& environment_;
   Attempts attempts_;
   LauncherLink link_;
+  GpuResets resets_;
   const std::shared_ptr<host::UserDirectory> users_;
   std::vector<model::AttemptId> unnamed_launches_;  // they wait for their user
   std::vector<ChannelRequest> unnamed_channels_;
@@ -613,6 +627,9 @@ void ProcessEngine::signal(const SignalOrder& order) {
   worker_->post(order);
 }
 void ProcessEngine::forget(const ForgetOrder& order) {
+  worker_->post(order);
+}
+void ProcessEngine::reset(const ResetOrder& order) {
   worker_->post(order);
 }
 void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {

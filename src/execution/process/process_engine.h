@@ -46,6 +46,11 @@ struct ProcessEngineOptions {
   std::function<void(const std::string& node, const std::vector<std::string>& uuids,
                      std::uint32_t pid)>
       enter_on_board;
+  // Has the probe of a node let go of its driver for a reset, and look at it again after; null:
+  // there is no probe. Called on the engine's thread; must not wait.
+  std::function<void(const std::string& node, bool is_held)> hold_probe;
+  std::uint64_t reset_limit_ms = 180'000;  // of GPUs that are reset together
+  std::uint64_t check_limit_ms = 300'000;  // after it
 };
 
 // The isolation of jobs on this host, for people.
@@ -82,6 +87,7 @@ class ProcessEngine : public Engine, public AttemptAccess {
   void set_limit(const LimitOrder& order) override;
   void signal(const SignalOrder& order) override;
   void forget(const ForgetOrder& order) override;
+  void reset(const ResetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
   void open_channel(model::ChannelOrder order, ChannelOpened done) override;

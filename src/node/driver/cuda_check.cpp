@@ -112,16 +112,16 @@ class Burn {
     use(to);
     const Chunk copy{allocate(kLinkBytes), words};
     call("cuMemsetD32", cuda_.set_words, copy.at, 0, words);
-    call("cuMemcpyPeer", cuda_.copy_to_peer, copy.at, to.context, source.at, from.context, kLinkBytes);
+    call("cuMemcpyPeer", cuda_.copy_to_peer, copy.at, to.context, source.at, from.context,
+         kLinkBytes);
     call("cuCtxSynchronize", cuda_.synchronize);
     const std::uint64_t wrong = compare(to, copy, seed);
     call("cuMemFree", cuda_.release, copy.at);
     use(from);
     call("cuMemFree", cuda_.release, source.at);
-    return wrong == 0
-               ? ""
-               : fmt::format("{} words of a copy from {} to {} arrived wrong", wrong, from.uuid,
-                             to.uuid);
+    return wrong == 0 ? ""
+                      : fmt::format("{} words of a copy from {} to {} arrived wrong", wrong,
+                                    from.uuid, to.uuid);
   }
 
   const std::vector<Device>& devices() const { return devices_; }
@@ -214,7 +214,7 @@ class Burn {
 
   void launch(void* kernel, void** arguments) {
     call("cuLaunchKernel", cuda_.launch, kernel, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr,
-                                         arguments, nullptr);
+         arguments, nullptr);
   }
 
   template <class Work>

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-// What the burn-in runs on GPUs, and the same on this CPU. The driver compiles the text for the GPU.
+// What the burn-in runs on GPUs, and the same on this CPU. The driver compiles the text for the
+// GPU.
 
 namespace gpu_platform::node {
 

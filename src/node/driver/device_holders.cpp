@@ -87,9 +87,8 @@ std::vector<DeviceHolder> device_holders(const std::vector<std::uint32_t>& minor
       holders.push_back({*pid, minor, name_of(process)});
     }
   }
-  std::ranges::sort(holders, {}, [](const DeviceHolder& holder) {
-    return std::pair(holder.pid, holder.minor);
-  });
+  std::ranges::sort(holders, {},
+                    [](const DeviceHolder& holder) { return std::pair(holder.pid, holder.minor); });
   return holders;
 }
 

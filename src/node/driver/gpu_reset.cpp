@@ -36,7 +36,7 @@ constexpr std::size_t kShownClients = 4;
 constexpr const char* kNvidiaSmi[] = {"/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi",
                                       "/opt/bin/nvidia-smi"};
 
-void pause() {
+void wait_a_moment() {
   const timespec time{0, kRetryMs * 1'000'000};
   nanosleep(&time, nullptr);
 }
@@ -112,11 +112,11 @@ class Reset {
       if (os::boot_ms() >= until) {
         return fmt::format("it is in use by {}: end what uses it, and reset again",
                            fmt::join(clients.begin(),
-                                     clients.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                           clients.size(), kShownClients)),
+                                     clients.begin() + static_cast<std::ptrdiff_t>(
+                                                           std::min(clients.size(), kShownClients)),
                                      ", "));
       }
-      pause();
+      wait_a_moment();
     }
   }
 
@@ -179,7 +179,7 @@ class Reset {
       std::string why = answer_of(target.uuid);
       if (why.empty()) return restore_power_limit(target);
       if (os::boot_ms() >= until) return "after its reset: " + why;
-      pause();
+      wait_a_moment();
     }
   }
 
@@ -196,9 +196,8 @@ class Reset {
     const OpenedGpus now = open_gpus(order_.library);
     const hardware::GpuDescription* const gpu = now.find(target.uuid);
     if (gpu == nullptr || gpu->power_limit == target.power_limit) return {};
-    const std::string why =
-        set_power_limit(order_.library, target.uuid,
-                        static_cast<std::uint32_t>(target.power_limit->value()));
+    const std::string why = set_power_limit(
+        order_.library, target.uuid, static_cast<std::uint32_t>(target.power_limit->value()));
     return why.empty() ? "" : "it was reset, but its power limit is not what it was: " + why;
   }
 

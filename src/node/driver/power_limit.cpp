@@ -63,8 +63,8 @@ std::string set_power_limit(const std::string& library, const std::string& uuid,
   if (code != kSuccess) return "the driver does not list it: " + nvml.words(code);
   unsigned least = 0;
   unsigned most = 0;
-  code = nvml.call<int(void*, unsigned*, unsigned*)>(
-      "nvmlDeviceGetPowerManagementLimitConstraints", gpu, &least, &most);
+  code = nvml.call<int(void*, unsigned*, unsigned*)>("nvmlDeviceGetPowerManagementLimitConstraints",
+                                                     gpu, &least, &most);
   if (code != kSuccess) return "its board has no power limit: " + nvml.words(code);
   if (milliwatts < least || milliwatts > most) {
     return fmt::format("{} is no power limit of its board: give {} to {}", in_watts(milliwatts),

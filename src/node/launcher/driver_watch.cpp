@@ -123,8 +123,8 @@ class Watch {
 
   // It gets no environment but this.
   void execute() const {
-    std::vector<std::string> words{o_.program, std::string(to_string(o_.order->verb)),
-                                   "--limit-ms", std::to_string(std::max(left_ms(), 1))};
+    std::vector<std::string> words{o_.program, std::string(to_string(o_.order->verb)), "--limit-ms",
+                                   std::to_string(std::max(left_ms(), 1))};
     std::vector<std::string> variables{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
     if (o_.order->watts != 0) {
       words.insert(words.end(), {"--watts", std::to_string(o_.order->watts)});

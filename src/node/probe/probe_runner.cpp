@@ -47,6 +47,7 @@ struct Watched {
   std::int64_t deadline_ns = 0;  // child: must have spoken by then; no child: start one then
   base::Duration delay;          // before the next restart
   std::uint32_t starts = 0;
+  bool is_held = false;  // no probe is to run
 };
 
 }  // namespace
@@ -94,6 +95,14 @@ class ProbeRunner::Impl {
     if (is_first) wake();
   }
 
+  void set_held(const std::string& node_name, bool is_held) {
+    {
+      const std::lock_guard lock(mutex_);
+      held_.emplace_back(node_name, is_held);
+    }
+    wake();
+  }
+
   std::vector<ProbeStatus> status() const {
     const std::lock_guard lock(mutex_);
     return status_;
@@ -117,11 +126,13 @@ class ProbeRunner::Impl {
   bool take_orders() {
     std::vector<ProbeTarget> added;
     std::map<std::string, Asked> asked;
+    std::vector<std::pair<std::string, bool>> held;
     {
       const std::lock_guard lock(mutex_);
       if (is_stopping_) return false;
       added.swap(added_);
       asked.swap(asked_);
+      held.swap(held_);
     }
     for (ProbeTarget& target : added) {
       const bool is_known = std::ranges::any_of(
@@ -132,6 +143,7 @@ class ProbeRunner::Impl {
       node.delay = options_.min_restart_delay;
       nodes_.push_back(std::move(node));
     }
+    for (const auto& [name, is_held] : held) apply_hold(name, is_held);
     for (const Watched& node : nodes_) {
       const auto wanted = asked.find(node.target.node_name);
       if (!node.child || wanted == asked.end()) continue;
@@ -141,6 +153,20 @@ class ProbeRunner::Impl {
                    MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     return true;
+  }
+
+  void apply_hold(const std::string& name, bool is_held) {
+    for (Watched& node : nodes_) {
+      if (node.target.node_name != name || node.is_held == is_held) continue;
+      node.is_held = is_held;
+      node.deadline_ns = is_held ? std::numeric_limits<std::int64_t>::max() : os::boot_ns();
+      if (!is_held || !node.child) continue;
+      // Its end is seen as that of one that was given up.
+      ::kill(node.child->pid, SIGKILL);
+      node.child->socket = os::Descriptor();
+      node.abandoned.push_back(std::move(*node.child));
+      node.child.reset();
+    }
   }
 
   struct Asked {
@@ -382,6 +408,7 @@ class ProbeRunner::Impl {
   bool is_stopping_ = false;
   std::vector<ProbeTarget> added_;
   std::map<std::string, Asked> asked_;
+  std::vector<std::pair<std::string, bool>> held_;  // in the order in which they were told
   std::vector<ProbeStatus> status_;
 
   std::thread thread_;
@@ -418,6 +445,12 @@ void ProbeRunner::watch(ProbeTarget target) {
 }
 void ProbeRunner::read_now(const std::string& node_name, const std::vector<std::string>& uuids) {
   impl_->read_now(node_name, uuids);
+}
+void ProbeRunner::hold(const std::string& node_name) {
+  impl_->set_held(node_name, true);
+}
+void ProbeRunner::let_go_on(const std::string& node_name) {
+  impl_->set_held(node_name, false);
 }
 std::vector<ProbeStatus> ProbeRunner::status() const {
   return impl_->status();

@@ -101,6 +101,12 @@ class ProbeRunner {
   // node, or one without a probe, is ignored.
   void read_now(const std::string& node_name, const std::vector<std::string>& uuids = {});
 
+  // Ends the node's probe and starts none, so that nothing of ours has its driver open, until it is
+  // let go on. Nothing is reported meanwhile; the inventory comes again after. Does not wait. An
+  // unknown node is ignored.
+  void hold(const std::string& node_name);
+  void let_go_on(const std::string& node_name);
+
   std::vector<ProbeStatus> status() const;
 
  private:

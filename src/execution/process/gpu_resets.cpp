@@ -1,0 +1,180 @@
+#include "execution/process/gpu_resets.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "os/packet_socket.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+// Beyond its limit, for a launcher that is busy.
+constexpr std::int64_t kPatience = base::seconds(60).value();
+
+const node::DriverResult* result_of(const node::DriverAnswer& answer, const std::string& gpu) {
+  const auto found = std::ranges::find(answer.gpus, gpu, &node::DriverResult::gpu);
+  return found == answer.gpus.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+GpuResets::GpuResets(Options options, ObservationSink& sink)
+    : options_(std::move(options)), sink_(sink) {}
+
+bool GpuResets::is_known(const ResetOrder& order, const std::string& gpu) const {
+  return std::ranges::any_of(runs_, [&](const Run& run) {
+    return run.node == order.node_name && std::ranges::find(run.gpus, gpu) != run.gpus.end();
+  });
+}
+
+void GpuResets::add(const ResetOrder& order) {
+  Run run;
+  run.node = order.node_name;
+  for (const std::string& gpu : order.gpu_uuids) {
+    const bool is_repeated =
+        is_known(order, gpu) || std::ranges::find(run.gpus, gpu) != run.gpus.end();
+    if (!is_repeated) run.gpus.push_back(gpu);
+  }
+  const std::size_t most = node::kMaxDriverGpus;
+  for (std::size_t i = most; i < run.gpus.size(); ++i) {
+    tell(run, run.gpus[i], fmt::format("no more than {} GPUs are reset at once", most), {});
+  }
+  run.gpus.resize(std::min(run.gpus.size(), most));
+  if (!run.gpus.empty()) runs_.push_back(std::move(run));
+}
+
+// The earlier ones of its node go first.
+bool GpuResets::must_wait(std::size_t index) const {
+  return std::any_of(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(index),
+                     [&](const Run& other) { return other.node == runs_[index].node; });
+}
+
+LauncherLink::Sent GpuResets::go_on(const Send& send_to, std::int64_t now_ns) {
+  // finish() removes a run that cannot be sent.
+  for (std::size_t i = 0; i < runs_.size();) {
+    const std::size_t before = runs_.size();
+    if (!runs_[i].answer.is_open() && !must_wait(i)) {
+      const LauncherLink::Sent sent = send(runs_[i], send_to, now_ns);
+      if (sent != LauncherLink::Sent::kYes) return sent;
+      if (!runs_[i].answer.is_open()) {
+        finish(i, node::failed_answer(runs_[i].gpus, "no socket could be made for its answer"));
+      }
+    }
+    if (runs_.size() == before) ++i;
+  }
+  return LauncherLink::Sent::kYes;
+}
+
+node::RunDriver GpuResets::request_of(const Run& run) const {
+  node::RunDriver request;
+  const bool is_reset = run.stage == Stage::kReset;
+  request.verb = is_reset ? node::DriverVerb::kReset : node::DriverVerb::kQuickCheck;
+  request.gpus = run.gpus;
+  request.deadline_ms = is_reset ? options_.reset_limit_ms : options_.check_limit_ms;
+  const BoardPlaces& boards = options_.boards;
+  if (!boards.boards.empty()) {
+    request.board = node::BoardFiles{boards.library + "/libnvidia-ml.so.1",
+                                     fmt::format("{}/{}/state", boards.boards, run.node),
+                                     boards.programs + "/nvidia-smi"};
+  }
+  return request;
+}
+
+LauncherLink::Sent GpuResets::send(Run& run, const Send& send_to, std::int64_t now_ns) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return LauncherLink::Sent::kYes;
+  }
+  os::Descriptor ours(ends[0]);
+  const os::Descriptor theirs(ends[1]);
+  if (run.stage == Stage::kReset) hold_probe(run, true);
+  const node::RunDriver request = request_of(run);
+  const LauncherLink::Sent sent = send_to(request, theirs.get());
+  if (sent != LauncherLink::Sent::kYes) return sent;
+  run.answer = std::move(ours);
+  run.due_ns = now_ns + base::milliseconds(static_cast<std::int64_t>(request.deadline_ms)).value() +
+               kPatience;
+  new_handles_.push_back(run.answer.get());
+  return sent;
+}
+
+void GpuResets::hold_probe(Run& run, bool is_held) {
+  if (std::exchange(run.holds_probe, is_held) == is_held || !options_.hold_probe) return;
+  options_.hold_probe(run.node, is_held);
+}
+
+bool GpuResets::read(int handle) {
+  const auto found = std::ranges::find_if(
+      runs_, [&](const Run& run) { return run.answer.is_open() && run.answer.get() == handle; });
+  if (found == runs_.end()) return false;
+  std::vector<char> buffer(node::kMaxDriverAnswer);
+  const os::Packet packet = os::receive_packet(handle, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  const os::Descriptor unwanted(packet.fd);
+  std::optional<node::DriverAnswer> answer;
+  if (packet.kind == os::Packet::Kind::kMessage) answer = node::decode_driver_answer(packet.bytes);
+  if (!answer) {
+    answer =
+        node::failed_answer(found->gpus, "the program that resets GPUs ended without an answer");
+  }
+  finish(static_cast<std::size_t>(found - runs_.begin()), *answer);
+  return true;
+}
+
+std::optional<std::int64_t> GpuResets::do_due(std::int64_t now_ns) {
+  std::optional<std::int64_t> next;
+  for (std::size_t i = 0; i < runs_.size();) {
+    const std::size_t before = runs_.size();
+    if (runs_[i].answer.is_open() && runs_[i].due_ns <= now_ns) {
+      finish(i, node::failed_answer(runs_[i].gpus, "the launcher does not answer"));
+      next = now_ns;  // what comes next is to be sent
+    } else if (runs_[i].answer.is_open()) {
+      next = std::min(next.value_or(runs_[i].due_ns), runs_[i].due_ns);
+    }
+    if (runs_.size() == before) ++i;
+  }
+  return next;
+}
+
+std::vector<int> GpuResets::take_new_handles() {
+  return std::exchange(new_handles_, {});
+}
+
+// Goes on with those that did well, or ends with them.
+void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
+  Run& run = runs_[index];
+  run.answer.reset();
+  hold_probe(run, false);
+  const bool is_last = run.stage == Stage::kCheck;
+  std::vector<std::string> left;
+  for (const std::string& gpu : run.gpus) {
+    const node::DriverResult* const result = result_of(answer, gpu);
+    std::string failure = result == nullptr ? "the answer does not name it" : result->failure;
+    if (failure.empty() && !is_last) {
+      left.push_back(gpu);
+      continue;
+    }
+    if (is_last && !failure.empty()) failure = "it was reset, but failed its check: " + failure;
+    tell(run, gpu, std::move(failure), answer.detail);
+  }
+  if (left.empty()) {
+    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(index));
+    return;
+  }
+  run.gpus = std::move(left);
+  run.stage = Stage::kCheck;
+}
+
+void GpuResets::tell(const Run& run, const std::string& gpu, std::string failure,
+                     std::string detail) {
+  sink_.observe(ResetEnded{run.node, gpu, std::move(failure), std::move(detail)});
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execution/engine.h"
+#include "execution/process/job_request.h"
+#include "execution/process/launcher_link.h"
+#include "node/protocol.h"
+#include "os/descriptor.h"
+
+namespace gpu_platform::execution {
+
+// Resets of GPUs of this host and of its emulated boards: the probe lets go of the node's driver,
+// the launcher has the driver program reset the GPUs, the probe looks again, and those that were
+// reset are checked. One order of a node is at work at a time. Never waits: the answers come on
+// sockets. One thread.
+class GpuResets {
+ public:
+  struct Options {
+    BoardPlaces boards;  // empty: the GPUs are real
+    // Has the probe of a node let go of its driver, or look at it again. Must not wait.
+    std::function<void(const std::string& node, bool is_held)> hold_probe;
+    std::uint64_t reset_limit_ms = 180'000;
+    std::uint64_t check_limit_ms = 300'000;
+  };
+  // Sends to the launcher; the socket stays the caller's.
+  using Send = std::function<LauncherLink::Sent(const node::RunDriver& order, int socket)>;
+
+  // The sink must outlive it.
+  GpuResets(Options options, ObservationSink& sink);
+
+  // GPUs that are at work, or wait, already are not taken in again: one answer comes for each.
+  void add(const ResetOrder& order);
+  // Sends what is to be sent now. Returns kBroken or kNotNow where something is left to send.
+  LauncherLink::Sent go_on(const Send& send, std::int64_t now_ns);
+  // Reads an answer. Returns whether the handle is one of ours.
+  bool read(int handle);
+  // Gives up what has no answer long after its limit. Returns when to look again.
+  std::optional<std::int64_t> do_due(std::int64_t now_ns);
+  // Handles to watch that were not told yet.
+  std::vector<int> take_new_handles();
+
+ private:
+  enum class Stage : std::uint8_t { kReset, kCheck };
+  struct Run {
+    std::string node;
+    std::vector<std::string> gpus;  // that have not failed
+    Stage stage = Stage::kReset;
+    os::Descriptor answer;     // open: it was sent
+    std::int64_t due_ns = 0;   // of what was sent
+    bool holds_probe = false;  // since this run began
+  };
+
+  bool is_known(const ResetOrder& order, const std::string& gpu) const;
+  bool must_wait(std::size_t index) const;
+  LauncherLink::Sent send(Run& run, const Send& send, std::int64_t now_ns);
+  node::RunDriver request_of(const Run& run) const;
+  void hold_probe(Run& run, bool is_held);
+  void finish(std::size_t index, const node::DriverAnswer& answer);
+  void tell(const Run& run, const std::string& gpu, std::string failure, std::string detail);
+
+  const Options options_;
+  ObservationSink& sink_;
+  std::vector<Run> runs_;  // in the order in which they came
+  std::vector<int> new_handles_;
+};
+
+}  // namespace gpu_platform::execution
