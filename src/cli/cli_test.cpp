@@ -190,6 +190,21 @@ TEST_F(Cli, SendsWhatEachNodeOfAGangIsToHave) {
   EXPECT_EQ(call(server, {"submit", "--gpus", "8", "--gpus-per-node", "4", "--", "x"}), 2);
 }
 
+TEST_F(Cli, SendsWhichGpusTheJobMayHave) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "2", "--gpus-avoid", "GPU-1,n1:3", "--gpus-only",
+                          "n1:0,n1:1,n1:3", "--accept-degraded", "--", "x"}),
+            0);
+  EXPECT_EQ(sent["gpus_avoid"], Json::array({"GPU-1,n1:3"}));
+  EXPECT_EQ(sent["gpus_only"], Json::array({"n1:0,n1:1,n1:3"}));
+  EXPECT_EQ(sent["accept_degraded"], true);
+  EXPECT_EQ(call(server, {"submit", "--gpus", "2", "--gpus-only", "", "--", "x"}), 2);
+}
+
 TEST_F(Cli, SendsWhetherTheGpusMayLieOnSeveralSockets) {
   Json sent;
   FakeServer server([&](const FakeServer::Request& request) {

@@ -77,6 +77,29 @@ TEST(PlanProperty, EqualsTheReferenceThatScansEveryNode) {
   EXPECT_TRUE(hits.are_enough());
 }
 
+// In which most jobs name GPUs.
+World world_of_names() {
+  World world = random_world(draw);
+  for (WaitingJob& job : world.jobs) {
+    if (draw(4) == 3) continue;
+    model::JobSpec spec = *job.spec;
+    add_random_names(draw, world.nodes, spec.request);
+    job.spec = std::make_shared<const model::JobSpec>(std::move(spec));
+  }
+  return world;
+}
+
+TEST(PlanProperty, EqualsTheReferenceWhereJobsNameGpus) {
+  Hits hits;
+  EXPECT_TRUE(rc::check([&hits] {
+    const World world = world_of_names();
+    const Plan plan = plan_of(world);
+    hits.count(!plan.starts.empty());
+    RC_ASSERT(text_of(plan) == text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
+  }));
+  EXPECT_TRUE(hits.are_enough());
+}
+
 TEST(PlanProperty, EqualsTheReferenceOverALifeOfUpdates) {
   Hits hits;
   EXPECT_TRUE(rc::check([&hits] {

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/convert/job.h"
+#include "api/convert/job_spec.h"
 #include "api/convert/json_writer.h"
 
 // These tests check where a job's GPUs may lie, where they do lie, and what the API says about it.
@@ -193,6 +194,77 @@ TEST(Gang, ComesWithASubmissionAndIsShown) {
   EXPECT_EQ(out.spec().nodelist(0), "n2");
   EXPECT_EQ(out.spec().exclude(0), "n1");
   EXPECT_EQ(out.spec().gpu_speeds(1), 0.5);
+}
+
+// Nodes "n1" and "n2" of two GPUs each: "GPU-n1-0" and so on.
+Nodes nodes_with_gpus() {
+  Nodes nodes;
+  for (std::uint64_t id = 1; id <= 2; ++id) {
+    model::Node node;
+    node.id = model::NodeId(id);
+    node.name = "n" + std::to_string(id);
+    node.gpus.resize(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      node.gpus[i].info.uuid = "GPU-" + node.name + "-" + std::to_string(i);
+    }
+    nodes.put(id, node);
+  }
+  return nodes;
+}
+
+TEST(NamedGpus, AreKnownByUuidWhateverNamedThem) {
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_gpus(1);
+  request.add_gpus_avoid("n2:1,GPU-n1-0");
+  request.add_gpus_avoid("GPU-n1-0");
+  request.add_gpus_only("n1:1");
+  request.set_accept_degraded(true);
+  const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+  ASSERT_TRUE(submit.has_value()) << submit.error().message;
+  const model::ResourceRequest& asked = submit->spec.request;
+  EXPECT_EQ(asked.gpus_avoid, (std::vector<std::string>{"GPU-n1-0", "GPU-n2-1"}));
+  EXPECT_EQ(asked.gpus_only, (std::vector<std::string>{"GPU-n1-1"}));
+  EXPECT_TRUE(asked.accept_degraded);
+  v1::JobSpec shown;
+  to_proto(submit->spec, nodes_with_gpus(), shown);
+  EXPECT_EQ(shown.gpus_avoid(1), "GPU-n2-1");
+  EXPECT_EQ(shown.gpus_only(0), "GPU-n1-1");
+}
+
+TEST(NamedGpus, AreRefusedWhereTheyAreUnknownOrTooFew) {
+  const auto refused = [](auto change) {
+    v1::JobSpec request;
+    request.add_command("/bin/true");
+    request.set_gpus(2);
+    change(request);
+    const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+    return submit ? base::Error() : submit.error();
+  };
+  using Message = v1::JobSpec;
+  for (const char* unknown : {"GPU-n3-0", "n1:2", "n3:0", "n1", "n1:", ":0", "GPU-n1-0,"}) {
+    const base::Error error = refused([&](Message& m) { m.add_gpus_avoid(unknown); });
+    EXPECT_EQ(error.code, base::ErrorCode::kNotFound) << unknown;
+    EXPECT_EQ(error.field, "gpus_avoid") << unknown;
+  }
+  EXPECT_EQ(refused([](Message& m) { m.add_gpus_only("n1:0"); }).message,
+            "gpus_only: leaves the job 1 GPU, and it asks for 2; name at least as many as it asks "
+            "for");
+  EXPECT_EQ(refused([](Message& m) {
+              m.add_gpus_only("n1:0,n1:1");
+              m.add_gpus_avoid("n1:1");
+            }).field,
+            "gpus_only");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_gpus(0);
+              m.add_gpus_avoid("n1:1");
+            }).field,
+            "gpus_avoid");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_gpus(0);
+              m.set_accept_degraded(true);
+            }).field,
+            "accept_degraded");
 }
 
 TEST(Gang, WhatMakesNoSenseIsRefusedByItsField) {

@@ -76,9 +76,22 @@ Nodes three_nodes() {
     model::Node node;
     node.id = model::NodeId(id);
     node.name = "n" + std::to_string(id);
+    if (id == 1) {
+      // Whatever is drawn as a text is a GPU's name, too.
+      node.gpus.resize(100);
+      for (std::size_t i = 0; i < node.gpus.size(); ++i) {
+        node.gpus[i].info.uuid = "text-" + std::to_string(i);
+      }
+    }
     nodes.put(id, node);
   }
   return nodes;
+}
+
+void make_a_set(std::vector<std::string>& uuids) {
+  std::ranges::sort(uuids);
+  const auto repeats = std::ranges::unique(uuids);
+  uuids.erase(repeats.begin(), repeats.end());
 }
 
 // Values that the API can say, for every type in the table.
@@ -180,6 +193,8 @@ model::JobSpec drawn_spec(Prng& random) {
       if (row.number != 0) Draw{random}(row.of(spec));
     }
   });
+  make_a_set(spec.request.gpus_avoid);
+  make_a_set(spec.request.gpus_only);
   return spec;
 }
 

@@ -95,6 +95,23 @@ TEST_F(CouldEverFit, RefusesACapacityClassThatNoNodeHas) {
   EXPECT_EQ(refusal(request), "gpus 3: the largest node that it may use has 2 GPUs");
 }
 
+TEST_F(CouldEverFit, CountsOnlyTheGpusThatItMayUseByName) {
+  nodes_ = {{node(1).gpus(4).named(), node(2).gpus(2).named()}};
+  model::ResourceRequest request = gpus(4);
+  request.gpus_avoid = {"GPU-1-0"};
+  EXPECT_EQ(refusal(request),
+            "gpus 4: the largest node has 3 GPUs of those that it may use (gpus_only, gpus_avoid)");
+  request.gpus = 3;
+  EXPECT_EQ(refusal(request), "");
+  request.gpus_avoid.clear();
+  request.gpus_only = {"GPU-1-0", "GPU-2-0", "GPU-2-1"};
+  EXPECT_EQ(refusal(request),
+            "gpus 3: the largest node has 2 GPUs of those that it may use (gpus_only, gpus_avoid)");
+  request.gpus_only = {"GPU-9-0", "GPU-9-1", "GPU-9-2"};
+  EXPECT_EQ(refusal(request),
+            "gpus 3: no node has a GPU of those that it may use (gpus_only, gpus_avoid)");
+}
+
 TEST_F(CouldEverFit, RefusesGpusWhereThereAreNone) {
   nodes_ = {{node(1)}};
   EXPECT_EQ(refusal(gpus(2)), "gpus 2: no node has a GPU");
@@ -106,7 +123,8 @@ TEST_F(CouldEverFit, RefusesGpusWhereThereAreNone) {
 TEST(FeasibilityProperty, AgreesWithPlacementOnEmptyHealthyNodes) {
   EXPECT_TRUE(rc::check([] {
     NodeList list{random_world(draw).nodes};
-    const model::ResourceRequest request = random_request(draw);
+    model::ResourceRequest request = random_request(draw);
+    if (draw(3) == 2) add_random_names(draw, list.nodes, request);
     const bool could = could_ever_fit(list, request).has_value();
     for (model::Node& each : list.nodes) each = model::as_idle(each);
     RC_ASSERT(could == naive_place(list.nodes, request).has_value());

@@ -142,7 +142,8 @@ TEST(CountShortages, WorksOnPublishedMaps) {
 TEST(ShortageProperty, CountsAddUpToTheNodesAndAgreeWithPlacement) {
   EXPECT_TRUE(rc::check([] {
     const NodeList list{random_world(draw).nodes};
-    const model::ResourceRequest request = random_request(draw);
+    model::ResourceRequest request = random_request(draw);
+    if (draw(3) == 2) add_random_names(draw, list.nodes, request);
     std::size_t total = 0;
     std::size_t fits = 0;
     for (const model::WaitCount& count : count_shortages(list, request)) {

@@ -174,7 +174,7 @@ Asked random_case() {
       asked.nodes.push_back(random_node(draw, id));
       continue;
     }
-    NodeBuilder builder = node(id).gpus(4, draw(3) == 2 ? "A100-80GB" : "H100-80GB");
+    NodeBuilder builder = node(id).gpus(4, draw(3) == 2 ? "A100-80GB" : "H100-80GB").named();
     for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
       if (draw(5) == 0) builder.busy(gpu);
     }
@@ -182,6 +182,7 @@ Asked random_case() {
     asked.nodes.back().network = random_place(draw);
   }
   asked.request = random_gang(draw);
+  if (draw(4) == 3) add_random_names(draw, asked.nodes, asked.request);
   return asked;
 }
 
@@ -230,7 +231,10 @@ TEST(PlaceGangProperty, TakesOfEachNodeOnlyWhatIsFreeAndOfAllOneType) {
       RC_ASSERT(part.grants.size() == found->nodes.front().grants.size());
       RC_ASSERT(holder.cpus_used + part.cpus <= holder.cpus);
       for (const model::GpuGrant& grant : part.grants) {
-        RC_ASSERT(model::is_free(holder.gpus.at(grant.gpu_index)));
+        const model::Gpu& gpu = holder.gpus.at(grant.gpu_index);
+        const bool is_degraded = request.accept_degraded && model::is_only_degraded(gpu);
+        RC_ASSERT((is_degraded ? gpu.holders.empty() : model::is_free(gpu)));
+        RC_ASSERT(model::may_use_gpu(request, gpu.info.uuid));
         types.insert(holder.gpus.at(grant.gpu_index).info.type);
       }
     }

@@ -1,5 +1,9 @@
 #include "scheduling/placement/place.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "scheduling/testing/boards.h"
@@ -203,6 +207,159 @@ TEST(PlaceByTopology, TakesGpusOfUnknownPlaceAsOneDomain) {
   const auto allocation = place(cluster_of({board}), gpus_with(model::NumaPolicy::kStrict, 4));
   ASSERT_TRUE(allocation.has_value());
   EXPECT_EQ(allocation->nodes[0].level, model::PlacementLevel::kUnknown);
+}
+
+// ---- GPUs by name, and degraded ones
+
+std::optional<model::Allocation> placed(const std::vector<model::Node>& nodes,
+                                        const model::ResourceRequest& request) {
+  Cluster cluster = cluster_of(nodes);
+  const std::uint64_t hash = cluster.hash();
+  std::optional<model::Allocation> allocation;
+  {
+    Trial trial(cluster);
+    allocation = place(trial, request);
+  }
+  EXPECT_EQ(cluster.hash(), hash) << "nothing is left of what was withheld";
+  return allocation;
+}
+
+model::ResourceRequest avoiding(std::uint32_t count, std::vector<std::string> uuids) {
+  model::ResourceRequest request = gpus(count);
+  request.gpus_avoid = std::move(uuids);
+  return request;
+}
+
+model::ResourceRequest only(std::uint32_t count, std::vector<std::string> uuids) {
+  model::ResourceRequest request = gpus(count);
+  request.gpus_only = std::move(uuids);
+  return request;
+}
+
+TEST(PlaceByName, KeepsOffTheGpusThatAJobAvoids) {
+  const std::vector<model::Node> nodes = {node(1).gpus(4).named()};
+  EXPECT_EQ(indices(*placed(nodes, avoiding(2, {"GPU-1-0", "GPU-1-1"}))), (Indices{2, 3}));
+  EXPECT_FALSE(placed(nodes, avoiding(3, {"GPU-1-0", "GPU-1-1"})).has_value());
+  EXPECT_EQ(indices(*placed(nodes, avoiding(4, {"GPU-9-0", "GPU-of-old"}))).size(), 4U);
+}
+
+TEST(PlaceByName, AnAvoidedGpuSendsTheJobToAnotherNode) {
+  const std::vector<model::Node> nodes = {node(1).gpus(2).named(), node(2).gpus(8).named()};
+  EXPECT_EQ(node_of(placed(nodes, avoiding(2, {"GPU-1-1"}))), 2U);
+  EXPECT_EQ(node_of(placed(nodes, avoiding(1, {"GPU-1-1"}))), 1U);
+}
+
+TEST(PlaceByName, GivesOnlyTheGpusThatAJobNames) {
+  const std::vector<model::Node> nodes = {node(1).gpus(4).named(), node(2).gpus(8).named(),
+                                          node(3).gpus(1).named()};
+  EXPECT_EQ(indices(*placed(nodes, only(2, {"GPU-2-3", "GPU-2-6"}))), (Indices{3, 6}));
+  EXPECT_EQ(node_of(placed(nodes, only(1, {"GPU-2-3"}))), 2U);
+  EXPECT_FALSE(placed(nodes, only(2, {"GPU-1-0", "GPU-2-3"})).has_value()) << "of one node each";
+  EXPECT_FALSE(placed(nodes, only(1, {"GPU-of-old"})).has_value());
+  const std::vector<model::Node> busy = {node(2).gpus(8).named().busy(3)};
+  EXPECT_FALSE(placed(busy, only(1, {"GPU-2-3"})).has_value());
+}
+
+TEST(PlaceByName, WhatIsAvoidedIsNotAmongWhatIsNamed) {
+  const std::vector<model::Node> nodes = {node(1).gpus(4).named()};
+  model::ResourceRequest request = only(1, {"GPU-1-1", "GPU-1-2"});
+  request.gpus_avoid = {"GPU-1-1"};
+  EXPECT_EQ(indices(*placed(nodes, request)), (Indices{2}));
+  request.exclude = {model::NodeId(1)};
+  EXPECT_FALSE(placed(nodes, request).has_value());
+}
+
+TEST(PlaceByName, CrossesSocketsBecauseItMayHaveNoOthers) {
+  const std::vector<model::Node> nodes = {dgx_h100(1).named()};
+  const auto crossing = placed(nodes, only(2, {"GPU-1-0", "GPU-1-7"}));
+  ASSERT_TRUE(crossing.has_value());
+  EXPECT_EQ(crossing->nodes[0].level, model::PlacementLevel::kAcrossSockets);
+  model::ResourceRequest strict = only(2, {"GPU-1-0", "GPU-1-7"});
+  strict.numa = model::NumaPolicy::kStrict;
+  EXPECT_FALSE(placed(nodes, strict).has_value());
+}
+
+TEST(PlaceByName, AGangGetsNoAvoidedGpuOnAnyOfItsNodes) {
+  const std::vector<model::Node> nodes = {node(1).gpus(4).named(), node(2).gpus(4).named(),
+                                          node(3).gpus(4).named()};
+  model::ResourceRequest gang = avoiding(4, {"GPU-2-3"});
+  gang.nodes = 2;
+  const auto allocation = placed(nodes, gang);
+  ASSERT_TRUE(allocation.has_value());
+  EXPECT_EQ(allocation->nodes.at(0).node, model::NodeId(1));
+  EXPECT_EQ(allocation->nodes.at(1).node, model::NodeId(3));
+  gang.nodes = 3;
+  EXPECT_FALSE(placed(nodes, gang).has_value());
+}
+
+TEST(PlaceByName, FindsAGpuWhereItIsNow) {
+  Cluster cluster = cluster_of({node(1).gpus(2).named()});
+  model::Node swapped = node(1).gpus(2).named();
+  std::swap(swapped.gpus[0].info.uuid, swapped.gpus[1].info.uuid);
+  EXPECT_TRUE(cluster.update(swapped));
+  Trial trial(cluster);
+  EXPECT_EQ(indices(*place(trial, only(1, {"GPU-1-0"}))), (Indices{1}));
+}
+
+TEST(PlaceOnDegraded, GoesOnlyToJobsThatAcceptThem) {
+  const std::vector<model::Node> nodes = {node(1).gpus(2).degraded(0).degraded(1)};
+  model::ResourceRequest request = gpus(1);
+  EXPECT_FALSE(placed(nodes, request).has_value());
+  request.accept_degraded = true;
+  EXPECT_EQ(indices(*placed(nodes, request)), (Indices{0}));
+}
+
+TEST(PlaceOnDegraded, PrefersHealthyGpusAnywhere) {
+  const std::vector<model::Node> nodes = {node(1).gpus(2).degraded(0), node(2).gpus(8)};
+  model::ResourceRequest request = gpus(2);
+  request.accept_degraded = true;
+  EXPECT_EQ(node_of(placed(nodes, request)), 2U) << "although node 1 is the better fit";
+  request.gpus = 1;
+  EXPECT_EQ(indices(*placed(nodes, request)), (Indices{1}));
+  const std::vector<model::Node> full = {node(1).gpus(2).degraded(0), node(2).gpus(1).busy(0)};
+  request.gpus = 2;
+  EXPECT_EQ(indices(*placed(full, request)), (Indices{0, 1}));
+}
+
+TEST(PlaceOnDegraded, ATaintOfAnotherPartyKeepsItFromAll) {
+  model::Node sick = node(1).gpus(1).degraded(0);
+  model::set_taint(sick.gpus[0].taints, {.source = model::TaintSource::kProcesses,
+                                         .effect = model::TaintEffect::kAvoided,
+                                         .text = "someone's",
+                                         .by = "node",
+                                         .at = {}});
+  model::settle(sick.gpus[0]);
+  model::ResourceRequest request = gpus(1);
+  request.accept_degraded = true;
+  EXPECT_FALSE(placed({sick}, request).has_value());
+}
+
+TEST(PlaceOnDegraded, IsTakenGivenBackAndRolledBack) {
+  Cluster cluster = cluster_of({node(1).gpus(2).degraded(1)});
+  const std::uint64_t hash = cluster.hash();
+  {
+    Trial trial(cluster);
+    model::ResourceRequest request = gpus(2);
+    request.accept_degraded = true;
+    const model::Allocation both = *place(trial, request);
+    EXPECT_FALSE(is_free(cluster, both));
+    EXPECT_TRUE(is_free(cluster, both, Accepts::kDegraded));
+    trial.take(both);
+    EXPECT_FALSE(place(trial, request).has_value());
+    trial.release(both);
+    EXPECT_EQ(cluster.hash(), hash);
+    EXPECT_EQ(place(trial, request), both);
+  }
+  EXPECT_EQ(cluster.hash(), hash);
+}
+
+TEST(SomeNodeUpCouldHold, MindsTheGpusThatARequestNames) {
+  const Cluster cluster = cluster_of({node(1).gpus(2).named().busy(0),
+                                      node(2).gpus(2).named().state(model::NodeState::kDraining)});
+  EXPECT_TRUE(some_node_up_could_hold(cluster, only(1, {"GPU-1-0", "GPU-2-0"})));
+  EXPECT_FALSE(some_node_up_could_hold(cluster, only(1, {"GPU-2-0"})));
+  EXPECT_TRUE(some_node_up_could_hold(cluster, avoiding(1, {"GPU-1-0"})));
+  EXPECT_FALSE(some_node_up_could_hold(cluster, avoiding(2, {"GPU-1-0"})));
 }
 
 TEST(SomeNodeUpCouldHold, MindsStrictNumaPlacement) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -115,6 +116,9 @@ concept IsRead = requires(const std::string& text, T& value) {
 template <class Row>
 using ValueOf = typename std::remove_cvref_t<Row>::Type;
 
+// GPUs by node and index, which the runner knows.
+constexpr std::string_view kOfGpus[] = {"gpus-avoid", "gpus-only"};
+
 // The runner reads these options, because it knows the time, the nodes and the jobs.
 template <class T>
 constexpr bool kIsOfTheRunner =
@@ -214,12 +218,14 @@ std::vector<std::string_view> options_of_submission() {
   std::vector<std::string_view> names = options_of(model::Change::kNever);
   names.insert(names.begin(), {"gpus", "gpu-type"});
   names.insert(names.end(), {"strict-numa", "allow-cross-numa", "hold"});
+  names.insert(names.end(), std::begin(kOfGpus), std::end(kOfGpus));
   return names;
 }
 
 std::vector<std::string_view> options_of_update() {
   std::vector<std::string_view> names = options_of(model::Change::kSet);
   names.insert(names.end(), {"gpus", "gpu-type", "strict-numa", "allow-cross-numa"});
+  names.insert(names.end(), std::begin(kOfGpus), std::end(kOfGpus));
   return names;
 }
 

@@ -138,6 +138,7 @@ const std::vector<Rule>& rules() {
       {"online", 1, 1, "online NODE", {"gpu"}},
       {"service", 2, 2, "service NODE up|draining|offline", {"cause"}},
       {"unavailable", 1, 1, "unavailable NODE", {"gpu", "text"}},
+      {"degrade", 1, 1, "degrade NODE", {"gpu", "text"}},
       {"disk", 1, 1, "disk full|free", {}},
       {"restart", 0, 0, "restart", {"after"}},
       {"mute", 1, 1, "mute JOB", {}},

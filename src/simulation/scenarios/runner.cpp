@@ -70,6 +70,7 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"online", &R::online},
       {"service", &R::service},
       {"unavailable", &R::unavailable},
+      {"degrade", &R::degrade},
       {"disk", &R::disk},
       {"restart", &R::restart},
       {"mute", &R::mute},
@@ -246,6 +247,8 @@ base::Status ScenarioRunner::submit(const Statement& statement) {
   TRY_ASSIGN(model::JobSpec spec, spec_of(statement));
   TRY_ASSIGN(spec.request.nodelist, find_nodes(statement, "nodelist"));
   TRY_ASSIGN(spec.request.exclude, find_nodes(statement, "exclude"));
+  TRY_ASSIGN(spec.request.gpus_avoid, find_gpus(statement, "gpus-avoid"));
+  TRY_ASSIGN(spec.request.gpus_only, find_gpus(statement, "gpus-only"));
   NamedJob& job = jobs_[spec.name];
   if (job.id.valid()) return failed(fmt::format("job '{}' was submitted before", spec.name));
   TRY_ASSIGN(job.script, script_of(statement));
@@ -355,6 +358,17 @@ base::Status ScenarioRunner::update(const Statement& statement) {
     }
     update.to.set(member, std::move(nodes));
   }
+  for (const auto& [name_of_gpus, member] :
+       {std::pair{"gpus-avoid", &model::ResourceRequest::gpus_avoid},
+        std::pair{"gpus-only", &model::ResourceRequest::gpus_only}}) {
+    const std::string* text = option(statement, name_of_gpus);
+    if (text == nullptr) continue;
+    std::vector<std::string> gpus;
+    if (*text != "none") {
+      TRY_ASSIGN(gpus, find_gpus(statement, name_of_gpus));
+    }
+    update.to.set(member, std::move(gpus));
+  }
   if (const std::string* text = option(statement, "dependency")) {
     std::vector<model::Dependency> asked;
     TRY(resolve(*text, asked, update.ended));
@@ -448,6 +462,22 @@ base::Status ScenarioRunner::unavailable(const Statement& statement) {
   execution::TaintObserved seen{.node_name = info->name, .gpu_uuid = info->gpus[gpu].uuid};
   if (text != nullptr) {
     seen.effect = model::TaintEffect::kAvoided;
+    seen.text = *text;
+  }
+  inputs_.emplace_back(execution::Observation(std::move(seen)));
+  return {};
+}
+
+// What was seen of a GPU says that it is DEGRADED, or, without a text, that it is well again.
+base::Status ScenarioRunner::degrade(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
+  std::size_t gpu = 0;
+  TRY(set_count(statement, "gpu", 0, info->gpus.size() - 1, gpu));
+  execution::TaintObserved seen{.node_name = info->name,
+                                .gpu_uuid = info->gpus[gpu].uuid,
+                                .source = model::TaintSource::kHealth};
+  if (const std::string* text = option(statement, "text")) {
+    seen.effect = model::TaintEffect::kDegraded;
     seen.text = *text;
   }
   inputs_.emplace_back(execution::Observation(std::move(seen)));
@@ -604,6 +634,23 @@ base::Result<std::vector<model::NodeId>> ScenarioRunner::find_nodes(const Statem
   }
   std::ranges::sort(nodes);
   return nodes;
+}
+
+// Returns the UUIDs of an option's GPUs, "n1:0,n2:3", ascending; none if it is not given.
+base::Result<std::vector<std::string>> ScenarioRunner::find_gpus(const Statement& statement,
+                                                                 std::string_view name) const {
+  std::vector<std::string> uuids;
+  const std::string* list = option(statement, name);
+  if (list == nullptr) return uuids;
+  for (const std::string& each : parts_of(*list)) {
+    const std::size_t colon = each.find(':');
+    TRY_ASSIGN(const model::NodeInfo* info, find_info(each.substr(0, colon)));
+    const std::string index = colon == std::string::npos ? "" : each.substr(colon + 1);
+    TRY_ASSIGN(const std::uint64_t gpu, base::parse_count(index, 0, info->gpus.size() - 1));
+    uuids.push_back(info->gpus[gpu].uuid);
+  }
+  std::ranges::sort(uuids);
+  return uuids;
 }
 
 std::string run_scenario(const Scenario& scenario) {

@@ -82,6 +82,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status change_gpus(const Statement& statement, model::GpuAction action);
   base::Status service(const Statement& statement);
   base::Status unavailable(const Statement& statement);
+  base::Status degrade(const Statement& statement);
   base::Status disk(const Statement& statement);
   base::Status restart(const Statement& statement);
   base::Status mute(const Statement& statement);
@@ -124,6 +125,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Result<const model::Node*> find_node(const std::string& name) const;
   base::Result<std::vector<model::NodeId>> find_nodes(const Statement& statement,
                                                       std::string_view name) const;
+  base::Result<std::vector<std::string>> find_gpus(const Statement& statement,
+                                                   std::string_view name) const;
 
   base::Instant now_;
   execution::VirtualEngine engine_;
