@@ -104,6 +104,15 @@ constexpr std::array<std::string_view, model::kUnmanagedProcessPolicies>
 template <>
 constexpr std::array<std::string_view, model::kSickGpuPolicies> kWords<model::SickGpuPolicy>{
     "drain", "off"};
+template <>
+constexpr std::array<std::string_view, model::kHealthProfiles> kWords<model::HealthProfile>{
+    "nvidia", "cloud", "strict"};
+template <>
+constexpr std::array<std::string_view, model::kHealthModes> kWords<model::HealthMode>{
+    "execute", "shadow", "off"};
+template <>
+constexpr std::array<std::string_view, model::kHealthResets> kWords<model::HealthReset>{
+    "ask", "auto", "never"};
 
 template <>
 constexpr std::array<std::string_view, model::kQueueOrders> kWords<model::QueueOrder>{

@@ -35,6 +35,9 @@ using Field =
                  model::CapacityClass& (*)(Configuration&),           // one of its words
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // one of its words
                  model::SickGpuPolicy& (*)(Configuration&),           // one of its words
+                 model::HealthProfile& (*)(Configuration&),           // one of its words
+                 model::HealthMode& (*)(Configuration&),              // one of its words
+                 model::HealthReset& (*)(Configuration&),             // one of its words
                  model::PriorityClass& (*)(Configuration&),           // one of its words
                  model::QueueOrder& (*)(Configuration&),              // one of its words
                  model::QuotaPeriod& (*)(Configuration&),             // one of its words

@@ -253,10 +253,38 @@ constexpr std::array kExecutionKeys = {
     Key{"health.sick_gpus",
         +[](C& c) -> model::SickGpuPolicy& { return c.policy.sick_gpus; },
         0, 0, Effect::kAnytime,
-        "What happens to a GPU that does not answer, or that had a hardware fault. "
-        "docs/hardware.md lists the faults. "
-        "drain: it gets no new jobs until it answers again or an operator brings it online. "
-        "off: it is shown and used."},
+        "The former name of mode. "
+        "drain: mode decides. "
+        "off: as mode: off."},
+    Key{"health.mode",
+        +[](C& c) -> model::HealthMode& { return c.policy.health_mode; },
+        0, 0, Effect::kAnytime,
+        "What happens to a GPU that is judged to be sick. "
+        "docs/health.md lists the faults and what each means. "
+        "execute: it gets no new jobs, and a lost GPU's jobs are queued again elsewhere. "
+        "shadow: what would be done is shown, and nothing is done. "
+        "off: nothing is judged, and the GPU is used."},
+    Key{"health.profile",
+        +[](C& c) -> model::HealthProfile& { return c.policy.health_profile; },
+        0, 0, Effect::kAnytime,
+        "The rules by which faults are judged. "
+        "nvidia: NVIDIA's recommendations. "
+        "cloud: as cloud providers do, which take GPUs out sooner. "
+        "strict: XIDs 31 and 43, which are mostly the program's fault, count as critical, too. "
+        "'gpu-platform health rules' shows them."},
+    Key{"health.reset",
+        +[](C& c) -> model::HealthReset& { return c.policy.health_reset; },
+        0, 0, Effect::kAnytime,
+        "Who resets a GPU that needs it. "
+        "ask: an operator, with 'gpu-platform reset'. "
+        "auto: also the platform itself, as soon as no job has the GPU, but at most 5 times in 7 days. "
+        "never: nobody."},
+    Key{"health.max_out_percent",
+        +[](C& c) -> std::uint32_t& { return c.policy.health_max_out_percent; },
+        1, 100, Effect::kAnytime,
+        "The most GPUs of a type that health keeps from work at the same time, in percent. "
+        "One GPU always may be kept out, and the last one of a kind of node never is. "
+        "Beyond it, what would be done is shown, and nothing is done."},
 
     Key{"store.reserve_bytes",
         +[](C& c) -> base::Bytes& { return c.store_reserve_bytes; },

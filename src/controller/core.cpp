@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "controller/judge/audit.h"
 #include "controller/judge/endings.h"
-#include "controller/judge/gpu_resets.h"
 #include "controller/judge/gpu_changes.h"
+#include "controller/judge/gpu_resets.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
@@ -319,7 +319,8 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
   if (is_new) {
     emit(model::PolicyApplied{policy, std::move(by)}, now);
     emit_all(judge_gpus_again(state_), now);
-    if (model::mode_of(policy) == model::HealthMode::kOff) emit_all(lift_all_of_health(state_), now);
+    if (model::mode_of(policy) == model::HealthMode::kOff)
+      emit_all(lift_all_of_health(state_), now);
     health_.look_at_all_again();
   }
   const bool is_asked_for = origin.door == model::Door::kSignal;

@@ -8,6 +8,7 @@
 
 #include "controller/lending.h"
 #include "controller/quota_use.h"
+#include "health/verdict.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
@@ -68,6 +69,36 @@ void check_state(const Node& node, std::size_t index, Found& found) {
                               to_string(follows)));
 }
 
+// Ascending by time, and bounded.
+void check_evidence(const std::string& of, const std::vector<model::Evidence>& evidence,
+                    Found& found) {
+  if (evidence.size() > health::kMaxKept) {
+    found.push_back(fmt::format("evidence: {} has {} pieces, at most {}", of, evidence.size(),
+                                health::kMaxKept));
+  }
+  if (!std::ranges::is_sorted(evidence, {}, &model::Evidence::at)) {
+    found.push_back(fmt::format("evidence: that of {} is not in the order of time", of));
+  }
+  const auto is_backwards = [](const model::Evidence& piece) { return piece.last < piece.at; };
+  if (std::ranges::any_of(evidence, is_backwards)) {
+    found.push_back(fmt::format("evidence: a piece of {} ends before it begins", of));
+  }
+}
+
+// Nothing may run on a GPU while it is reset.
+void check_reset(const State& state, const Node& node, std::size_t index, Found& found) {
+  const model::Gpu& gpu = node.gpus[index];
+  const model::Taint* const reset = model::find_taint(gpu.taints, model::TaintSource::kReset);
+  if (reset == nullptr || reset->effect != model::TaintEffect::kOut) return;
+  for (const model::GpuHolder& holder : gpu.holders) {
+    const Attempt* const attempt = holder_attempt(state, holder);
+    if (attempt == nullptr) continue;  // check_gpu says so
+    found.push_back(fmt::format("reset: {} GPU {} is being reset while attempt {} of job {} has it",
+                                node.name, index, holder.attempt.attempt,
+                                holder.attempt.job.value));
+  }
+}
+
 void check_node(const State& state, const Node& node, Found& found) {
   if (const model::NodeState follows = model::state_of(node); node.state != follows) {
     found.push_back(fmt::format("taints: {} is {} with {} taints: it should be {}", node.name,
@@ -81,7 +112,12 @@ void check_node(const State& state, const Node& node, Found& found) {
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     check_gpu(state, node, i, found);
     check_state(node, i, found);
+    check_reset(state, node, i, found);
+    if (!node.gpus[i].evidence->empty()) {
+      check_evidence(fmt::format("{} GPU {}", node.name, i), *node.gpus[i].evidence, found);
+    }
   }
+  if (!node.evidence->empty()) check_evidence(node.name, *node.evidence, found);
 }
 
 // Its nodes are of one engine, which can run it.

@@ -104,7 +104,8 @@ void VirtualEngine::end_resets(base::Instant now) {
   while (!resets_.empty() && resets_.begin()->first <= now) {
     const Reset reset = std::move(resets_.begin()->second);
     resets_.erase(resets_.begin());
-    if (is_reachable(reset.node)) sink_.observe(ResetEnded{reset.node, reset.gpu_uuid, reset.failure});
+    if (is_reachable(reset.node))
+      sink_.observe(ResetEnded{reset.node, reset.gpu_uuid, reset.failure});
   }
 }
 
@@ -150,7 +151,8 @@ void VirtualEngine::advance(base::Instant now) {
 std::optional<base::Instant> VirtualEngine::next_event() const {
   std::optional<base::Instant> next;
   if (!due_.empty()) next = due_.front().at;
-  if (!resets_.empty()) next = std::min(next.value_or(resets_.begin()->first), resets_.begin()->first);
+  if (!resets_.empty())
+    next = std::min(next.value_or(resets_.begin()->first), resets_.begin()->first);
   return next;
 }
 

@@ -179,11 +179,10 @@ class Settlement {
 // What a person reads of the attempt.
 std::string detail_of(const Job& job, const execution::Ended& seen, const HardwareBlame& blame) {
   const std::string_view what_next =
-      !model::can_begin_anew(*job.spec)
-          ? "it is not queued again, because its input is gone"
-          : is_given_up_by_hardware(job)
-                ? "it is not queued again, because GPUs have failed under it three times in a row"
-                : "it is queued again, and no retry is used";
+      !model::can_begin_anew(*job.spec) ? "it is not queued again, because its input is gone"
+      : is_given_up_by_hardware(job)
+          ? "it is not queued again, because GPUs have failed under it three times in a row"
+          : "it is queued again, and no retry is used";
   return fmt::format("{}{}{}; {}", seen.detail, seen.detail.empty() ? "" : "; ", blame.text,
                      what_next);
 }

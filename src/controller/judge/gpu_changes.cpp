@@ -175,9 +175,9 @@ base::Status clear_evidence(const Change& with, const model::Node& node, std::ui
   if (!lasts) {
     events.insert(events.begin(), cleared(with, node.id, index));
   } else if (events.empty()) {
-    return base::fail(ErrorCode::kFailedPrecondition,
-                      fmt::format("GPU {} of node {} cannot be brought online: {}", index,
-                                  node.name, *lasts));
+    return base::fail(
+        ErrorCode::kFailedPrecondition,
+        fmt::format("GPU {} of node {} cannot be brought online: {}", index, node.name, *lasts));
   }
   return {};
 }
@@ -197,9 +197,8 @@ base::Result<Events> bring_gpu_online(const Change& with, const model::Node& nod
                                       std::uint32_t index) {
   TRY(check_not_being_reset(node, index));
   const model::Gpu& gpu = node.gpus.at(index);
-  Events events =
-      lift(node.id, index, gpu.taints,
-           {{}, effect_of(with.command.action), with.command.reason, with.by, {}});
+  Events events = lift(node.id, index, gpu.taints,
+                       {{}, effect_of(with.command.action), with.command.reason, with.by, {}});
   TRY(clear_evidence(with, node, index, events));
   if (!events.empty()) return events;
   const model::Taint* const sick = model::find_taint(gpu.taints, model::TaintSource::kHealth);
@@ -270,10 +269,10 @@ base::Result<Events> change_node(const Change& with, model::NodeId id) {
     }
     return judge_reset(with.state, id, gpus, with.command, with.by);
   }
-  return keep_from_work(with.state,
-                        {id, {}, node.taints, fmt::format("node {}", node.name),
-                         attempts_on(with.state, id)},
-                        with.command, with.by);
+  return keep_from_work(
+      with.state,
+      {id, {}, node.taints, fmt::format("node {}", node.name), attempts_on(with.state, id)},
+      with.command, with.by);
 }
 
 }  // namespace

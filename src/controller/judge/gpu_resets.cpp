@@ -85,11 +85,10 @@ std::vector<std::uint32_t> reset_group(const model::Node& node, std::uint32_t gp
   std::vector<std::uint32_t> group;
   const bool is_linked = node.gpus.at(gpu).info.type.starts_with("A100");
   for (std::uint32_t other = 0; other < node.gpus.size(); ++other) {
-    const bool is_with_it =
-        is_linked && other != gpu && node.gpus[other].is_reported &&
-        model::link_between(node.topology, node.gpus.size(), std::min(gpu, other),
-                            std::max(gpu, other))
-                .kind == model::LinkKind::kNvLink;
+    const bool is_with_it = is_linked && other != gpu && node.gpus[other].is_reported &&
+                            model::link_between(node.topology, node.gpus.size(),
+                                                std::min(gpu, other), std::max(gpu, other))
+                                    .kind == model::LinkKind::kNvLink;
     if (other == gpu || is_with_it) group.push_back(other);
   }
   return group;
@@ -107,10 +106,11 @@ base::Result<Events> judge_reset(const State& state, model::NodeId id,
         all.size() > gpus.size() ? ", and the GPUs that are reset with it" : "";
     return base::fail(
         ErrorCode::kFailedPrecondition,
-        fmt::format("GPU {} of node {}{}: a reset would end job {}{}; use --when-empty, which waits "
-                    "until no job has it, or --force, which stops its jobs and queues them again",
-                    gpus.front(), node.name, others, holders.front().job.value,
-                    holders.size() > 1 ? fmt::format(" and {} more", holders.size() - 1) : ""),
+        fmt::format(
+            "GPU {} of node {}{}: a reset would end job {}{}; use --when-empty, which waits "
+            "until no job has it, or --force, which stops its jobs and queues them again",
+            gpus.front(), node.name, others, holders.front().job.value,
+            holders.size() > 1 ? fmt::format(" and {} more", holders.size() - 1) : ""),
         "force");
   }
   std::set<model::GpuRef> places;
@@ -136,11 +136,13 @@ Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
   Events events;
   for (const model::GpuRef gpu : all) {
     if (reset_of(state.nodes.find(gpu.node.value)->gpus.at(gpu.index)) != nullptr) continue;
-    events.push_back(model::TaintChanged{
-        gpu.node,
-        gpu.index,
-        {TaintSource::kReset, TaintEffect::kNoNewWork,
-         fmt::format("it is reset when no job has it: {}", text), by, {}}});
+    events.push_back(model::TaintChanged{gpu.node,
+                                         gpu.index,
+                                         {TaintSource::kReset,
+                                          TaintEffect::kNoNewWork,
+                                          fmt::format("it is reset when no job has it: {}", text),
+                                          by,
+                                          {}}});
   }
   return events;
 }
@@ -208,17 +210,16 @@ std::optional<ResetEnd> judge_reset_end(const State& state, const execution::Res
   const model::Node& node = *state.nodes.find(known->second.value);
   const auto index = model::index_of_gpu(node, seen.gpu_uuid);
   if (!index || !is_being_reset(node.gpus.at(*index))) return std::nullopt;
-  ResetEnd end{{node.id, *index},
-               {},
-               model::TaintChanged{
-                   node.id, *index, {TaintSource::kReset, {}, {}, "health", {}}, true}};
+  ResetEnd end{
+      {node.id, *index},
+      {},
+      model::TaintChanged{node.id, *index, {TaintSource::kReset, {}, {}, "health", {}}, true}};
   model::Evidence reset = platform_piece(model::EvidenceKind::kReset, now);
   reset.code = seen.failure.empty() ? 0 : 1;
   reset.text = seen.failure;
   end.evidence.push_back({node.id, *index, std::move(reset)});
   if (seen.failure.empty()) {
-    end.evidence.push_back(
-        {node.id, *index, platform_piece(model::EvidenceKind::kCheck, now)});
+    end.evidence.push_back({node.id, *index, platform_piece(model::EvidenceKind::kCheck, now)});
   }
   return end;
 }

@@ -12,8 +12,8 @@
 #include "execution/engine.h"
 #include "model/command.h"
 
-// Resets of GPUs. One that is to be reset has the taint of kReset: first kNoNewWork, while something
-// holds it or a GPU that is reset with it, then kOut, with which the order leaves.
+// Resets of GPUs. One that is to be reset has the taint of kReset: first kNoNewWork, while
+// something holds it or a GPU that is reset with it, then kOut, with which the order leaves.
 
 namespace gpu_platform::controller {
 

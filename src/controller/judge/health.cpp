@@ -188,9 +188,8 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
                         attempt->stop_reason == model::EndReason::kNone;
   if (end.gpus.empty() || !(has_failed || did_well)) return std::nullopt;
   if (did_well || end.gpus.size() > kMostGpusOfAnEnd) {
-    std::erase_if(end.gpus, [&](model::GpuRef gpu) {
-      return !has_recent_evidence(gpu_at(state, gpu), now);
-    });
+    std::erase_if(end.gpus,
+                  [&](model::GpuRef gpu) { return !has_recent_evidence(gpu_at(state, gpu), now); });
   }
   if (end.gpus.empty()) return std::nullopt;
   const bool never_began = seen.reason == model::EndReason::kLaunchFailed;
@@ -322,8 +321,8 @@ Events HealthDesk::judge(const State& state, model::GpuRef place, base::Instant 
     return events;
   }
   if (own == nullptr || own->effect != *effect || own->text != verdict.text) {
-    events.push_back(model::TaintChanged{place.node, place.index,
-                                         taint_of(*effect, verdict.text, own)});
+    events.push_back(
+        model::TaintChanged{place.node, place.index, taint_of(*effect, verdict.text, own)});
   }
   if (effect == TaintEffect::kOut) stop_what_runs_on(state, gpu, events);
   if (verdict.action == Action::kReset && may_reset_by_itself(state, place, now)) {
@@ -379,8 +378,7 @@ std::optional<HardwareBlame> HealthDesk::blame(const State& state, const executi
   const std::vector<model::GpuRef> gpus = gpus_of(attempt->allocation);
   if (is_stopped) {
     for (const model::GpuRef place : gpus) {
-      const Taint* const own =
-          model::find_taint(gpu_at(state, place).taints, TaintSource::kHealth);
+      const Taint* const own = model::find_taint(gpu_at(state, place).taints, TaintSource::kHealth);
       if (own != nullptr && own->effect == TaintEffect::kOut) accuse(place, own->text);
     }
     if (blame.text.empty()) blame.text = "a GPU failed under it";
@@ -391,8 +389,7 @@ std::optional<HardwareBlame> HealthDesk::blame(const State& state, const executi
   const std::string program = program_of(*job.spec);
   health::FailedJob failed{job.id, job.spec->user, program, {}, {}, {}};
   for (const model::GpuRef place : gpus) failed.gpus.push_back(key_of(state, place));
-  failed.started_at =
-      attempt->started_at.is_set() ? attempt->started_at : attempt->requested_at;
+  failed.started_at = attempt->started_at.is_set() ? attempt->started_at : attempt->requested_at;
   failed.ended_at = seen.at.is_set() ? std::min(seen.at, now) : now;
   const health::JobVerdict verdict =
       health::judge_job(HealthRecords(state), failed, rules_of(state));
@@ -413,8 +410,7 @@ std::optional<std::string> HealthDesk::what_lasts(const State& state, model::Gpu
   std::vector<Evidence> trial = *gpu_at(state, place).evidence;
   health::keep(trial, cleared_by({}, {}, now));
   const HealthRecords with(state, place.node, place.index, std::move(trial));
-  health::GpuVerdict verdict =
-      health::judge_gpu(with, key_of(state, place), rules_of(state), now);
+  health::GpuVerdict verdict = health::judge_gpu(with, key_of(state, place), rules_of(state), now);
   if (!effect_of(verdict.action)) return std::nullopt;
   return std::move(verdict.text);
 }
@@ -423,7 +419,8 @@ std::optional<base::Instant> HealthDesk::next(const State& state) const {
   std::optional<base::Instant> next = pacer_.next_at();
   const auto consider = [&](base::Instant at) { next = std::min(next.value_or(at), at); };
   if (!again_.empty()) consider(again_.begin()->first);
-  const bool has_something = !state.health.with_evidence().empty() || !state.health.withheld().empty();
+  const bool has_something =
+      !state.health.with_evidence().empty() || !state.health.withheld().empty();
   if (!has_looked_at_all_ && has_something) consider(state.at);
   return next;
 }

@@ -1,9 +1,10 @@
 #include "controller/judge/health_breaker.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
-#include <fmt/format.h>
+#include "health/breaker.h"
 
 namespace gpu_platform::controller {
 
@@ -18,16 +19,6 @@ bool is_out_by_health(const model::Gpu& gpu) {
   return own != nullptr && counts(own->effect);
 }
 
-struct Sums {
-  std::uint64_t all = 0;
-  std::uint64_t out = 0;
-};
-
-void add(const model::Gpu& gpu, Sums& sums) {
-  ++sums.all;
-  sums.out += is_out_by_health(gpu) ? 1 : 0;
-}
-
 }  // namespace
 
 std::optional<std::string> refusal_of_breaker(const State& state, model::GpuRef place,
@@ -35,26 +26,24 @@ std::optional<std::string> refusal_of_breaker(const State& state, model::GpuRef 
   const model::Node& own_node = *state.nodes.find(place.node.value);
   const model::Gpu& own = own_node.gpus.at(place.index);
   if (!counts(effect) || is_out_by_health(own)) return std::nullopt;
-  Sums of_type;
-  Sums of_class;
+  health::BreakerCounts sums;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     const bool is_of_class = node.gpus.size() == own_node.gpus.size();
     for (const model::Gpu& gpu : node.gpus) {
       if (gpu.info.type != own.info.type) continue;
-      add(gpu, of_type);
-      if (is_of_class) add(gpu, of_class);
+      const std::size_t is_out = is_out_by_health(gpu) ? 1 : 0;
+      ++sums.of_type;
+      sums.out_of_type += is_out;
+      if (!is_of_class) continue;
+      ++sums.of_class;
+      sums.out_of_class += is_out;
     }
   });
-  if (of_class.all > 1 && of_class.out + 1 >= of_class.all) {
-    return fmt::format("the other {} GPUs of type {} on such nodes are out of service already",
-                       of_class.out, own.info.type);
-  }
-  const std::uint32_t percent = state.policy->health_max_out_percent;
-  const bool is_first_of_class = of_class.out == 0;
-  if (is_first_of_class || (of_type.out + 1) * 100 <= of_type.all * percent) return std::nullopt;
-  return fmt::format(
-      "{} of {} GPUs of type {} are out of service already, and health.max_out_percent is {}",
-      of_type.out, of_type.all, own.info.type, percent);
+  health::BreakerAnswer answer = health::ask_breaker(
+      {.percent = state.policy->health_max_out_percent, .at_least = 1, .at_most = 0}, sums,
+      own.info.type);
+  if (answer.is_allowed) return std::nullopt;
+  return std::move(answer.text);
 }
 
 }  // namespace gpu_platform::controller

@@ -8,11 +8,10 @@
 
 namespace gpu_platform::controller {
 
-// Health takes at most Policy::health_max_out_percent of a type's GPUs out of service, but always
-// one of each node class (the nodes with as many GPUs of the type), and never all GPUs of a class
-// that has several. What avoids work for as long as heat lasts does not count.
-// Returns why the GPU may not be given this effect; nothing: it may. Cost: the GPUs of all nodes
-// where the GPU is in service as far as health is concerned.
+// Asks health/breaker.h about the GPU, with the counts of its type and of its node class: the nodes
+// with as many GPUs. What avoids work for as long as heat lasts does not count.
+// Returns why health may not keep the GPU from work in this way; nothing: it may. Cost: the GPUs of
+// all nodes, where health does not keep the GPU out already.
 std::optional<std::string> refusal_of_breaker(const State& state, model::GpuRef gpu,
                                               std::optional<model::TaintEffect> effect);
 

@@ -444,14 +444,18 @@ bool Ledger::has_booted_anew(const std::string& node) const {
   return boots != heard_boots_.end() && boots->second.size() > 1;
 }
 
-// Kubernetes took a pod away before all of the attempt ran: its exit code is made up.
+// Kubernetes took a pod away before all of the attempt ran, or with the node under it: its exit
+// code is made up.
 bool Ledger::is_of_a_pod_taken_away(const model::AttemptEnded& event) const {
   const model::Attempt* attempt = controller::find_attempt(state_, event.attempt);
-  if (attempt == nullptr || event.reason == model::EndReason::kNone) return false;
+  if (attempt == nullptr) return false;
   const auto engine = model::engine_of(
       state_.nodes, *controller::find_job(state_, event.attempt.job), event.attempt.attempt);
   const Truth::Attempt* truth = truth_.find(event.attempt);
-  const bool has_run = truth != nullptr && truth->starts > 0;
+  // What went with its node has ended, and no exit of it was ever there.
+  const bool has_no_exit = truth != nullptr && truth->has_ended && truth->ended_with({});
+  if (event.reason == model::EndReason::kNone && !has_no_exit) return false;
+  const bool has_run = truth != nullptr && truth->starts > 0 && !has_no_exit;
   const bool is_made_up = event.exit.code == 128 + 15 || event.exit.code == 128 + 9;
   return !has_run && is_made_up && engine && !model::traits_of(*engine).is_on_this_machine;
 }
