@@ -229,19 +229,13 @@ TEST_F(Attach, ThereIsNothingToAttachToWhereAJobTakesNoInputOrHasEnded) {
 
 TEST_F(Attach, JobOfAnotherUserCannotBeAttachedTo) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
-  const std::vector<std::string> as_other = {"setpriv", "--reuid=34", "--regid=34",
-                                             "--clear-groups"};
-  std::vector<std::string> test = as_other;
-  test.insert(test.end(), {"test", "-x", program("gpu-platform")});
+  const auto test = as_account({kBob}, {"/usr/bin/test", "-x", program("gpu-platform")});
   if (run_command(test).exit_code != 0) GTEST_SKIP() << "closed to other users";
   Terminal mine(run_pty({"/bin/sh", "-c", "echo secret; read word"}));
   ASSERT_TRUE(mine.shows("secret"));
   std::filesystem::permissions(daemon.directory(), std::filesystem::perms::others_exec,
                                std::filesystem::perm_options::add);
-  std::vector<std::string> theirs = as_other;
-  const auto command = attach("1");
-  theirs.insert(theirs.end(), command.begin(), command.end());
-  const Finished refused = run_command(theirs);
+  const Finished refused = run_command(as_account({kBob}, attach("1")));
   EXPECT_EQ(refused.exit_code, 251);
   EXPECT_EQ(refused.out.find("secret"), std::string::npos);
   mine.type("word\n");

@@ -450,12 +450,9 @@ TEST_F(AttackBudget, OneUserHoldsAFewChannelsAndLeavesThoseOfOthers) {
   start("api: {max_channels_per_user: 2}\n");
   if (IsSkipped()) return;
   const auto words_of = [&](const char* user, std::vector<std::string> arguments) {
-    std::vector<std::string> words = {
-        "/usr/bin/setpriv", "--reuid",         user, "--regid", user,
-        "--clear-groups",   "/usr/bin/env",    "-C", "/",       program("gpu-platform"),
-        "--server",         "unix:" + socket()};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return words;
+    arguments.insert(arguments.begin(), {"/usr/bin/env", "-C", "/", program("gpu-platform"),
+                                         "--server", "unix:" + socket()});
+    return as_account({user}, arguments);
   };
   const auto sleeper_of = [&](const char* user) {
     return daemon_->submit(

@@ -50,13 +50,13 @@ class AttackByCredentials : public ListenerProcess {
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
     ASSERT_TRUE(answers()) << daemon_->log();
     ::chmod(daemon_->directory().c_str(), 0755);
-    const std::vector<std::string> test = {"/usr/bin/setpriv", "--reuid", kAnn,
-                                           "--clear-groups",   "--regid", "65534",
-                                           "/usr/bin/test",    "-x",      program("gpu-platform")};
+    const auto test =
+        as_account({kAnn, kNoGroup}, {"/usr/bin/test", "-x", program("gpu-platform")});
     if (run_command(test).exit_code != 0) GTEST_SKIP() << "closed to other users";
   }
 
-  // Whom a certificate and the issuer's tokens stand for.
+  static constexpr const char* kNoGroup = "65534";
+  // The users that a certificate and the issuer's tokens stand for.
   static constexpr const char* kNames = R"({"cn:ada": daemon, "openid:ann": daemon})";
   std::string config(const std::string& identities) const {
     return configuration("  grpc:\n    address: 127.0.0.1:" + std::to_string(grpc_port_) + "\n") +
@@ -114,10 +114,9 @@ class AttackByCredentials : public ListenerProcess {
 
   // The command line of a user of this machine.
   Finished local(const std::string& user, std::vector<std::string> words) const {
-    words.insert(words.begin(), {"/usr/bin/setpriv", "--reuid", user, "--clear-groups", "--regid",
-                                 "65534", "/usr/bin/env", "-C", "/", program("gpu-platform"),
-                                 "--server", "unix:" + daemon_->socket()});
-    return run_command(words);
+    words.insert(words.begin(), {"/usr/bin/env", "-C", "/", program("gpu-platform"), "--server",
+                                 "unix:" + daemon_->socket()});
+    return run_command(as_account({user, kNoGroup}, words));
   }
   std::string local_token(const std::string& name, std::vector<std::string> options = {}) const {
     options.insert(options.begin(), {"token", "create", "-q", "--name", name});

@@ -35,11 +35,8 @@ constexpr uid_t kHangs = 4711;
 constexpr uid_t kBystander = 4712;
 
 std::vector<std::string> as(uid_t uid, std::vector<std::string> command) {
-  const std::string id = std::to_string(uid);
-  std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid",      id,   "--regid", id,
-                                    "--clear-groups",   "/usr/bin/env", "-C", "/"};
-  words.insert(words.end(), command.begin(), command.end());
-  return words;
+  command.insert(command.begin(), {"/usr/bin/env", "-C", "/"});
+  return as_account({std::to_string(uid)}, command);
 }
 
 // A command that another does not wait for; killed at the end.

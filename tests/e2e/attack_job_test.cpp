@@ -236,10 +236,7 @@ class AttackJob : public ::testing::Test {
   std::string in_open_folder(const std::string& name) const { return open_folder() + "/" + name; }
 
   static std::vector<std::string> attackers(const std::vector<std::string>& command) {
-    std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid", kJobUser,
-                                      "--regid",          "backup",  "--clear-groups"};
-    words.insert(words.end(), command.begin(), command.end());
-    return words;
+    return as_account({kJobUser, "backup"}, command);
   }
   static Finished as_attacker(const std::vector<std::string>& command) {
     return run_command(attackers(command));

@@ -215,10 +215,9 @@ TEST_F(AttackByListenerBudget, AUserWhoseTokenItHasStillGetsIn) {
   const int answered = std::stoi(lines_of(told()).back());
   EXPECT_GT(answered, 100);
   EXPECT_LT(answered, 512);
-  const Finished revoked =
-      run_command({"/usr/bin/setpriv", "--reuid", kAnn, "--regid", "65534", "--clear-groups",
-                   "/usr/bin/env", "-C", "/", program("gpu-platform"), "--server",
-                   "unix:" + daemon_->socket(), "token", "revoke", "stolen"});
+  const Finished revoked = run_command(
+      as_account({kAnn, "65534"}, {"/usr/bin/env", "-C", "/", program("gpu-platform"), "--server",
+                                   "unix:" + daemon_->socket(), "token", "revoke", "stolen"}));
   EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
 }
 

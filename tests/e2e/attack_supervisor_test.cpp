@@ -28,8 +28,7 @@ class AttackSupervisor : public ::testing::Test {
     chmod(site_.path().c_str(), 0755);
     std::filesystem::create_directory(room());
     chmod(room().c_str(), 01777);
-    const Finished reaches = run_command(
-        {"/usr/bin/setpriv", "--reuid", "backup", "--clear-groups", "/usr/bin/test", "-w", room()});
+    const Finished reaches = run_command(as_account({"backup"}, {"/usr/bin/test", "-w", room()}));
     if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << room();
   }
 

@@ -37,8 +37,7 @@ class RootlessContainers : public ::testing::Test {
     daemon_ = std::make_unique<Daemon>(
         DaemonOptions{.config = "execution:\n  containers: " + file("rules") + "\n",
                       .data_dir = file("data"),
-                      .prefix = {"/usr/bin/setpriv", "--reuid", "backup", "--regid", "backup",
-                                 "--clear-groups"}});
+                      .prefix = as_account({"backup"}, {})});
     chmod(daemon_->directory().c_str(), 0755);
     ASSERT_EQ(chown(daemon_->directory().c_str(), kBobsUid, kBobsUid), 0);
     ASSERT_TRUE(daemon_->start()) << daemon_->log();

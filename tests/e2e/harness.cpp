@@ -118,6 +118,15 @@ Finished run_command(const std::vector<std::string>& command,
   return finished;
 }
 
+std::vector<std::string> as_account(const Account& account,
+                                    const std::vector<std::string>& command) {
+  const std::string& group = account.group.empty() ? account.user : account.group;
+  std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid", account.user,
+                                    "--regid",          group,     "--clear-groups"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 std::string program(const std::string& name) {
   const char* const other_build = std::getenv("GP_PROGRAMS");
   return std::string(other_build != nullptr ? other_build : GP_PROGRAM_DIRECTORY) + "/" + name;

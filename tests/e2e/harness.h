@@ -32,6 +32,15 @@ Finished run_command(const std::vector<std::string>& command,
                      const std::vector<std::string>& environment = {},
                      const std::string& standard_input = {});
 
+// An account that a command runs as.
+struct Account {
+  std::string user;
+  std::string group = {};  // by name or number; empty: the one with the user's name
+};
+// The words that run the command as that account, without further groups. Needs root.
+std::vector<std::string> as_account(const Account& account,
+                                    const std::vector<std::string>& command);
+
 // Path of a program of the build under test ("gpu-platform"): the one that this belongs to, or that
 // of the folder that GP_PROGRAMS names (scripts/test runs attacks on sanitized programs so).
 std::string program(const std::string& name);
@@ -60,7 +69,7 @@ struct DaemonOptions {
   // it: hosts have no other users that a test could be.
   std::string config;
   std::string data_dir;                // default: DIR/data
-  std::vector<std::string> prefix;     // in front of the program: "/usr/bin/setpriv", …
+  std::vector<std::string> prefix;     // in front of the program: as_account(…)
   std::vector<std::string> arguments;  // further ones of serve
 };
 

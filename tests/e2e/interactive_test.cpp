@@ -252,19 +252,16 @@ TEST_F(Interactive, TerminalIsRestoredWhenTheClientIsToldToEndAndWhenTheDaemonDi
 
 TEST_F(Interactive, JobOfAnotherUserCannotBeEntered) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
-  const std::vector<std::string> as_backup = {"setpriv", "--reuid=34", "--regid=34",
-                                              "--clear-groups"};
-  std::vector<std::string> test = as_backup;
-  test.insert(test.end(), {"test", "-x", program("gpu-platform")});
+  const auto test = as_account({kBob}, {"/usr/bin/test", "-x", program("gpu-platform")});
   if (run_command(test).exit_code != 0) GTEST_SKIP() << "closed to other users";
   const std::string id = sleeper();
   std::filesystem::permissions(daemon.directory(), std::filesystem::perms::others_exec,
                                std::filesystem::perm_options::add);
   const auto as_other = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> command = as_backup;
-    command.insert(command.end(), {program("gpu-platform"), "--server", "unix:" + daemon.socket()});
+    std::vector<std::string> command = {program("gpu-platform"), "--server",
+                                        "unix:" + daemon.socket()};
     command.insert(command.end(), words.begin(), words.end());
-    return run_command(command);
+    return run_command(as_account({kBob}, command));
   };
   EXPECT_EQ(as_other({"status"}).exit_code, 0) << "the socket itself is open to all";
   const Finished entered = as_other({"jobs", "exec", id, "--", "/bin/true"});

@@ -118,8 +118,8 @@ class Isolation : public ::testing::Test {
     chmod(daemon_.directory().c_str(), 0755);
     std::filesystem::create_directory(open_folder());
     chmod(open_folder().c_str(), 01777);
-    const Finished reaches = run_command({"/usr/bin/setpriv", "--reuid", kVictim, "--clear-groups",
-                                          "/usr/bin/test", "-w", open_folder()});
+    const Finished reaches =
+        run_command(as_account({kVictim}, {"/usr/bin/test", "-w", open_folder()}));
     if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << open_folder();
   }
 

@@ -146,12 +146,9 @@ TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
 // Accounts that every Debian has, as processes with their rights.
 Finished run_as_account(const Daemon& daemon, const std::string& user,
                         std::vector<std::string> arguments) {
-  std::vector<std::string> words = {"/usr/bin/setpriv",      "--reuid",  user,
-                                    "--clear-groups",        "--regid",  "34",
-                                    "/usr/bin/env",          "-C",       "/",
-                                    program("gpu-platform"), "--server", "unix:" + daemon.socket()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return run_command(words);
+  arguments.insert(arguments.begin(), {"/usr/bin/env", "-C", "/", program("gpu-platform"),
+                                       "--server", "unix:" + daemon.socket()});
+  return run_command(as_account({user, "34"}, arguments));
 }
 
 TEST_F(ListenerProcess, TwoUsersActByTheirTokensEachForTheirOwn) {
@@ -260,8 +257,8 @@ TEST_F(ListenerProcess, NoProcessOfAnAccountMaySignalIt) {
   start();
   const std::string pid = std::to_string(listener_pid());
   for (const char* account : {"nobody", "daemon", "backup"}) {
-    const Finished tried = run_command({"/usr/bin/setpriv", "--reuid", account, "--regid", "34",
-                                        "--clear-groups", "/bin/sh", "-c", "kill -9 " + pid});
+    const Finished tried =
+        run_command(as_account({account, "34"}, {"/bin/sh", "-c", "kill -9 " + pid}));
     EXPECT_NE(tried.exit_code, 0) << account;
     EXPECT_NE(tried.err.find("ermitted"), std::string::npos) << tried.err;
   }

@@ -23,10 +23,8 @@
 namespace gpu_platform::e2e {
 
 inline constexpr const char* kServiceUser = "list";
-inline const std::vector<std::string> kAsService = {
-    "/usr/bin/setpriv", "--reuid", "list", "--regid", "list", "--clear-groups"};
-inline const std::vector<std::string> kAsUser = {"/usr/bin/setpriv", "--reuid", "daemon",
-                                                 "--regid",          "daemon",  "--clear-groups"};
+inline const std::vector<std::string> kAsService = as_account({kServiceUser}, {});
+inline const std::vector<std::string> kAsUser = as_account({"daemon"}, {});
 
 class ServiceFixture : public ::testing::Test {
  protected:

@@ -39,11 +39,9 @@ class SeveralUsers : public ::testing::Test {
                      const std::vector<std::string>& environment = {},
                      const std::string& input = {}) {
     const passwd* account = getpwnam(user);
-    std::vector<std::string> words = {
-        "/usr/bin/setpriv", "--reuid",      user, "--regid", std::to_string(account->pw_gid),
-        "--clear-groups",   "/usr/bin/env", "-C", "/"};
-    words.insert(words.end(), command.begin(), command.end());
-    return run_command(words, environment, input);
+    command.insert(command.begin(), {"/usr/bin/env", "-C", "/"});
+    return run_command(as_account({user, std::to_string(account->pw_gid)}, command), environment,
+                       input);
   }
 
   // Runs the command line as that user.
