@@ -264,6 +264,7 @@ TEST_F(ClusterCallsTest, ShowTheVerdictAndTheEvidenceOfAGpuAndOfItsNode) {
   ASSERT_EQ(health.taints_size(), 1);
   EXPECT_EQ(health.taints(0).source(), "HEALTH");
   EXPECT_EQ(health.taints(0).effect(), "DEGRADED");
+  EXPECT_EQ(health.withheld(), "XID 13 in three jobs (not done: health.mode is shadow)");
   EXPECT_EQ(health.verdict().action(), "DEGRADE");
   EXPECT_EQ(health.verdict().fault(), "HARDWARE");
   EXPECT_EQ(health.verdict().confidence_percent(), 80U);

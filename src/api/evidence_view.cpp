@@ -43,6 +43,7 @@ bool EvidenceView::is_hidden(const model::Evidence& piece) const {
 
 void EvidenceView::put_verdict(const model::Node& node, const model::Gpu& gpu, v1::GpuHealth& out) {
   for (const model::Taint& taint : gpu.taints) api::to_proto(taint, *out.add_taints());
+  if (!gpu.withheld_verdict.empty()) out.set_withheld(gpu.withheld_verdict);
   const bool has_evidence = !gpu.evidence->empty() || !node.evidence->empty();
   if (!has_evidence || !context_.core.judge_gpu) return;
   if (!records_) {

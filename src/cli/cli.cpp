@@ -239,10 +239,10 @@ constexpr std::array kCommands = {
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
              "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},
     Command{{"reset", "(NODE | NODE:INDEX | UUID)… [options]",
-             "Reset GPUs: each when no job holds it. It is checked, and goes back into service.",
+             "Reset GPUs; each is checked then and goes back into service. This is refused while jobs hold it.",
              "  gpu-platform reset dgx-h100-1:3 --reason 'rows wait to be remapped' --wait\n"
-             "  gpu-platform reset dgx-h100-1:3 dgx-h100-1:4 --yes\n"
-             "  gpu-platform reset --node dgx-h100-1 --yes --json\n"}, run_reset},
+             "  gpu-platform reset dgx-h100-1:3 dgx-h100-1:4 --when-empty --yes\n"
+             "  gpu-platform reset --node dgx-h100-1 --force --yes --json\n"}, run_reset},
     Command{{"token create", "--name NAME [options]",
              "Make a token, with which other machines act as you; prints its secret once.",
              "  gpu-platform token create --name laptop\n"

@@ -298,6 +298,11 @@ TEST(GpuChange, SaysWhatWhyAndByForce) {
   EXPECT_TRUE(change->force);
   EXPECT_EQ(to_model(request, model::GpuAction::kDrain).error().field, "force");
   EXPECT_EQ(to_model(request, model::GpuAction::kBringOnline).error().field, "force");
+  EXPECT_TRUE(to_model(request, model::GpuAction::kReset)->force);
+  request.clear_force();
+  request.set_when_empty(true);
+  EXPECT_TRUE(to_model(request, model::GpuAction::kReset)->when_empty);
+  EXPECT_EQ(to_model(request, model::GpuAction::kDrain).error().field, "when_empty");
 }
 
 TEST(GpuHealthRequest, NeedsExactlyOneOfItsTwoNames) {

@@ -96,8 +96,13 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
   if (given != 1) {
     return base::invalid("gpu_id", "gpu_id, gpu, node: give exactly one of them");
   }
-  if (request.force() && action != model::GpuAction::kTakeOffline) {
-    return base::invalid("force", "force: is only for taking GPUs offline");
+  const bool may_force =
+      action == model::GpuAction::kTakeOffline || action == model::GpuAction::kReset;
+  if (request.force() && !may_force) {
+    return base::invalid("force", "force: is only for taking GPUs offline and for resets");
+  }
+  if (request.when_empty() && action != model::GpuAction::kReset) {
+    return base::invalid("when_empty", "when_empty: is only for resets");
   }
   const bool may_end =
       action == model::GpuAction::kDrain || action == model::GpuAction::kTakeOffline;
@@ -108,6 +113,7 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
   change.action = action;
   change.reason = request.reason();
   change.force = request.force();
+  change.when_empty = request.when_empty();
   // The epoch would be no end: it is a time that is over, too.
   if (request.has_until()) change.until = std::max(to_model(request.until()), base::Instant(1));
   change.which.uuid = request.gpu_id();

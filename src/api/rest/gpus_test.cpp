@@ -54,10 +54,10 @@ TEST_F(GpusTest, AreResetByAnAdministratorAlone) {
   }
   EXPECT_EQ(reset.status, 200);
   EXPECT_EQ(parsed(reset)["gpus"][0]["state"], "RESETTING");
-  const RawResponse forced =
-      ask("POST", "/v1/gpus/reset", R"({"gpu":"dgx-h100-1:3","force":true})");
-  EXPECT_EQ(forced.status, 400);
-  EXPECT_EQ(parsed(forced)["field"], "force");
+  ask("POST", "/v1/gpus/reset", R"({"gpu":"dgx-h100-1:4","when_empty":true})");
+  EXPECT_TRUE(std::get<model::ChangeGpus>(core_.commands()[1].body).when_empty);
+  EXPECT_EQ(parsed(ask("POST", "/v1/gpus/drain", R"({"node":"dgx-h100-1","when_empty":true})"))["field"],
+            "when_empty");
 }
 
 TEST_F(GpusTest, ShowTheEvidenceThatIsKeptOfThem) {

@@ -54,7 +54,6 @@ TEST_F(Health, OfOneIsTheWholeStory) {
         "Driver wants:    NODE_REBOOT\n"}) {
     EXPECT_TRUE(has(page, line)) << line << "\n" << page;
   }
-  EXPECT_FALSE(has(page, "Nothing is done")) << page;
   EXPECT_EQ(call(server, {"health", "dgx-1:3", "--json"}), 0);
   EXPECT_EQ(new_out(), std::string(kSick) + "\n");
 }
@@ -85,13 +84,19 @@ TEST_F(Health, OfAllSaysSinceWhenWhyAndWhatIsNext) {
   EXPECT_TRUE(has(text, "; next: a reboot of node dgx-1\n")) << text;
 }
 
-TEST_F(Health, SaysWhatAShadowedRuleWouldDo) {
-  const auto health = client::message_of<v1::GpuHealth>(
-      R"({"gpu":{"state":"AVAILABLE"},"verdict":{"action":"DRAIN","fault":"HARDWARE","text":"XID 48"}})");
-  EXPECT_EQ(verdict_without_act(*health), "not acted on (drain): XID 48");
-  const auto counted_only = client::message_of<v1::GpuHealth>(
-      R"({"gpu":{"state":"AVAILABLE"},"verdict":{"action":"COUNT","text":"XID 13"}})");
-  EXPECT_EQ(verdict_without_act(*counted_only), "");
+TEST_F(Health, SaysWhatIsNotDoneAndWhy) {
+  FakeServer server([](const Request& request) {
+    const std::string_view health =
+        R"x({"gpu":{"node":"dgx-1","index":0,"state":"AVAILABLE"},"verdict":{"action":"DRAIN","fault":"HARDWARE","text":"XID 48"},"withheld":"XID 48 (not done: health.mode is shadow)"})x";
+    return json_answer(begins(request.target, "/v1/gpus/health")
+                           ? std::string(health)
+                           : fmt::format(R"({{"gpus":[{}]}})", health));
+  });
+  EXPECT_EQ(call(server, {"health"}), 0);
+  EXPECT_TRUE(has(new_out(), "XID 48 (not done: health.mode is shadow)\n")) << out();
+  EXPECT_EQ(call(server, {"health", "dgx-1:0"}), 0);
+  EXPECT_TRUE(has(new_out(), "  ! XID 48 (not done: health.mode is shadow)\n"))
+      << out();
 }
 
 TEST_F(Health, WordsOfEvidenceFitTheirKinds) {
@@ -223,8 +228,8 @@ TEST_F(Health, ResetOrdersEachOfTheGpus) {
   });
   EXPECT_EQ(call(server, {"reset", "dgx-1:3", "--reason", "rows wait"}), 0) << err();
   EXPECT_TRUE(has(err(), "1 job still holds them; the reset follows when it has ended")) << err();
-  EXPECT_EQ(call(server, {"reset", "GPU-3", "dgx-1:4", "--yes"}), 0) << err();
-  EXPECT_EQ(call(server, {"reset", "--node", "dgx-1", "--yes"}), 0) << err();
+  EXPECT_EQ(call(server, {"reset", "GPU-3", "dgx-1:4", "--yes", "--when-empty"}), 0) << err();
+  EXPECT_EQ(call(server, {"reset", "--node", "dgx-1", "--yes", "--force"}), 0) << err();
   EXPECT_EQ(sent, (std::vector<Json>{Json{{"gpu", "dgx-1:3"}, {"reason", "rows wait"}},
                                      Json{{"gpu_id", "GPU-3"}}, Json{{"gpu", "dgx-1:4"}},
                                      Json{{"node", "dgx-1"}}}));

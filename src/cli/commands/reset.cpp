@@ -33,6 +33,8 @@ struct ResetOptions {
   std::optional<std::string> reason;
   std::optional<std::string> timeout;
   std::optional<base::Duration> at_most;
+  bool force = false;
+  bool when_empty = false;
   bool yes = false;
   bool wait = false;
   Output output;
@@ -66,7 +68,7 @@ bool needs_yes(const std::vector<GpuChoice>& choices) {
 }
 
 bool is_confirmed(Console& console, const std::vector<GpuChoice>& choices) {
-  console.err("These get no new jobs, and each GPU is reset when no job holds it:\n");
+  console.err("These are to be reset:\n");
   for (const GpuChoice& choice : choices) {
     console.err(
         fmt::format("  {}{}\n", choice.node ? "all GPUs of " : "", harmless(name_of(choice))));
@@ -79,12 +81,14 @@ bool is_confirmed(Console& console, const std::vector<GpuChoice>& choices) {
   return said == "Y" || said == "YES";
 }
 
-std::string body_of(const GpuChoice& choice, const std::optional<std::string>& reason) {
+std::string body_of(const GpuChoice& choice, const ResetOptions& options) {
   Json body;
   if (choice.gpu_id) body["gpu_id"] = *choice.gpu_id;
   if (choice.gpu) body["gpu"] = *choice.gpu;
   if (choice.node) body["node"] = *choice.node;
-  if (reason) body["reason"] = *reason;
+  if (options.reason) body["reason"] = *options.reason;
+  if (options.force) body["force"] = true;
+  if (options.when_empty || options.wait) body["when_empty"] = true;
   return json_text(body);
 }
 
@@ -159,7 +163,7 @@ int order_resets(Console& console, Client& client, const std::vector<GpuChoice>&
   int result = kOk;
   std::vector<std::string> uuids;
   for (const GpuChoice& choice : choices) {
-    const auto body = client.post("/v1/gpus/reset", body_of(choice, options.reason));
+    const auto body = client.post("/v1/gpus/reset", body_of(choice, options));
     if (!body) {
       const int code = report(console, body.error(), options.output.wants_documents());
       if (result == kOk) result = code;
@@ -189,9 +193,13 @@ int run_reset(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   options.which.add_to(arguments, SIZE_MAX);
   arguments.option("--reason", options.reason, "TEXT", "reason that is shown with the GPU")
+      .flag("--when-empty", options.when_empty,
+            "wait until no job holds it; it gets no new ones until then")
+      .flag("--force", options.force, "stop the jobs that hold it; they are queued again")
       .flag("--yes", options.yes, "do not ask; a node or several GPUs are asked about")
       .flag("--wait", options.wait,
-            "wait until the GPUs are reset and checked; exit with 0 if all are back in service")
+            "as --when-empty, and return when the GPUs are reset and checked: with 0 if all are "
+            "back in service")
       .option("--timeout", options.timeout, "DURATION",
               "with --wait: give up after this (exit code 124); the order stays")
       .output(options.output, {"gpus", "uuid"});

@@ -226,9 +226,7 @@ std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant 
   if (const std::size_t count = unnamed_unmanaged_processes(gpu); count > 0) {
     troubles.push_back(fmt::format("{} process{} of no job", count, count == 1 ? "" : "es"));
   }
-  if (std::string verdict = verdict_without_act(health); !verdict.empty()) {
-    troubles.push_back(std::move(verdict));
-  }
+  if (!health.withheld().empty()) troubles.push_back(health.withheld());
   return troubles;
 }
 

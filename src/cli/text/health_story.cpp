@@ -146,10 +146,7 @@ std::string verdict_of(const v1::GpuHealth& health, const PageStyle& style) {
   for (const std::string& reason : verdict.reasons()) {
     if (reason != verdict.text()) page += indented_text(reason, "  - ", style);
   }
-  if (!verdict_without_act(health).empty()) {
-    page += indented_text(
-        "Nothing is done: the rule only watches, or the site has switched it off.", "  ", style);
-  }
+  if (!health.withheld().empty()) page += indented_text(health.withheld(), "  ! ", style);
   return page;
 }
 
@@ -250,12 +247,6 @@ std::string way_back(const v1::GpuHealth& health, const v1::GpuTaint& taint) {
   return fmt::format("{}: {}", as_word(party), online);
 }
 
-bool has_taint_of_health(const v1::GpuHealth& health) {
-  return std::ranges::any_of(health.taints(), [](const v1::GpuTaint& taint) {
-    return taint.source() == "HEALTH" || taint.source() == "RESET";
-  });
-}
-
 }  // namespace
 
 std::string evidence_text(const v1::Evidence& piece) {
@@ -263,13 +254,6 @@ std::string evidence_text(const v1::Evidence& piece) {
   if (piece.is_over()) text = "over: " + text;
   if (!piece.text().empty()) text += ": " + piece.text();
   return text;
-}
-
-std::string verdict_without_act(const v1::GpuHealth& health) {
-  const std::string& action = health.verdict().action();
-  const bool is_idle = action.empty() || action == "NONE" || action == "COUNT";
-  if (is_idle || has_taint_of_health(health)) return {};
-  return fmt::format("not acted on ({}): {}", as_word(action), health.verdict().text());
 }
 
 std::vector<std::string> ways_back(const v1::GpuHealth& health) {

@@ -14,10 +14,6 @@ namespace gpu_platform::cli {
 // What was seen, in words: "2 uncorrected ECC errors", "XID 79: GPU has fallen off the bus".
 std::string evidence_text(const v1::Evidence& piece);
 
-// What the verdict says although no taint of health follows from it, as where a rule only watches;
-// empty: nothing.
-std::string verdict_without_act(const v1::GpuHealth& health);
-
 // What brings the GPU back, a sentence for each party that keeps it from work; empty: it is in
 // service.
 std::vector<std::string> ways_back(const v1::GpuHealth& health);
