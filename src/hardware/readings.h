@@ -139,10 +139,11 @@ enum class GpuEventKind : std::uint8_t {
   kEccUncorrected,
   kClock,
   kMigChanged,
-  kMemoryRetired,  // a row or page was replaced, or could not be
+  kMemoryRetired,  // a row or page was replaced
   kPoison,
   kUnavailable,
   kRecoveryAction,
+  kRetirementFailed,  // a row or page could not be replaced
   kOther,
 };
 
@@ -153,6 +154,8 @@ struct GpuEvent {
   GpuEventKind kind = GpuEventKind::kOther;
   std::uint64_t type = 0;   // the driver's own number of the kind
   std::uint64_t value = 0;  // of kXid the XID, of kRecoveryAction the action's number
+  std::optional<std::uint32_t> gpu_instance;  // the MIG instance that the driver names
+  std::uint32_t count = 1;                    // equal ones in a row, of which this is the first
 
   friend bool operator==(const GpuEvent&, const GpuEvent&) = default;
 };

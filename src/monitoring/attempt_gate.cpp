@@ -51,12 +51,14 @@ struct AttemptGate::NodeReadings {
 };
 
 AttemptGate::AttemptGate(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now,
-                         Alert alert, std::chrono::milliseconds end_timeout)
+                         Alert alert, std::chrono::milliseconds end_timeout,
+                         std::chrono::milliseconds events_timeout)
     : sink_(sink),
       snapshot_(std::move(snapshot)),
       read_now_(std::move(read_now)),
       alert_(std::move(alert)),
       end_timeout_(end_timeout),
+      events_timeout_(std::min(events_timeout, end_timeout)),
       thread_([this] { run(); }) {}
 
 AttemptGate::~AttemptGate() {
@@ -68,7 +70,9 @@ void AttemptGate::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     for (auto& [attempt, held] : held_) {
-      if (held.end) held.end->unread.clear();
+      if (!held.end) continue;
+      held.end->unread.clear();
+      held.end->unheard.clear();
     }
     pass_what_may();
   }
@@ -113,7 +117,15 @@ bool AttemptGate::hold_end(const execution::Ended& ended) {
   std::erase_if(gpus, [&](const AwaitedGpu& gpu) { return !nodes_read_.contains(gpu.node); });
   if (gpus.empty()) return false;
   Held& held = held_[ended.attempt];
-  held.end = {ended, os::boot_ns(), std::move(gpus), SteadyClock::now() + end_timeout_};
+  const auto now = SteadyClock::now();
+  std::set<std::string> nodes;
+  for (const AwaitedGpu& gpu : gpus) nodes.insert(gpu.node);
+  held.end = {ended,
+              os::boot_ns(),
+              std::move(gpus),
+              std::move(nodes),
+              now + end_timeout_,
+              now + events_timeout_};
   begin_asking(held);
   return true;
 }
@@ -182,11 +194,21 @@ void AttemptGate::take_readings(const std::string& node, const std::vector<std::
   pass_what_may();
 }
 
+void AttemptGate::take_events(const std::string& node, std::int64_t until_ns) {
+  const std::lock_guard lock(mutex_);
+  constexpr std::int64_t kDelayNs = std::chrono::nanoseconds(kEventsDelay).count();
+  for (auto& [attempt, held] : held_) {
+    if (held.end && until_ns >= held.end->ended_ns + kDelayNs) held.end->unheard.erase(node);
+  }
+  pass_what_may();
+}
+
 void AttemptGate::lose_readings(const std::string& node) {
   const std::lock_guard lock(mutex_);
   nodes_read_.erase(node);
   for (auto& [attempt, held] : held_) {
     if (!held.end) continue;
+    held.end->unheard.erase(node);
     std::erase_if(held.end->unread, [&](const AwaitedGpu& gpu) { return gpu.node == node; });
   }
   pass_what_may();
@@ -237,7 +259,7 @@ void AttemptGate::pass_what_may() {
 
 // Returns whether nothing of the attempt is held any more.
 bool AttemptGate::pass_what_may(Held& held) {
-  if (held.end && !held.end->unread.empty()) return false;
+  if (held.end && !(held.end->unread.empty() && held.end->unheard.empty())) return false;
   if (held.end) {
     sink_.observe(std::move(held.end->ended));
     held.end.reset();
@@ -253,11 +275,10 @@ AttemptGate::SteadyClock::time_point AttemptGate::let_overdue_ends_pass(
   auto next = SteadyClock::time_point::max();
   for (auto& [attempt, held] : held_) {
     if (!held.end) continue;
-    if (held.end->passes_at <= now) {
-      held.end->unread.clear();
-    } else {
-      next = std::min(next, held.end->passes_at);
-    }
+    if (held.end->passes_at <= now) held.end->unread.clear();
+    if (held.end->hears_until <= now) held.end->unheard.clear();
+    if (!held.end->unread.empty()) next = std::min(next, held.end->passes_at);
+    if (!held.end->unheard.empty()) next = std::min(next, held.end->hears_until);
   }
   pass_what_may();
   return next;

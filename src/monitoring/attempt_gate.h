@@ -23,9 +23,10 @@ namespace gpu_platform::monitoring {
 // Stands between the engine and the core. It holds back two observations of an attempt with GPUs
 // until readings that began after them:
 //
-// - That it has failed of itself, until each of its GPUs was read once, so that the core hears of
-//   the end after what the driver had to report (XIDs). An end never waits for longer than a few
-//   seconds, and not for a node whose probe is gone.
+// - That it has failed of itself, until each of its GPUs was read once and the probe has listened
+//   to its driver for a moment longer, so that the core hears of the end after what the driver had
+//   to report (XIDs, which come up to 0.13 s later). An end never waits for longer than a few
+//   seconds, for events half a second, and not for a node whose probe is gone.
 // - That nothing of it is left, until the readings show on none of its GPUs a process of it that
 //   has ended, nor more memory in use than before the GPU was used. Until then the GPUs are
 //   CLEANING, without a time limit.
@@ -42,18 +43,23 @@ namespace gpu_platform::monitoring {
 // without readings is not waited for, and no job is placed on it.
 class AttemptGate : public execution::ObservationSink {
  public:
-  // Asks for readings of a node's GPUs, these at least. Never waits, and asks nothing of the gate.
+  // Asks for readings of a node's GPUs, these at least, and for word of its events. Never waits,
+  // and asks nothing of the gate.
   using ReadNow =
       std::function<void(const std::string& node, const std::vector<std::string>& uuids)>;
   // Tells people that a GPU does not come free.
   using Alert = std::function<void(const std::string& text)>;
 
   static constexpr std::chrono::milliseconds kEndTimeout{2000};
+  static constexpr std::chrono::milliseconds kEventsTimeout{500};
+  // How long after an end the driver may still tell why.
+  static constexpr std::chrono::milliseconds kEventsDelay{150};
 
   // `sink` is called with a lock held: it must not call the gate. An end waits for `end_timeout`
-  // at most.
+  // at most, and for events no longer than `events_timeout`.
   AttemptGate(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now, Alert alert,
-              std::chrono::milliseconds end_timeout = kEndTimeout);
+              std::chrono::milliseconds end_timeout = kEndTimeout,
+              std::chrono::milliseconds events_timeout = kEventsTimeout);
   ~AttemptGate() override;
 
   // Asks no more questions. Ends pass, now and later; releases are held back for ever. To be called
@@ -65,6 +71,8 @@ class AttemptGate : public execution::ObservationSink {
   // The probe runner's thread calls these. `uuids` are in the order of the readings.
   void take_readings(const std::string& node, const std::vector<std::string>& uuids,
                      const node::ProbeReadings& readings, const SeenProcesses& seen);
+  // What the node's driver told before `until_ns` (boot clock) has been taken; 0: that is not said.
+  void take_events(const std::string& node, std::int64_t until_ns);
   // The node's probe died or hangs: until its next readings no end waits for them.
   void lose_readings(const std::string& node);
 
@@ -79,7 +87,9 @@ class AttemptGate : public execution::ObservationSink {
     execution::Ended ended;
     std::int64_t ended_ns = 0;       // on the boot clock
     std::vector<AwaitedGpu> unread;  // since the end
+    std::set<std::string> unheard;   // nodes whose events of that time may be on their way
     SteadyClock::time_point passes_at;
+    SteadyClock::time_point hears_until;
   };
   struct HeldRelease {
     execution::Cleaned cleaned;
@@ -117,6 +127,7 @@ class AttemptGate : public execution::ObservationSink {
   const ReadNow read_now_;
   const Alert alert_;
   const std::chrono::milliseconds end_timeout_;
+  const std::chrono::milliseconds events_timeout_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -106,7 +106,9 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
       readings.gpus.push_back(gpu);
     }
     gate_.take_readings("n1", {"a", "b"}, readings, seen);
+    if (are_events_told_) hear(node::kNoEventsEver);
   }
+  void hear(std::int64_t until_ns) { gate_.take_events("n1", until_ns); }
   void read_one(std::uint32_t index) {
     node::ProbeReadings readings;
     readings.is_partial = true;
@@ -115,6 +117,7 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
     gpu.index = index;
     gpu.processes.emplace();
     gate_.take_readings("n1", {"a", "b"}, readings, {{index == 0 ? "a" : "b", {}}});
+    if (are_events_told_) hear(node::kNoEventsEver);
   }
 
   std::vector<std::string> asked() {
@@ -126,13 +129,17 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
     asked_ = uuids;
   }
 
+  bool are_events_told_ = true;
   std::mutex mutex_;  // over what the gate's thread writes
   std::vector<std::string> passed_;
   std::vector<std::string> asked_;
   std::map<std::uint32_t, AttemptId> owners_;  // by pid
-  AttemptGate gate_{*this, [] { return snapshot(); },
+  AttemptGate gate_{*this,
+                    [] { return snapshot(); },
                     [this](const std::string&, const auto& uuids) { note(uuids); },
-                    [](const std::string&) {}, std::chrono::hours(1)};
+                    [](const std::string&) {},
+                    std::chrono::hours(1),
+                    std::chrono::hours(1)};
 };
 
 TEST_F(AttemptGateTest, AnAttemptWithoutGpusPassesAtOnce) {
@@ -231,6 +238,49 @@ TEST_F(AttemptGateTest, AReadingThatBeganBeforeTheEndDoesNotLetItPass) {
   end(1);
   read({{}, {}}, 0, before);
   EXPECT_TRUE(passed().empty());
+}
+
+TEST_F(AttemptGateTest, AFailureIsToldAfterWhatTheDriverHadToReport) {
+  constexpr std::int64_t kDelay = std::chrono::nanoseconds(AttemptGate::kEventsDelay).count();
+  are_events_told_ = false;
+  read({{}, {}});
+  end(1);
+  read({{}, {}});
+  EXPECT_TRUE(passed().empty()) << "an XID may be on its way";
+  hear(0);
+  hear(boot_clock_ns());
+  EXPECT_TRUE(passed().empty()) << "drivers tell a moment later";
+  gate_.take_events("n2", boot_clock_ns() + kDelay);
+  EXPECT_TRUE(passed().empty()) << "another node";
+  hear(boot_clock_ns() + kDelay);
+  EXPECT_EQ(passed(), (std::vector<std::string>{"end of 1"}));
+}
+
+TEST_F(AttemptGateTest, AFailureIsNotToldBeforeItsReadingsThoughNoEventsCome) {
+  are_events_told_ = false;
+  read({{}, {}});
+  end(1);
+  hear(node::kNoEventsEver);
+  EXPECT_TRUE(passed().empty());
+  read({{}, {}});
+  EXPECT_EQ(passed(), (std::vector<std::string>{"end of 1"}));
+}
+
+TEST_F(AttemptGateTest, EventsAreNotWaitedForLong) {
+  AttemptGate impatient(
+      *this, [] { return snapshot(); }, [](const std::string&, const auto&) {},
+      [](const std::string&) {}, std::chrono::hours(1), std::chrono::milliseconds(1));
+  const auto read_all = [&] {
+    node::ProbeReadings readings;
+    readings.began_ns = boot_clock_ns();
+    readings.gpus.resize(2);
+    readings.gpus[1].index = 1;
+    impatient.take_readings("n1", {"a", "b"}, readings, {});
+  };
+  read_all();
+  impatient.observe(execution::Ended{{JobId(1), 1}, {}, {.code = 1}, {}, {}, {}, std::nullopt});
+  read_all();
+  EXPECT_TRUE(os::eventually([&] { return !passed().empty(); }));
 }
 
 TEST_F(AttemptGateTest, WhatIsOnTheGpuDelaysTheReleaseAndNotTheEnd) {

@@ -37,6 +37,7 @@ void NodeObserver::on_report(node::ProbeReport report) {
       log_.error(source, "node={} gpu={} xid={}", report.node_name, event.uuid, event.value);
     }
     monitor_.take_events(report.node_name, *events);
+    gate_.take_events(report.node_name, events->until_ns);
   }
 }
 

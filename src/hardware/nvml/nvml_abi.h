@@ -193,6 +193,7 @@ static_assert(sizeof(NvmlFieldValue) == 40 && offsetof(NvmlFieldValue, type) == 
 static_assert(offsetof(NvmlFieldValue, value) == 32);
 
 // nvmlEventSetWait_v2; the plain one writes only the first 24 bytes.
+inline constexpr unsigned kNvmlNoInstance = 0xffffffff;  // an event of no MIG instance
 struct NvmlEventData {
   NvmlDevice* device;
   unsigned long long type;

@@ -30,8 +30,9 @@ GpuEventKind kind_of(unsigned long long type) {
     case kNvmlEventMigConfig:
       return GpuEventKind::kMigChanged;
     case kNvmlEventRetirement:
-    case kNvmlEventRetirementFailure:
       return GpuEventKind::kMemoryRetired;
+    case kNvmlEventRetirementFailure:
+      return GpuEventKind::kRetirementFailed;
     case kNvmlEventPoison:
     case kNvmlEventFatalPoison:
       return GpuEventKind::kPoison;
@@ -72,6 +73,7 @@ class NvmlEvents final : public GpuEventSource {
 
   std::expected<std::optional<GpuEvent>, LibraryProblem> wait(base::Duration limit) override {
     NvmlEventData data{};
+    data.gpu_instance_id = kNvmlNoInstance;  // older libraries leave it as it is
     const auto limit_ms = static_cast<unsigned>(base::whole_milliseconds(limit));
     const int code = f().event_set_wait(set_, &data, limit_ms);
     if (code == kNvmlErrorTimeout) return std::nullopt;
@@ -80,6 +82,7 @@ class NvmlEvents final : public GpuEventSource {
     event.type = data.type;
     event.value = data.value;
     event.kind = kind_of(data.type);
+    if (data.gpu_instance_id != kNvmlNoInstance) event.gpu_instance = data.gpu_instance_id;
     const auto gpu = std::ranges::find(watched_, data.device, &Watched::device);
     if (gpu != watched_.end()) {
       event.index = gpu->index;

@@ -9,20 +9,24 @@
 
 #include "hardware/nvidia_smi/nvidia_smi_library.h"
 #include "hardware/nvml/nvml_library.h"
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 namespace {
 
-using hardware::GpuEvent;
 using hardware::LibraryProblem;
 using hardware::ProblemKind;
 
-// The thread comes out of the driver at least this often, so that it can let go of it.
-constexpr base::Duration kEventWait = base::seconds(2);
+// The thread comes out of the driver at least this often, so that it can let go of it, and can say
+// soon that there was nothing.
+constexpr base::Duration kEventWait = base::milliseconds(250);
+// While somebody waits for word of that.
+constexpr base::Duration kShortEventWait = base::milliseconds(50);
+constexpr base::Duration kReportsFor = base::milliseconds(500);
 constexpr base::Duration kAfterProblem = base::seconds(5);
 constexpr base::Duration kAfterNoEvents = base::seconds(60);
-constexpr std::size_t kMaxEventsAtOnce = 64;
-constexpr std::size_t kMaxEventsKept = 1024;
+constexpr std::size_t kMaxEventsAtOnce = 64;  // in one message
+constexpr std::size_t kMaxEventsInTurn = 1024;
 
 }  // namespace
 
@@ -55,6 +59,18 @@ bool ProbeOutput::send(const std::string& bytes) const {
 
 // ---- events
 
+void EventWatcher::report_progress() {
+  if (is_listening_) {
+    reports_until_ns_ = os::boot_ns() + kReportsFor.value();
+  } else {
+    output_.send(encode(ProbeMessage(ProbeEvents{{}, 0, kNoEventsEver})));
+  }
+}
+
+base::Duration EventWatcher::longest_wait() const {
+  return reports_until_ns_ > os::boot_ns() ? kShortEventWait : kEventWait;
+}
+
 base::Duration EventWatcher::turn() {
   hand_on();
   if (!source_) {
@@ -62,19 +78,26 @@ base::Duration EventWatcher::turn() {
     if (!opened) return kAfterProblem;
     source_ = std::move(*opened);
     if (!source_) return kAfterNoEvents;
+    is_listening_ = true;
   }
-  base::Duration limit = kEventWait;
-  for (std::size_t i = 0; i < kMaxEventsAtOnce; ++i) {
+  base::Duration limit = longest_wait();
+  for (std::size_t i = 0; i < kMaxEventsInTurn; ++i) {
     enter(limit);
     auto event = source_->wait(limit);
     if (!event) {
       // A GPU fell off the bus, or the driver is going: subscribe anew to what is left.
-      source_.reset();
+      release();
       hand_on();
       return kAfterProblem;
     }
-    if (!*event) break;
-    keep(std::move(**event));
+    if (!*event) {
+      // Nothing is there: whatever was told before now has been seen.
+      const std::int64_t now_ns = os::boot_ns();
+      const bool is_asked = reports_until_ns_ > now_ns;
+      if (hand_on() && is_asked) output_.send(encode(ProbeMessage(ProbeEvents{{}, 0, now_ns})));
+      return {};
+    }
+    kept_.add(std::move(**event));
     limit = base::Duration();  // what is there already
   }
   hand_on();
@@ -82,25 +105,19 @@ base::Duration EventWatcher::turn() {
 }
 
 void EventWatcher::release() {
+  is_listening_ = false;
   source_.reset();
 }
 
-void EventWatcher::keep(GpuEvent event) {
-  if (kept_.size() == kMaxEventsKept) {
-    kept_.pop_front();
-    ++dropped_;
-  }
-  kept_.push_back(std::move(event));
-}
-
-void EventWatcher::hand_on() {
+// Returns whether nothing is left.
+bool EventWatcher::hand_on() {
   while (!kept_.empty()) {
-    const std::size_t count = std::min(kept_.size(), kMaxEventsAtOnce);
-    const auto end = kept_.begin() + static_cast<std::ptrdiff_t>(count);
-    if (!output_.send(encode(ProbeMessage(ProbeEvents{{kept_.begin(), end}, dropped_})))) return;
-    kept_.erase(kept_.begin(), end);
-    dropped_ = 0;
+    ProbeEvents message{kept_.oldest(kMaxEventsAtOnce), kept_.dropped(), 0};
+    const std::size_t count = message.events.size();
+    if (!output_.send(encode(ProbeMessage(std::move(message))))) return false;
+    kept_.remove(count);
   }
+  return true;
 }
 
 // ---- slow readings

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <deque>
+#include <atomic>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include "hardware/gpu_library.h"
 #include "node/probe/driver_thread.h"
+#include "node/probe/event_queue.h"
 
 // The tasks of the probe beside polling, each on a thread and with a driver session of its own.
 
@@ -40,25 +42,30 @@ class ProbeOutput {
   const int fd_;
 };
 
-// Waits for events of the driver and passes them on; keeps a bounded number of events while the
-// daemon does not take them.
+// Waits for events of the driver and passes them on; joins equal ones in a row, and keeps a bounded
+// number of events while the daemon does not take them.
 class EventWatcher final : public DriverThread {
  public:
   // `output` outlives this.
   EventWatcher(std::string library, const ProbeOutput& output)
       : library_(std::move(library)), output_(output) {}
 
+  // For half a second from now, says again and again until when the driver was listened to
+  // (ProbeEvents::until_ns); at once if nobody listens. Call it from the probe's main thread.
+  void report_progress();
+
  private:
   base::Duration turn() override;
   void release() override;
-  void keep(hardware::GpuEvent event);
-  void hand_on();
+  bool hand_on();
+  base::Duration longest_wait() const;
 
   const std::string library_;
   const ProbeOutput& output_;
   std::unique_ptr<hardware::GpuEventSource> source_;
-  std::deque<hardware::GpuEvent> kept_;
-  std::uint64_t dropped_ = 0;
+  EventQueue kept_;
+  std::atomic<bool> is_listening_ = false;
+  std::atomic<std::int64_t> reports_until_ns_ = 0;  // on the boot clock
 };
 
 // Takes the slow readings, at long intervals.

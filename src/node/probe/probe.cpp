@@ -189,7 +189,7 @@ void Probe::report_readings(const ReadNow& asked) {
   output_.send(encode(ProbeMessage(std::move(readings))));
 }
 
-Probe::Woken Probe::wait(std::int64_t until_ns) const {
+Probe::Woken Probe::wait(std::int64_t until_ns) {
   while (true) {
     const std::int64_t left_ns = until_ns - os::boot_ns();
     if (left_ns <= 0) return {};
@@ -205,6 +205,7 @@ Probe::Woken Probe::wait(std::int64_t until_ns) const {
     auto request = decode_probe_request({buffer, static_cast<std::size_t>(size)});
     // A daemon that speaks another protocol starts another probe.
     if (!request) return {Wake::kHangUp, {}};
+    events_.report_progress();
     return {Wake::kReadNow, *std::move(request)};
   }
 }

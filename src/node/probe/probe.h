@@ -43,7 +43,7 @@ class Probe {
   void report_inventory();
   void report_readings(const ReadNow& asked);
   std::optional<std::vector<std::uint32_t>> indexes_of(const ReadNow& asked) const;
-  Woken wait(std::int64_t until_ns) const;
+  Woken wait(std::int64_t until_ns);
 
   const ProbeOptions options_;
   const ProbeOutput output_;

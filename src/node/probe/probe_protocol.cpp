@@ -224,7 +224,8 @@ void fields_of_reading(Reading& gpu, Visit visit) {
 
 template <class Event, class Visit>
 void fields_of_event(Event& event, Visit visit) {
-  visit(event.index, event.uuid, event.kind, event.type, event.value);
+  visit(event.index, event.uuid, event.kind, event.type, event.value, event.gpu_instance,
+        event.count);
 }
 
 struct Writer {
@@ -294,6 +295,7 @@ void encode_body(Encoder& out, const ProbeEvents& events) {
   out.u64(events.events.size());
   for (const hardware::GpuEvent& event : events.events) fields_of_event(event, write);
   write(events.dropped);
+  out.i64(events.until_ns);
 }
 
 // A damaged count must not cost memory: an entry is far larger here than in the message.
@@ -339,6 +341,7 @@ ProbeEvents decode_events(Decoder& in) {
   events.events.resize(in.count());
   for (hardware::GpuEvent& event : events.events) fields_of_event(event, read);
   read(events.dropped);
+  events.until_ns = in.i64();
   return events;
 }
 

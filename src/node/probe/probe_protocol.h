@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,13 +18,14 @@
 //                      interval, also where there is no GPU: they are the sign of life of the
 //                      thread that polls, and say how long the other threads have been inside the
 //                      driver. Those that were asked for between are of some GPUs only. ProbeEvents
-//                      when the driver tells something. ProbeError when the machine cannot be
+//                      when the driver tells something, and for a while after a ReadNow, to say
+//                      until when the driver was listened to. ProbeError when the machine cannot be
 //                      described at all.
 //   daemon -> probe    ReadNow. The end of the connection ends the probe.
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProbeProtocolVersion = 4;
+inline constexpr std::uint32_t kProbeProtocolVersion = 5;
 inline constexpr std::size_t kMaxProbeMessage = 128 * 1024;
 inline constexpr std::size_t kMaxProbeRequest = 4096;  // what is longer asks for all
 inline constexpr std::size_t kMaxReportedGpus = 64;
@@ -54,9 +56,14 @@ struct ProbeError {
   friend bool operator==(const ProbeError&, const ProbeError&) = default;
 };
 
+inline constexpr std::int64_t kNoEventsEver = std::numeric_limits<std::int64_t>::max();
+
 struct ProbeEvents {
   std::vector<hardware::GpuEvent> events;  // in the order of the driver
   std::uint64_t dropped = 0;               // before these, because the daemon did not take them
+  // What the driver told before this moment, on the clock of CLOCK_BOOTTIME, has been sent; 0: not
+  // said. kNoEventsEver: this driver tells nothing, or nobody listens now.
+  std::int64_t until_ns = 0;
   friend bool operator==(const ProbeEvents&, const ProbeEvents&) = default;
 };
 

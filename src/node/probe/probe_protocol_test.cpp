@@ -103,9 +103,10 @@ ProbeReadings full_readings() {
 }
 
 ProbeEvents full_events() {
-  return {{{3, "GPU-x", hardware::GpuEventKind::kXid, 8, 79},
+  return {{{3, "GPU-x", hardware::GpuEventKind::kXid, 8, 79, 5, 3},
            {std::nullopt, "", hardware::GpuEventKind::kOther, 1ull << 40, ~std::uint64_t{0}}},
-          5};
+          5,
+          1ll << 50};
 }
 
 const ProbeMessage kMessages[] = {ProbeHello{},    full_inventory(), Inventory{},

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "os/clock.h"
 #include "os/testing/eventually.h"
 
 namespace gpu_platform::node {
@@ -390,7 +391,41 @@ TEST_F(Probes, HandOnWhatTheDriverTellsOfItsOwnAccord) {
   const auto told = reports_.wait_for<ProbeEvents>("n1", seen_);
 
   ASSERT_TRUE(told);
-  EXPECT_EQ(*told, (ProbeEvents{{{1, "GPU-fake-1", hardware::GpuEventKind::kXid, 8, 79}}, 0}));
+  EXPECT_EQ(*told, (ProbeEvents{{{1, "GPU-fake-1", hardware::GpuEventKind::kXid, 8, 79}}, 0, 0}));
+}
+
+TEST_F(Probes, SayUntilWhenTheyListenedOnceTheyAreAsked) {
+  options_.interval = base::hours(1);
+  start();
+  runner_->watch(target(FAKE_NVML_NEW));
+  ASSERT_TRUE(reports_.wait_for<ProbeReadings>("n1", seen_));
+  const std::int64_t asked_ns = os::boot_ns();
+
+  // Whether the thread listens already, the test cannot see: it is asked until it does.
+  const auto says_when = [&](const ProbeEvents& events) { return events.until_ns != 0; };
+  std::optional<ProbeEvents> told;
+  do {
+    runner_->read_now("n1");
+    told = reports_.wait_for<ProbeEvents>("n1", seen_, says_when);
+    ASSERT_TRUE(told);
+  } while (told->until_ns == kNoEventsEver);
+
+  EXPECT_TRUE(told->events.empty());
+  EXPECT_GT(told->until_ns, asked_ns);
+  EXPECT_LE(told->until_ns, os::boot_ns());
+}
+
+TEST_F(Probes, SayThatNobodyListensWhereTheDriverTellsNothing) {
+  options_.interval = base::hours(1);
+  start();
+  runner_->watch(target(FAKE_NVML_NEW, {"FAKE_NVML_EVENT_TYPES=0"}));
+  ASSERT_TRUE(reports_.wait_for<ProbeReadings>("n1", seen_));
+
+  runner_->read_now("n1");
+
+  const auto told = reports_.wait_for<ProbeEvents>("n1", seen_);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->until_ns, kNoEventsEver);
 }
 
 TEST_F(Probes, ReadWhatTakesLongWithoutHoldingUpTheRest) {
