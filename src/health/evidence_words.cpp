@@ -16,6 +16,8 @@ constexpr std::string_view kHardwareWords[] = {
     "uncorrectable nvlink",
     "fallen off the bus",
     "gpu is lost",
+    "rminitadapter failed",
+    "unknown error",
     "unable to determine the device handle",
     "no cuda-capable device",
     "no cuda gpus are available",
@@ -28,6 +30,10 @@ constexpr std::string_view kHardwareWords[] = {
     "uncorrected memory",
     "remote peer access error over nvlink",
 };
+// The driver's words for a fault of the one GPU that the program uses.
+constexpr std::string_view kFaultWords[] = {"uncorrectable ecc", "uncorrectable nvlink",
+                                            "fallen off the bus", "gpu is lost",
+                                            "hardware stack error"};
 constexpr std::string_view kApplicationWords[] = {
     "out of memory",
     "outofmemory",
@@ -45,7 +51,6 @@ constexpr std::string_view kApplicationWords[] = {
     "permission denied",
     "command not found",
     "invalid argument",
-    "segmentation fault",
     "device-side assert",
     "shape mismatch",
     "usage:",
@@ -156,8 +161,25 @@ bool tells_of_hardware(std::string_view text) {
   return has_any(text, kHardwareWords);
 }
 
+bool names_a_fault(std::string_view text) {
+  return has_any(text, kFaultWords);
+}
+
 bool tells_of_application(std::string_view text) {
   return has_any(text, kApplicationWords) && !has_any(text, kHardwareWords);
+}
+
+bool is_harmless_link_event(std::string_view text) {
+  const std::string small = lower(text);
+  return small.find("nonfatal") != std::string::npos || small.find("non-fatal") != std::string::npos;
+}
+
+bool is_chosen_cap(std::string_view text) {
+  const std::string small = lower(text);
+  const auto has = [&](std::string_view word) { return small.find(word) != std::string::npos; };
+  return has("sw power") || has("software power") || has("sw_power") || has("power cap")
+             ? !has("hw") && !has("hardware") && !has("brake") && !has("thermal")
+             : false;
 }
 
 bool is_node_fault(std::string_view text) {

@@ -28,6 +28,12 @@ std::vector<std::uint32_t> registers_of(const model::Evidence& piece);
 // "Unable to determine the device handle", "uncorrectable ECC error": only broken hardware or a
 // broken driver says so to a program.
 bool tells_of_hardware(std::string_view text);
+// Words of the driver that name a fault of the one GPU that the program uses.
+bool names_a_fault(std::string_view text);
+// An XID 144 to 150 that calls itself not fatal.
+bool is_harmless_link_event(std::string_view text);
+// A slowdown by a power cap that the site has set.
+bool is_chosen_cap(std::string_view text);
 // "out of memory", "ModuleNotFoundError": only the program's own fault says so.
 bool tells_of_application(std::string_view text);
 // A condition of a node that hits its GPUs: an NVSwitch, a link, power, cooling, a GPU.

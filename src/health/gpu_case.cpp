@@ -84,6 +84,8 @@ bool is_hard(const Evidence& piece, const Rules& rules, std::string_view type) {
       if (piece.code == 74) return true;
       const Rule& rule = rules.of_xid(piece.code, type);
       if (piece.code == 63 || piece.code == 92) return false;  // no program dies of them
+      // What the driver alone can tell is no proof without its word.
+      if (rule.fault == FaultClass::kDriver && rule.trusts_driver) return false;
       return rule.action >= Action::kDegrade && rule.fault != FaultClass::kApplication &&
              rule.fault != FaultClass::kUnknown;
     }

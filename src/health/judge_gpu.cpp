@@ -24,6 +24,12 @@ constexpr std::int64_t kManyReplays = 100;
 constexpr std::int64_t kManyLinkErrors = 100;
 constexpr std::int64_t kSlowPercent = 90;
 constexpr std::size_t kFlaps = 3;
+constexpr std::int64_t kVeryHot = 90;
+// An idle GPU narrows its link for a moment to save power; a busy node answers late.
+constexpr base::Duration kWidthPatience = base::minutes(5);
+constexpr base::Duration kSlowPatience = base::minutes(10);  // a checkpoint is written
+constexpr base::Duration kLinkPatience = base::seconds(30);
+constexpr base::Duration kAnswerPatience = base::seconds(45);
 
 std::string_view recovery_rule(std::uint32_t number) {
   constexpr std::string_view kNames[] = {"recovery-none",        "recovery-reset",
@@ -89,13 +95,19 @@ class GpuJudgement {
 
   bool driver_wants_nothing(base::Instant at) const;
   bool another_gpu_is_lost(base::Instant at) const;
+  bool had_it_elsewhere(const Evidence& piece) const;
   void add(const Rule& rule, Action action, base::Instant at, std::string text,
            base::Instant again_at = {}) {
     findings_.push_back(
         {&rule, action, rule.confidence_percent, std::move(text), at, again_at});
   }
   // One that lasts, told with the words that came with it.
-  void add_level(std::string_view name, EvidenceKind kind, Action cure, std::string_view unit = {});
+  struct Cure {
+    Action by = Action::kNone;          // what ends the level, even if nobody has said so
+    base::Duration patience = {};       // a level that is over sooner is no fault
+    std::string_view unit;
+  };
+  void add_level(std::string_view name, EvidenceKind kind, const Cure& cure);
 
   const GpuCase& gpu_;
   std::vector<Finding> findings_;
@@ -125,6 +137,22 @@ bool GpuJudgement::another_gpu_is_lost(base::Instant at) const {
       const bool is_lost = (piece.kind == EvidenceKind::kXid && piece.code == 79) ||
                            (piece.kind == EvidenceKind::kLost && !piece.is_over);
       if (is_lost && piece.at <= at + kSympathy && at <= piece.last + kSympathy) return true;
+    }
+  }
+  return false;
+}
+
+// The same program has had the same XID on another GPU.
+bool GpuJudgement::had_it_elsewhere(const Evidence& piece) const {
+  if (piece.program.empty()) return false;
+  for (const std::string_view uuid :
+       gpu_.records().gpus_with_program(piece.user, piece.program)) {
+    if (uuid == gpu_.gpu().uuid) continue;
+    for (const Evidence& other : gpu_.records().of_gpu(uuid)) {
+      if (other.kind == EvidenceKind::kXid && other.code == piece.code &&
+          other.user == piece.user && other.program == piece.program) {
+        return true;
+      }
     }
   }
   return false;
@@ -170,7 +198,15 @@ void GpuJudgement::find_xid(const Rule& rule, std::span<const Evidence* const> p
   if (action >= Action::kDegrade && gpu_.is_cured(last.last, action)) return;
   std::string text = rule.code != 0 ? named(rule)
                                     : fmt::format("XID {}, which no list explains", last.code);
-  if (rule.trusts_driver && driver_wants_nothing(last.at)) {
+  const bool is_link_event = rule.code >= 144 && rule.code <= 150;
+  if (rule.trusts_driver && is_link_event && is_harmless_link_event(last.text)) {
+    action = Action::kCount;
+    text += ", not fatal";
+  } else if (rule.fault == FaultClass::kDriver && action == Action::kDegrade &&
+             had_it_elsewhere(last)) {
+    action = Action::kCount;
+    text += " under a program that has it on other GPUs, too";
+  } else if (rule.trusts_driver && driver_wants_nothing(last.at)) {
     action = Action::kCount;
     text += ", and the driver asks for nothing";
   } else if (is_again) {
@@ -228,33 +264,41 @@ void GpuJudgement::find_recovery_action() {
   add(rule, rule.action, latest->last, std::move(text));
 }
 
-void GpuJudgement::add_level(std::string_view name, EvidenceKind kind, Action cure,
-                             std::string_view unit) {
+void GpuJudgement::add_level(std::string_view name, EvidenceKind kind, const Cure& cure) {
   const Level level = level_of(gpu_.pieces(), kind, {});
   if (!level.lasts()) return;
   const Rule& rule = gpu_.rule(name);
-  // A restart or reset ends what it cures, even if nobody has said so; a passed check does not end
-  // what is measured.
-  const base::Instant ended = cure == Action::kReboot ? gpu_.restarted_at()
-                              : cure == Action::kReset
+  // A passed check does not end what is measured.
+  const base::Instant ended = cure.by == Action::kReboot ? gpu_.restarted_at()
+                              : cure.by == Action::kReset
                                   ? std::max(gpu_.reset_at(), gpu_.restarted_at())
                                   : base::Instant();
   if (ended.is_set() && level.latest->last < ended) return;
   std::string text(rule.what);
-  if (level.latest->value != 0 && !unit.empty()) {
-    text += fmt::format(" ({} {})", level.latest->value, unit);
+  if (level.latest->value != 0 && !cure.unit.empty()) {
+    text += fmt::format(" ({} {})", level.latest->value, cure.unit);
   }
   if (!level.latest->text.empty()) text += fmt::format(": {}", level.latest->text);
+  const base::Instant patience = level.since + cure.patience;
+  if (gpu_.now() < patience && level.latest->last < patience &&
+      !tells_of_hardware(level.latest->text)) {
+    return add(rule, std::min(rule.action, Action::kCount), level.since, std::move(text), patience);
+  }
   add(rule, rule.action, level.since, std::move(text));
 }
 
 void GpuJudgement::find_levels() {
-  add_level("remap-pending", EvidenceKind::kRemapPending, Action::kReset);
-  add_level("retirement-pending", EvidenceKind::kRetirementPending, Action::kReset);
-  add_level("pcie-width", EvidenceKind::kPcieWidth, Action::kNone, "lanes");
-  add_level("nvlink-down", EvidenceKind::kNvlinkDown, Action::kReset, "links");
-  add_level("not-answering", EvidenceKind::kNotAnswering, Action::kReboot);
-  add_level("lost", EvidenceKind::kLost, Action::kReboot);
+  add_level("remap-pending", EvidenceKind::kRemapPending,
+            {Action::kReset, {}, {}});
+  add_level("retirement-pending", EvidenceKind::kRetirementPending,
+            {Action::kReset, {}, {}});
+  add_level("pcie-width", EvidenceKind::kPcieWidth,
+            {Action::kNone, kWidthPatience, "lanes"});
+  add_level("nvlink-down", EvidenceKind::kNvlinkDown,
+            {Action::kReset, kLinkPatience, "links"});
+  add_level("not-answering", EvidenceKind::kNotAnswering,
+            {Action::kReboot, kAnswerPatience, {}});
+  add_level("lost", EvidenceKind::kLost, {Action::kReboot, {}, {}});
   find_heat("heat", EvidenceKind::kHeat);
   find_heat("memory-heat", EvidenceKind::kMemoryHeat);
   find_slowdown();
@@ -269,10 +313,13 @@ void GpuJudgement::find_levels() {
   const Level slow = level_of(gpu_.pieces(), EvidenceKind::kSlow, {});
   if (slow.lasts() && !gpu_.is_answered(slow.latest->last)) {
     const Rule& rule = gpu_.rule("slow");
-    const bool is_little = slow.latest->value > kSlowPercent;
+    const base::Instant patience = slow.since + kSlowPatience;
+    const bool is_short = gpu_.now() < patience && slow.latest->last < patience;
+    const bool is_little = slow.latest->value > kSlowPercent || is_short;
     std::string text(rule.what);
     if (slow.latest->value != 0) text += fmt::format(" ({} %)", slow.latest->value);
-    add(rule, is_little ? Action::kCount : rule.action, slow.since, std::move(text));
+    add(rule, is_little ? Action::kCount : rule.action, slow.since, std::move(text),
+        is_short ? patience : base::Instant());
   }
   for (const auto& [name, kind] : {std::pair("not-answering", EvidenceKind::kNotAnswering),
                                    std::pair("lost", EvidenceKind::kLost)}) {
@@ -299,7 +346,8 @@ void GpuJudgement::find_heat(std::string_view name, EvidenceKind kind) {
   const std::string degrees =
       level.latest->value != 0 ? fmt::format(" ({} °C)", level.latest->value) : std::string();
   if (level.lasts()) add(rule, rule.action, level.since, std::string(rule.what) + degrees);
-  if (level.begins >= kFlaps && !gpu_.is_answered(level.latest->last)) {
+  if (level.begins >= kFlaps && level.latest->value >= kVeryHot &&
+      !gpu_.is_answered(level.latest->last)) {
     add(rule, rule.repeated, level.latest->last,
         fmt::format("{}{}, {} times in a day: its cooling", rule.what, degrees, level.begins),
         level.latest->last + kDay);
@@ -312,6 +360,7 @@ void GpuJudgement::find_slowdown() {
   const Level level = level_of(gpu_.pieces(), EvidenceKind::kSlowdown,
                                std::max(base::Instant(), day_ago));
   if (level.latest == nullptr) return;
+  if (is_chosen_cap(level.latest->text)) return;
   std::string text(rule.what);
   if (!level.latest->text.empty()) text += fmt::format(": {}", level.latest->text);
   const base::Instant patience = level.since + kSlowdownPatience;

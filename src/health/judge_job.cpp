@@ -21,7 +21,9 @@ using model::EvidenceKind;
 constexpr base::Duration kBeforeEnd = base::minutes(35);
 constexpr base::Duration kAfterEnd = base::minutes(2);
 constexpr base::Duration kAtTheSameTime = base::minutes(2);
+constexpr base::Duration kMonth = base::hours(24 * 31);
 constexpr std::size_t kMostGpus = 256;
+constexpr std::size_t kMostTimes = 16;
 
 class JobJudgement {
  public:
@@ -63,6 +65,7 @@ class JobJudgement {
   bool was_hit_by(std::span<const Evidence> pieces, std::string_view where, const GpuKey& gpu);
   bool others_ended_too() const;
   void compare_with_others();
+  std::vector<base::Instant> later_times(const GpuKey& gpu) const;
   bool is_on_sick_gpu();
   JobVerdict own_fault();
   JobVerdict end(FaultClass fault, std::uint32_t confidence, std::string reason) {
@@ -190,21 +193,52 @@ void JobJudgement::compare_with_others() {
   }
 }
 
+// The times at which the GPU is judged: after the job, and with each later piece that may convict
+// it. What convicts by many jobs (failures, complaints) may come a month later, what convicts by
+// this one a week.
+std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
+  const base::Instant first = job_.ended_at + kAfterEnd;
+  std::vector<base::Instant> times = {first};
+  for (const auto pieces : {records_.of_gpu(gpu.uuid), records_.of_node(gpu.node)}) {
+    for (const Evidence& piece : pieces) {
+      const bool is_news = piece.kind != EvidenceKind::kJobStarted &&
+                           piece.kind != EvidenceKind::kCleared &&
+                           !(piece.kind == EvidenceKind::kJobEnded && piece.code == 0);
+      if (is_news && piece.last > first && piece.last - first <= kMonth) {
+        times.push_back(piece.last);
+      }
+    }
+  }
+  std::ranges::sort(times);
+  const auto [begin, end] = std::ranges::unique(times);
+  times.erase(begin, end);
+  // Of many, every so many: the time of a judgement is bounded.
+  const std::size_t step = times.size() / kMostTimes + 1;
+  std::vector<base::Instant> some;
+  for (std::size_t i = 0; i < times.size(); i += step) some.push_back(times[i]);
+  if (some.back() != times.back()) some.push_back(times.back());
+  return some;
+}
+
 // A GPU of it is judged sick by all that is known, also by what came after the job.
 bool JobJudgement::is_on_sick_gpu() {
   if (failed_elsewhere_ && !did_well_elsewhere_) return false;
   for (const GpuKey& gpu : gpus_) {
-    const auto pieces = records_.of_gpu(gpu.uuid);
-    const auto node_pieces = records_.of_node(gpu.node);
-    base::Instant latest = job_.ended_at + kAfterEnd;
-    for (const Evidence& piece : pieces) latest = std::max(latest, piece.last);
-    for (const Evidence& piece : node_pieces) latest = std::max(latest, piece.last);
-    // What came much later says nothing of this job.
-    latest = std::min(latest, job_.ended_at + kWeek);
-    const GpuVerdict verdict = judge_gpu(records_, gpu, rules_, latest);
-    if (verdict.action < Action::kDegrade || verdict.fault == FaultClass::kApplication) continue;
-    verdict_.suspect_gpus.emplace_back(gpu.uuid);
-    verdict_.reasons.push_back(fmt::format("{} is sick: {}.", gpu.uuid, verdict.text));
+    for (const base::Instant at : later_times(gpu)) {
+      const GpuVerdict verdict = judge_gpu(records_, gpu, rules_, at);
+      if (verdict.action < Action::kDegrade || verdict.fault == FaultClass::kApplication) continue;
+      const bool is_by_many = verdict.rule == "failing-jobs" || verdict.rule == "complaints" ||
+                              verdict.rule == "failed-starts" || verdict.rule == "hung-jobs";
+      // What only came a while after it did not end it.
+      const base::Duration reach = is_by_many                                ? kMonth
+                                   : rules_.of(verdict.rule, gpu.type).repeat == Repeat::kJobs
+                                       ? kWeek
+                                       : base::hours(1);
+      if (at - job_.ended_at > reach) continue;
+      verdict_.suspect_gpus.emplace_back(gpu.uuid);
+      verdict_.reasons.push_back(fmt::format("{} is sick: {}.", gpu.uuid, verdict.text));
+      break;
+    }
   }
   if (verdict_.suspect_gpus.empty()) return false;
   verdict_.fault = FaultClass::kHardware;

@@ -158,6 +158,37 @@ class Suspicions {
     return programs.back();
   }
 
+  // Whether another GPU of the job is more to blame: it alone had exceptions, or more other jobs
+  // failed on it.
+  bool points_elsewhere(const Evidence& piece) const {
+    if (!piece.job.valid()) return false;
+    const auto has_exception = [&](std::span<const Evidence> pieces) {
+      return std::ranges::any_of(pieces, [&](const Evidence& other) {
+        return other.job == piece.job && is_exception(other);
+      });
+    };
+    const bool is_here = has_exception(gpu_.pieces());
+    const std::size_t failed_here = failed_jobs(gpu_.pieces());
+    const auto others = gpu_.records().gpus_with_job(piece.job);
+    for (std::size_t i = 0; i < others.size() && i < kMostCompared; ++i) {
+      if (others[i] == gpu_.gpu().uuid) continue;
+      const auto pieces = gpu_.records().of_gpu(others[i]);
+      if (!is_here && has_exception(pieces)) return true;
+      if (failed_jobs(pieces) > failed_here) return true;
+    }
+    return false;
+  }
+  std::size_t failed_jobs(std::span<const Evidence> pieces) const {
+    std::set<model::JobId> jobs;
+    for (const Evidence& piece : pieces) {
+      if (is_failure(piece) && piece.at <= gpu_.now() && counts(piece) &&
+          !tells_of_application(piece.text)) {
+        jobs.insert(piece.job);
+      }
+    }
+    return jobs.size();
+  }
+
   void find_exceptions();
   void find_failing_jobs();
   bool same_unit_again() const;
@@ -312,7 +343,7 @@ void Suspicions::find_exceptions() {
                          last->last, {}});
     return;
   }
-  if (same_unit_again() && (unknown || innocent.size() > 1 || all.size() >= 3)) {
+  if (same_unit_again() && (unknown || innocent.size() > 1)) {
     return report(*rule, *last, 65, "XID 13 again and again in the same unit of the GPU");
   }
   if (unknown && most_within(all, kDay) >= 2 && neighbours_are_clean(last->at)) {
@@ -335,6 +366,7 @@ void Suspicions::find_exceptions() {
 void Suspicions::find_failing_jobs() {
   std::vector<Program> programs;
   const Evidence* last = nullptr;
+  bool direct = false;
   for (const Evidence& piece : gpu_.pieces()) {
     // A job that did well here: what failed before it is no longer a row of failures.
     if (piece.kind == EvidenceKind::kJobEnded && piece.code == 0) {
@@ -343,7 +375,9 @@ void Suspicions::find_failing_jobs() {
     }
     if (!is_failure(piece) || !counts(piece)) continue;
     if (is_explained(piece) || tells_of_application(piece.text)) continue;
+    if (points_elsewhere(piece)) continue;
     last = &piece;
+    direct |= names_a_fault(piece.text) && gang_of(piece).gpus == 1;
     Program& program = program_of(programs, piece);
     add_to_bursts(program.bursts, piece, kBurst);
     program.jobs.insert(piece.job);
@@ -381,6 +415,10 @@ void Suspicions::find_failing_jobs() {
     return report("failed-starts", *last, 75,
                   fmt::format("{} different jobs could not start on it, and none did well since",
                               unstarted));
+  }
+  if (direct) {
+    return report("failing-jobs", *last, 85, "a job on it alone failed with words of the driver "
+                                             "that name a fault of the GPU");
   }
   if (told >= 2) {
     return report("failing-jobs", *last, 80, "different jobs failed with the words of a sick GPU");

@@ -38,7 +38,8 @@ class Replayer {
       apply(line);
       judge_touched(line.piece.at);
     }
-    advance(file_.until);
+    advance(file_.until + kLastsOn);
+    note_outages(file_.until + kLastsOn);
     finish();
     return std::move(result_);
   }
@@ -63,6 +64,10 @@ class Replayer {
   }
   void judge(const std::string& uuid, base::Instant now);
   bool is_allowed(const ReplayedGpu& gpu, const GpuVerdict& verdict, base::Instant now);
+  void note_outage(ReplayedGpu& gpu, base::Instant now);
+  void note_outages(base::Instant now) {
+    for (auto& [uuid, gpu] : gpus_) note_outage(gpu, now);
+  }
   void judge_jobs(base::Instant now);
   JobVerdict verdict_of(const EndedJob& job) const;
   void finish();
@@ -189,18 +194,26 @@ void Replayer::judge(const std::string& uuid, base::Instant now) {
     due_.emplace(verdict.again_at, uuid);
     due_of_.emplace(uuid, verdict.again_at);
   }
+  note_outage(gpu, now);
   const bool is_news = verdict.action != gpu.verdict.action || verdict.rule != gpu.verdict.rule;
   if (takes_out(verdict.action)) {
-    if (!gpu.is_out && is_news) gpu.is_out = is_allowed(gpu, verdict, now);
-    if (gpu.is_out && !gpu.taken_out_at.is_set()) {
-      gpu.taken_out_at = now;
-      gpu.taken_out_by = verdict;
+    if (!gpu.is_out && is_news) {
+      gpu.is_out = is_allowed(gpu, verdict, now);
+      gpu.out_since = now;
     }
   } else {
     gpu.is_out = false;  // recoveries always pass
   }
   if (is_news) gpu.history.push_back({now, verdict.action, verdict.rule, verdict.text});
   gpu.verdict = std::move(verdict);
+  if (gpu.verdict.action != Action::kAvoid) note_outage(gpu, now);
+}
+
+void Replayer::note_outage(ReplayedGpu& gpu, base::Instant now) {
+  if (!gpu.is_out || gpu.taken_out_at.is_set()) return;
+  if (gpu.verdict.action == Action::kAvoid && now - gpu.out_since < kPause) return;
+  gpu.taken_out_at = gpu.out_since;
+  gpu.taken_out_by = gpu.verdict;
 }
 
 JobVerdict Replayer::verdict_of(const EndedJob& job) const {

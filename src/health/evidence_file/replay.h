@@ -25,6 +25,7 @@ struct ReplayedGpu {
   GpuVerdict verdict;  // the last
   base::Instant taken_out_at;  // unset: it never was
   bool is_out = false;         // at the end
+  base::Instant out_since;     // the latest time
   GpuVerdict taken_out_by;     // the verdict that took it out first
   std::vector<ReplayedChange> history;
   std::vector<std::size_t> lines;
@@ -54,6 +55,11 @@ struct Replay {
   std::vector<StoppedAct> breaker;
   std::vector<std::string> notes;
 };
+
+// A heat that ends sooner is a pause, not an outage.
+inline constexpr base::Duration kPause = base::minutes(5);
+// What lasts at the end of the file is taken to last so much longer.
+inline constexpr base::Duration kLastsOn = base::minutes(15);
 
 Replay replay(const EvidenceFile& file, const Rules& rules);
 
