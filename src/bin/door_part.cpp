@@ -158,7 +158,12 @@ api::CoreAccess DoorPart::core_access() {
                          .slurm_names = [this] { return slurm_names_.get(); },
                          .configuration = [this] { return in_force_.get(); },
                          .access = [this] { return core_.access(); },
-                         .token_uses = &token_uses_};
+                         .token_uses = &token_uses_,
+                         .judge_gpu = [this](const controller::Snapshot& snapshot,
+                                             const health::Records& records,
+                                             const health::GpuKey& gpu, base::Instant now) {
+                           return verdicts_.judge(snapshot, records, gpu, now);
+                         }};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

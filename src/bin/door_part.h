@@ -12,6 +12,7 @@
 #include "bin/adaptors.h"
 #include "bin/core_part.h"
 #include "bin/engine_channels.h"
+#include "bin/gpu_verdicts.h"
 #include "bin/host_part.h"
 #include "bin/job_outputs.h"
 #include "bin/reloaded.h"
@@ -70,6 +71,7 @@ class DoorPart {
   const LoopSnapshots snapshots_;
   EngineChannels channels_;
   const JobOutputs outputs_;
+  GpuVerdicts verdicts_;
   Reloaded<config::SlurmNames> slurm_names_;
   Reloaded<config::InForce> in_force_;
   Reloaded<api::IdentityUsers> identities_;

@@ -35,14 +35,20 @@ std::size_t emulated_count(const ClusterGpus& gpus) {
   return static_cast<std::size_t>(std::ranges::count_if(gpus, &v1::Gpu::emulated));
 }
 
-// "1 out of service, 8 draining: gpu-platform health"; empty if every GPU is well.
+// "1 GPU out of service, 8 GPUs draining: gpu-platform health"; empty if every GPU is well.
 std::string broken_gpus(const ClusterGpus& gpus) {
   std::size_t out = 0;
   std::size_t draining = 0;
+  std::size_t degraded = 0;
+  std::size_t resetting = 0;
   std::size_t others = 0;
   for (const v1::Gpu& gpu : gpus) {
     if (gpu.state() == v1::GPU_STATE_DRAINING) {
       ++draining;
+    } else if (gpu.state() == v1::GPU_STATE_DEGRADED) {
+      ++degraded;
+    } else if (gpu.state() == v1::GPU_STATE_RESETTING) {
+      ++resetting;
     } else if (!is_in_service(gpu)) {
       ++out;
     } else if (!gpu.reason().empty() && gpu.state() != v1::GPU_STATE_CLEANING) {
@@ -55,6 +61,8 @@ std::string broken_gpus(const ClusterGpus& gpus) {
   };
   add(out, "out of service");
   add(draining, "draining");
+  add(resetting, "being reset");
+  add(degraded, "degraded");
   add(others, "with a problem");
   return parts.empty() ? std::string() : joined(parts, ", ") + ": gpu-platform health\n";
 }
