@@ -42,6 +42,15 @@ TEST_F(Show, StatusCountsOnesOwnJobsAndGpusThatAreNotWell) {
       << out();
 }
 
+TEST_F(Show, StatusCountsGpusThatAreDegradedOrBeingReset) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"total_gpus":3,"nodes":[],"gpus":[{"state":"DEGRADED"},{"state":"RESETTING"},{"state":"DEGRADED"}]})");
+  });
+  EXPECT_EQ(call(server, {"status"}), 0);
+  EXPECT_TRUE(has(out(), "1 GPU being reset, 2 GPUs degraded: gpu-platform health\n")) << out();
+}
+
 TEST_F(Show, AWideStatusNamesTheEngineAndTheCapacityOfEachNode) {
   FakeServer server([](const Request&) { return json_answer(kStatus); });
   EXPECT_EQ(call(server, {"status", "-o", "wide"}), 0);
