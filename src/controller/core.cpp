@@ -8,6 +8,7 @@
 #include "controller/judge/endings.h"
 #include "controller/judge/gpu_changes.h"
 #include "controller/judge/gpu_resets.h"
+#include "controller/judge/hung.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
@@ -374,6 +375,7 @@ void Core::on(const execution::TaintObserved& seen, base::Instant now) {
 
 void Core::on(const execution::EvidenceObserved& seen, base::Instant now) {
   record(health_.take(state_, seen, now), now);
+  emit_if(judge_hung(state_, seen), now);
 }
 
 void Core::on(const execution::ResetEnded& seen, base::Instant now) {

@@ -359,6 +359,8 @@ Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
        "Kubernetes delivers no signals; a pod gets SIGTERM and its grace at its time limit"},
       {"first_node_only", spec.first_node_only && is_gang(spec.request),
        "the pods of a gang are one for each node or GPU"},
+      {"hang_timeout_seconds", spec.hang_timeout != base::Duration(),
+       "the platform reads no activity of a pod's GPUs"},
   };
   return first_of(cases);
 }

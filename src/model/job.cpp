@@ -102,6 +102,8 @@ std::string_view to_string(EndReason reason) {
       return "ENVIRONMENT_LOST";
     case EndReason::kGpuFault:
       return "GPU_FAULT";
+    case EndReason::kHung:
+      return "HUNG";
   }
   return "";
 }

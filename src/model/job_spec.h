@@ -130,6 +130,9 @@ struct JobSpec {
   // What the site's notification command is told beside the events of `notify`: a mail address or
   // a URL, whatever the command takes (api/convert/submit.cpp has its form). Empty: none.
   std::string notify_to;
+  // The job is ended after this time without output and without activity of any of its GPUs; zero:
+  // never.
+  base::Duration hang_timeout;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

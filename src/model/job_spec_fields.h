@@ -135,6 +135,7 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(66, "workload", "", &JobSpec::workload),
     spec_field(67, "workload_pods", "", &JobSpec::workload_pods),
     spec_field(68, "notify_to", "notify-to", &JobSpec::notify_to),
+    spec_field(72, "hang_timeout_seconds", "hang-timeout", &JobSpec::hang_timeout),
 };
 
 inline constexpr std::size_t kSpecFieldCount =

@@ -60,8 +60,27 @@ base::Status check_request(const ResourceRequest& request) {
   return {};
 }
 
+namespace {
+
+// The platform sees idle GPUs, and output that it keeps.
+base::Status check_watchdog(const JobSpec& spec) {
+  if (spec.hang_timeout == base::Duration()) return {};
+  if (spec.request.gpus == 0) {
+    return base::invalid("hang_timeout_seconds",
+                         "hang_timeout_seconds: the job asks for no GPU that could be idle; leave "
+                         "it out, or ask for GPUs");
+  }
+  if (spec.output.empty() && spec.error.empty()) return {};
+  return base::invalid("hang_timeout_seconds",
+                       "hang_timeout_seconds: needs kept output, because the platform does not "
+                       "watch files of the user; leave out output and error, or hang_timeout_seconds");
+}
+
+}  // namespace
+
 // A job with several processes has no single process for a terminal.
 base::Status check_processes(const JobSpec& spec) {
+  TRY(check_watchdog(spec));
   if (spec.per_gpu && spec.request.gpus == 0) {
     return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
   }

@@ -119,6 +119,8 @@ class Settlement {
       return ended(JobTrigger::kTimeOut);
     }
     if (attempt_.exit.lost != model::Lost::kNo) return requeued_or_failed(false);
+    // However it obeyed.
+    if (attempt_.reason == EndReason::kHung) return requeued_or_failed(true);
     if (attempt_.reason == EndReason::kPrologFailed) return requeued_after_prolog();
     if (attempt_.reason == EndReason::kEnvironmentLost) return held_without_environment();
     if (attempt_.reason == EndReason::kLaunchFailed) {
