@@ -42,7 +42,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-std::string_view take_line(std::string_view& text) {
+std::string_view next_line(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(line.size() + 1, text.size()));
   return line.substr(0, line.find('#'));
@@ -53,7 +53,7 @@ std::string_view take_line(std::string_view& text) {
 std::string refusal_of(std::string_view rules, DriverVerb verb) {
   bool is_allowed = false;
   for (std::size_t number = 1; !rules.empty(); ++number) {
-    std::string_view line = take_line(rules);
+    std::string_view line = next_line(rules);
     const std::string_view order = take_word(line);
     const std::string_view what = take_word(line);
     if (order.empty()) continue;

@@ -32,11 +32,13 @@ class Observed : public ObservationSink {
   bool wait_until(const std::function<bool()>& condition) const;
   bool wait_started(model::AttemptId attempt) const;
   bool wait_cleaned(model::AttemptId attempt) const;
+  std::vector<ResetEnded> resets() const;
 
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<model::AttemptId, OfAttempt> attempts_;
+  std::vector<ResetEnded> resets_;
 };
 
 class Environments : public EnvironmentSource {

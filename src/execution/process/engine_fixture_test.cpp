@@ -54,6 +54,8 @@ void Observed::observe(Observation observation) {
     attempts_[ended->attempt].note(*ended);
   } else if (const auto* cleaned = std::get_if<Cleaned>(&observation)) {
     attempts_[cleaned->attempt].note(*cleaned);
+  } else if (const auto* reset = std::get_if<ResetEnded>(&observation)) {
+    resets_.push_back(*reset);
   }
   changed_.notify_all();
 }
@@ -62,6 +64,11 @@ Observed::OfAttempt Observed::of(model::AttemptId attempt) const {
   const std::lock_guard lock(mutex_);
   const auto entry = attempts_.find(attempt);
   return entry == attempts_.end() ? OfAttempt{} : entry->second;
+}
+
+std::vector<ResetEnded> Observed::resets() const {
+  const std::lock_guard lock(mutex_);
+  return resets_;
 }
 
 bool Observed::wait_until(const std::function<bool()>& condition) const {
@@ -115,10 +122,11 @@ void EngineTest::SetUp() {
 
 void EngineTest::start_service() {
   for (const char* const name :
-       {"gpu-platform-node", "gpu-platform-container", "gpu-platform-start"}) {
+       {"gpu-platform-node", "gpu-platform-container", "gpu-platform-start",
+        "gpu-platform-driver"}) {
     const std::filesystem::path from =
         std::filesystem::path(options_.node_program).parent_path() / name;
-    if (!std::filesystem::exists(from)) continue;  // for jobs with an image alone
+    if (!std::filesystem::exists(from)) continue;  // not for every test
     const std::string program = root_ + "/" + name;
     std::filesystem::copy_file(from, program);
     chmod(program.c_str(), 0755);

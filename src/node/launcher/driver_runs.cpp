@@ -16,7 +16,7 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr std::size_t kMaxAtOnce = 16;
+constexpr std::size_t kMaxWatchers = 16;
 
 // Those that only look at GPUs, and what has to do with emulated boards, need no right of root's.
 bool needs_root(const RunDriver& order) {
@@ -54,7 +54,7 @@ void DriverRuns::start(const RunDriver& order, int socket) {
     os::send_packet(socket, encode_driver_answer(failed_answer(order.gpus, why)));
   };
   forget_ended();
-  if (watchers_.size() >= kMaxAtOnce) return refuse("the driver is busy with other requests");
+  if (watchers_.size() >= kMaxWatchers) return refuse("the driver is busy with other requests");
   if (const std::string why = refusal_of_order(order); !why.empty()) return refuse(why);
   DriverWatch watch;
   watch.order = &order;

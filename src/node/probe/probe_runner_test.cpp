@@ -159,6 +159,25 @@ class Probes : public ::testing::Test {
   std::size_t seen_ = 0;
 };
 
+TEST_F(Probes, HeldProbeEndsWithoutAReportAndComesBackWithItsInventory) {
+  start();
+  runner_->watch(emulated("n1"));
+  std::size_t from = 0;
+  ASSERT_TRUE(reports_.wait_for<Inventory>("n1", from));
+  runner_->hold("n1");
+  runner_->hold("none");
+  ASSERT_TRUE(os::eventually([&] {
+    const auto status = runner_->status();
+    return status.size() == 1 && status[0].pid == 0 && status[0].abandoned == 0;
+  }));
+  EXPECT_EQ(runner_->status()[0].starts, 1U);
+  from = reports_.count();
+  runner_->let_go_on("n1");
+  ASSERT_TRUE(reports_.wait_for<Inventory>("n1", from));
+  std::size_t all = 0;
+  EXPECT_FALSE(reports_.find<ProbeProblem>("n1", all)) << "its end was ordered";
+}
+
 TEST_F(Probes, ReportAnEmulatedBoardThroughItsLibrary) {
   start();
   runner_->watch(emulated("dgx-h100-1"));
