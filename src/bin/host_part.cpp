@@ -112,10 +112,13 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   nodes_ = std::make_unique<monitoring::NodeObserver>(
       observations_, *monitor_, *gate_, log_,
       monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity});
+  watchdog_ = std::make_unique<monitoring::JobWatchdog>(
+      *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,
+      [this](model::AttemptId id) { return monitoring::output_mark_of(engine_->output_of(id)); });
   node::ProbeRunnerOptions options;
   options.executable = options_.programs.probe;
   options.interval = configuration.monitoring_interval;
-  TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *nodes_));
+  TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *watchdog_));
   probes_to_ask_ = probes_.get();
   readings_ = std::make_unique<MonitoredReadings>(*monitor_, *probes_);
   for (node::ProbeTarget& target : targets_) {

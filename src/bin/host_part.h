@@ -23,6 +23,7 @@
 #include "logging/log.h"
 #include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
+#include "monitoring/job_watchdog.h"
 #include "monitoring/node_observer.h"
 #include "node/probe/probe_runner.h"
 
@@ -83,6 +84,7 @@ class HostPart final : public EnginePart {
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::NodeObserver> nodes_;
+  std::unique_ptr<monitoring::JobWatchdog> watchdog_;
   std::unique_ptr<node::ProbeRunner> probes_;
   std::unique_ptr<MonitoredReadings> readings_;
 };
