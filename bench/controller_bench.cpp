@@ -172,7 +172,7 @@ void job_life(benchmark::State& bench) {
 }
 BENCHMARK(job_life)->Arg(1)->Arg(16)->Arg(128)->Unit(benchmark::kMicrosecond);
 
-// An array on a full cluster: one event, whatever its size. With a limit (8) its members wait
+// An array on a full cluster: one event, for any size. With a limit (8) its members wait
 // behind the gate and are in no queue.
 void submit_array(benchmark::State& bench) {
   for (auto _ : bench) {
@@ -332,7 +332,7 @@ void replay(benchmark::State& bench) {
 }
 BENCHMARK(replay)->Unit(benchmark::kMillisecond);
 
-// Returns the resident memory of the process, whatever its allocator.
+// Returns the resident memory of the process, with any allocator.
 std::size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t size = 0;

@@ -118,7 +118,8 @@ inline bool is_within(std::uint32_t low, std::uint32_t value, std::uint32_t high
   return low <= value && value <= high;
 }
 
-// The limit in force. What is set counts only within the board's bounds, whatever the state has.
+// The limit in force. What is set counts only within the board's bounds, also if the state has
+// more.
 inline std::uint32_t power_limit_mw(const GpuState& gpu) {
   const std::uint32_t set = value_of(gpu.settings.power_limit_mw);
   return is_within(gpu.power_limit_min_mw, set, gpu.power_limit_max_mw) ? set : gpu.power_limit_mw;

@@ -91,7 +91,7 @@ struct MigProfile {
 struct ProcessEntry {
   std::atomic<std::uint64_t> pid;
   // Clock ticks after boot at which the process started, so that a reused pid is not mistaken for
-  // it; 0: the entry stays until it is cleared, whatever becomes of the process.
+  // it; 0: the entry stays until it is cleared, also if the process ends.
   std::atomic<std::uint64_t> start_ticks;
   std::atomic<std::uint64_t> memory_bytes;
   std::atomic<std::uint64_t> utilization_percent;

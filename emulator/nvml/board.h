@@ -32,7 +32,7 @@ DeviceHandle* handle_of(std::uint32_t index);
 // Gets the index behind a handle; false if it is none of ours.
 bool index_of(const DeviceHandle* handle, std::uint32_t* index);
 
-// Numbers that index or count in the state, bounded whatever a writer left in it.
+// Numbers that index or count in the state, bounded for all that a writer left in it.
 inline std::uint32_t link_count(const GpuState& gpu) {
   return gpu.nvlink_count < kMaxNvLinks ? gpu.nvlink_count : kMaxNvLinks;
 }

@@ -78,7 +78,7 @@ TEST_F(ForeignState, ThatIsNoFileIsRefused) {
   }
 }
 
-// Any user may write the file while the library has it mapped: whatever is in it then, a call ends
+// Any user may write the file while the library has it mapped: with any content, a call ends
 // with an answer.
 TEST_F(ForeignState, MayAppearUnderALibraryThatIsOpen) {
   initialise();

@@ -70,7 +70,7 @@ submit_work() {
   submit $submit_options -- "$here/bin/gpu-acceptance" "$@" --cuda "$cuda"
 }
 
-# Ends all jobs of ours, so that a check finds the GPUs free whatever the one before it left.
+# Ends all jobs of ours, so that a check finds the GPUs free after any other.
 clear_jobs() {
   gp jobs kill --all --yes >/dev/null 2>&1
   wait_until 10 nothing_runs

@@ -1,4 +1,4 @@
-# A job outlives whatever happens to the services; sourced by scripts/check_machine.
+# A job outlives any fault of the services; sourced by scripts/check_machine.
 
 check_restarts() {
   local job pid unit

@@ -42,7 +42,7 @@ class ChannelSource {
   using Opened = std::function<void(base::Result<ChannelSocket>)>;
 
   virtual ~ChannelSource() = default;
-  // Returns at once. `opened` is called once, on whatever thread, or dropped when the program ends.
+  // Returns at once. `opened` is called once, on any thread, or dropped when the program ends.
   virtual void open(model::ChannelOrder order, Opened opened) = 0;
 };
 

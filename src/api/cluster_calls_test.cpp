@@ -16,7 +16,7 @@ using model::GpuAction;
 
 class ClusterCallsTest : public testing::Test {
  protected:
-  // The answer, on whatever thread it comes.
+  // The answer, which comes on any thread.
   base::Result<v1::ChangeGpusResponse> change(const v1::ChangeGpusRequest& request,
                                               GpuAction action, bool administrator = true) {
     std::promise<base::Result<v1::ChangeGpusResponse>> promise;

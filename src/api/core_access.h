@@ -32,7 +32,7 @@ class CommandSink {
   using Done = std::function<void(base::Result<model::CommandReply>)>;
 
   virtual ~CommandSink() = default;
-  // Calls `done` once, on whatever thread, after the command is durable and the snapshot that shows
+  // Calls `done` once, on any thread, after the command is durable and the snapshot that shows
   // it is published (or after it was refused). A sink that stops may drop `done` uncalled only when
   // the server's threads have ended.
   virtual void submit(model::Command command, Done done) = 0;

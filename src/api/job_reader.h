@@ -176,7 +176,7 @@ class JobListWriter {
   std::size_t passed_over_ = 0;  // ended jobs that are not shown
   model::JobId last_;            // that was looked at
   bool is_begun_ = false;
-  // Where the message of each job is made: its parts are not allocated one by one.
+  // The memory in which the message of each job is made: its parts are not allocated one by one.
   alignas(std::max_align_t) std::array<char, 16 * 1024> block_;
   google::protobuf::Arena arena_{block_.data(), block_.size()};
   // What costs much is left out where it is not asked for.

@@ -32,7 +32,7 @@ class RefusalBook {
   explicit RefusalBook(CommandSink& sink, RefusalLimits limits = {}, Clock clock = present)
       : sink_(sink), limits_(limits), clock_(std::move(clock)) {}
 
-  // `call` has its refusal. True: it is being written, and `written` is called once, on whatever
+  // `call` has its refusal. True: it is being written, and `written` is called once, on any
   // thread, when it is durable or cannot be. False: it is only counted.
   bool note(model::AuditedCall call, std::function<void()> written);
   // Writes the counts of a window that is over. Call it now and then.

@@ -5,7 +5,7 @@
 
 namespace gpu_platform::base {
 
-// Upper and lower case of ASCII letters, whatever the locale is. All other bytes stay.
+// Upper and lower case of ASCII letters, in any locale. All other bytes stay.
 
 constexpr char to_lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

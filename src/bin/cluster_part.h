@@ -16,7 +16,7 @@
 namespace gpu_platform::bin {
 
 // The part that knows the site's Kubernetes cluster: the engine of its nodes, and the workloads of
-// others in it. Where the site names no cluster it is empty, and each call does nothing.
+// others in it. If the site names no cluster, it is empty, and each call does nothing.
 //
 // Ownership: refers to the core, which outlives it. Thread: as CorePart.
 class ClusterPart final : public EnginePart {

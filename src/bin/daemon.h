@@ -54,7 +54,7 @@ class Daemon {
   void reload(const config::Configuration& configuration, const ActingProcess& sender);
   // Records in the audit trail that a reload was refused because the configuration has an error.
   void refuse_reload(const base::Error& error, const ActingProcess& sender);
-  // The one way to end, whatever has been opened.
+  // The one way to end, at any point of the start.
   void stop();
 
  private:

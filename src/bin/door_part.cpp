@@ -55,7 +55,7 @@ base::Result<std::unique_ptr<DoorPart>> DoorPart::open(Options options,
                                                        CorePart& core, HostPart& host,
                                                        logging::Log& log) {
   std::unique_ptr<DoorPart> door(new DoorPart(std::move(options), configuration, core, host, log));
-  // A pod has the uid of its job's user whatever the daemon is.
+  // A pod has the uid of its job's user, with any user of the daemon.
   const bool runs_as_itself = configuration.local_engine && !host.node_part().can_switch_user;
   TRY_ASSIGN(const model::UserRange range, users_of_site(configuration, runs_as_itself));
   TRY(door->make_authenticators(range));

@@ -28,7 +28,7 @@ base::Result<api::OutputPiece> read_users_file(const base::Result<os::Descriptor
   return piece;
 }
 
-// Whether the site's policy has the output of the job removed by now. Where there is no file before
+// Whether the site's policy has the output of the job removed by now. If there is no file before
 // that time, the job has printed nothing.
 bool is_kept_no_longer(const model::Job& job, const model::Policy& policy) {
   return policy.output_keep != base::Duration() && model::is_ended(job.state) &&

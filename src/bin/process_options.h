@@ -9,7 +9,7 @@
 
 namespace gpu_platform::bin {
 
-// Where the process engine of this daemon has its things.
+// The files and folders of the process engine of this daemon.
 struct ProcessPlaces {
   std::string data_dir;
   std::string launcher;  // the socket of a launcher that is a service; empty: we start one

@@ -207,7 +207,7 @@ int serve_main(int argc, char** argv) {
                             "serve");
   }
 
-  // Nothing that the daemon makes is for others to write to, whatever it was started from.
+  // Nothing that the daemon makes is for others to write to, with any mask of its parent.
   umask(022);
   start_log(options->log_level, options->is_json_log);
   const DaemonSignals signals;

@@ -37,7 +37,7 @@ class Interrupts {
   int count_ = 0;
 };
 
-// Where in a job's output to begin.
+// The place in a job's output to begin at.
 struct OutputPlace {
   static constexpr std::int64_t kLatest = -1;  // whichever attempt is the latest one
   static constexpr std::int64_t kNone = 0;     // nothing was read: from the first attempt on

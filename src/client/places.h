@@ -6,9 +6,9 @@
 #include "base/result.h"
 #include "client/session.h"
 
-// Where a user's own daemon keeps its data and answers, and where clients look for it. Both sides
-// come to the same places, also where a login has not set everything up: after su, in a container,
-// in CI.
+// The places where a user's own daemon keeps its data and answers, and where clients look for it.
+// Both sides come to the same places, also where a login has not set everything up: after su, in a
+// container, in CI.
 
 namespace gpu_platform::client {
 

@@ -71,7 +71,7 @@ class Console {
   // Bytes to stderr as they are.
   void err(std::string_view bytes);
   // The line that says how far long work is, where stderr is a terminal: each call replaces it, and
-  // so does whatever is written next. Cut to the terminal and made harmless; empty: it goes.
+  // so does all that is written next. Cut to the terminal and made harmless; empty: it goes.
   void progress(std::string_view text);
   bool shows_progress() const;
 

@@ -7,7 +7,7 @@
 #include "client/session.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
-// Sending a job to the daemon, once, whatever becomes of the connection.
+// Sending a job to the daemon, once, also if the connection breaks.
 
 namespace gpu_platform::client {
 

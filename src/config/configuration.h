@@ -63,7 +63,7 @@ struct Problem {
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-// Where a file sets a key.
+// The place in a file that sets a key.
 struct KeyPlace {
   std::string key;   // dotted path
   std::string file;  // empty: the configuration itself; else a file that it includes

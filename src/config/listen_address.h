@@ -7,7 +7,7 @@
 
 namespace gpu_platform::config {
 
-// Where a door listens.
+// The address on which an interface listens.
 struct ListenAddress {
   std::string host;  // numeric; IPv6 without brackets
   std::uint16_t port = 0;

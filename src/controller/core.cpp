@@ -130,7 +130,7 @@ base::Result<bool> Core::update(const model::UpdateJob& command, const Request& 
   return true;
 }
 
-// One that has ended and is still being cleaned up is no hindrance for the others. Where nothing
+// One that has ended and is still being cleaned up is no hindrance for the others. If nothing
 // could be done with any member, the first refusal is the array's.
 template <class Do>
 Core::Reply Core::on_each_member(model::JobId array, const Request& request, const Do& act_on) {

@@ -1,6 +1,6 @@
-// The invariants of jobs that wait for times, for each other and for siblings, whatever people and
-// programs do: no job waits for what has been decided, no array exceeds its limit, and every job
-// starts or ends.
+// The invariants of jobs that wait for times, for each other and for siblings, for any acts of
+// people and programs: no job waits for what has been decided, no array exceeds its limit, and
+// every job starts or ends.
 
 #include <algorithm>
 #include <string>

@@ -7,7 +7,7 @@
 #include "controller/invariants.h"
 #include "controller/preemption_site_fixture.h"
 
-// No job is stopped for one that could be stopped in turn, whatever the rules by which they are
+// No job is stopped for one that could be stopped in turn, for any rules by which they are
 // stopped: classes, guarantees, overdue jobs, and jobs that were let in by their prediction, all at
 // once. And none is stopped more often than its limits say. In half of the worlds there are GPUs of
 // two types, and guarantees by type.

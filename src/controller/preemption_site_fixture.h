@@ -29,7 +29,7 @@ class PreemptionSite : public VirtualSite {
     policy.max_preemptions_per_job = max_preemptions_ = 1 + number_below(5);
     policy.max_reclaims_per_job = max_reclaims_ = 1 + number_below(5);
     policy.overdue_after = base::minutes(static_cast<std::int64_t>(5 + random().below(60)));
-    // Where a job is overdue most of the time, none is let in by its prediction.
+    // If a job is overdue most of the time, none is let in by its prediction.
     if (seed % 3 == 0) policy.overdue_after = {};
     has_types_ = random().chance(1, 2);
     if (random().chance(4, 5)) policy.organisation = has_types_ ? by_type() : guarantees();

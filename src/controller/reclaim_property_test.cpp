@@ -10,8 +10,8 @@
 #include "controller/invariants.h"
 #include "controller/virtual_site_fixture.h"
 
-// Borrowed work never keeps a team's guarantee back for longer than the grace, whatever the
-// classes, the order and the load. The exception is work that was stopped as often as is allowed.
+// Borrowed work never keeps a team's guarantee back for longer than the grace, for any
+// classes, order and load. The exception is work that was stopped as often as is allowed.
 
 namespace gpu_platform::controller {
 namespace {

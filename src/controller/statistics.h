@@ -39,7 +39,7 @@ struct Statistics {
   std::uint64_t jobs_failed = 0;
   std::uint64_t jobs_cancelled = 0;
   std::uint64_t jobs_timed_out = 0;
-  std::uint64_t jobs_requeued = 0;  // for whatever reason
+  std::uint64_t jobs_requeued = 0;  // for any reason
   std::uint64_t attempts_started = 0;
   std::uint64_t backfilled = 0;                                      // of these
   std::array<std::uint64_t, model::kPreemptionRules> preemptions{};  // decided, by rule

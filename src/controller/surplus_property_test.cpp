@@ -7,7 +7,7 @@
 #include "controller/virtual_site_fixture.h"
 
 // In a saturated world the GPUs beyond guarantees are used in proportion to the weights of the
-// teams, whatever the order of the queue, the classes and who submits first.
+// teams, for any order of the queue, classes and order of submission.
 
 namespace gpu_platform::controller {
 namespace {

@@ -29,7 +29,7 @@ std::string flaw_of(const GpuDescription& gpu) {
   return {};
 }
 
-// "00000000:1b:00.0" whatever the driver's spelling: lower case, eight digits of domain.
+// "00000000:1b:00.0" for any spelling of the driver: lower case, eight digits of domain.
 std::string pci_address_of(const GpuDescription& gpu) {
   std::string address = base::to_lower(gpu.pci_address.value_or(""));
   const std::size_t domain_digits = address.find(':');

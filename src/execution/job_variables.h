@@ -9,7 +9,7 @@
 
 #include "execution/engine.h"
 
-// The environment variables of jobs, as far as they are the same whatever engine runs them. Pure.
+// The environment variables of jobs, as far as they are the same for all engines. Pure.
 
 namespace gpu_platform::execution {
 

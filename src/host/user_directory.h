@@ -34,7 +34,7 @@ class UserDirectory {
   UserDirectory(const UserDirectory&) = delete;
   UserDirectory& operator=(const UserDirectory&) = delete;
 
-  // Root's name is never looked up, so that the administrator gets in whatever hangs.
+  // Root's name is never looked up, so that the administrator gets in if a look-up hangs.
   void name_of(std::uint32_t uid, std::function<void(UserName)> done);
   // Returns what is known without a wait. If that is old or nothing, a lookup begins, and a later
   // call has its answer.

@@ -194,7 +194,7 @@ class Client::Impl {
     driver_->add(call.transfer->handle());
   }
 
-  // The call is not under way any more, whatever it was.
+  // The call of any kind is not under way any more.
   void drop_transfer(Call& call) {
     if (call.transfer == nullptr) return;
     heard_ns_ = std::max(heard_ns_, call.transfer->last_byte_ns());

@@ -41,7 +41,7 @@ struct Request {
   base::Duration timeout = base::seconds(30);
 };
 
-// The answer to a request, of whatever status. A request that is refused for load (429) is sent
+// The answer to a request, of any status. A request that is refused for load (429) is sent
 // again after its Retry-After, at most a few times and within its timeout, before it is answered
 // here; a 429 without Retry-After means something else (an eviction that a budget forbids) and is
 // answered at once. A request that is refused with 401 is sent again once if another credential can
@@ -62,7 +62,7 @@ struct ClientOptions {
   std::uint32_t max_in_flight = 16;  // ordinary requests at once; further ones wait for their turn
   std::size_t max_body = 256u << 20;
   base::Duration plugin_time = base::seconds(30);  // that a plugin for credentials may take
-  // Where a call has waited for its timeout, and for at least this, and nothing came from the
+  // If a call has waited for its timeout, and for at least this, and nothing came from the
   // server on any connection meanwhile, all connections are given up.
   base::Duration dead_after = base::seconds(5);
 };

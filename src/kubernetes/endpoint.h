@@ -5,7 +5,8 @@
 #include "base/result.h"
 #include "kubernetes/kubeconfig.h"
 
-// Where requests go, as libcurl wants it said, and in parts for connections that are not its own.
+// The server that requests go to, as libcurl wants it said, and in parts for connections that are
+// not its own.
 
 namespace gpu_platform::kubernetes {
 
@@ -15,7 +16,7 @@ struct Endpoint {
   std::string connect_to;   // CURLOPT_CONNECT_TO; empty: as the URL says
   std::string ca_pem;       // empty: the host's authorities
   bool skips_verification = false;
-  std::string proxy_url;  // empty: none, whatever the environment says
+  std::string proxy_url;  // empty: none, also if the environment names one
 
   // The parts.
   bool is_tls = false;

@@ -62,8 +62,8 @@ class PodStreams {
   PodStreams(const PodStreams&) = delete;
   PodStreams& operator=(const PodStreams&) = delete;
 
-  // Begins a channel on `channel`, one end of a pair of sockets; returns at once. Whatever goes
-  // wrong is told there. `hooks` are those of the first channel to a process.
+  // Begins a channel on `channel`, one end of a pair of sockets; returns at once. Every
+  // failure is told there. `hooks` are those of the first channel to a process.
   void run(PodStream stream, Credential credential, os::Descriptor channel,
            PodStreamHooks hooks = {});
   // Says that a container's own process has ended, where the server may not: a channel to it ends

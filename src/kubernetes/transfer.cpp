@@ -104,7 +104,7 @@ void Transfer::set_connection(const Endpoint& endpoint, Sockets* sockets) {
   curl().easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl().easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl().easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-  // With HTTP/2 whatever comes on the shared connection has libcurl look at every transfer, and
+  // With HTTP/2 each message on the shared connection has libcurl look at every transfer, and
   // both sides pay for frames.
   curl().easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl().easy_setopt(easy, CURLOPT_MAXAGE_CONN, kIdleSeconds);

@@ -46,7 +46,7 @@ using ClientSocket =
 using DaemonSocket = boost::asio::basic_stream_socket<boost::asio::local::stream_protocol,
                                                       boost::asio::io_context::executor_type>;
 
-// One client, whatever it speaks: takes its requests to the daemon and the answers back.
+// One client of any protocol: takes its requests to the daemon and the answers back.
 //
 // Thread: its io context's one thread.
 class Client : public std::enable_shared_from_this<Client> {

@@ -73,7 +73,8 @@ class AccessRules {
 // What a caller sees of others.
 class View {
  public:
-  // The role and the teams of the caller are those that the rules give it, whatever they were.
+  // The role and the teams of the caller are those that the rules give it; former ones do not
+  // count.
   View(std::shared_ptr<const AccessRules> rules, Caller caller);
 
   bool sees(Sight sight, const JobSpec& spec) const;

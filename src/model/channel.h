@@ -17,8 +17,8 @@
 //
 // Nothing is buffered without bound. Output waits at its source until the client has taken what
 // came before. Input is allowed kInputWindow bytes that no TakenFrame has answered yet; more ends
-// the channel. So whatever does not read its input holds up neither signals nor the terminal's
-// size.
+// the channel. So a program that does not read its input holds up neither signals nor the
+// terminal's size.
 
 namespace gpu_platform::model {
 

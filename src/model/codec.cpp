@@ -201,7 +201,7 @@ struct Reader {
   template <class T>
   void read_unless_at_end(T& v) {
     if (decoder.at_end() || bad) {
-      // Whatever has a specification is never without one.
+      // A job with a specification always keeps it.
       if constexpr (std::is_same_v<T, std::shared_ptr<const JobSpec>>) {
         if (v == nullptr) v = std::make_shared<JobSpec>();
       }

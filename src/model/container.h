@@ -57,7 +57,7 @@ struct Unsupported {
 
   friend bool operator==(const Unsupported&, const Unsupported&) = default;
 };
-// Returns what keeps a job from an engine of this kind, whatever the site has.
+// Returns what keeps a job from an engine of this kind, at every site.
 Unsupported unsupported_by(EngineKind engine, const JobSpec& spec);
 // Returns what of a job with an image a container of this host cannot have yet.
 Unsupported unsupported_by_host_container(const JobSpec& spec);

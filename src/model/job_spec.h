@@ -128,7 +128,7 @@ struct JobSpec {
   // That many of its pods hold what the job asks for, the same number on each node.
   std::optional<std::uint32_t> workload_pods;
   // What the site's notification command is told beside the events of `notify`: a mail address or
-  // a URL, whatever the command takes (api/convert/submit.cpp has its form). Empty: none.
+  // a URL, as the command takes it (api/convert/submit.cpp has its form). Empty: none.
   std::string notify_to;
   // The job is ended after this time without output and without activity of any of its GPUs; zero:
   // never.

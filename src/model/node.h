@@ -80,7 +80,7 @@ struct Gpu {
   std::string cause;               // why it is out of service; empty: it is not
   std::vector<GpuHolder> holders;  // ascending attempt
   bool is_reported = true;         // false: the node's driver does not list it any more
-  // Processes on it that belong to no job, in words, whatever the site makes of them; empty: none.
+  // Processes on it that belong to no job, in words, for every rule of the site; empty: none.
   std::string unmanaged_processes;
   std::string changed_by;    // who set the worst taint; empty if it is in service
   base::Instant changed_at;  // when

@@ -13,7 +13,7 @@ namespace gpu_platform::model {
 // By which rule others are stopped for a job.
 enum class PreemptionRule : std::uint8_t {
   kClass,    // they are of a lower class
-  kReclaim,  // they borrow, whatever their class, and the job is within its guarantee
+  kReclaim,  // they borrow, with any class, and the job is within its guarantee
   kOverdue,  // the job is overdue: they are of its class or below, and of other teams
 };
 inline constexpr std::size_t kPreemptionRules = 3;

@@ -39,7 +39,7 @@ struct UserRoles {
   bool is_root(std::uint32_t uid) const { return uid == 0 || uid == own_uid; }
   // Returns the role that the name has.
   Role of_name(std::string_view user) const;
-  // Returns what the user may do at most, whatever the credential of a call.
+  // Returns what the user may do at most, with any credential of a call.
   Role of(std::string_view user, std::uint32_t uid) const {
     return is_root(uid) ? Role::kAdmin : of_name(user);
   }

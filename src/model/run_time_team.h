@@ -64,7 +64,7 @@ struct TeamSources {
 };
 
 // Returns the organisation that is in force: the teams of the configuration in their order, then
-// the others by name. Whatever the configuration has become since a team was set, the result is as
+// the others by name. If the configuration has changed since a team was set, the result is as
 // sound as a configuration: a team without its parent, or below itself, is below the organisation,
 // and limits that contradict those of the configuration are left out together.
 // Cost: O(teams * depth), and the members.

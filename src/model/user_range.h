@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kUsualMaxUid = 60'000;  // as login.defs(5) has i
 
 // The users of a host that may have jobs and credentials, by their numbers: one rule for the
 // launcher, which starts jobs, and for every door. The numbers outside of the range belong to
-// accounts of the system; some numbers are no user's whatever the range says.
+// accounts of the system; some numbers are no user's even if the range has them.
 struct UserRange {
   std::uint32_t min_uid = kUsualMinUid;
   std::uint32_t max_uid = kUsualMaxUid;

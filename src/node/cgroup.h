@@ -8,7 +8,7 @@
 
 // The cgroups (v2) of jobs: the places where they may be made, and the actions on one. A job's
 // cgroup is <parent>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
-// where it may move itself, so that whatever stops the daemon's service does not stop jobs.
+// where it may move itself, so that a stop of the daemon's service does not stop jobs.
 
 namespace gpu_platform::node {
 

@@ -93,7 +93,7 @@ struct SendSignal {
   friend bool operator==(const SendSignal&, const SendSignal&) = default;
 };
 
-// Kill whatever is left of the attempt, whether its supervisor lives or not, and say what is left.
+// Kill all that is left of the attempt, whether its supervisor lives or not, and say what is left.
 struct KillTree {
   model::AttemptId attempt;
   friend bool operator==(const KillTree&, const KillTree&) = default;

@@ -375,7 +375,7 @@ TEST(Request, OneThatIsTooLargeIsRefused) {
   EXPECT_FALSE(decode_request(encode_request(request)).has_value());
 }
 
-// Whatever bytes come: no crash, nothing read past the end (under sanitizers), and what is accepted
+// For any bytes: no crash, nothing read past the end (under sanitizers), and what is accepted
 // is exactly what it says when written again.
 TEST(ProtocolFuzz, DamagedAndRandomBytesAreRefusedOrMeanWhatTheySay) {
   constexpr int kRounds = 200'000;

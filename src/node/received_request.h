@@ -14,7 +14,7 @@ namespace gpu_platform::node {
 std::string_view map_request(int fd);
 void release_request(std::string_view bytes);
 
-// Returns why the request may not be started in this boot, whatever its user; empty when it may.
+// Returns why the request may not be started in this boot, for any user; empty when it may.
 std::string error_of(const LaunchRequest& request, std::string_view boot_id);
 
 }  // namespace gpu_platform::node

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPath =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// Set by the platform in every job's environment, whatever was submitted.
+// Set by the platform in every job's environment, over what was submitted.
 constexpr std::string_view kOurs[] = {
     "CUDA_VISIBLE_DEVICES",   "CUDA_DEVICE_ORDER", "GPU_PLATFORM_NODE",         "GPU_PLATFORM_GPUS",
     "GPU_PLATFORM_GPU_UUIDS", "GPU_PLATFORM_CPUS", "GPU_PLATFORM_MEMORY_BYTES",

@@ -33,7 +33,7 @@ UserSwitch::UserSwitch(Identity identity) : identity_(std::move(identity)) {
   read_back_.resize(identity_.groups.size() + 1);  // one more, so that a surplus shows
 }
 
-// Where the host sets fs.suid_dumpable, every change of an id makes the process one that the user
+// If the host sets fs.suid_dumpable, every change of an id makes the process one that the user
 // may trace, until that is taken back. Meanwhile the capabilities that are kept forbid it.
 SwitchFailure UserSwitch::become() {
   const auto& [uid, gid, groups, name] = identity_;
@@ -82,7 +82,7 @@ SwitchFailure UserSwitch::compare() {
   return {};
 }
 
-// What /proc shows of the process belongs to root all the while, whatever the host's setting is:
+// What /proc shows of the process belongs to root all the while, with any setting of the host:
 // else the user could name it as a file.
 bool UserSwitch::borrow() const {
   return raw_call(SYS_setgroups, identity_.groups.size(), identity_.groups.data()) == 0 &&

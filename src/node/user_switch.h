@@ -28,7 +28,7 @@ class UserSwitch {
   // Sets real, effective and saved ids and groups, and drops all capabilities except root's own.
   // Then all of it is read back and compared: if a security module, a kernel or a container did
   // something else, the start ends. The process is at no moment one that its user could trace
-  // before it executes, whatever the host's fs.suid_dumpable is.
+  // before it executes, for any value of the host's fs.suid_dumpable.
   SwitchFailure become();
 
   // Between the two we are root with the user's rights: what is opened is opened as by the user,

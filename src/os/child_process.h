@@ -31,8 +31,8 @@ struct ChildProgram {
 };
 
 // Starts the program. It can be signalled as a group (kill(-pid)), no signal is blocked or ignored
-// in it, whatever is so in us, and it has no descriptor but those named. The caller reaps it. The
-// error is an errno.
+// in it, also if they are not so in us, and it has no descriptor but those named. The caller reaps
+// it. The error is an errno.
 std::expected<pid_t, int> start_child_process(const ChildProgram& child);
 
 }  // namespace gpu_platform::os

@@ -20,7 +20,7 @@ struct Seccomp {
   static constexpr std::uint32_t kOwnArchitecture = AUDIT_ARCH_AARCH64;
 #endif
 
-  // Where the kernel has what it tells of a call.
+  // The places of what the kernel tells of a call.
   static constexpr std::uint32_t kNumberAt = offsetof(seccomp_data, nr);
   static constexpr std::uint32_t kArchitectureAt = offsetof(seccomp_data, arch);
   // The low half of an argument, counted from 0: it comes first on these architectures.

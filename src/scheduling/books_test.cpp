@@ -56,7 +56,7 @@ void let_run(model::Job& job, std::uint64_t chance) {
   job.state = model::JobState::kRunning;
 }
 
-// Anything that may become of a job, whatever led to it.
+// Anything that may become of a job, from any cause.
 void become(model::Job& job) {
   switch (draw(4)) {
     case 0:

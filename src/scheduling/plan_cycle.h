@@ -18,7 +18,7 @@
 #include "scheduling/books.h"
 
 // One scheduling cycle decides which waiting jobs start now, and where. Pure: the same books and
-// policy give the same plan, in whatever order nodes and jobs came to be known.
+// policy give the same plan, in any order in which nodes and jobs came to be known.
 
 namespace gpu_platform::scheduling {
 

@@ -14,7 +14,7 @@
 #include "shims/options/option_table.h"
 
 // One call of a command, and what the commands have in common: messages in Slurm's form, exit code
-// 1 for whatever went wrong, the daemon.
+// 1 for any failure, the daemon.
 
 namespace gpu_platform::shims {
 

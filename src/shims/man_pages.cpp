@@ -29,8 +29,8 @@ std::vector<cli::ManPage> man_pages() {
                    fmt::format("Slurm's {}, as a client of gpu-platform", command));
     page.section("DESCRIPTION")
         .paragraph(fmt::format(
-            "It reads Slurm's options and variables and asks the daemon of gpu-platform. Where the "
-            "daemon is set by GPU_PLATFORM_SERVER or the current profile: see gpu-platform(1)."));
+            "It reads Slurm's options and variables and asks the daemon of gpu-platform. "
+            "GPU_PLATFORM_SERVER or the current profile sets the daemon: see gpu-platform(1)."));
     page.section("OPTIONS");
     for (const Option& option : options) page.item(term_of(option), said_of(option));
     pages.push_back(page.section("SEE ALSO").paragraph("gpu-platform(1)").page());

@@ -289,7 +289,7 @@ struct HandFigure {
   std::int64_t cache;    // of one context, of each GPU
 };
 
-// Worked out by hand from the pages of the models. Where the weights take less than 16 bits, the
+// Worked out by hand from the pages of the models. If the weights take less than 16 bits, the
 // embedding and the output matrix keep them: 2 × vocabulary × width.
 TEST(LlmServer, FiguresOfPublishedModelsAreThoseWorkedOutByHand) {
   const Setting open = {"dtype", {"auto"}};

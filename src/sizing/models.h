@@ -47,7 +47,7 @@ struct Experts {
 };
 
 // Multi-head latent attention: the cache holds one vector of rank + rope values for each token and
-// layer, whatever the number of heads.
+// layer, for any number of heads.
 struct LatentAttention {
   std::uint32_t rank = 0;  // 0: the model has none
   std::uint32_t rope = 0;

@@ -22,7 +22,7 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// The meanings of settings, whatever their names are.
+// The meanings of settings, independent of their names.
 enum class Meaning : std::uint8_t {
   kTensor,
   kPipeline,

@@ -6,7 +6,7 @@
 #include "controller/virtual_site_fixture.h"
 #include "views/explanation.h"
 
-// Whatever `explain` offers holds: a waiting job that is changed as it says starts at once, and one
+// All that `explain` offers holds: a waiting job that is changed as it says starts at once, and one
 // that would start as it is does so. With two types of GPUs, guarantees by type, classes, overdue
 // jobs, gangs, and jobs that are being stopped for others.
 

@@ -175,7 +175,7 @@ TEST_F(ExplanationTest, ViewFollowsPreemptionHoldsAsTheyComeAndGo) {
   follow(0);
 }
 
-// Whatever happens between two snapshots, the planning view that follows is the one made anew.
+// After any change between two snapshots, the planning view that follows is the one made anew.
 TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     base::Prng random(seed);

@@ -28,7 +28,7 @@ class KeptPlaces {
   explicit KeptPlaces(SnapshotBooks& books) : books_(&books) {}
 
   // `rank`: null for a job that would be submitted now. `comes_last`: behind all planned starts,
-  // whatever its rank.
+  // at any rank.
   std::optional<KeptPlace> kept_from(const model::JobSpec& spec, const scheduling::Rank* rank,
                                      bool comes_last);
 

@@ -140,7 +140,7 @@ class Stream : public testing::VirtualSite {
     }
   }
 
-  // Whatever it would break is refused, because it is not forced.
+  // All that it would break is refused, because it is not forced.
   void try_to_reserve() {
     model::MakeReservation reserve;
     reserve.name = "r" + std::to_string(++reservations_);

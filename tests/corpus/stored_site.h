@@ -37,8 +37,8 @@ class Judge final : public api::CommandSink {
   const base::Instant now_;
 };
 
-// The API in front of a data directory. Its callers are administrators, whoever runs this.
-// Ownership: refers to the store. Thread: the server's threads read; nothing changes.
+// The API in front of a data directory. Its callers are administrators, for every user that runs
+// this. Ownership: refers to the store. Thread: the server's threads read; nothing changes.
 class StoredSite {
  public:
   // `now` is the time of its answers; call freeze_time() with it.

@@ -294,7 +294,7 @@ TEST_F(AttackByACoordinator, OfItsTeamItChangesMembersAndLowersLimitsAndNothingE
         R"({"add_members": [{"user": "daemon", "shares": 4294967295}]})",
         R"({"remove_members": ["games"]})",
         R"({"add_members": [{"user": "daemon"}], "add_coordinators": ["sys"]})"}) {
-    set_team("audio", change);  // whatever it is answered with
+    set_team("audio", change);  // any answer will do
     json after = team("audio");
     // A limit that it took back is as an administrator gave it.
     for (const char* const key :

@@ -328,8 +328,8 @@ TEST_F(AttackByCredentials, WhatALeftAuthorityHasSignedEndsWithIt) {
 }
 
 // Who: a page elsewhere, in the browser of a person with a certificate, which the browser shows by
-// itself; and whoever answers for the same host without TLS. Tried: commands in jobs, changes and
-// reads. Refused by: the scheme of the connection, and what the browser says of the page.
+// itself; and a server that answers for the same host without TLS. Tried: commands in jobs, changes
+// and reads. Refused by: the scheme of the connection, and what the browser says of the page.
 TEST_F(AttackByCredentials, APageElsewhereDoesNothingWithTheCertificateOfABrowser) {
   const std::string host = "localhost";
   const std::string job = held_job();

@@ -30,7 +30,7 @@ using ::testing::Not;
 
 constexpr uid_t kAttacker = 34;
 constexpr const char* kAttackersName = "backup";
-// Users whom the user database does not know, or is asked for in vain.
+// Users that the user database does not know, or does not answer for.
 constexpr uid_t kHangs = 4711;
 constexpr uid_t kBystander = 4712;
 

@@ -109,7 +109,7 @@ int try_calls() {
   return 0;
 }
 
-// Keeps a lease on a file that it writes nothing to, whatever it is asked.
+// Keeps a lease on a file that it writes nothing to, also if it is asked to.
 int keep_lease(const char* file, const char* flag) {
   signal(SIGIO, SIG_IGN);
   const int fd = open(file, O_RDONLY | O_CREAT, 0644);

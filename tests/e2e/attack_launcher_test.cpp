@@ -40,7 +40,7 @@ TEST_F(AttackOnTheLauncher, NoNumberMakesAJobRunAsRootOrAsAnAccountOfTheSystem) 
   EXPECT_EQ(launch(++number, {"true", 0}), "this launcher starts no job as root");
   EXPECT_THAT(launch(++number, {"true", 1}), HasSubstr("account of the system, below 34"));
   EXPECT_THAT(launch(++number, {"true", 35}), HasSubstr("account of the system, above 34"));
-  // Some are no user's whatever the site says: the kernel's overflow number, which is that of an
+  // Some are no user's for every site: the kernel's overflow number, which is that of an
   // account on every Debian, and the daemon's own.
   kill_launcher();
   start_launcher({"--max-uid", "4294967295"});

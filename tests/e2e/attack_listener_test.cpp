@@ -205,7 +205,7 @@ TEST_F(AttackFromTheListener, NoCredentialOfItsOwnMakingIsAUser) {
     for (const std::string& secret : secrets) {
       const Credential forged{kind, secret, "192.0.2.7"};
       const std::string shown = secret.substr(0, 60);
-      // Whoever fails too often waits, which is as good.
+      // A client that fails too often waits, which is as good.
       EXPECT_THAT(status(ask(forged, get("/v1/whoami"))), AnyOf(401, 429)) << shown;
       EXPECT_THAT(status(ask(forged, post("/v1/jobs", job))), AnyOf(401, 429)) << shown;
     }

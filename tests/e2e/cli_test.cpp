@@ -128,7 +128,7 @@ TEST_F(Cli, JobGetsTheCallersDirectoryAndEnvironment) {
 }
 
 TEST_F(Cli, EnvironmentValuesAreInNoJournalListOrLog) {
-  const std::string secret = "s3cret-value-that-nobody-may-see";
+  const std::string secret = "s3cret-value-that-no-user-may-see";
   const Finished submitted =
       daemon.cli({"submit", "--gpus", "1", "--", "/bin/sleep", "60"}, {"TOKEN=" + secret});
   const std::string id = first_line(submitted);

@@ -126,7 +126,7 @@ std::vector<std::string> Engine::service() const {
 
 std::string Engine::serve() {
   std::filesystem::remove(socket());
-  // Docker's processes die with it, and nobody may have reaped them.
+  // Docker's processes die with it, and no process may have reaped them.
   for (const char* const name : {"/pid", "/exec/containerd/containerd.pid"}) {
     std::filesystem::remove(folder_.path() + name);
   }
@@ -260,8 +260,8 @@ std::string Engine::add_image(const std::string& name,
   return imported.exit_code == 0 ? "" : "import: " + imported.err;
 }
 
-// As `docker save` writes it. An import is for this host's architecture with Docker, whatever it is
-// told.
+// As `docker save` writes it. An import is for this host's architecture with Docker, also if
+// another is named.
 std::string Engine::load_image(const std::string& name, const std::string& platform) {
   const std::string digest = run_command({"/usr/bin/sha256sum", archive_path()}).out.substr(0, 64);
   const nlohmann::json image = {

@@ -264,7 +264,7 @@ class AdministratorsPage : public SeveralUsers {
  protected:
   AdministratorsPage() : SeveralUsers({.config = people_of_the_page()}) {}
 
-  // The command as it is typed here, and the account that types it: the person whom the comment
+  // The command as it is typed here, and the account that types it: the person that the comment
   // begins with, or root.
   struct Typed {
     std::string command;

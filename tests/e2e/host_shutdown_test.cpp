@@ -1,6 +1,6 @@
 // The host shuts down in the middle of jobs: the first process becomes systemd's last program and
 // ends all others, the daemon's too. Here the first process is that of a PID namespace, and each
-// start has a boot id of its own. What ran was lost with its node, whatever it made of SIGTERM, and
+// start has a boot id of its own. What ran was lost with its node, also if it ignored SIGTERM, and
 // is queued again.
 
 #include <gtest/gtest.h>

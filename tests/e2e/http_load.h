@@ -17,7 +17,7 @@ struct LoadOptions {
   std::string socket;
   std::size_t clients = 1;
   std::size_t requests = 1000;  // in all
-  std::uint16_t tls_port = 0;   // not 0: over TLS to this port of 127.0.0.1, whoever answers
+  std::uint16_t tls_port = 0;   // not 0: over TLS to this port of 127.0.0.1, with any server
 };
 
 struct LoadResult {

@@ -360,7 +360,7 @@ TEST_F(Interactive, PortForwardCarriesConnectionsWhole) {
   }
   forward.type("\x03");
   EXPECT_EQ(forward.wait(), 0);
-  EXPECT_LT(connect_to(port), 0) << "nobody listens any more";
+  EXPECT_LT(connect_to(port), 0) << "no process listens any more";
   EXPECT_TRUE(has_relays(0));
 }
 

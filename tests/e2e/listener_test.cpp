@@ -39,7 +39,7 @@ TEST_F(ListenerProcess, AnswersOverTlsAndKnowsNobodyWithoutACredential) {
 TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
   const auto ada = http::make_certificate({.common_name = "ada"});
   const auto eve =
-      http::make_certificate({.common_name = "ada"});  // another key, signed by nobody we know
+      http::make_certificate({.common_name = "ada"});  // another key, of an unknown authority
   put("localhost");
   for (const auto& [name, made] : {std::pair("ada", ada), std::pair("eve", eve)}) {
     write_pem_file(folder_.path() + "/" + name + ".crt", made.pem());

@@ -15,8 +15,8 @@
 #include "base/check.h"
 #include "target.h"
 
-// A connection to the door: whatever a client sends before a core that answers at once. The first
-// byte says as whom: 'A' as an administrator, else as the user whose jobs are there.
+// A connection to the door: all that a client sends before a core that answers at once. The first
+// byte names the caller: 'A' is an administrator, else it is the user whose jobs are there.
 
 namespace gpu_platform::fuzz {
 
@@ -137,7 +137,7 @@ std::string answer_to(std::string_view bytes, bool is_administrator) {
 void look_at_head(std::string_view head) {
   CHECK(head.starts_with("HTTP/1.1 "));
   const std::string_view status = head.substr(9, 3);
-  // Whatever a client sends, the fault is its own or there is none.
+  // For all that a client sends, the fault is its own or there is none.
   CHECK(status[0] != '5' || status == "503" || status == "501");
 }
 

@@ -8,7 +8,7 @@
 
 namespace gpu_platform::fuzz {
 
-// Takes one input as whatever reads such bytes would. Ends the process where a property does not
+// Takes one input as a reader of such bytes would. Ends the process where a property does not
 // hold; the same input does the same whenever it is run.
 void run(std::string_view input);
 

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Weaknesses, ProgramBuiltWithNothingOnHasThemAll) {
   const auto file = ElfFile::parse(bytes_of(UNPROTECTED));
   ASSERT_TRUE(file);
-  std::vector<std::string> expected = {"it is loaded at an address that everybody knows",
+  std::vector<std::string> expected = {"it is loaded at an address that is known",
                                        "it is not a position-independent program",
                                        "its stack can be executed",
                                        "its relocated tables stay writable",

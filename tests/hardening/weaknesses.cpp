@@ -91,7 +91,7 @@ class Findings {
 
   void look_at_layout() {
     const bool is_program = linked_ != Linked::kLibrary;
-    expect(file_.header.e_type == ET_DYN, "it is loaded at an address that everybody knows");
+    expect(file_.header.e_type == ET_DYN, "it is loaded at an address that is known");
     expect(!is_program || file_.has_flag(DT_FLAGS_1, DF_1_PIE),
            "it is not a position-independent program");
     expect(!file_.dynamic.contains(DT_TEXTREL) && !file_.has_flag(DT_FLAGS, DF_TEXTREL),

@@ -14,7 +14,7 @@ namespace gpu_platform::hardening {
 enum class Linked {
   kProgram,        // with a loader
   kStaticProgram,  // without one: it needs nothing of the host
-  kBareProgram,    // likewise, and without a C library: its guard of stacks is its own variable
+  kBareProgram,    // the same, and without a C library: its guard of stacks is its own variable
   kLibrary,
 };
 

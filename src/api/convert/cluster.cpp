@@ -10,7 +10,7 @@ namespace gpu_platform::api {
 
 namespace {
 
-// A node that is not up takes no new work, whatever its GPUs say.
+// A node that is not up takes no new work, also if its GPUs are free.
 bool can_take_work(const model::Node& node, const model::Gpu& gpu) {
   return node.state == model::NodeState::kUp && model::is_free(gpu);
 }

@@ -52,7 +52,7 @@ class SpecWriter {
  public:
   SpecWriter(const Nodes& nodes, v1::JobSpec& out) : nodes_(nodes), out_(out) {}
 
-  // Where the default means "none", it is left absent.
+  // If the default means "none", it is left absent.
   void put(const Field& field, const std::string& value) {
     if (!value.empty()) set(field, value);
   }

@@ -183,7 +183,7 @@ TEST(JsonReader, SurvivesDeepNesting) {
   EXPECT_FALSE(read_json(objects, request).has_value());
 }
 
-// Whatever comes, the answer is an error or a message that can be written again.
+// For any input, the answer is an error or a message that can be written again.
 TEST(JsonReader, SurvivesDamagedText) {
   const std::string valid =
       R"({"command":["sh","-c","x"],"gpus":8,"gpu_types":["H100"],"labels":{"k":"v"},"cpus":3,)"

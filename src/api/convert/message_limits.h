@@ -7,7 +7,7 @@
 namespace gpu_platform::api {
 
 // Checks the limits that the fields' options state, and that no text contains a NUL. Complete for
-// every message of a request, whatever door it came through. The error is kInvalidArgument and
+// every message of a request, for every interface. The error is kInvalidArgument and
 // names the field.
 base::Status check_limits(const google::protobuf::Message& message);
 

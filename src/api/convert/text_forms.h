@@ -12,7 +12,7 @@ namespace gpu_platform::api {
 bool is_valid_utf8(std::string_view text);
 
 // Appends a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD: what we print is
-// always valid JSON, whatever a file name or a system message holds.
+// always valid JSON, with any file name or system message in it.
 void append_json_string(std::string& out, std::string_view text);
 
 // "SIGKILL"; "SIG35" where it has no name. And back; nothing for what is no signal's name.

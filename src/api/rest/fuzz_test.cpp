@@ -1,7 +1,7 @@
 #include "api/rest/server_fixture_test.h"
 #include "base/prng.h"
 
-// Damaged conversations: whatever comes, the server answers or closes, and goes on serving others.
+// Damaged conversations: the server always answers or closes, and goes on serving others.
 
 namespace gpu_platform::api {
 namespace {

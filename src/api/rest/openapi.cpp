@@ -218,7 +218,7 @@ class DocumentWriter {
     if (!known_.insert(type.full_name()).second) return;
     OrderedJson properties = OrderedJson::object();
     OrderedJson required = OrderedJson::array();
-    // Requests may leave out what they do not say; answers have every key. Where a message is in
+    // Requests may leave out what they do not say; answers have every key. If a message is in
     // both, the document promises less of the answer than the daemon keeps.
     const bool is_request = in_requests_.contains(type.full_name());
     for (const FieldPlan& field : plan_of(type).fields) {

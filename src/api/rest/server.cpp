@@ -368,7 +368,7 @@ class Server::Impl {
       return authenticator->check_still_holds(known);
     };
     Peer from_afar = *peer;
-    from_afar.caller.door = model::Door::kListener;  // whatever the uid, it is not root
+    from_afar.caller.door = model::Door::kListener;  // it is not root, with any uid
     add_session(turn, std::move(socket), std::move(from_afar), std::move(environment));
   }
 

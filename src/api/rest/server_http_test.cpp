@@ -253,7 +253,7 @@ TEST_F(ServerTest, OptionsNamesTheMethodsOfAPath) {
   EXPECT_EQ(client.request("OPTIONS", "/no/such/path")->status, 404);
 }
 
-// Disconnects at every byte of a conversation, and whatever was under way goes with the client.
+// Disconnects at every byte of a conversation, and all that was under way goes with the client.
 
 }  // namespace
 }  // namespace gpu_platform::api

@@ -137,7 +137,7 @@ std::string colored(const std::string& line, const v1::Gpu& gpu, const WatchView
   return is_noted && wants_color(around) ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
 }
 
-// Where output is no terminal: a table for each time.
+// If the output is no terminal: a table for each time.
 int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options) {
   for (std::uint64_t shown = 0;;) {
     std::string text = shown == 0 ? "" : "\n";

@@ -11,7 +11,7 @@
 
 namespace gpu_platform::cli {
 
-// Where the streams of a command in a job come from and go to. Called on the caller's thread.
+// The ends of the streams of a command in a job. Called on the caller's thread.
 struct CommandStreams {
   // Fills a part of the span and returns its size; 0: the end. Null: the command has no input.
   std::function<std::size_t(std::span<char>)> input;

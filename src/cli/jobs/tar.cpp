@@ -12,7 +12,7 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// Where the fields of a header lie.
+// The places of the fields of a header.
 struct Field {
   std::size_t at;
   std::size_t size;

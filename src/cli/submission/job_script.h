@@ -23,7 +23,7 @@ struct JobScript {
   bool is_copied = false;  // false: the file itself is run
 };
 
-// Where a script may lie.
+// The places in which a script is looked for.
 struct ScriptPlace {
   std::string word;     // the program as it was typed; "-" is standard input
   std::string workdir;  // of the job, absolute

@@ -17,8 +17,8 @@
 
 namespace gpu_platform::cli {
 
-// Where the names are that -o name prints, one in a line and nothing else, for scripts: plain ids,
-// so that they can be given to another command as they are.
+// The place of the names that -o name prints, one in a line and nothing else, for scripts: plain
+// ids, so that they can be given to another command as they are.
 struct NamesPlace {
   std::string_view list;  // the key of the list, whose objects have names; empty: one object
   std::string_view name;  // the key of a name, or a path of keys: "gpu/uuid"

@@ -16,7 +16,7 @@ struct Column {
   // The least width that a narrow terminal leaves it; absent: it keeps its width. What does not fit
   // is cut, or wrapped.
   std::optional<std::size_t> cut_to = std::nullopt;
-  // Where narrower columns are not enough, columns are left out, those with the highest number
+  // If narrower columns are not enough, columns are left out, those with the highest number
   // first; 0: never.
   int expendable = 0;
   // Text that does not fit goes on in further lines.

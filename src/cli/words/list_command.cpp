@@ -183,7 +183,7 @@ base::Result<ListRequest> list_request(ListOptions& options, const std::vector<L
 
 namespace {
 
-// Where rows of one key are folded to, and the numbers of all of them.
+// The row that those of one key are folded to, and the numbers of all of them.
 struct FoldedRows {
   std::size_t row = 0;
   std::vector<std::int64_t> numbers;

@@ -60,7 +60,7 @@ struct ListOptions : ColumnOptions {
   // The filters that were given, by option. A flag has the value "true".
   std::map<std::string, std::vector<std::string>, std::less<>> given;
 
-  // Where the options of the filters are read to, in their order.
+  // The values of the options of the filters, in their order.
   struct Read {
     bool flag = false;
     std::optional<std::string> value;

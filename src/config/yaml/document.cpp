@@ -18,7 +18,7 @@ std::unexpected<Problem> at(const YAML::Mark& mark, std::string message) {
       placed ? mark.line + 1 : 0, placed ? mark.column + 1 : 0, {}, std::move(message), {}});
 }
 
-// Where a document begins, and nothing of what is in it.
+// The line in which a document begins, and nothing of what is in it.
 class Beginning : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }

@@ -357,7 +357,7 @@ Checked parse_configuration(std::string_view yaml, const std::string& folder) {
 
 namespace {
 
-// Where a person changes the teams: the file with the key.
+// The place where a person changes the teams: the file with the key.
 void name_file_of_teams(const std::string& path, Configuration& configuration) {
   const auto place = std::ranges::find_if(configuration.places, [](const KeyPlace& each) {
     return each.key == "teams" || each.key == "teams_file";

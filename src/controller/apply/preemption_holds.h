@@ -9,7 +9,7 @@
 
 namespace gpu_platform::controller {
 
-// The preemption hold of the beneficiary, if there is one, is over, whatever came of it: victims
+// The preemption hold of the beneficiary, if there is one, is over, with any result: victims
 // that were not told yet are spared.
 void drop_hold(Application& a, model::JobId beneficiary);
 void drop_holds_that(Application& a,

@@ -17,7 +17,7 @@ using model::JobTrigger;
 namespace {
 
 // The cluster took its place away, and no order of ours did: no fault of the job, which begins anew
-// elsewhere. Where it cannot, it has failed.
+// elsewhere. If it cannot, it has failed.
 bool was_evicted(const Job& job, const Attempt& attempt) {
   return attempt.reason == EndReason::kPreempted && attempt.stop_reason == EndReason::kNone &&
          model::can_begin_anew(*job.spec);

@@ -24,7 +24,7 @@ base::Status check_expected(std::optional<base::Duration> expected, base::Durati
 base::Status check_speeds(const State& state, const model::ResourceRequest& request,
                           base::Duration time_limit);
 
-// Refuses a job that a limit of its owner would keep back for ever, whatever else runs.
+// Refuses a job that a limit of its owner would keep back for ever, even if nothing else runs.
 base::Status check_could_run(const State& state, const model::JobSpec& spec);
 
 }  // namespace gpu_platform::controller

@@ -13,7 +13,7 @@
 #include "model/reservation.h"
 #include "store/store.h"
 
-// What a reservation must be like, whatever GPUs it takes. Errors name the field.
+// What a reservation of any GPUs must be like. Errors name the field.
 
 namespace gpu_platform::controller {
 

@@ -25,14 +25,14 @@ struct ContainerCleanOptions {
 int clean_containers(const ContainerCleanOptions& options);
 
 // Returns the attempt ("42-1") of a container of this cluster, from the answer to GET
-// /containers/ID/json. Empty: it is none of ours, whatever its labels say: only the engine can put
-// a container below `engine_cgroup`, the launcher's base as the engine names it.
+// /containers/ID/json. Empty: it is none of ours, also if its labels say so: only the engine can
+// put a container below `engine_cgroup`, the launcher's base as the engine names it.
 std::string attempt_of(const nlohmann::json& container, std::string_view engine_cgroup);
 // The same where containers are in no cgroup of ours: the engine is our own user's, so the labels
 // are, too.
 std::string rootless_attempt_of(const nlohmann::json& container, std::string_view cluster);
 
-// Where the sources of an attempt's mounts are. `cluster`: "gpu-platform-TOKEN".
+// The folder with the sources of an attempt's mounts. `cluster`: "gpu-platform-TOKEN".
 std::string mounts_folder_begin(std::string_view cluster, std::string_view attempt);
 
 }  // namespace gpu_platform::execution

@@ -345,7 +345,7 @@ class ContainerExec {
     return o_.terminal && foreground > 1 ? foreground : group;
   }
 
-  // Whatever the numbers say, only processes in the attempt's cgroup are hit.
+  // For any numbers, only processes in the attempt's cgroup are hit.
   void send_signal(int signal) {
     const int group = group_of_command();
     const os::Descriptor cgroup(open(o_.place.cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

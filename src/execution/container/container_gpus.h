@@ -11,7 +11,7 @@
 #include "node/protocol.h"
 
 // The GPUs of a job's container. The device program of the attempt's cgroup refuses all others,
-// whatever the engine does; here the engine is told which to put into the container.
+// for every engine; here the engine is told which to put into the container.
 
 namespace gpu_platform::execution {
 

@@ -17,11 +17,11 @@
 // link is followed. Elsewhere, in the container's own file system, nothing is a user's before the
 // job's program runs; there missing places are made, and the image's links followed, by root.
 //
-// Nothing is mounted at a place in /etc, /proc, /sys and /dev, whatever its name is.
+// Nothing is mounted at a place in /etc, /proc, /sys and /dev, under any name.
 //
 // Before, the files below the platform's /etc/passwd and /etc/group become the same: engines look
-// there for the groups of a further command, whatever is mounted over them. From then on /etc is
-// root's, and no user can put another one in its place.
+// there for the groups of a further command, also if something is mounted over them. From then on
+// /etc is root's, and no user can put another one in its place.
 
 namespace gpu_platform::execution {
 

@@ -310,7 +310,7 @@ class ContainerRun {
   // Podman takes a quarter of a second for this, and says the driver of a container that is made in
   // no time: see check_driver_of_made().
   ContainerDone<> check_engine() {
-    if (is_rootless()) return {};  // whatever its cgroups are, they are not ours
+    if (is_rootless()) return {};  // its cgroups of any kind are not ours
     if (engine_.is_podman() && !is_gpu_way_the_engines(*request_, rules_, engine_.api_minor())) {
       return {};
     }

@@ -6,7 +6,7 @@
 
 // One job's container, from its image to its end. This runs in a process of its own, which the
 // job's supervisor starts with its own rights: it alone opens the engine's socket. What it does is
-// bounded by the site's rules, whatever the daemon asks for. Where the launcher has root's rights,
+// bounded by the site's rules, for any request of the daemon. If the launcher has root's rights,
 // so has it; else the engine must be the user's own Podman, without root's rights ("rootless").
 
 namespace gpu_platform::execution {
@@ -30,7 +30,7 @@ struct ContainerRunOptions {
 // Copies the container's output to descriptors 1 and 2 and returns its exit code. SIGTERM before
 // the container has begun ends it; afterwards the signals are for the container's own processes,
 // which get them directly, or from here (node::container_signal_number) where they are in no cgroup
-// of ours. After SIGUSR1 it ends within seconds, whatever the engine does.
+// of ours. After SIGUSR1 it ends within seconds, also if the engine hangs.
 int run_container(const ContainerRunOptions& options);
 
 }  // namespace gpu_platform::execution

@@ -17,7 +17,7 @@ struct EngineRequest {
   std::string head;    // the lines of the header
   std::string body;
 
-  // Whether it is this call, whatever version and query it has.
+  // Whether it is this call, of any version and with any query.
   bool is(const std::string& method_and_path) const;
 };
 

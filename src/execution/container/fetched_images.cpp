@@ -81,7 +81,7 @@ void FetchedImages::write(const std::vector<Image>& images) const {
                     {"reference", image.reference},
                     {"used", image.used.unix_ns() / kSecond}});
   }
-  // Where it cannot be written, the file stays as it was: what is not in it is not removed.
+  // If it cannot be written, the file stays as it was: what is not in it is not removed.
   (void)os::replace_file(root_ + kFile, file.dump(1) + "\n", 0600);
 }
 

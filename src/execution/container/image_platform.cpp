@@ -42,7 +42,7 @@ std::string platform_of_image(const nlohmann::json& image) {
 }
 
 std::string platform_of_machine(std::string_view machine) {
-  // Where the kernel and the registries differ.
+  // The names in which the kernel and the registries differ.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {{
       {"x86_64", "amd64"},
       {"aarch64", "arm64"},

@@ -39,7 +39,7 @@ std::unexpected<ContainerFailure> not_of_board(const model::ContainerMount& file
       fmt::format("'{}' is not a file of an emulated board: {}", file.source, why));
 }
 
-// Whatever the daemon says, it is one of the two things that stand for a board.
+// Returns whether the file is one of the two things that show a board. Not left to the daemon.
 bool is_board_file(int file, const std::string& path) {
   constexpr mode_t kOfOthers = S_IWGRP | S_IWOTH;
   struct stat about{};

@@ -24,7 +24,7 @@ class MountStages {
   // the name of the folder that they are mounted in (mounts_folder_begin).
   ContainerDone<> open(node::Identity user, const std::vector<model::ContainerMount>& mounts,
                        std::string begin);
-  // A file of the site's rules, which root opens, whatever links lead to it; to read only.
+  // A file of the site's rules, which root opens, through any links; to read only.
   ContainerDone<> open_driver_file(const std::string& path, std::string begin);
   // The files of an emulated board, which the daemon names: a board's state and the folder of the
   // emulator's library, each at its own place, to read only. Root owns them and the way to them,

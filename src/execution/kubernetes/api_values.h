@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-// Reads what an API server answers. Pure, and total: whatever the JSON is, nothing here throws or
+// Reads what an API server answers. Pure, and total: for any JSON, nothing here throws or
 // ends the program. A member that is missing or of another kind counts as absent.
 
 namespace gpu_platform::execution {

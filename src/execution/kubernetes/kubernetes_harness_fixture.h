@@ -41,7 +41,7 @@ class ToldByAttempt : public ObservationSink {
 };
 
 // The Kubernetes engine, on an API server of the tests and a cluster that the test moves: one node
-// with GPUs. Whatever waits moves the cluster meanwhile.
+// with GPUs. Every wait moves the cluster meanwhile.
 class KubernetesHarness : public EngineHarness {
  public:
   KubernetesHarness();

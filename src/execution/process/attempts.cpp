@@ -175,7 +175,7 @@ void Attempts::adopt_one(const KnownAttempt& known, std::int64_t now) {
   a.told_started = a.told_ended;
   const AttemptFiles files = read_attempt(folder_, id);
   if (known.order.boot_id != boot_id_) {
-    // Whatever ran is gone with its boot; an end that reached the disk is still the truth.
+    // All that ran is gone with its boot; an end that reached the disk is still the truth.
     tell_record(id, a, files.record);
     if (!a.told_ended) lose(id, a, true);
     finish(id, a);

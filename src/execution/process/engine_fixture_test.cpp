@@ -166,7 +166,7 @@ void EngineTest::run_service() {
 
 void EngineTest::TearDown() {
   if (engine_ != nullptr) {
-    open_engine();  // one that knows nothing ends and removes whatever the test left
+    open_engine();  // one that knows nothing ends and removes all that the test left
     engine_->adopt({});
     EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
     const std::string base = engine_->node_part().detail;

@@ -84,7 +84,7 @@ void set_board(Variables& variables, const StartOrder& order, const BoardPlaces&
   if (!order.spec->image.empty()) {
     variables["GPU_EMULATOR_DEVICES"] = "/dev";
   } else if (!places.programs.empty()) {
-    // Where no PATH is, programs are looked for in these.
+    // If there is no PATH, programs are looked for in these.
     std::string& programs = variables.emplace("PATH", "/usr/local/bin:/usr/bin:/bin").first->second;
     put_first(programs, places.programs);
   }

@@ -50,7 +50,7 @@ base::Result<std::string> read_boot_id() {
   return boot_id;
 }
 
-// A host is one node and whatever is emulated on it.
+// A host is one node and the nodes that are emulated on it.
 base::Status check_is_here(const StartOrder& order) {
   const auto real = std::ranges::count(order.nodes, false, &LaunchNode::emulated);
   if (real <= 1) return {};

@@ -272,7 +272,7 @@ TEST_F(OneEngine, MarkersAreRemovedThoughTheLauncherDiedOnTheWay) {
   for (std::uint64_t job = 1; job <= kJobs; ++job) {
     ASSERT_TRUE(observed_->wait_cleaned({model::JobId(job), 1})) << job;
   }
-  // Stopped, it takes no order; whatever is sent to it now is lost with it.
+  // Stopped, it takes no order; all that is sent to it now is lost with it.
   const auto launcher = static_cast<pid_t>(engine_->node_part().launcher_pid);
   kill(launcher, SIGSTOP);
   for (std::uint64_t job = 1; job <= kJobs; ++job) engine_->forget({{model::JobId(job), 1}});
@@ -286,7 +286,7 @@ TEST_P(BothModes, UsageOfTheWholeTreeIsTold) {
   EXPECT_GT(ended.usage.peak_memory, base::Bytes(100'000));
 }
 
-// Each job appends its id to one file from inside; whatever dies when, none may be there twice.
+// Each job appends its id to one file from inside; no id may be there twice after any deaths.
 TEST_F(OneEngine, LaunchersKilledAtRandomStartEachAttemptOnce) {
   constexpr std::uint64_t kJobs = 200;
   for (std::uint64_t job = 1; job <= kJobs; ++job) {

@@ -26,7 +26,7 @@ struct SeenRequest {
   std::string body;
   std::string text;    // all of it, as it came
   int connection = 0;  // 1: the first that was accepted
-  int number = 0;      // 1: the first request for this path, whatever its query
+  int number = 0;      // 1: the first request for this path, with any query
 
   std::string header(const std::string& name) const;
   bool has(std::string_view piece) const { return target.find(piece) != std::string::npos; }

@@ -55,7 +55,7 @@ std::uint64_t number_of(const std::string& text, std::uint64_t otherwise) {
   return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
 }
 
-// Where a list goes on: the version that its first page had, and the last object told.
+// The place where a list goes on: the version that its first page had, and the last object told.
 struct ContinueToken {
   std::uint64_t version = 0;
   std::string namespace_name;

@@ -32,7 +32,7 @@
 
 namespace gpu_platform::kubernetes {
 
-// A request as it came, whatever was made of it.
+// A request as it came, before it was changed.
 struct RecordedRequest {
   std::string method;
   std::string path;  // without its query, decoded

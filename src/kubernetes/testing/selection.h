@@ -16,7 +16,7 @@ namespace gpu_platform::kubernetes {
 // A condition on the value of a label or field.
 struct Requirement {
   std::string key;
-  std::set<std::string> values;  // empty: whatever value
+  std::set<std::string> values;  // empty: any value
   bool is_negated = false;       // the value must be none of these, or the key be absent
 };
 

@@ -69,7 +69,7 @@ base::Result<OpenPlace> open_place(const Place& place, bool has_tls) {
   if (!socket.is_open()) return fail(::strerrordesc_np(errno));
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // The same whatever the host's own default is: "[::]" is IPv6 alone.
+  // The same for any default of the host: "[::]" is IPv6 alone.
   if (!is_v4) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   const auto* address =
       is_v4 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);

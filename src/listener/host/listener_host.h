@@ -16,7 +16,7 @@
 
 namespace gpu_platform::listener {
 
-// Where clients come in. The daemon opens it: the listener may open nothing.
+// The socket that clients connect to. The daemon opens it: the listener may open nothing.
 struct Place {
   Door door = Door::kRest;
   std::string host;  // a numeric address, IPv6 without brackets

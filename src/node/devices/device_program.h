@@ -8,8 +8,8 @@
 #include "node/devices/device_rules.h"
 
 // Device rules as a program that the kernel asks at every open and mknod of a process in a cgroup
-// (BPF_PROG_TYPE_CGROUP_DEVICE, Linux 4.15). It belongs to the cgroup: it applies whatever the
-// processes execute or change in their environment, outlives supervisor, launcher and daemon, and
+// (BPF_PROG_TYPE_CGROUP_DEVICE, Linux 4.15). It belongs to the cgroup: it applies to all that the
+// processes execute, with any environment, outlives supervisor, launcher and daemon, and
 // ends with the cgroup. The kernel also asks the programs of the cgroups above, and all must agree.
 
 namespace gpu_platform::node {

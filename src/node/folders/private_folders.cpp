@@ -83,7 +83,7 @@ int make_folders(const std::string& path) {
   return make_folder(part);
 }
 
-// The folder is known by its handle, so whatever has its name by now does not matter. What is
+// The folder is known by its handle, so a folder that has its name by now does not matter. What is
 // mounted within later stays there.
 int mount_tmp(const PrivateFolders& folders) {
   const long moved =
@@ -103,7 +103,8 @@ long copy_of_tree(int fd, unsigned flags) {
                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | flags);
 }
 
-// Where the file for /etc/hosts lies until it is mounted: in the job's /tmp, whose end is its own.
+// The place of the file for /etc/hosts until it is mounted: in the job's /tmp, whose end is its
+// own.
 constexpr const char* kHostsName = ".hosts";
 constexpr const char* kHostsInTmp = "/tmp/.hosts";
 constexpr const char* kHosts = "/etc/hosts";
@@ -133,7 +134,7 @@ void replace_hosts(const PrivateFolders& folders) {
   raw_call(SYS_unlinkat, AT_FDCWD, kHostsInTmp, 0);
 }
 
-// Ours to close, whatever comes of it.
+// Ours to close, also if the call fails.
 int show_tree(int tree, const char* path) {
   const long moved = raw_call(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
   raw_close(tree);

@@ -6,8 +6,8 @@
 
 namespace gpu_platform::node {
 
-// Where a launcher that runs by itself waits for daemons: a named socket in a folder that no other
-// user can change. It belongs to the daemon's user.
+// The place where a launcher that runs by itself waits for daemons: a named socket in a folder that
+// no other user can change. It belongs to the daemon's user.
 class DaemonSocket {
  public:
   // In place of a predecessor's: the launcher's lock is held. Returns why it failed, or nothing.

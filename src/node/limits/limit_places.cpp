@@ -52,7 +52,7 @@ bool enable_below(const std::string& base, std::string_view controller) {
 }
 
 // All jobs together weigh as much as one ordinary process for each CPU: by default they would weigh
-// as one alone, and whatever else runs beside them would leave them nearly nothing.
+// as one alone, and all else that runs beside them would leave them nearly nothing.
 void set_weight_of_all_jobs(const LimitPlace& place, const std::string& base) {
   const auto cpus = static_cast<std::uint64_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   if (place.kind == LimitPlace::Kind::kUnified) {

@@ -245,7 +245,7 @@ void take(Decoder& in, model::GpuSlowMetrics& value) {
   fields_of_metrics(value, Reader{in});
 }
 
-// Returns the maximum for one GPU, so that the message keeps its bound whatever the number of GPUs.
+// Returns the maximum for one GPU, so that the message keeps its bound for any number of GPUs.
 std::size_t max_processes(std::size_t gpus) {
   constexpr std::size_t kOfAll = 4096;
   return std::min(kMaxReportedProcesses, kOfAll / std::max<std::size_t>(gpus, 1));

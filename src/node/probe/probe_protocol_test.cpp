@@ -156,7 +156,7 @@ TEST(ProbeProtocol, NeverReadsPastDamagedBytes) {
     for (int flips = 0; flips < 3; ++flips) {
       bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
     }
-    // Whatever is accepted is a message that is written and read as the same.
+    // All that is accepted is a message that is written and read as the same.
     const auto decoded = decode_probe_message(bytes);
     if (!decoded) continue;
     ++accepted;

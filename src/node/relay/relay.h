@@ -34,7 +34,7 @@ struct RelayOptions {
 // process forked for it, with all signals blocked and no thread beside it.
 //
 // It is root, where the launcher is, only until the command runs or the connection stands. Then it
-// becomes the job's user for good, without a capability and closed to tracing: whatever it signals,
+// becomes the job's user for good, without a capability and closed to tracing: all that it signals,
 // the kernel asks whether that user might.
 [[noreturn]] void run_relay(const RelayOptions& options);
 

@@ -164,7 +164,7 @@ void become_user(JobChild& child) {
 }
 
 // Below a /tmp or /dev/shm of the job's own nothing is there yet, so the folder that the job was
-// told to use for temporary files is made, as its user. Where that fails, the job's programs say
+// told to use for temporary files is made, as its user. If that fails, the job's programs say
 // so.
 void make_temporary_folder(JobChild& child) {
   constexpr std::string_view kName = "TMPDIR=";

@@ -86,7 +86,7 @@ class Timeline {
   // Cost: the ends before the slot, for each of its nodes.
   void book(const Slot& slot, base::Duration time_limit);
   std::size_t bookings() const { return bookings_; }
-  // The times until which running attempts stay at least, whatever their ends are.
+  // The times until which running attempts stay at least, also if their ends are earlier.
   using Staying = std::map<model::AttemptId, base::Instant>;
   // Returns whether the resources booked then are available although these attempts stay. Cost: by
   // the ends before that moment.

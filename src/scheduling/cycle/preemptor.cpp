@@ -31,7 +31,7 @@ std::optional<Preemption> Preemptor::stops_for(const WaitingJob& job,
   const VictimIndex::PoolNames pools = limits_.pools_to_reclaim_in(job);
   const bool comes_soon = slot && slot->start <= fits_at;
   if (pools.empty() && comes_soon) return std::nullopt;
-  // Borrowed work is stopped first, whatever it costs: else a holder's own work would be.
+  // Borrowed work is stopped first, at any cost: else a holder's own work would be.
   model::PreemptionRule rule = model::PreemptionRule::kReclaim;
   const WaitingJob* const own = pools.empty() ? nullptr : limits_.narrowed(job, Purpose::kReclaim);
   std::optional<Fit> fit = own == nullptr ? std::nullopt : find(*own, rule, pools);

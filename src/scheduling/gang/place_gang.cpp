@@ -181,7 +181,7 @@ std::optional<model::Allocation> place_gang(const Cluster& cluster,
   }
   std::optional<Choice> best;
   std::optional<Site> best_site;
-  // One part is always of one engine: there the best node decides, whatever runs it.
+  // One part is always of one engine: there the best node decides, with either engine.
   std::vector<model::EngineSet> engines = {part.engines};
   if (parts > 1) {
     engines.clear();

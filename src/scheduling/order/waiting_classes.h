@@ -38,7 +38,7 @@ class WaitingClasses {
     for (const auto& [first, jobs] : by_first_) visit(first, jobs->size());
   }
 
-  // Returns true for the same jobs in the same classes, whatever the numbers of their places.
+  // Returns true for the same jobs in the same classes, with any numbers of their places.
   friend bool is_alike(const WaitingClasses& a, const WaitingClasses& b);
 
   // Visits the jobs of all classes in the order of their ranks and leaves out the classes that the

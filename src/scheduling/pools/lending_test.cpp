@@ -217,7 +217,7 @@ class Naive {
     return labels;
   }
 
-  // Free GPUs and borrowed ones suffice for whatever a holder within its guarantee asks for.
+  // Free GPUs and borrowed ones suffice for all that a holder within its guarantee asks for.
   // Counts whether what is held keeps the admission rule, without which nothing is owed.
   void check_what_is_owed(const PoolBalance& balance, base::GpuShare all, Hits& hits) const {
     base::GpuShare not_borrowed;

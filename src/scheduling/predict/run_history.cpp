@@ -181,7 +181,7 @@ struct RunHistory::Level {
   std::uint64_t source = 0;
   Runs runs;
 
-  // Returns the prediction by these values, as far as they are longer than `elapsed`. Where too few
+  // Returns the prediction by these values, as far as they are longer than `elapsed`. If too few
   // are left, nothing is known of the end, which is the limit then.
   std::optional<RunPrediction> predict(Values values, RunMeasure measure, base::Duration limit,
                                        base::Duration elapsed) const {

@@ -32,7 +32,7 @@ inline base::Duration quantile(std::span<const base::Duration> ascending, std::s
 }
 
 // Returns a value that the next one exceeds once in ten times: of n values the ⌈0.9 · (n + 1)⌉-th,
-// which is exact whatever the distribution is. Fewer than nine values have none. There it is as far
+// which is exact for any distribution. Fewer than nine values have none. There it is as far
 // beyond the largest as a normal distribution asks for: by 6 / n² of their range (Student's t:
 // 0.63, 0.32, 0.18, 0.10 of it for 3, 4, 5, 6 values). Nothing for fewer than three.
 std::optional<base::Duration> nine_in_ten(std::span<const base::Duration> ascending);
@@ -41,7 +41,7 @@ std::optional<base::Duration> nine_in_ten(std::span<const base::Duration> ascend
 enum class RunLevel : std::uint8_t {
   kSameSize,     // of the same user, job name, GPUs, nodes and types asked for
   kSameName,     // of the same user and job name
-  kSameCommand,  // of the same user and command, whatever their names
+  kSameCommand,  // of the same user and command, with any names
 };
 std::string_view to_string(RunLevel level);  // "size"
 

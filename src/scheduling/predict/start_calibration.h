@@ -14,7 +14,7 @@
 // run times, and jobs that come later, are in neither. So each simulated time is moved to where it
 // should have been for the last starts that were predicted as deep in the queue. This is split
 // conformal prediction (V. Vovk, A. Gammerman, G. Shafer, Algorithmic Learning in a Random World,
-// 2005) on the last starts: nine in ten hold whatever the distribution is, if the next start is
+// 2005) on the last starts: nine in ten hold for any distribution, if the next start is
 // like the last ones.
 
 namespace gpu_platform::scheduling {

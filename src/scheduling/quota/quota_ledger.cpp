@@ -75,7 +75,7 @@ std::optional<QuotaExcess> excess_of(const QuotaLimit& limit, const model::TypeQ
   return std::nullopt;
 }
 
-// The time that the job may run on GPUs of the type. Where several of its types name them, it is
+// The time that the job may run on GPUs of the type. If several of its types name them, it is
 // not known which of these it gets them by: the longest.
 base::Duration limit_on_type(const model::JobSpec& spec, std::string_view gpu_type) {
   const model::ResourceRequest& request = spec.request;

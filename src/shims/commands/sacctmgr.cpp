@@ -109,7 +109,7 @@ std::optional<std::vector<ManagedRow>> rows_of_accounts(CommandCall& call, const
   }
   auto rows = user_rows(managed);
   if (!by_association) return rows;
-  // Programs ask for a user's accounts and refuse others. Where any name is one, there is no list.
+  // Programs ask for a user's accounts and refuse others. If any name is one, there is no list.
   if (!has_teams(managed)) return std::vector<ManagedRow>{};
   auto associations = association_rows(managed);
   std::erase_if(associations, [](const ManagedRow& row) { return cell_of(row, "User").empty(); });

@@ -196,7 +196,7 @@ void open_files_in_job(const Settings& settings, Work& work) {
   work.fields.clear_open_mode();
 }
 
-// Where the streams of srun can be lent to the job: both are on one machine, and the job's first
+// Whether the streams of srun can be lent to the job: both are on one machine, and the job's first
 // process is ours.
 bool can_lend_streams(const Settings& settings, const client::Client& client) {
   return !wants_container(settings) &&

@@ -24,7 +24,7 @@ inline constexpr Option kCommonOptions[] = {
     {"clusters", 'M', Take::kValue, Rule::kIgnored, "there is one cluster", ""},
 };
 
-// Where -h is help, and where it leaves out the titles.
+// -h of commands in which it is help, and of those in which it leaves out the titles.
 inline constexpr Option kHelpOption[] = {{"help", 'h', Take::kNothing, Rule::kHonoured, "", ""}};
 inline constexpr Option kHelpWithoutLetter[] = {
     {"help", 0, Take::kNothing, Rule::kHonoured, "", ""}};

@@ -54,7 +54,7 @@ class Settings {
 // What to do with an option that the table does not have.
 enum class Unknown { kError, kWarn };
 
-// Where options end and other words begin.
+// How options end and other words begin.
 enum class Order {
   kOptionsFirst,  // at the first word that is none: a program with options of its own follows
   kMixed,

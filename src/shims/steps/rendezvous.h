@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 
-// Where a command outside of a job and a process inside it meet: a socket of this machine without a
-// file. Both must be of one user. What they tell each other has no limit as the daemon's requests
-// have, and a connection shows either side when the other one has ended.
+// The place where a command outside of a job and a process inside it meet: a socket of this machine
+// without a file. Both must be of one user. What they tell each other has no limit as the daemon's
+// requests have, and a connection shows either side when the other one has ended.
 
 namespace gpu_platform::shims {
 

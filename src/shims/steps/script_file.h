@@ -8,7 +8,7 @@
 
 namespace gpu_platform::shims {
 
-// Returns the path of a file with the batch script, for its interpreter. Where the job has a /tmp
+// Returns the path of a file with the batch script, for its interpreter. If the job has a /tmp
 // of its own it is /tmp/job<ID>/slurm_script, which errors of the shell can name; it goes with the
 // job. Elsewhere it would stay there if the job is killed, so it is a descriptor of a file without
 // a name. 'bash -c' could give a name, but shows the whole script in the table of processes.

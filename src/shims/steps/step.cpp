@@ -192,7 +192,7 @@ base::Status bind_cpus(const Step& step, const Variables& variables, std::uint32
   ::_exit(code);
 }
 
-// Where the lines of a task go that pass through srun. Files are opened once.
+// The destinations of the lines of a task that pass through srun. Files are opened once.
 base::Result<Outlet> outlet_of(const Files& files, const Variables& variables,
                                std::map<std::string, int>& opened) {
   const PatternValues values = pattern_values(variables);

@@ -25,7 +25,7 @@ struct StepNode {
 // Those of the job, with all of its GPUs.
 std::vector<StepNode> nodes_of_job(const Variables& variables);
 
-// Where the tasks of a step run.
+// The places where the tasks of a step run.
 struct StepPlaces {
   std::vector<StepNode> nodes;  // with the GPUs that the step has there
   Layout layout;                // beside them

@@ -95,8 +95,8 @@ void number_nodes_by_name(Variables& v) {
   for (auto& [name, value] : numbered) v[name] = value;
 }
 
-// Where the tasks of a job find each other. Jobs on several nodes have it of the platform, and this
-// is its port; all tasks are on one host. What the job's user has chosen stays.
+// The address at which the tasks of a job find each other. Jobs on several nodes have it of the
+// platform, and this is its port; all tasks are on one host. What the job's user has chosen stays.
 void add_master(Variables& v) {
   constexpr std::int64_t kFirstPort = 20'000;
   constexpr std::int64_t kPorts = 10'000;

@@ -32,7 +32,7 @@ struct WatchRules {
   // The one task is of srun's own process group: it has srun's terminal, and the keys of that reach
   // it without srun.
   bool shares_group = false;
-  // Where srun is outside of the job: the tasks end when it goes, and signals come from it.
+  // If srun is outside of the job: the tasks end when it goes, and signals come from it.
   const Connection* caller = nullptr;
   // The node of each task, in the order of their ranks: the end of a task that failed is told with
   // it. Empty: no end is told.

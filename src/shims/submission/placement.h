@@ -7,7 +7,7 @@
 #include "shims/submission/partition_choice.h"
 #include "shims/submission/resources.h"
 
-// Where a job may run: types of GPU, names of nodes, whole nodes.
+// The places where a job may run: types of GPU, names of nodes, whole nodes.
 
 namespace gpu_platform::shims {
 

@@ -8,7 +8,7 @@
 #include "shims/command_call.h"
 
 // The teams of the configuration and their users, which are Slurm's accounts: what sacctmgr and
-// sshare have in common. Where the configuration has no teams any name is one, and all users are of
+// sshare have in common. If the configuration has no teams, any name is one, and all users are of
 // the account "root".
 
 namespace gpu_platform::shims {

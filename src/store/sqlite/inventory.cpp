@@ -241,7 +241,7 @@ base::Result<Database> open_for_reading(const StoreFiles& files, const Directory
     if (status.error().code != ErrorCode::kDataLoss) return std::unexpected(status.error());
     damages.push_back(std::move(status).error().message);
   }
-  // Where there is no log, none is made: its absence may be the damage.
+  // If there is no log, none is made: its absence may be the damage.
   const auto mode = file_exists(files.wal) ? Database::Mode::kKeepLog : Database::Mode::kWithoutLog;
   TRY_ASSIGN(Database database, Database::open(files.database.string(), mode));
   // Makes SQLite read a file that is shorter than its header says.

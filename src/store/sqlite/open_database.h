@@ -26,7 +26,7 @@ base::Status create_store(const StoreFiles& files, const DirectoryLock& lock,
                           std::span<const Migration> steps);
 
 // The file's header, its size and its log, before SQLite sees them; kDataLoss when something is
-// wrong. Copies that SQLite made are fine, whatever way it made them. A size that does not fit
+// wrong. Copies that SQLite made in any way are fine. A size that does not fit
 // matters: with too few pages in its books, SQLite would write new ones over old ones.
 // `log_may_be_missing`: also where the last program did not end in order.
 base::Status check_files(const StoreFiles& files, const DirectoryLock& lock,

@@ -147,7 +147,7 @@ bool read_record(std::string_view record, std::vector<RawValue>& values) {
   return body.ok() && !values.empty();
 }
 
-// Where one image of a page lies.
+// The place of one image of a page.
 struct PageImage {
   std::uint64_t offset = 0;
   bool is_in_log = false;

@@ -43,7 +43,7 @@ base::Error unreadable(const StoreFiles& files, const base::Error& cause,
                      {}};
 }
 
-// Files that are removed again whatever becomes of the recovery.
+// Files that are removed again after the recovery, also if it fails.
 class TemporaryFiles {
  public:
   explicit TemporaryFiles(std::filesystem::path path) : path_(std::move(path)) {}

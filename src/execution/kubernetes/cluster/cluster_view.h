@@ -35,7 +35,7 @@
 // zone from topology.kubernetes.io/zone, rack from settings.rack_label, domain from
 // nvidia.com/gpu.clique.
 //
-// Whatever the objects say, nothing here throws or ends the program. Thread: one owner.
+// For any objects, nothing here throws or ends the program. Thread: one owner.
 
 namespace gpu_platform::execution {
 
@@ -48,7 +48,7 @@ class ClusterView {
 
   // Objects as they come; a deleted one by its name. Between begin_list() and end_list() of a kind,
   // what is not told is gone. A labelled pod has the platform's label: it counts as one of others
-  // unless it is the platform's (is_of_platform). Where a cluster has no DeviceTaintRules, their
+  // unless it is the platform's (is_of_platform). If a cluster has no DeviceTaintRules, their
   // list is empty.
   enum class Kind : std::uint8_t { kNode, kSlice, kClaim, kOtherPod, kLabelledPod, kTaintRule };
   void begin_list(Kind kind);
@@ -87,7 +87,7 @@ class ClusterView {
   __extension__ using Wide = __int128;  // sums of any number of pods
 
   // A pod that uses something of its node and is not the platform's; its kind is that of the list
-  // which told it last. Where its label changes, two lists tell of it, in any order.
+  // which told it last. If its label changes, two lists tell of it, in any order.
   struct OtherPodOfKind {
     OtherPod pod;
     Kind kind = Kind::kOtherPod;

@@ -6,7 +6,7 @@
 #include "execution/kubernetes/cluster/cluster_fixture.h"
 #include "execution/kubernetes/cluster/cluster_view.h"
 
-// Whatever came before, a view says of the same objects what a new one says.
+// After any history, a view says of the same objects what a new one says.
 
 namespace gpu_platform::execution {
 namespace {

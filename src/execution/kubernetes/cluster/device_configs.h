@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 // The configurations of devices that DeviceClasses and ResourceClaims have, for the allocations
-// that the platform writes. Pure. Whatever the objects say, nothing here throws or ends the
+// that the platform writes. Pure. For any objects, nothing here throws or ends the
 // program. Thread: one owner.
 
 namespace gpu_platform::execution {

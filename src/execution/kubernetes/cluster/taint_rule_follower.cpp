@@ -72,8 +72,8 @@ void TaintRuleFollower::look_later(base::Duration pause) {
   pause_ = pause;
 }
 
-// An account without the right is refused whatever the server has, so the server is asked for its
-// resources, which every account may see.
+// An account without the right is refused also if the server has the rule, so the server is asked
+// for its resources, which every account may see.
 void TaintRuleFollower::ask_version(std::size_t index) {
   if (index == kRuleVersions.size()) return follow_none();
   const std::string_view version = kRuleVersions.at(index);

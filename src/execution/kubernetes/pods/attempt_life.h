@@ -58,7 +58,7 @@ struct AttemptLife {
 // Says of a node what StartOrder::boot_id must be; empty: there is no such node.
 using NodeBootId = std::function<std::string(std::string_view node)>;
 
-// Where the pods of a start are that hold what its job asks for.
+// The places of the pods of a start that hold what its job asks for.
 struct StartPlaces {
   bool all_bound = false;    // each has a node
   bool is_in_queue = false;  // the others wait in kube-scheduler's queue

@@ -10,7 +10,7 @@ namespace gpu_platform::execution {
 
 namespace {
 
-// The job decides whether there is a terminal, whatever the client has.
+// The job decides whether there is a terminal; the client does not.
 void set_own_process(kubernetes::PodStream& stream, const model::ChannelOrder& order,
                      const model::JobSpec& spec) {
   stream.without_output = order.without_output;

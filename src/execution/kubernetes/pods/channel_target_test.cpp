@@ -96,7 +96,7 @@ TEST(ChannelTarget, MayBeTheJobItself) {
   EXPECT_EQ(stream->pod, "gp-0");
   EXPECT_EQ(stream->container, "main");
   EXPECT_TRUE(stream->without_output);
-  EXPECT_EQ(stream->terminal, std::nullopt) << "the job has none, whatever the client has";
+  EXPECT_EQ(stream->terminal, std::nullopt) << "the job has none, and the client has one";
 }
 
 TEST(ChannelTarget, ATerminalHasTheSizeOfItsClientElseOfItsJob) {

@@ -108,7 +108,7 @@ void PodAttempts::see(const PodView& pod) {
   not_in_list_.erase({pod.attempt, pod.rank});
   Rank& rank = attempt.ranks[pod.rank];
   if (rank.pod && rank.pod->uid == pod.uid) {
-    // What has ended does not run again and what is gone does not come back, in whatever order
+    // What has ended does not run again and what is gone does not come back, in any order in which
     // events come.
     if (rank.was_gone || (rank.pod->is_over() && !pod.is_over())) return;
   } else if (rank.is_there && is_dead(pod)) {

@@ -21,7 +21,7 @@
 // The life of attempts as pods. Orders, pods and answers come in; calls and observations go out.
 // Pure, so that one suite runs it against a lying, late, repeating cluster.
 //
-// The truth is in the cluster: an attempt's objects follow from its id, so whatever was made before
+// The truth is in the cluster: an attempt's objects follow from its id, so all that was made before
 // a crash is found by its name, and making it again is harmless. A pod keeps kFinalizer until the
 // attempt is forgotten, so its end is read however late. Each rank has at most one call under way;
 // what it needs next is computed anew from what is known (next_call), never remembered.

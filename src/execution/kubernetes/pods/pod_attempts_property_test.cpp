@@ -14,7 +14,7 @@
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pods/pod_attempts.h"
 
-// A cluster that lies, is late and repeats itself, and a platform that crashes: whatever happens,
+// A cluster that lies, is late and repeats itself, and a platform that crashes: in every case,
 // each rank runs at most once, an end is told once and stays what it was, nothing is called free
 // that still runs, and nothing is left behind.
 

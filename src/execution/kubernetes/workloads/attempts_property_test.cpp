@@ -14,7 +14,7 @@
 #include "execution/kubernetes/workloads/attempts.h"
 
 // Controllers of others that make pods again and again, a cluster that lies, is late and repeats
-// itself, and a platform that crashes: whatever happens, a slot has one pod that runs at a time, an
+// itself, and a platform that crashes: in every case, a slot has one pod that runs at a time, an
 // end is told once, nothing is called free that still runs, and nothing is left behind.
 
 namespace gpu_platform::execution {

@@ -13,7 +13,7 @@ namespace gpu_platform::execution {
 // the pods that came to an end of their own decide: of the one that failed first, or 0. Pods that
 // were only deleted have the place taken away: what made them may make others. `owner`: it will
 // not. Pods that it took with it before their work was done make it CANCELLED_BY, unless one had
-// failed before. Where no end of a pod was seen, an owner that has succeeded tells that it was 0.
+// failed before. If no end of a pod was seen, an owner that has succeeded tells that it was 0.
 Ended end_of_workload(model::AttemptId attempt, std::span<const RankEnd> ranks,
                       const EndCause& cause, std::optional<OwnerEnd> owner);
 

@@ -20,7 +20,7 @@
 namespace gpu_platform::execution {
 
 // Joins the workloads of others (WorkloadGroups) and their attempts (WorkloadAttempts) to the API
-// server and to the queue. Where the site admits no workloads it only keeps the attempts that it
+// server and to the queue. If the site admits no workloads, it only keeps the attempts that it
 // has admitted before. Thread: the engine's.
 class WorkloadKeeper {
  public:

@@ -16,7 +16,7 @@ using base::fail;
 using base::Result;
 
 // Each thread runs a linear congruential generator from its own number on: integers, so that CPU
-// and GPU agree to the bit. PTX, compiled by the driver for whatever GPU there is.
+// and GPU agree to the bit. PTX, compiled by the driver for the GPU that is there.
 constexpr const char* kProgram = R"(.version 6.0
 .target sm_70
 .address_size 64

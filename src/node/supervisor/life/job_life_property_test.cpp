@@ -148,7 +148,7 @@ class World {
     RC_ASSERT(life_.wake_at() == 0 || life_.wake_at() > now_);
     RC_ASSERT(!start_.is_there || now_ < start_by_);
     if (must_kill_by_ != 0 && now_ >= must_kill_by_) RC_ASSERT(is_killed_);
-    // Whatever is asked of a job that runs, its time is counted from its first process.
+    // For every request to a job that runs, its time is counted from its first process.
     if (limit_ends_at_ != 0 && now_ >= limit_ends_at_ && step_.is_there) RC_ASSERT(is_ending_);
   }
 
