@@ -225,12 +225,14 @@ Core::Reply Core::on(const model::RecordStep& command, const Request& request) {
 }
 
 Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
-  TRY_ASSIGN(GpuChange change, judge_gpus(state_, health_, request.caller, command, request.now));
+  TRY_ASSIGN(GpuChange change, judge_gpus(state_, request.caller, command, request.now));
   model::CommandReply reply;
   reply.changed = !change.events.empty();
   emit_all(std::move(change.events), request.now);
   if (reply.changed && command.action == model::GpuAction::kBringOnline) {
-    judge_health({change.gpus.begin(), change.gpus.end()}, request.now);
+    std::set<model::GpuRef> touched = HealthDesk::withheld(state_);
+    touched.insert(change.gpus.begin(), change.gpus.end());
+    judge_health(touched, request.now);
   }
   if (reply.changed) reply.gpus = std::move(change.gpus);
   return reply;
@@ -424,6 +426,7 @@ void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), is_empty, now);
   emit_all(judge_node(state_, seen), now);
   if (!(was_lost || rebooted)) return;
+  if (rebooted) record(restart_of(state_, id, now), now);
   for (execution::ResetOrder& order : reset_orders(state_, id)) {
     batch_.effects.emplace_back(std::move(order));
   }

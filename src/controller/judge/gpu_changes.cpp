@@ -5,6 +5,7 @@
 
 #include "base/utc.h"
 #include "controller/judge/gpu_resets.h"
+#include "controller/judge/health.h"
 #include "controller/judge/nodes.h"
 #include "model/access.h"
 #include "model/node_lookup.h"
@@ -151,7 +152,6 @@ Events lift(model::NodeId node, std::optional<std::uint32_t> gpu, const model::T
 // An operator's command, and what it is judged with.
 struct Change {
   const State& state;
-  HealthDesk& health;
   const model::ChangeGpus& command;
   const std::string& by;
   base::Instant now;
@@ -166,18 +166,17 @@ bool is_judged_by_health(const model::Gpu& gpu) {
          !gpu.withheld_verdict.empty();
 }
 
-// What was seen of the GPU does not count any more. What lasts does.
+// What was seen of the GPU does not count any more, unless it is gone.
 base::Status clear_evidence(const Change& with, const model::Node& node, std::uint32_t index,
                             Events& events) {
   const model::Gpu& gpu = node.gpus.at(index);
   if (!is_judged_by_health(gpu) || gpu.evidence->empty()) return {};
-  const auto lasts = with.health.what_lasts(with.state, {node.id, index}, with.now);
-  if (!lasts) {
+  if (!does_not_answer(gpu)) {
     events.insert(events.begin(), cleared(with, node.id, index));
   } else if (events.empty()) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
-        fmt::format("GPU {} of node {} cannot be brought online: {}", index, node.name, *lasts));
+        fmt::format("GPU {} of node {} cannot be brought online: {}", index, node.name, gpu.cause));
   }
   return {};
 }
@@ -277,9 +276,8 @@ base::Result<Events> change_node(const Change& with, model::NodeId id) {
 
 }  // namespace
 
-base::Result<GpuChange> judge_gpus(const State& state, HealthDesk& health,
-                                   const model::Caller& caller, const model::ChangeGpus& command,
-                                   base::Instant now) {
+base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
+                                   const model::ChangeGpus& command, base::Instant now) {
   if (!model::may_touch_site(caller)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
@@ -290,7 +288,7 @@ base::Result<GpuChange> judge_gpus(const State& state, HealthDesk& health,
   TRY(check_until(command, now));
   GpuChange change;
   TRY_ASSIGN(change.gpus, select_gpus(state, command.which));
-  const Change with{state, health, command, caller.user, now};
+  const Change with{state, command, caller.user, now};
   const bool whole_node = command.which.uuid.empty() && !command.which.index;
   if (whole_node) {
     const model::NodeId node = state.node_ids.find(command.which.node)->second;

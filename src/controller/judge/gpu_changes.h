@@ -4,7 +4,6 @@
 
 #include "base/result.h"
 #include "controller/judge/events.h"
-#include "controller/judge/health.h"
 #include "controller/state.h"
 #include "model/command.h"
 
@@ -16,8 +15,7 @@ struct GpuChange {
   std::vector<model::GpuRef> gpus;  // the GPUs that were meant
   Events events;                    // none if nothing changes
 };
-base::Result<GpuChange> judge_gpus(const State& state, HealthDesk& health,
-                                   const model::Caller& caller, const model::ChangeGpus& command,
-                                   base::Instant now);
+base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
+                                   const model::ChangeGpus& command, base::Instant now);
 
 }  // namespace gpu_platform::controller

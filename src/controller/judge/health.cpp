@@ -119,6 +119,14 @@ bool has_recent_evidence(const model::Gpu& gpu, base::Instant now) {
   });
 }
 
+// The program has shown within the hour that it can do well there.
+bool did_well_lately(const model::Gpu& gpu, const Evidence& end, base::Instant now) {
+  return std::ranges::any_of(*gpu.evidence, [&](const Evidence& piece) {
+    return piece.kind == EvidenceKind::kJobEnded && piece.code == 0 && piece.user == end.user &&
+           piece.program == end.program && now - piece.last <= base::hours(1);
+  });
+}
+
 // A version without evidence set the taint, or a party that told of none: nothing that is kept
 // explains it, so an operator lifts it.
 bool is_unexplained(const Taint& own, const model::Node& node, const model::Gpu& gpu) {
@@ -187,9 +195,16 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   const bool did_well = seen.exit.code == 0 && seen.reason == model::EndReason::kNone &&
                         attempt->stop_reason == model::EndReason::kNone;
   if (end.gpus.empty() || !(has_failed || did_well)) return std::nullopt;
+  const model::Job& job = *find_job(state, seen.attempt.job);
+  name_job(job, end.evidence);
   if (did_well || end.gpus.size() > kMostGpusOfAnEnd) {
-    std::erase_if(end.gpus,
-                  [&](model::GpuRef gpu) { return !has_recent_evidence(gpu_at(state, gpu), now); });
+    const bool is_known =
+        did_well && !state.health.with_program(end.evidence.user, end.evidence.program).empty();
+    std::erase_if(end.gpus, [&](model::GpuRef place) {
+      const model::Gpu& gpu = gpu_at(state, place);
+      if (did_well && did_well_lately(gpu, end.evidence, now)) return true;
+      return !is_known && !has_recent_evidence(gpu, now);
+    });
   }
   if (end.gpus.empty()) return std::nullopt;
   const bool never_began = seen.reason == model::EndReason::kLaunchFailed;
@@ -199,7 +214,6 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   end.evidence.last = end.evidence.at;
   end.evidence.code = code_of(seen.exit);
   if (never_began) end.evidence.text = seen.detail;
-  name_job(*find_job(state, seen.attempt.job), end.evidence);
   return end;
 }
 
@@ -405,16 +419,6 @@ std::optional<HardwareBlame> HealthDesk::blame(const State& state, const executi
   return blame;
 }
 
-std::optional<std::string> HealthDesk::what_lasts(const State& state, model::GpuRef place,
-                                                  base::Instant now) {
-  std::vector<Evidence> trial = *gpu_at(state, place).evidence;
-  health::keep(trial, cleared_by({}, {}, now));
-  const HealthRecords with(state, place.node, place.index, std::move(trial));
-  health::GpuVerdict verdict = health::judge_gpu(with, key_of(state, place), rules_of(state), now);
-  if (!effect_of(verdict.action)) return std::nullopt;
-  return std::move(verdict.text);
-}
-
 std::optional<base::Instant> HealthDesk::next(const State& state) const {
   std::optional<base::Instant> next = pacer_.next_at();
   const auto consider = [&](base::Instant at) { next = std::min(next.value_or(at), at); };
@@ -436,6 +440,32 @@ const health::Rules& HealthDesk::rules_of(const State& state) {
     policy_ = state.policy;
   }
   return *rules_;
+}
+
+std::vector<model::EvidenceRecorded> restart_of(const State& state, model::NodeId id,
+                                                base::Instant now) {
+  const model::Node& node = *state.nodes.find(id.value);
+  const bool matters =
+      !node.evidence->empty() ||
+      std::ranges::any_of(node.gpus, [](const model::Gpu& gpu) { return !gpu.evidence->empty(); });
+  if (!matters || model::mode_of(*state.policy) == HealthMode::kOff) return {};
+  Evidence piece;
+  piece.kind = EvidenceKind::kNodeRestarted;
+  piece.source = model::EvidenceSource::kPlatform;
+  piece.at = now;
+  piece.last = now;
+  return {{id, std::nullopt, std::move(piece)}};
+}
+
+bool does_not_answer(const model::Gpu& gpu) {
+  const auto lasts = [&](EvidenceKind kind) {
+    const auto latest = std::find_if(gpu.evidence->rbegin(), gpu.evidence->rend(),
+                                     [&](const Evidence& piece) { return piece.kind == kind; });
+    return latest != gpu.evidence->rend() && !latest->is_over;
+  };
+  const Taint* const own = model::find_taint(gpu.taints, TaintSource::kHealth);
+  return own != nullptr && own->effect == TaintEffect::kOut &&
+         (lasts(EvidenceKind::kLost) || lasts(EvidenceKind::kNotAnswering));
 }
 
 Evidence cleared_by(const std::string& user, const std::string& reason, base::Instant now) {

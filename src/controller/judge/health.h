@@ -69,10 +69,6 @@ class HealthDesk {
   std::optional<HardwareBlame> blame(const State& state, const execution::Ended& seen,
                                      base::Instant now);
 
-  // Returns what keeps the GPU from work even if what was before does not count any more, in words:
-  // a level that lasts. Nothing: nothing does.
-  std::optional<std::string> what_lasts(const State& state, model::GpuRef gpu, base::Instant now);
-
   // Returns when there is something to do although nothing happens.
   std::optional<base::Instant> next(const State& state) const;
 
@@ -87,6 +83,13 @@ class HealthDesk {
   std::set<std::pair<base::Instant, model::GpuRef>> again_;  // the same by time
   bool has_looked_at_all_ = false;
 };
+
+// Returns that the node was started anew, if that matters to what is known of its health.
+std::vector<model::EvidenceRecorded> restart_of(const State& state, model::NodeId node,
+                                                base::Instant now);
+
+// Returns whether health keeps the GPU out because its driver does not answer for it any more.
+bool does_not_answer(const model::Gpu& gpu);
 
 // An operator brings the GPU online, or the node.
 model::Evidence cleared_by(const std::string& user, const std::string& reason, base::Instant now);
