@@ -22,7 +22,7 @@
 namespace gpu_emulator {
 
 inline constexpr char kMagic[8] = {'G', 'P', 'U', 'B', 'O', 'A', 'R', 'D'};
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kMaxGpus = 16;
 inline constexpr std::uint32_t kMaxNvLinks = 36;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // on one GPU

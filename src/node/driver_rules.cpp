@@ -68,6 +68,11 @@ std::string refusal_of(std::string_view rules, DriverVerb verb) {
 }
 
 std::string refusal_of_file(const std::string& path, DriverVerb verb) {
+  errno = 0;
+  if (os::read_small_file(AT_FDCWD, path.c_str()).empty() && errno == ENOENT) {
+    return "this site has no rules for it: root writes \"allow " + std::string(rule_of(verb)) +
+           "\" into " + path;
+  }
   if (std::string why = error_in_rules(path); !why.empty()) return why;
   errno = 0;
   const std::string rules = os::read_small_file(AT_FDCWD, path.c_str());

@@ -51,7 +51,8 @@ class DriverRulesFile : public testing::Test {
 TEST_F(DriverRulesFile, IsReadAndNamedWhereItRefuses) {
   EXPECT_EQ(refusal_of_file(path_, DriverVerb::kReset), "");
   EXPECT_TRUE(refusal_of_file(path_, DriverVerb::kPower).starts_with("the rules in " + path_));
-  EXPECT_NE(refusal_of_file(folder_ + "/none", DriverVerb::kReset), "");
+  EXPECT_EQ(refusal_of_file(folder_ + "/none", DriverVerb::kReset),
+            "this site has no rules for it: root writes \"allow reset\" into " + folder_ + "/none");
   EXPECT_NE(refusal_of_file("driver.rules", DriverVerb::kReset), "");
 }
 

@@ -49,6 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"node", GPU_PLATFORM_NODE, Linked::kStaticProgram},
                     Shipped{"register", GPU_EMULATOR_REGISTER, Linked::kStaticProgram},
                     Shipped{"container", GPU_PLATFORM_CONTAINER},
+                    Shipped{"driver", GPU_PLATFORM_DRIVER},
                     Shipped{"start", GPU_PLATFORM_START, Linked::kBareProgram},
                     Shipped{"nvml", EMULATED_NVML, Linked::kLibrary}),
     [](const auto& instance) { return instance.param.name; });

@@ -21,9 +21,9 @@ namespace gpu_platform::execution {
 class GpuResets {
  public:
   struct Options {
-    BoardPlaces boards;  // empty: the GPUs are real
+    BoardPlaces boards = {};  // empty: the GPUs are real
     // Has the probe of a node let go of its driver, or look at it again. Must not wait.
-    std::function<void(const std::string& node, bool is_held)> hold_probe;
+    std::function<void(const std::string& node, bool is_held)> hold_probe = {};
     std::uint64_t reset_limit_ms = 180'000;
     std::uint64_t check_limit_ms = 300'000;
   };

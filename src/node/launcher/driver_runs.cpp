@@ -44,6 +44,8 @@ void DriverRuns::forget_ended() {
 std::string DriverRuns::refusal_of_order(const RunDriver& order) const {
   if (host_.driver_program.empty())
     return "gpu-platform-driver is not installed beside the launcher";
+  // An emulated board is the daemon's own, and so are the rights that are used for it.
+  if (order.board) return {};
   if (!o_.driver_rules.empty()) return refusal_of_file(o_.driver_rules, order.verb);
   if (o_.listen_path.empty() || !needs_root(order)) return {};
   return "the launcher has no rules for it: give gpu-platform-launcher.service --driver FILE";
