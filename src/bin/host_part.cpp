@@ -109,8 +109,10 @@ base::Status HostPart::start(const config::Configuration& configuration) {
       observations_, [this] { return core_.snapshot(); }, engine_->node_part().detail,
       *options_.users);
   TRY_ASSIGN(config::NetworkPlaces places, read_network_places(configuration));
+  health_ = std::make_unique<monitoring::HealthObserver>(observations_,
+                                                         [this] { return core_.snapshot(); });
   nodes_ = std::make_unique<monitoring::NodeObserver>(
-      observations_, *monitor_, *gate_, log_,
+      observations_, *monitor_, *health_, *gate_, log_,
       monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity});
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(
       *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,

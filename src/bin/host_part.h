@@ -83,6 +83,7 @@ class HostPart final : public EnginePart {
   std::mutex probes_guard_;  // while the engine has a probe let go, they stay
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
+  std::unique_ptr<monitoring::HealthObserver> health_;
   std::unique_ptr<monitoring::NodeObserver> nodes_;
   std::unique_ptr<monitoring::JobWatchdog> watchdog_;
   std::unique_ptr<node::ProbeRunner> probes_;

@@ -87,10 +87,6 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
       out.processes = processes_of({uuid, find_gpu(known, uuid), reading}, *snapshot, seen);
       tell_unmanaged_processes(node, uuid, out.processes);
     }
-    // Answers between the intervals do not count: how many there are depends on the jobs.
-    if (!readings.is_partial || !out.problem.empty()) {
-      tell_health(node, uuid, judges_[uuid].judge(reading, out.at));
-    }
     const std::lock_guard lock(mutex_);
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
@@ -103,34 +99,25 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
   return all_seen;
 }
 
-void GpuMonitor::take_events(const std::string& node, const node::ProbeEvents& events) {
-  std::set<std::string_view> told;  // of a storm, the first is told
+void GpuMonitor::take_events(const node::ProbeEvents& events) {
+  const base::Instant now = os::wall_now();
+  std::set<std::string_view> changed;
+  const std::lock_guard lock(mutex_);
   for (const hardware::GpuEvent& event : events.events) {
     if (event.kind != hardware::GpuEventKind::kXid || event.uuid.empty()) continue;
-    keep_xid(event);
-    auto judgement = health::judge_xid(event.value, os::wall_now());
-    if (!judgement || !told.insert(event.uuid).second) continue;
-    tell_health(node, event.uuid, std::move(judgement));
+    std::vector<model::SeenXid>& xids = gpus_[event.uuid].xids;
+    xids.insert(xids.begin(), {event.value, now});
+    if (xids.size() > kXidsKept) xids.resize(kXidsKept);
+    ++gpus_[event.uuid].xid_counts[event.value];
+    changed.insert(event.uuid);
   }
-}
-
-void GpuMonitor::keep_xid(const hardware::GpuEvent& event) {
-  const std::lock_guard lock(mutex_);
-  GpuSeen& seen = gpus_[event.uuid];
-  seen.xids.insert(seen.xids.begin(), {event.value, os::wall_now()});
-  if (seen.xids.size() > kXidsKept) seen.xids.resize(kXidsKept);
-  ++seen.xid_counts[event.value];
-  auto reading = seen.reading ? *seen.reading : model::GpuReading{};
-  reading.xids = seen.xids;
-  reading.xid_counts = seen.xid_counts;
-  seen.reading = std::make_shared<const model::GpuReading>(std::move(reading));
-}
-
-void GpuMonitor::tell_health(const std::string& node, const std::string& uuid,
-                             std::optional<health::Judgement> judgement) {
-  if (!judgement) return;
-  sink_.observe(execution::TaintObserved{node, uuid, model::TaintSource::kHealth, judgement->effect,
-                                         std::move(judgement->text)});
+  for (const std::string_view uuid : changed) {
+    GpuSeen& seen = gpus_.find(uuid)->second;
+    auto reading = seen.reading ? *seen.reading : model::GpuReading{};
+    reading.xids = seen.xids;
+    reading.xid_counts = seen.xid_counts;
+    seen.reading = std::make_shared<const model::GpuReading>(std::move(reading));
+  }
 }
 
 std::vector<model::GpuProcess> GpuMonitor::processes_of(const ReadGpu& gpu,

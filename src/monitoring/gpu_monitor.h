@@ -14,7 +14,6 @@
 #include "controller/snapshot.h"
 #include "execution/engine.h"
 #include "hardware/readings.h"
-#include "health/gpu_judge.h"
 #include "model/gpu_reading.h"
 #include "monitoring/process_owners.h"
 #include "monitoring/seen_process.h"
@@ -24,9 +23,9 @@ namespace gpu_platform::monitoring {
 
 using SnapshotNow = std::function<std::shared_ptr<const controller::Snapshot>()>;
 
-// The latest reading of every GPU, with the owners of the processes on it. It reports unmanaged
-// processes and what health makes of readings and XIDs to the core. take_*() are called by one
-// thread (the probe runner's), everything else from any.
+// The latest reading of every GPU, with the owners of the processes on it and the latest XIDs. It
+// reports unmanaged processes to the core. take_*() are called by one thread (the probe runner's),
+// everything else from any.
 class GpuMonitor {
  public:
   GpuMonitor(execution::ObservationSink& sink, SnapshotNow snapshot, const std::string& cgroup_base,
@@ -37,7 +36,7 @@ class GpuMonitor {
   // `uuids` by the index of the readings. Returns whose processes are on the GPUs that were read.
   SeenProcesses take_readings(const std::string& node, const std::vector<std::string>& uuids,
                               const node::ProbeReadings& readings);
-  void take_events(const std::string& node, const node::ProbeEvents& events);
+  void take_events(const node::ProbeEvents& events);
 
   // Null: nothing was read of it yet.
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;
@@ -67,16 +66,12 @@ class GpuMonitor {
   void remember_owners(const std::string& uuid, std::vector<SeenProcess>& seen);
   void tell_unmanaged_processes(const std::string& node, const std::string& uuid,
                                 const std::vector<model::GpuProcess>& processes);
-  void keep_xid(const hardware::GpuEvent& event);
-  void tell_health(const std::string& node, const std::string& uuid,
-                   std::optional<health::Judgement> judgement);
 
   execution::ObservationSink& sink_;
   SnapshotNow snapshot_;
   ProcessOwners owners_;                                           // of the taking thread
   std::map<std::string, base::Milliwatts> power_limits_;           // by UUID; of the taking thread
   std::map<std::string, UnmanagedProcesses> unmanaged_processes_;  // by UUID; of the taking thread
-  std::map<std::string, health::GpuJudge> judges_;                 // by UUID; of the taking thread
   // The owners of the processes of the last reading, by UUID and pid; of the taking thread.
   std::map<std::string, std::map<std::uint32_t, model::AttemptId>> owners_seen_;
 

@@ -41,25 +41,15 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
   }
 
   void observe(execution::Observation observation) override {
-    if (const auto* taint = std::get_if<execution::TaintObserved>(&observation)) {
-      return taints_.push_back(*taint);
-    }
     told_.push_back(std::get<execution::UnmanagedProcessesObserved>(observation).text);
   }
 
-  void refuse() {
-    node::ProbeReadings readings;
-    readings.gpus.emplace_back();
-    readings.gpus[0].condition = hardware::GpuCondition::kLost;
-    readings.gpus[0].problem = "GPU is lost";
-    monitor_.take_readings("n1", {"a"}, readings);
-  }
   void raise(std::vector<std::uint64_t> xids) {
     node::ProbeEvents events;
     for (const std::uint64_t xid : xids) {
-      events.events.push_back({0, "a", hardware::GpuEventKind::kXid, 8, xid});
+      events.events.push_back({0, "a", hardware::GpuEventKind::kXid, 8, xid, {}, 1});
     }
-    monitor_.take_events("n1", events);
+    monitor_.take_events(events);
   }
 
   SeenProcesses read(std::vector<std::uint32_t> pids) {
@@ -78,7 +68,6 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
   const std::uint32_t own_ = static_cast<std::uint32_t>(getpid());
   std::shared_ptr<controller::Snapshot> snapshot_ = std::make_shared<controller::Snapshot>();
   std::vector<std::string> told_;
-  std::vector<execution::TaintObserved> taints_;
   host::UserDirectory users_;
   GpuMonitor monitor_{*this, [this] { return snapshot_; }, "", users_};
 };
@@ -171,30 +160,6 @@ TEST_F(GpuMonitorTest, KeepsAFewXidsNewestFirst) {
   raise({40, 40});
   EXPECT_EQ(monitor_.latest("a")->xid_counts.at(1), 1U) << "all of them are counted";
   EXPECT_EQ(monitor_.latest("a")->xid_counts.at(40), 3U);
-}
-
-TEST_F(GpuMonitorTest, TellsHealthOfAGpuThatIsLostAndThatItIsBack) {
-  read({});
-  refuse();
-  ASSERT_EQ(taints_.size(), 1U);
-  EXPECT_EQ(taints_[0].node_name, "n1");
-  EXPECT_EQ(taints_[0].gpu_uuid, "a");
-  EXPECT_EQ(taints_[0].source, model::TaintSource::kHealth);
-  EXPECT_EQ(taints_[0].effect, model::TaintEffect::kOut);
-  EXPECT_NE(taints_[0].text.find("GPU is lost"), std::string::npos) << taints_[0].text;
-  for (std::uint32_t i = 0; i < health::GpuJudge::kAnswers; ++i) read({});
-  ASSERT_EQ(taints_.size(), 2U);
-  EXPECT_EQ(taints_[1].effect, std::nullopt);
-}
-
-TEST_F(GpuMonitorTest, TellsOneFaultOfAStormAndNoneThatAProgramCauses) {
-  raise({13, 31, 43, 45});
-  EXPECT_TRUE(taints_.empty());
-  raise({31, 48, 95, 48});
-  ASSERT_EQ(taints_.size(), 1U);
-  EXPECT_EQ(taints_[0].effect, model::TaintEffect::kNoNewWork);
-  EXPECT_NE(taints_[0].text.find("XID 48 (uncorrectable memory error)"), std::string::npos)
-      << taints_[0].text;
 }
 
 }  // namespace

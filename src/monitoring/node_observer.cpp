@@ -27,6 +27,8 @@ void NodeObserver::on_report(node::ProbeReport report) {
   } else if (const auto* readings = std::get_if<node::ProbeReadings>(&report.content)) {
     const std::vector<std::string>& uuids = uuids_[report.node_name];
     const SeenProcesses seen = monitor_.take_readings(report.node_name, uuids, *readings);
+    // Before the gate, which lets ends pass that wait for them.
+    health_.take_readings(report.node_name, uuids, *readings);
     gate_.take_readings(report.node_name, uuids, *readings, seen);
   } else if (const auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
     for (const hardware::GpuEvent& event : events->events) {
@@ -34,9 +36,11 @@ void NodeObserver::on_report(node::ProbeReport report) {
       // A program can cause some of them as often as it likes: they hide no other.
       const auto source =
           logging::of_platform(fmt::format("XID {} of GPU {}", event.value, event.uuid));
-      log_.error(source, "node={} gpu={} xid={}", report.node_name, event.uuid, event.value);
+      log_.error(source, "node={} gpu={} xid={} times={}", report.node_name, event.uuid,
+                 event.value, event.count);
     }
-    monitor_.take_events(report.node_name, *events);
+    monitor_.take_events(*events);
+    health_.take_events(report.node_name, *events);
     gate_.take_events(report.node_name, events->until_ns);
   }
 }
@@ -70,6 +74,7 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   if (place != site_.places.end()) described->info.network = place->second;
   const std::size_t gpus = described->info.gpus.size();
   sink_.observe(execution::NodeObserved{std::move(described->info)});
+  health_.take_inventory(report.node_name, inventory);
   settle(report.node_name, gpus);
 }
 

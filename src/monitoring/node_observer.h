@@ -14,12 +14,14 @@
 #include "logging/log.h"
 #include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
+#include "monitoring/health_observer.h"
 #include "node/probe/probe_runner.h"
 
 namespace gpu_platform::monitoring {
 
-// Passes the reports of probes on: nodes to the core, readings to the monitor and the gate,
-// troubles to the log. Called on the probe runner's thread; wait_for_all() on any other.
+// Passes the reports of probes on: nodes to the core, readings and events to the monitor, the
+// health observer and the gate, troubles to the log. Called on the probe runner's thread;
+// wait_for_all() on any other.
 class NodeObserver : public node::ProbeListener {
  public:
   using Places = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
@@ -30,9 +32,14 @@ class NodeObserver : public node::ProbeListener {
   };
 
   // `log` outlives this.
-  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, AttemptGate& gate,
-               logging::Log& log, Site site)
-      : sink_(sink), monitor_(monitor), gate_(gate), log_(log), site_(std::move(site)) {}
+  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, HealthObserver& health,
+               AttemptGate& gate, logging::Log& log, Site site)
+      : sink_(sink),
+        monitor_(monitor),
+        health_(health),
+        gate_(gate),
+        log_(log),
+        site_(std::move(site)) {}
 
   void on_report(node::ProbeReport report) override;
 
@@ -49,6 +56,7 @@ class NodeObserver : public node::ProbeListener {
 
   execution::ObservationSink& sink_;
   GpuMonitor& monitor_;
+  HealthObserver& health_;
   AttemptGate& gate_;
   logging::Log& log_;
   const Site site_;

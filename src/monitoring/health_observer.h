@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/snapshot.h"
+#include "execution/engine.h"
+#include "hardware/readings.h"
+#include "monitoring/evidence_storm.h"
+#include "monitoring/gpu_monitor.h"
+#include "monitoring/gpu_watch.h"
+#include "monitoring/peer_watch.h"
+#include "node/probe/probe_protocol.h"
+
+namespace gpu_platform::monitoring {
+
+// Reports to the core what the probes' readings and the drivers' events say about the health of
+// GPUs, as evidence with the job that held the GPU then. It judges nothing. Counters are told as
+// what was added, levels as their begin and end, storms as a few pieces. What the core has kept
+// tells a new observer which levels last. Thread: one (the probe runner's).
+class HealthObserver {
+ public:
+  using Clock = std::function<Moment()>;
+
+  HealthObserver(execution::ObservationSink& sink, SnapshotNow snapshot, HealthLimits limits = {},
+                 Clock clock = {});
+
+  // A GPU that the node had and that is not among several listed now is lost.
+  void take_inventory(const std::string& node, const hardware::Inventory& inventory);
+  // `uuids` by the index of the readings.
+  void take_readings(const std::string& node, const std::vector<std::string>& uuids,
+                     const node::ProbeReadings& readings);
+  void take_events(const std::string& node, const node::ProbeEvents& events);
+
+ private:
+  // What holds a GPU.
+  struct Work {
+    model::JobId job;
+    std::string_view user;
+    std::string_view program;
+  };
+  struct WatchedGpu {
+    GpuWatch watch;
+    GpuBuild build;
+    std::string kind;  // for comparing it with its peers
+    std::string model;
+  };
+  // One report of a node's probe.
+  struct Report {
+    const std::string& node;
+    std::shared_ptr<const controller::Snapshot> snapshot;
+    const model::Node* known;  // null: the published state has no such node
+    Moment now;
+  };
+
+  Report begin_report(const std::string& node) const;
+  WatchedGpu& gpu_of(const Report& report, const std::string& uuid);
+  Work work_on(const Report& report, std::string_view uuid) const;
+  void tell(const Report& report, const std::string& uuid, std::vector<model::Evidence> pieces);
+  void tell_due(Moment now);
+  void send(EvidenceStorm::Piece piece);
+  void learn_links(const node::ProbeReadings& readings, const std::vector<std::string>& uuids);
+  void compare_peers(const Report& report, const std::vector<std::string>& uuids,
+                     const node::ProbeReadings& readings);
+
+  execution::ObservationSink& sink_;
+  const SnapshotNow snapshot_;
+  const HealthLimits limits_;
+  const Clock clock_;
+  std::map<std::string, WatchedGpu, std::less<>> gpus_;                  // by UUID
+  std::map<std::string, std::vector<std::string>, std::less<>> listed_;  // UUIDs by node
+  EvidenceStorm storm_;
+  PeerWatch peers_;
+};
+
+}  // namespace gpu_platform::monitoring
