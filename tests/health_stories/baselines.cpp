@@ -36,6 +36,7 @@ class Watcher {
     for (const EvidenceLine& line : evidence_.lines) {
       if (is_innocent(line)) opinion.innocent_jobs.insert(name_of(line.piece.job));
     }
+    opinion.innocent_later = opinion.innocent_jobs;
     return opinion;
   }
 

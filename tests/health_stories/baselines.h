@@ -14,9 +14,10 @@ namespace gpu_platform::health {
 
 // What a set of rules says of one story.
 struct Opinion {
-  std::set<std::string> out;            // the GPUs that are out at the end
-  std::set<std::string> ever_out;       // those that were out at any time
-  std::set<std::string> innocent_jobs;  // failed jobs that are not charged, by number or name
+  std::set<std::string> out;             // the GPUs that are out at the end
+  std::set<std::string> ever_out;        // those that were out at any time
+  std::set<std::string> innocent_jobs;   // failed jobs that are not charged when they end, by name
+  std::set<std::string> innocent_later;  // by all that the story tells
 };
 
 struct Baseline {

@@ -35,8 +35,9 @@ struct Tally {
 };
 
 struct Score {
-  Tally gpus;  // sick: out of service
-  Tally jobs;  // by hardware: not charged
+  Tally gpus;        // sick: out of service
+  Tally jobs;        // by hardware: not charged
+  Tally jobs_later;  // the same by all that the story tells
 };
 
 const std::vector<Story>& stories() {
@@ -78,6 +79,19 @@ void measure(const Story& story, const Opinion& opinion, Score& score,
           by_hardware ? "is innocent, and was charged" : "failed by itself, and was not charged"));
     }
   }
+  std::map<std::string, JobLabel> later = story.jobs_later;
+  later.insert(story.jobs.begin(), story.jobs.end());
+  for (const auto& [job, label] : later) {
+    if (label == JobLabel::kEither) continue;
+    const bool by_hardware = label == JobLabel::kHardware;
+    const bool is_innocent = opinion.innocent_later.contains(job);
+    score.jobs_later.count(by_hardware, is_innocent);
+    if (by_hardware != is_innocent) {
+      wrong.push_back(fmt::format("{}/{}: job {} {}, in the light of the end", story.file,
+                                  story.name, job,
+                                  by_hardware ? "is innocent" : "is not innocent"));
+    }
+  }
 }
 
 Opinion opinion_of(const Replay& replay) {
@@ -92,6 +106,7 @@ Opinion opinion_of(const Replay& replay) {
   }
   for (const ReplayedJob& job : replay.jobs) {
     if (job.failed && !job.is_charged_at_once) opinion.innocent_jobs.insert(job.job);
+    if (job.failed && !job.is_charged) opinion.innocent_later.insert(job.job);
   }
   return opinion;
 }
@@ -117,9 +132,10 @@ Measured ours() {
 
 void print_row(std::string_view name, const Measured& measured) {
   for (const auto& [split, score] : measured.by_split) {
-    fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {} of {} |\n", name, split,
-               score.gpus.precision(), score.gpus.recall(), score.jobs.precision(),
-               score.jobs.recall(), score.jobs.misses, score.jobs.hits + score.jobs.misses);
+    fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {} of {} |\n",
+               name, split, score.gpus.precision(), score.gpus.recall(), score.jobs.precision(),
+               score.jobs.recall(), score.jobs_later.precision(), score.jobs_later.recall(),
+               score.jobs_later.misses, score.jobs_later.hits + score.jobs_later.misses);
   }
 }
 
