@@ -53,6 +53,7 @@ std::vector<Ending> endings() {
           {"AtItsTimeLimit", signal(15), EndReason::kTimeLimit},
           {"AtItsTimeLimitWith0", code(0), EndReason::kTimeLimit},
           {"IdleForTooLong", signal(15), EndReason::kIdleTimeout},
+          {"Hung", signal(15), EndReason::kHung},
           {"ObeyedWith0", code(0), EndReason::kRequeuedBy},
           {"Killed", signal(9), EndReason::kRequeuedBy},
           {"Lost", lost(model::Lost::kUnknown), EndReason::kSupervisorLost},

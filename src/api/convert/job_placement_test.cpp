@@ -232,6 +232,25 @@ TEST(NamedGpus, AreKnownByUuidWhateverNamedThem) {
   EXPECT_EQ(shown.gpus_only(0), "GPU-n1-1");
 }
 
+TEST(HangTimeout, NeedsGpusAndKeptOutput) {
+  const auto refused = [](auto change) -> std::string {
+    v1::JobSpec request;
+    request.add_command("/bin/true");
+    request.set_gpus(1);
+    request.set_hang_timeout_seconds(600);
+    change(request);
+    const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+    if (submit) EXPECT_EQ(submit->spec.hang_timeout, base::minutes(10));
+    return submit ? "" : submit.error().field;
+  };
+  using Message = v1::JobSpec;
+  EXPECT_EQ(refused([](Message&) {}), "");
+  EXPECT_EQ(refused([](Message& m) { m.set_gpus(0); }), "hang_timeout_seconds");
+  EXPECT_EQ(refused([](Message& m) { m.set_output("out"); }), "hang_timeout_seconds");
+  EXPECT_EQ(refused([](Message& m) { m.set_error("err"); }), "hang_timeout_seconds");
+  EXPECT_EQ(refused([](Message& m) { m.set_hang_timeout_seconds(30); }), "hang_timeout_seconds");
+}
+
 TEST(NamedGpus, AreRefusedWhereTheyAreUnknownOrTooFew) {
   const auto refused = [](auto change) {
     v1::JobSpec request;
