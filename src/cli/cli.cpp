@@ -179,6 +179,14 @@ constexpr std::array kCommands = {
              "Write a report about GPUs for their vendor, without names and commands of users.",
              "  gpu-platform health report --output-file report.json\n"
              "  gpu-platform health report --gpu dgx-h100-1:3 --output-file gpu3.json\n"}, run_health_report},
+    Command{{"health replay", "--evidence FILE [options]",
+             "Judge evidence from a file as the daemon would: what is taken out, and whose fault each job was.",
+             "  gpu-platform health replay --evidence evidence.jsonl\n"
+             "  gpu-platform health replay --evidence - --rules strict --json < evidence.jsonl | jq '.gpus[] | select(.taken_out)'\n"}, run_health_replay},
+    Command{{"health rules", "[options]",
+             "Show what each XID and condition means for a GPU, and where each rule comes from.",
+             "  gpu-platform health rules\n"
+             "  gpu-platform health rules --profile cloud --json | jq '.rules[] | select(.xid == 79)'\n"}, run_health_rules},
     Command{{"topology", "[options]",
              "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"

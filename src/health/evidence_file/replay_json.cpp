@@ -8,40 +8,40 @@ namespace gpu_platform::health {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json time_of(base::Instant at) {
-  return at.is_set() ? Json(base::utc(at)) : Json();
+OrderedJson time_of(base::Instant at) {
+  return at.is_set() ? OrderedJson(base::utc(at)) : OrderedJson();
 }
 
-std::string text_of(const Json& value) {
-  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string text_of(const OrderedJson& value) {
+  return value.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-Json gpu_json(const ReplayedGpu& gpu) {
-  Json entry;
+OrderedJson gpu_json(const ReplayedGpu& gpu) {
+  OrderedJson entry;
   entry["gpu"] = gpu.gpu;
   entry["node"] = gpu.node;
-  entry["gpu_type"] = gpu.type.empty() ? Json() : Json(gpu.type);
+  entry["gpu_type"] = gpu.type.empty() ? OrderedJson() : OrderedJson(gpu.type);
   entry["taken_out"] = gpu.taken_out_at.is_set();
   entry["taken_out_at"] = time_of(gpu.taken_out_at);
-  entry["taken_out_action"] = gpu.taken_out_at.is_set() ? Json(to_string(gpu.taken_out_by.action))
-                                                        : Json();
-  entry["taken_out_rule"] = gpu.taken_out_at.is_set() ? Json(gpu.taken_out_by.rule) : Json();
+  entry["taken_out_action"] = gpu.taken_out_at.is_set() ? OrderedJson(to_string(gpu.taken_out_by.action))
+                                                        : OrderedJson();
+  entry["taken_out_rule"] = gpu.taken_out_at.is_set() ? OrderedJson(gpu.taken_out_by.rule) : OrderedJson();
   entry["is_out"] = gpu.is_out;
   entry["action"] = to_string(gpu.verdict.action);
   entry["class"] = to_string(gpu.verdict.fault);
   entry["confidence_percent"] = gpu.verdict.confidence_percent;
-  entry["rule"] = gpu.verdict.rule.empty() ? Json() : Json(gpu.verdict.rule);
+  entry["rule"] = gpu.verdict.rule.empty() ? OrderedJson() : OrderedJson(gpu.verdict.rule);
   entry["text"] = gpu.verdict.text;
   entry["next"] = gpu.verdict.next;
   entry["reasons"] = gpu.verdict.reasons;
-  Json history = Json::array();
+  OrderedJson history = OrderedJson::array();
   for (const ReplayedChange& change : gpu.history) {
-    Json each;
+    OrderedJson each;
     each["at"] = time_of(change.at);
     each["action"] = to_string(change.action);
-    each["rule"] = change.rule.empty() ? Json() : Json(change.rule);
+    each["rule"] = change.rule.empty() ? OrderedJson() : OrderedJson(change.rule);
     each["text"] = change.text;
     history.push_back(std::move(each));
   }
@@ -50,8 +50,8 @@ Json gpu_json(const ReplayedGpu& gpu) {
   return entry;
 }
 
-Json job_json(const ReplayedJob& job) {
-  Json entry;
+OrderedJson job_json(const ReplayedJob& job) {
+  OrderedJson entry;
   entry["job"] = job.job;
   entry["user"] = job.user;
   entry["program"] = job.program;
@@ -70,14 +70,14 @@ Json job_json(const ReplayedJob& job) {
 }  // namespace
 
 std::string replay_json(const Replay& replay) {
-  Json document;
-  document["gpus"] = Json::array();
+  OrderedJson document;
+  document["gpus"] = OrderedJson::array();
   for (const ReplayedGpu& gpu : replay.gpus) document["gpus"].push_back(gpu_json(gpu));
-  document["jobs"] = Json::array();
+  document["jobs"] = OrderedJson::array();
   for (const ReplayedJob& job : replay.jobs) document["jobs"].push_back(job_json(job));
-  document["breaker"] = Json::array();
+  document["breaker"] = OrderedJson::array();
   for (const StoppedAct& act : replay.breaker) {
-    Json entry;
+    OrderedJson entry;
     entry["at"] = time_of(act.at);
     entry["gpu"] = act.gpu;
     entry["text"] = act.text;
@@ -88,27 +88,27 @@ std::string replay_json(const Replay& replay) {
 }
 
 std::string rules_json(const Rules& rules, std::string_view gpu_type) {
-  Json document;
+  OrderedJson document;
   document["profile"] = to_string(rules.profile());
-  document["gpu_type"] = gpu_type.empty() ? Json() : Json(gpu_type);
-  document["rules"] = Json::array();
+  document["gpu_type"] = gpu_type.empty() ? OrderedJson() : OrderedJson(gpu_type);
+  document["rules"] = OrderedJson::array();
   for (const Rule& rule : rules.rows(gpu_type)) {
-    Json entry;
+    OrderedJson entry;
     entry["rule"] = rule.name;
-    entry["xid"] = rule.code != 0 ? Json(rule.code) : Json();
+    entry["xid"] = rule.code != 0 ? OrderedJson(rule.code) : OrderedJson();
     entry["what"] = rule.what;
     entry["class"] = to_string(rule.fault);
     entry["action"] = to_string(rule.action);
-    entry["repeat"] = rule.repeat == Repeat::kNever   ? Json()
-                      : rule.repeat == Repeat::kJobs ? Json("OTHER_JOBS")
-                                                     : Json("AGAIN");
+    entry["repeat"] = rule.repeat == Repeat::kNever   ? OrderedJson()
+                      : rule.repeat == Repeat::kJobs ? OrderedJson("OTHER_JOBS")
+                                                     : OrderedJson("AGAIN");
     entry["repeated_action"] =
-        rule.repeat == Repeat::kNever ? Json() : Json(to_string(rule.repeated));
+        rule.repeat == Repeat::kNever ? OrderedJson() : OrderedJson(to_string(rule.repeated));
     entry["confidence_percent"] = rule.confidence_percent;
     entry["recovery_action_decides"] = rule.trusts_driver;
     entry["mode"] = to_string(rule.mode);
     entry["source"] = rule.source;
-    entry["changed_by"] = rule.changed_by.empty() ? Json() : Json(rule.changed_by);
+    entry["changed_by"] = rule.changed_by.empty() ? OrderedJson() : OrderedJson(rule.changed_by);
     document["rules"].push_back(std::move(entry));
   }
   return text_of(document);

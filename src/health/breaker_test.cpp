@@ -1,0 +1,38 @@
+#include "health/breaker.h"
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::health {
+namespace {
+
+bool allows(const BreakerCounts& counts, const BreakerLimits& limits = {}) {
+  const BreakerAnswer answer = ask_breaker(limits, counts, "H100");
+  EXPECT_EQ(answer.is_allowed, answer.text.empty());
+  return answer.is_allowed;
+}
+
+TEST(Breaker, StopsBeyondTenPercentOfAType) {
+  EXPECT_TRUE(allows({.of_type = 100, .out_of_type = 9}));
+  EXPECT_FALSE(allows({.of_type = 100, .out_of_type = 10}));
+  EXPECT_EQ(ask_breaker({}, {.of_type = 100, .out_of_type = 10}, "H100").text,
+            "health keeps 10 of 100 H100 out, and at most 10 may be: nothing more is done by "
+            "itself; look at 'gpu-platform health', then drain what is sick");
+}
+
+TEST(Breaker, OneMayAlwaysGoHoweverFewThereAre) {
+  EXPECT_TRUE(allows({.of_type = 4}));
+  EXPECT_FALSE(allows({.of_type = 4, .out_of_type = 1}));
+  EXPECT_TRUE(allows({.of_type = 1, .of_class = 1})) << "one GPU is the whole of its class";
+}
+
+TEST(Breaker, NeverTakesTheLastOfANodeClass) {
+  EXPECT_FALSE(allows({.of_type = 1000, .out_of_type = 3, .of_class = 4, .out_of_class = 3}));
+  EXPECT_TRUE(allows({.of_type = 1000, .out_of_type = 2, .of_class = 4, .out_of_class = 2}));
+}
+
+TEST(Breaker, HasAnAbsoluteBound) {
+  EXPECT_FALSE(allows({.of_type = 2304, .out_of_type = 16}, {.at_most = 16}));
+}
+
+}  // namespace
+}  // namespace gpu_platform::health
