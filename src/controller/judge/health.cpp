@@ -25,8 +25,8 @@ namespace {
 
 // A job on more GPUs than this tells of its end only those that have other evidence.
 constexpr std::uint32_t kMostGpusOfAnEnd = 64;
-// Evidence of a GPU that is older does not make the good ends of jobs news.
-constexpr base::Duration kRecent = base::hours(24);
+// What is older does not make the ends of jobs news.
+constexpr base::Duration kRecent = base::hours(24 * 7);
 
 const model::Gpu& gpu_at(const State& state, model::GpuRef place) {
   return state.nodes.find(place.node.value)->gpus.at(place.index);
@@ -108,23 +108,34 @@ bool may_be_put_off(const Evidence& piece) {
          piece.source != model::EvidenceSource::kPlatform;
 }
 
-bool is_of_jobs(EvidenceKind kind) {
-  return kind == EvidenceKind::kJobStarted || kind == EvidenceKind::kJobEnded;
+// It is not the good end of a job, nor a start.
+bool tells_of_trouble(const Evidence& piece) {
+  return piece.kind != EvidenceKind::kJobStarted &&
+         !(piece.kind == EvidenceKind::kJobEnded && piece.code == 0);
 }
 
-// Something other than jobs that come and go was seen of it lately.
-bool has_recent_evidence(const model::Gpu& gpu, base::Instant now) {
+bool has_recent_trouble(const model::Gpu& gpu, base::Instant now) {
   return std::ranges::any_of(*gpu.evidence, [&](const Evidence& piece) {
-    return !is_of_jobs(piece.kind) && now - piece.last <= kRecent;
+    return tells_of_trouble(piece) && now - piece.last <= kRecent;
   });
 }
 
-// The program has shown within the hour that it can do well there.
-bool did_well_lately(const model::Gpu& gpu, const Evidence& end, base::Instant now) {
-  return std::ranges::any_of(*gpu.evidence, [&](const Evidence& piece) {
-    return piece.kind == EvidenceKind::kJobEnded && piece.code == 0 && piece.user == end.user &&
-           piece.program == end.program && now - piece.last <= base::hours(1);
-  });
+// Returns whether the good end of a job is news: it clears the GPU of what was seen since the last
+// one, or, for a program that had trouble elsewhere, that one.
+bool is_news(const model::Gpu& gpu, const Evidence& end, bool has_known_program,
+             base::Instant now) {
+  base::Instant did_well;
+  base::Instant trouble;
+  bool program_did_well = false;
+  for (const Evidence& piece : *gpu.evidence) {
+    if (now - piece.last > kRecent) continue;
+    base::Instant& latest = tells_of_trouble(piece) ? trouble : did_well;
+    latest = std::max(latest, piece.last);
+    program_did_well |= !tells_of_trouble(piece) && piece.program == end.program &&
+                        piece.user == end.user && now - piece.last <= base::hours(1);
+  }
+  if (trouble.is_set() && trouble >= did_well) return true;
+  return has_known_program && !program_did_well;
 }
 
 // A version without evidence set the taint, or a party that told of none: nothing that is kept
@@ -197,15 +208,14 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   if (end.gpus.empty() || !(has_failed || did_well)) return std::nullopt;
   const model::Job& job = *find_job(state, seen.attempt.job);
   name_job(job, end.evidence);
-  if (did_well || end.gpus.size() > kMostGpusOfAnEnd) {
-    const bool is_known =
-        did_well && !state.health.with_program(end.evidence.user, end.evidence.program).empty();
-    std::erase_if(end.gpus, [&](model::GpuRef place) {
-      const model::Gpu& gpu = gpu_at(state, place);
-      if (did_well && did_well_lately(gpu, end.evidence, now)) return true;
-      return !is_known && !has_recent_evidence(gpu, now);
-    });
-  }
+  const bool is_known =
+      did_well && !state.health.with_program(end.evidence.user, end.evidence.program).empty();
+  const bool has_many = end.gpus.size() > kMostGpusOfAnEnd;
+  std::erase_if(end.gpus, [&](model::GpuRef place) {
+    const model::Gpu& gpu = gpu_at(state, place);
+    if (did_well) return !is_news(gpu, end.evidence, is_known, now);
+    return has_many && !has_recent_trouble(gpu, now);
+  });
   if (end.gpus.empty()) return std::nullopt;
   const bool never_began = seen.reason == model::EndReason::kLaunchFailed;
   end.evidence.kind = never_began ? EvidenceKind::kStartFailed : EvidenceKind::kJobEnded;
