@@ -145,25 +145,25 @@ api::ServerOptions DoorPart::server_options(const model::UserRange& range, bool 
 }
 
 api::CoreAccess DoorPart::core_access() {
-  return api::CoreAccess{.commands = commands_,
-                         .snapshots = snapshots_,
-                         .archive = core_.store(),
-                         .outputs = outputs_,
-                         .users = *options_.users,
-                         .readings = &host_.readings(),
-                         .isolation = [this] { return isolation_of(host_.node_part()); },
-                         .channels = &channels_,
-                         .audit = &core_.store(),
-                         .statistics = [this] { return core_.loop().statistics(); },
-                         .slurm_names = [this] { return slurm_names_.get(); },
-                         .configuration = [this] { return in_force_.get(); },
-                         .access = [this] { return core_.access(); },
-                         .token_uses = &token_uses_,
-                         .judge_gpu = [this](const controller::Snapshot& snapshot,
-                                             const health::Records& records,
-                                             const health::GpuKey& gpu, base::Instant now) {
-                           return verdicts_.judge(snapshot, records, gpu, now);
-                         }};
+  return api::CoreAccess{
+      .commands = commands_,
+      .snapshots = snapshots_,
+      .archive = core_.store(),
+      .outputs = outputs_,
+      .users = *options_.users,
+      .readings = &host_.readings(),
+      .isolation = [this] { return isolation_of(host_.node_part()); },
+      .channels = &channels_,
+      .audit = &core_.store(),
+      .statistics = [this] { return core_.loop().statistics(); },
+      .slurm_names = [this] { return slurm_names_.get(); },
+      .configuration = [this] { return in_force_.get(); },
+      .access = [this] { return core_.access(); },
+      .token_uses = &token_uses_,
+      .judge_gpu = [this](
+                       const controller::Snapshot& snapshot, const health::Records& records,
+                       const health::GpuKey& gpu,
+                       base::Instant now) { return verdicts_.judge(snapshot, records, gpu, now); }};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

@@ -18,7 +18,7 @@ namespace gpu_platform::views {
 class HealthRecords final : public health::Records {
  public:
   // Returns whether the user and the program of a piece are hidden. Each of them gets a name that
-  // tells nothing ("user 1"), so that the verdict stays the same and its reasons name nobody.
+  // tells nothing ("user 1"), so that the verdict stays the same and its reasons name no user.
   using IsHidden = std::function<bool(const model::Evidence& piece)>;
 
   explicit HealthRecords(const controller::Snapshot& snapshot, const IsHidden& is_hidden = {});

@@ -56,8 +56,9 @@ TEST_F(GpusTest, AreResetByAnAdministratorAlone) {
   EXPECT_EQ(parsed(reset)["gpus"][0]["state"], "RESETTING");
   ask("POST", "/v1/gpus/reset", R"({"gpu":"dgx-h100-1:4","when_empty":true})");
   EXPECT_TRUE(std::get<model::ChangeGpus>(core_.commands()[1].body).when_empty);
-  EXPECT_EQ(parsed(ask("POST", "/v1/gpus/drain", R"({"node":"dgx-h100-1","when_empty":true})"))["field"],
-            "when_empty");
+  EXPECT_EQ(
+      parsed(ask("POST", "/v1/gpus/drain", R"({"node":"dgx-h100-1","when_empty":true})"))["field"],
+      "when_empty");
 }
 
 TEST_F(GpusTest, ShowTheEvidenceThatIsKeptOfThem) {

@@ -194,7 +194,7 @@ int run_health_report(const CommandText& text, Invocation& invocation) {
   arguments.option("--since", options.since, "TIME", "only evidence since: 2h, 7d, 2026-01-31")
       .option("--output-file", options.file, "FILE",
               "write the report there; a file of that name is replaced (default: print it)")
-      .flag("--json", is_json, "the report is JSON in any case");
+      .flag("--json", is_json, "the report is always JSON");
   auto client = read_choice(arguments, invocation, text, options);
   if (!client) return client.error();
   const auto document = report_of(console, *client, options);

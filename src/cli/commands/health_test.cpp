@@ -95,8 +95,7 @@ TEST_F(Health, SaysWhatIsNotDoneAndWhy) {
   EXPECT_EQ(call(server, {"health"}), 0);
   EXPECT_TRUE(has(new_out(), "XID 48 (not done: health.mode is shadow)\n")) << out();
   EXPECT_EQ(call(server, {"health", "dgx-1:0"}), 0);
-  EXPECT_TRUE(has(new_out(), "  ! XID 48 (not done: health.mode is shadow)\n"))
-      << out();
+  EXPECT_TRUE(has(new_out(), "  ! XID 48 (not done: health.mode is shadow)\n")) << out();
 }
 
 TEST_F(Health, WordsOfEvidenceFitTheirKinds) {

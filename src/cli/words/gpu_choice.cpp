@@ -9,10 +9,10 @@
 
 namespace gpu_platform::cli {
 
-void GpuChoice::add_to(Arguments& arguments, std::size_t most_words) {
+void GpuChoice::add_to(Arguments& arguments, std::size_t max_words) {
   arguments
-      .words(most_words == 1 ? "[NODE | NODE:INDEX | UUID]" : "[NODE | NODE:INDEX | UUID]…", words,
-             0, most_words, "all of a node, or one of its GPUs, without the option")
+      .words(max_words == 1 ? "[NODE | NODE:INDEX | UUID]" : "[NODE | NODE:INDEX | UUID]…", words,
+             0, max_words, "all of a node, or one of its GPUs, without the option")
       .option("--gpu-id", gpu_id, "UUID", "the GPU with this UUID")
       .option("--gpu", gpu, "NODE:INDEX", "the GPU with this index on that node")
       .option("--node", node, "NAME", "all of a node");

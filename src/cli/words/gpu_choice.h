@@ -15,7 +15,7 @@ struct GpuChoice {
   std::optional<std::string> gpu_id, gpu, node;
   std::vector<std::string> words;  // the same without an option, as kubectl takes a node
 
-  void add_to(Arguments& arguments, std::size_t most_words = 1);
+  void add_to(Arguments& arguments, std::size_t max_words = 1);
   int given() const;
   // Gives a single word to the option that it stands in for. A word beside an option is one too
   // many.
