@@ -121,9 +121,8 @@ void EngineTest::SetUp() {
 }
 
 void EngineTest::start_service() {
-  for (const char* const name :
-       {"gpu-platform-node", "gpu-platform-container", "gpu-platform-start",
-        "gpu-platform-driver"}) {
+  for (const char* const name : {"gpu-platform-node", "gpu-platform-container",
+                                 "gpu-platform-start", "gpu-platform-driver"}) {
     const std::filesystem::path from =
         std::filesystem::path(options_.node_program).parent_path() / name;
     if (!std::filesystem::exists(from)) continue;  // not for every test

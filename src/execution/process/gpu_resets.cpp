@@ -17,7 +17,7 @@ namespace gpu_platform::execution {
 namespace {
 
 // Beyond its limit, for a launcher that is busy.
-constexpr std::int64_t kPatience = base::seconds(60).value();
+constexpr std::int64_t kAnswerTimeout = base::seconds(60).value();
 
 const node::DriverResult* result_of(const node::DriverAnswer& answer, const std::string& gpu) {
   const auto found = std::ranges::find(answer.gpus, gpu, &node::DriverResult::gpu);
@@ -101,7 +101,7 @@ LauncherLink::Sent GpuResets::send(Run& run, const Send& send_to, std::int64_t n
   if (sent != LauncherLink::Sent::kYes) return sent;
   run.answer = std::move(ours);
   run.due_ns = now_ns + base::milliseconds(static_cast<std::int64_t>(request.deadline_ms)).value() +
-               kPatience;
+               kAnswerTimeout;
   new_handles_.push_back(run.answer.get());
   return sent;
 }

@@ -18,10 +18,10 @@
 namespace gpu_platform::execution::testing {
 namespace {
 
+using node::DriverVerb;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using node::DriverVerb;
 using Sent = LauncherLink::Sent;
 using Held = std::vector<std::pair<std::string, bool>>;
 
@@ -64,10 +64,9 @@ class GpuResetsTest : public ::testing::Test {
   std::vector<Asked> asked_;
   Held held_;
   Observed observed_;
-  GpuResets resets_{
-      {.hold_probe = [this](const std::string& node,
-                            bool is_held) { held_.emplace_back(node, is_held); }},
-      observed_};
+  GpuResets resets_{{.hold_probe = [this](const std::string& node,
+                                          bool is_held) { held_.emplace_back(node, is_held); }},
+                    observed_};
 };
 
 TEST_F(GpuResetsTest, GpuIsResetWhileTheProbeIsHeldAndCheckedAfter) {
@@ -194,8 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, ResetsOnABoard, ::testing::Values(Mode::kCgroup
 TEST_P(ResetsOnABoard, GpuIsResetAndChecked) {
   const std::string gpu = first_gpu();
   inject("ecc uncorrected 1");
-  EXPECT_EQ(reset(gpu),
-            (ResetEnded{"n1", gpu, "", "readings only: there is no libcuda"}));
+  EXPECT_EQ(reset(gpu), (ResetEnded{"n1", gpu, "", "readings only: there is no libcuda"}));
 }
 
 TEST_P(ResetsOnABoard, GpuThatIsNotThereIsNotReset) {

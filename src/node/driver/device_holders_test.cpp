@@ -53,7 +53,7 @@ TEST_F(DeviceHolders, ThisProcessIsNone) {
   EXPECT_EQ(device_holders({0}, proc_), Holders{});
 }
 
-// Its program is compared, not its name; a file that is not there belongs to nobody.
+// Its program is compared, not its name; a file that is not there belongs to no user.
 TEST_F(DeviceHolders, AProgramThatOnlyCallsItselfThePersistenceServiceIsOne) {
   add("8", "nvidia-persiste", {"/dev/nvidia0"});
   add("9", "x", {"/dev/nvidia0"}, "/tmp/none/nvidia-persistenced");

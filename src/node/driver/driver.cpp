@@ -11,10 +11,10 @@ namespace gpu_platform::node {
 namespace {
 
 DriverAnswer limit_power(const DriverOrder& order) {
-  constexpr std::uint32_t kMostWatts = 10'000;  // of one GPU; more would not fit in milliwatts
+  constexpr std::uint32_t kMaxWatts = 10'000;  // of one GPU; more would not fit in milliwatts
   DriverAnswer answer;
   for (const std::string& uuid : order.gpus) {
-    answer.gpus.push_back({uuid, order.watts > kMostWatts
+    answer.gpus.push_back({uuid, order.watts > kMaxWatts
                                      ? fmt::format("{} W is no power limit", order.watts)
                                      : set_power_limit(order.library, uuid, order.watts * 1000)});
   }

@@ -41,7 +41,7 @@ TEST(DriverOrder, ThatTheLauncherDoesNotGiveIsNone) {
   EXPECT_FALSE(parse({"reset", "--limit-ms", "1", "--library", "nvml", "GPU-1"}));
 }
 
-// Only together, so that no real GPU is asked through a library that somebody else named.
+// Only together, so that no real GPU is asked through a library that another user named.
 TEST(DriverOrder, NamesLibraryAndProgramOfABoardTogether) {
   EXPECT_FALSE(parse({"reset", "--limit-ms", "1", "--library", "/l", "GPU-1"}));
   EXPECT_FALSE(parse({"reset", "--limit-ms", "1", "--nvidia-smi", "/s", "GPU-1"}));

@@ -57,7 +57,7 @@ class Watch {
     return static_cast<int>(std::max<std::int64_t>(until_ms_ - os::boot_ms(), 0));
   }
 
-  // The first answer counts: where the program has given one, nobody reads this.
+  // The first answer counts: where the program has given one, this is not read.
   [[noreturn]] void fail(const std::string& why) const {
     os::send_packet(kSocket, encode_driver_answer(failed_answer(o_.order->gpus, why)));
     _exit(0);

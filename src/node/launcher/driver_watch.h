@@ -10,7 +10,7 @@ namespace gpu_platform::node {
 struct DriverWatch {
   const RunDriver* order = nullptr;
   std::string program;             // of gpu-platform-driver
-  const Identity* user = nullptr;  // whom it becomes first; null: nobody
+  const Identity* user = nullptr;  // that it becomes first; null: none
   int socket = -1;                 // for the answer
   int lock = -1;                   // held while the program is at work; -1: none
 };
