@@ -71,9 +71,10 @@ base::Status check_watchdog(const JobSpec& spec) {
                          "it out, or ask for GPUs");
   }
   if (spec.output.empty() && spec.error.empty()) return {};
-  return base::invalid("hang_timeout_seconds",
-                       "hang_timeout_seconds: needs kept output, because the platform does not "
-                       "watch files of the user; leave out output and error, or hang_timeout_seconds");
+  return base::invalid(
+      "hang_timeout_seconds",
+      "hang_timeout_seconds: needs kept output, because the platform does not "
+      "watch files of the user; leave out output and error, or hang_timeout_seconds");
 }
 
 }  // namespace

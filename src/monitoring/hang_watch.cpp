@@ -31,8 +31,7 @@ std::vector<model::AttemptId> HangWatch::look(const std::vector<Watched>& watche
   std::vector<model::AttemptId> hung;
   for (const Watched& each : watched) {
     const std::optional<std::uint64_t> output = output_of(each.attempt);
-    const auto [entry, is_new] =
-        attempts_.try_emplace(each.attempt, AttemptSeen{now, now, output});
+    const auto [entry, is_new] = attempts_.try_emplace(each.attempt, AttemptSeen{now, now, output});
     AttemptSeen& seen = entry->second;
     seen.looked_at = now;
     if (is_new || !output || seen.output != output) seen.quiet_since = now;

@@ -17,8 +17,8 @@ namespace gpu_platform::monitoring {
 // Finds attempts that neither used any of their GPUs nor printed anything for the time that their
 // job allows. What is not known counts as activity: a GPU that is not read, or does not tell its
 // utilization, and the time before its first reading. A reading tells whether a kernel ran in its
-// last moments, so work that a reading in each interval never meets is not seen; a job's time should
-// be many intervals.
+// last moments, so work that a reading in each interval never meets is not seen; a job's time
+// should be many intervals.
 //
 // Times are on a clock that never jumps. Thread: one. Memory: a few words for each GPU, and for
 // each watched attempt.

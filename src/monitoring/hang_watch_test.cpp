@@ -18,8 +18,9 @@ class HangWatchTest : public ::testing::Test {
     return look();
   }
   Attempts look() {
-    return watch_.look({{kAttempt, base::minutes(5), {"GPU-0", "GPU-1"}}},
-                       [this](model::AttemptId) { return output_; }, now_);
+    return watch_.look(
+        {{kAttempt, base::minutes(5), {"GPU-0", "GPU-1"}}},
+        [this](model::AttemptId) { return output_; }, now_);
   }
 
   static constexpr model::AttemptId kAttempt{model::JobId(7), 1};
@@ -68,8 +69,9 @@ TEST_F(HangWatchTest, WhatIsNotKnownIsActivity) {
 
 TEST_F(HangWatchTest, AGpuThatWasNeverReadTellsNothing) {
   const auto on_other = [&] {
-    return watch_.look({{kAttempt, base::minutes(5), {"GPU-9"}}},
-                       [](model::AttemptId) { return std::optional<std::uint64_t>(1); }, now_);
+    return watch_.look(
+        {{kAttempt, base::minutes(5), {"GPU-9"}}},
+        [](model::AttemptId) { return std::optional<std::uint64_t>(1); }, now_);
   };
   EXPECT_EQ(on_other(), kNone);
   now_ = now_ + base::minutes(6);

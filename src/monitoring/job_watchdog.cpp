@@ -27,8 +27,7 @@ const model::Job* find_watched(const controller::Snapshot& snapshot, model::Atte
 
 // Calls visit(node, uuid) for each GPU of the job's latest attempt.
 template <class Visit>
-void for_each_gpu(const controller::Snapshot& snapshot, const model::Job& job,
-                  const Visit& visit) {
+void for_each_gpu(const controller::Snapshot& snapshot, const model::Job& job, const Visit& visit) {
   for (const model::NodeAllocation& part : job.attempts.back().allocation.nodes) {
     const model::Node* const node = snapshot.nodes.find(part.node.value);
     if (node == nullptr) continue;
@@ -87,15 +86,15 @@ void JobWatchdog::tell(const controller::Snapshot& snapshot, model::AttemptId at
   evidence.job = job.id;
   evidence.user = job.spec->user;
   evidence.program = job.spec->name;
-  evidence.text = fmt::format("no GPU activity and no output for {}",
-                              base::written(job.spec->hang_timeout));
+  evidence.text =
+      fmt::format("no GPU activity and no output for {}", base::written(job.spec->hang_timeout));
   for_each_gpu(snapshot, job, [&](const model::Node& node, const std::string& uuid) {
     sink_.observe(execution::EvidenceObserved{node.name, uuid, evidence});
   });
 }
 
 std::optional<std::uint64_t> output_mark_of(const std::string& path) {
-  struct stat seen {};
+  struct stat seen{};
   if (::stat(path.c_str(), &seen) != 0) return std::nullopt;
   const auto seconds = static_cast<std::uint64_t>(seen.st_mtim.tv_sec);
   const auto nanoseconds = static_cast<std::uint64_t>(seen.st_mtim.tv_nsec);
