@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tool/commands.h"
+#include "tool/faults.h"
 #include "tool/library_fixture.h"
 
 // The program as a script runs it, on emulated boards. What it prints is compared with what
@@ -367,6 +368,44 @@ TEST_F(NvidiaSmi, WritesToAFile) {
   text << in.rdbuf();
   tags_of(text.str());
   EXPECT_THAT(text.str(), HasSubstr("</nvidia_smi_log>\n"));
+}
+
+TEST_F(NvidiaSmi, ResetMendsWhatAResetMends) {
+  StateFile board = state();
+  ASSERT_TRUE(inject_ecc(board, 0, kEccUncorrected, 3));
+  const std::string count = "--query-gpu=ecc.errors.uncorrected.volatile.total "
+                            "--format=csv,noheader -i 0";
+  EXPECT_EQ(smi(count).text, "3\n");
+  const Ran reset = smi("--gpu-reset -i 0,1");
+  EXPECT_EQ(reset.exit_code, 0);
+  EXPECT_EQ(reset.text,
+            "GPU 00000000:1B:00.0 was successfully reset.\n"
+            "GPU 00000000:43:00.0 was successfully reset.\nAll done.\n");
+  EXPECT_EQ(smi(count).text, "0\n");
+}
+
+TEST_F(NvidiaSmi, ResetIsRefusedForAllWhileOneIsInUse) {
+  StateFile board = state();
+  ASSERT_TRUE(inject_ecc(board, 0, kEccUncorrected, 3));
+  start_work("n1:1", "1G");
+  const Ran reset = smi("-r -i 0,1");
+  EXPECT_EQ(reset.exit_code, 19);
+  EXPECT_THAT(reset.text, StartsWith("The following GPUs could not be reset:\n"
+                                     "  GPU 00000000:43:00.0: In use by another client\n\n"
+                                     "1 device is currently being used by"));
+  EXPECT_EQ(smi("--query-gpu=ecc.errors.uncorrected.volatile.total --format=csv,noheader -i 0").text,
+            "3\n");
+}
+
+TEST_F(NvidiaSmi, ResetFailsWhereThatWasInjected) {
+  StateFile board = state();
+  ASSERT_TRUE(inject_reset_fault(board, 0, ResetFault::kFails));
+  const Ran failed = smi("-r -i 0");
+  EXPECT_EQ(failed.exit_code, 255);
+  EXPECT_EQ(failed.text,
+            "The following GPUs could not be reset:\n  GPU 00000000:1B:00.0: Unknown Error\n");
+  ASSERT_TRUE(clear_faults(board, 0));
+  EXPECT_EQ(smi("-r -i 0").exit_code, 0);
 }
 
 }  // namespace

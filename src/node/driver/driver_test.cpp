@@ -51,12 +51,12 @@ class DriverOnBoards : public testing::Test {
   }
 
   DriverAnswer run(DriverVerb verb, const std::vector<std::string>& gpus,
-                   std::uint32_t watts = 0) const {
+                   std::uint32_t watts = 0, std::uint64_t limit_ms = 20'000) const {
     DriverOrder order;
     order.verb = verb;
     order.gpus = gpus;
     order.watts = watts;
-    order.limit_ms = 20'000;
+    order.limit_ms = limit_ms;
     order.library = EMULATED_NVML;
     order.nvidia_smi = EMULATED_SMI;
     return run_driver(order);
@@ -86,6 +86,14 @@ TEST_F(DriverOnBoards, OlderBoardsAreResetAsAWholeOrNotAtAll) {
   EXPECT_THAT(failure(DriverVerb::kReset), HasSubstr(uuids_[7]));
   const DriverAnswer answer = run(DriverVerb::kReset, uuids_);
   for (const DriverResult& result : answer.gpus) EXPECT_EQ(result.failure, "") << result.gpu;
+}
+
+TEST_F(DriverOnBoards, AGpuInUseIsNotReset) {
+  make_board("dgx-h100");
+  emulator(fmt::format("load --gpu n1:0 --pid {} --memory 1G --data-dir {}", getpid(), folder_));
+  const std::string in_use = fmt::format("it is in use by process {}", getpid());
+  EXPECT_THAT(run(DriverVerb::kReset, {uuids_[0]}, 0, 4'000).gpus[0].failure, StartsWith(in_use));
+  EXPECT_EQ(failure(DriverVerb::kReset, 1), "");
 }
 
 TEST_F(DriverOnBoards, AFailedResetIsToldWithTheProgramsWords) {

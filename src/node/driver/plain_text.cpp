@@ -7,7 +7,9 @@ std::string plain_line(std::string_view text, std::size_t max) {
   for (const char c : text) {
     if (line.size() >= max) break;
     if (c == '\n') {
-      if (!line.empty() && !line.ends_with("; ")) line += "; ";
+      if (!line.empty() && !line.ends_with(' ')) line += line.ends_with(':') ? " " : "; ";
+    } else if (c == ' ') {
+      if (!line.empty() && !line.ends_with(' ')) line += c;
     } else if (c != '\r') {
       line += c < ' ' || c > '~' ? '?' : c;
     }
