@@ -66,10 +66,7 @@ base::Status HostPart::open_engine(const config::Configuration& configuration) {
                              {core_.data_dir(), options_.launcher, options_.programs, has_boards}));
   engine.users = options_.users;
   engine.hold_probe = [this](const std::string& node, bool is_held) {
-    const std::lock_guard lock(probes_guard_);
-    node::ProbeRunner* const runner = probes_to_ask_;
-    if (runner == nullptr) return;
-    is_held ? runner->hold(node) : runner->let_go_on(node);
+    hold_probe(node, is_held);
   };
   if (has_boards) {
     registrar_ = std::make_unique<BoardRegistrar>(options_.programs.gpu_register,
@@ -88,6 +85,19 @@ base::Status HostPart::open_engine(const config::Configuration& configuration) {
         "(execution.root_jobs: refuse forbids them)");
   }
   return {};
+}
+
+// A daemon that is new may have a reset to order before it has probes.
+void HostPart::hold_probe(const std::string& node, bool is_held) {
+  const std::lock_guard lock(probes_guard_);
+  if (is_held) {
+    held_nodes_.insert(node);
+  } else {
+    held_nodes_.erase(node);
+  }
+  node::ProbeRunner* const runner = probes_to_ask_;
+  if (runner == nullptr) return;
+  is_held ? runner->hold(node) : runner->let_go_on(node);
 }
 
 void HostPart::add_engine(EngineTable& engines) {
@@ -121,13 +131,15 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   options.executable = options_.programs.probe;
   options.interval = configuration.monitoring_interval;
   TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *watchdog_));
-  probes_to_ask_ = probes_.get();
   readings_ = std::make_unique<MonitoredReadings>(*monitor_, *probes_);
   for (node::ProbeTarget& target : targets_) {
     names_.insert(target.node_name);
     probes_->watch(std::move(target));
   }
   targets_.clear();
+  const std::lock_guard lock(probes_guard_);
+  probes_to_ask_ = probes_.get();
+  for (const std::string& node : held_nodes_) probes_->hold(node);
   return {};
 }
 

@@ -69,6 +69,7 @@ class HostPart final : public EnginePart {
   HostPart(Options options, CorePart& core, logging::Log& log);
   base::Status find_targets(const config::Configuration& configuration);
   base::Status open_engine(const config::Configuration& configuration);
+  void hold_probe(const std::string& node, bool is_held);
 
   const Options options_;
   CorePart& core_;
@@ -80,7 +81,8 @@ class HostPart final : public EnginePart {
   UsersFiles users_files_;
   std::unique_ptr<execution::ProcessEngine> engine_;
   std::atomic<node::ProbeRunner*> probes_to_ask_{nullptr};
-  std::mutex probes_guard_;  // while the engine has a probe let go, they stay
+  std::mutex probes_guard_;           // while the engine has a probe let go, they stay
+  std::set<std::string> held_nodes_;  // their probes have let go; under probes_guard_
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::HealthObserver> health_;

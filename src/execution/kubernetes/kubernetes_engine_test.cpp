@@ -264,6 +264,16 @@ TEST_F(KubernetesEngineTest, OutputIsFollowedWhileItIsReadAndCompleteAtTheEnd) {
   EXPECT_TRUE(harness_.wait_until([&] { return kept() == "first\nsecond\nthird\n"; })) << kept();
 }
 
+TEST_F(KubernetesEngineTest, AResetIsRefusedForEachGpuInWords) {
+  harness_.engine().reset(
+      {model::NodeId(1), "gpu-1", {"GPU-1", "GPU-2"}, model::EngineKind::kKubernetes});
+  ASSERT_TRUE(harness_.wait_until([&] { return harness_.all_told().resets().size() == 2; }));
+  const std::vector<ResetEnded> resets = harness_.all_told().resets();
+  EXPECT_EQ(resets[1].gpu_uuid, "GPU-2");
+  EXPECT_EQ(resets[1].node_name, "gpu-1");
+  EXPECT_NE(resets[1].failure.find("have the cluster's operator reset it"), std::string::npos);
+}
+
 TEST_F(KubernetesEngineTest, ASecondControllerIsRefusedAndTheSameOneIsNot) {
   KubernetesEngineOptions second = harness_.options();
   second.lease.identity = "another";

@@ -46,12 +46,19 @@ void ToldByAttempt::observe(Observation observation) {
       told_[cleaned->attempt].note(*cleaned);
     } else if (const auto* node = std::get_if<NodeObserved>(&observation)) {
       nodes_[node->info.name] = node->info;
+    } else if (const auto* reset = std::get_if<ResetEnded>(&observation)) {
+      resets_.push_back(*reset);
     } else if (const auto* gpu = std::get_if<TaintObserved>(&observation);
                gpu != nullptr && !gpu->gpu_uuid.empty()) {
       unavailable_[gpu->gpu_uuid] = gpu->text;
     }
   }
   news_.notify_all();
+}
+
+std::vector<ResetEnded> ToldByAttempt::resets() const {
+  const std::lock_guard lock(mutex_);
+  return resets_;
 }
 
 Told ToldByAttempt::of(model::AttemptId attempt) const {
