@@ -182,6 +182,11 @@ void check_attempt(const State& state, const Job& job, const Attempt& attempt, F
             fmt::format("holders: attempt {} of job {} has a grant of GPU {} of node {}, which "
                         "does not know it",
                         attempt.number, job.id.value, grant.gpu_index, part.node.value));
+      } else if (!model::may_use_gpu(job.spec->request, node->gpus[grant.gpu_index].info.uuid)) {
+        found.push_back(
+            fmt::format("names: attempt {} of job {} has GPU {} of node {}, which it "
+                        "must not use",
+                        attempt.number, job.id.value, grant.gpu_index, part.node.value));
       }
     }
   }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/core.h"
@@ -73,6 +75,12 @@ std::vector<Breakage> breakages() {
        [](State& s) { ++s.nodes.find_mutable(1)->cpus_used; }},
       {"gang", "an attempt holds fewer GPUs than its job asked for",
        [](State& s) { job(s, 1).attempts.front().allocation.nodes.front().grants.pop_back(); }},
+      {"names", "a job runs on a GPU that it avoids",
+       [](State& s) {
+         model::JobSpec spec = *job(s, 1).spec;
+         spec.request.gpus_avoid = {gpu(s, 0).info.uuid};
+         job(s, 1).spec = std::make_shared<const model::JobSpec>(std::move(spec));
+       }},
       {"taints", "a GPU that an operator drains takes work",
        [](State& s) {
          model::set_taint(gpu(s, 1).taints, {.source = model::TaintSource::kOperator});
