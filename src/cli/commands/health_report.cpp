@@ -88,7 +88,8 @@ void remove_words_of_people(Json& report) {
 void make_anonymous(Json& report) {
   std::set<std::string> names;
   collect_texts(report, {"user", "program", "command", "by", "changed_by"}, names);
-  for (const char* word : {"node", "cluster", "root"}) names.erase(word);
+  // Parties that are no users.
+  for (const char* party : {"node", "cluster", "health", "platform", "root"}) names.erase(party);
   remove_words_of_people(report);
   remove_keys(report, keys_of_users());
   remove_words(report, names);

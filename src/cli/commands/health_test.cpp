@@ -21,7 +21,7 @@ using Request = FakeServer::Request;
 constexpr std::string_view kSick =
     R"({"gpu":{"node":"dgx-1","index":3,"uuid":"GPU-3","model":"NVIDIA H100 80GB HBM3","type":"H100-80GB","state":"OFFLINE","emulated":true,"jobs":[],"memory_total_bytes":85899345920,"reason":"XID 79: the GPU fell off the bus","changed_by":"node","changed_at":"2026-07-01T12:00:00Z"},)"
     R"("recovery_action":"NODE_REBOOT","processes":[{"pid":4711,"user":"bob","command":"secret-tool"}],)"
-    R"("taints":[{"source":"OPERATOR","effect":"NO_NEW_WORK","text":"for bob's new disk","by":"carol","at":"2026-07-01T11:00:00Z"},{"source":"HEALTH","effect":"OUT","text":"XID 79: the GPU fell off the bus","by":"node","at":"2026-07-01T12:00:00Z"}],)"
+    R"("taints":[{"source":"OPERATOR","effect":"NO_NEW_WORK","text":"for bob's new disk","by":"carol","at":"2026-07-01T11:00:00Z"},{"source":"HEALTH","effect":"OUT","text":"XID 79: the GPU fell off the bus","by":"health","at":"2026-07-01T12:00:00Z"}],)"
     R"("verdict":{"action":"REBOOT","fault":"HARDWARE","confidence_percent":97,"text":"XID 79: the GPU fell off the bus","reasons":["XID 79 is a fault of the hardware, here in job 42 of ada"],"rule":"xid-79","next":"a reboot of node dgx-1","again_at":null},)"
     R"("evidence":[{"node":"dgx-1","gpu_id":"GPU-3","kind":"JOB_STARTED","source":"JOB","at":"2026-07-01T10:00:00Z","last":"2026-07-01T10:00:00Z","count":1,"code":0,"value":0,"is_over":false,"job":"42","user":"ada","program":"train.py"},)"
     R"({"node":"dgx-1","gpu_id":"GPU-3","kind":"ECC_UNCORRECTED","source":"READING","at":"2026-07-01T11:50:00Z","last":"2026-07-01T11:50:00Z","count":1,"code":0,"value":2,"is_over":false,"job":"42","user":"ada","program":"train.py"},)"
@@ -45,7 +45,7 @@ TEST_F(Health, OfOneIsTheWholeStory) {
   const std::string page = new_out();
   for (const std::string_view line :
        {"State:           OFFLINE\n", "\nKept from work by:\n", "  operator  no-new-work  ",
-        "  health    out          2026-07-01 12:00  node   XID 79: the GPU fell off the bus\n",
+        "  health    out          2026-07-01 12:00  health  XID 79: the GPU fell off the bus\n",
         "\nVerdict: reboot, cause: hardware, 97 % sure that the GPU is at fault (rule xid-79)\n",
         "  - XID 79 is a fault of the hardware, here in job 42 of ada\n",
         "\nWhat brings it back:\n", "  - operator: 'gpu-platform online dgx-1:3'\n",
@@ -185,6 +185,7 @@ TEST_F(HealthReport, HasTheFactsAndNothingOfUsers) {
   EXPECT_EQ(call(server_, {"health", "report", "--gpu", "dgx-1:3"}), 0) << err();
   const std::string text = new_out();
   const Json report = Json::parse(text);
+  EXPECT_EQ(report["form"], "gpu-platform health report 1");
   EXPECT_EQ(report["daemon"]["version"], "0.1.0");
   EXPECT_EQ(report["settings"].size(), 1U);
   ASSERT_EQ(report["nodes"].size(), 1U);
