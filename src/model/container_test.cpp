@@ -188,6 +188,8 @@ TEST(Container, APodCannotHaveEverything) {
             "container_network");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.limit_signal = LimitSignal{10, base::seconds(60)}; }),
             "limit_signal");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.hang_timeout = base::minutes(5); }),
+            "hang_timeout_seconds");
   const auto lead = [](JobSpec& spec) {
     spec.request.nodes = 2;
     spec.first_node_only = true;

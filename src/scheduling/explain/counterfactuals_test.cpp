@@ -69,6 +69,13 @@ std::vector<std::string> options(const std::vector<Counterfactual>& found) {
 
 using Texts = std::vector<std::string>;
 
+TEST(Counterfactuals, AJobCouldAcceptDegradedGpus) {
+  AtRest world = at_rest({node(1).gpus(2).degraded(0)}, {waiting(1, gpus(2))});
+  EXPECT_EQ(options(world.of(model::JobId(1))), (Texts{"--gpus 1", "--accept-degraded"}));
+  AtRest healthy = at_rest({node(1).gpus(2).busy(0)}, {waiting(1, gpus(2))});
+  EXPECT_EQ(options(healthy.of(model::JobId(1))), Texts{"--gpus 1"});
+}
+
 TEST(Counterfactuals, AJobTooLargeCouldHaveFewerGpus) {
   AtRest world = at_rest({node(1).gpus(8).busy(0).busy(1)}, {waiting(1, gpus(8))});
   EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--gpus 6"});
