@@ -22,8 +22,7 @@ CaseBook::Gpu& CaseBook::gpu_at(const GpuKey& gpu) {
     return found->second;
   }
   gpus_of_nodes_[std::string(gpu.node)].emplace(gpu.uuid);
-  return gpus_
-      .emplace(std::string(gpu.uuid), Gpu{std::string(gpu.node), std::string(gpu.type), {}})
+  return gpus_.emplace(std::string(gpu.uuid), Gpu{std::string(gpu.node), std::string(gpu.type), {}})
       .first->second;
 }
 
@@ -76,7 +75,8 @@ void CaseBook::add(const GpuKey& key, Evidence piece) {
 
 void CaseBook::add_to_node(std::string_view node, Evidence piece) {
   auto found = nodes_.find(node);
-  if (found == nodes_.end()) found = nodes_.emplace(std::string(node), std::vector<Evidence>()).first;
+  if (found == nodes_.end())
+    found = nodes_.emplace(std::string(node), std::vector<Evidence>()).first;
   keep(found->second, std::move(piece));
   const auto gpus = gpus_of_nodes_.find(node);
   if (gpus != gpus_of_nodes_.end()) touched_.insert(gpus->second.begin(), gpus->second.end());

@@ -35,39 +35,26 @@ constexpr std::string_view kFaultWords[] = {"uncorrectable ecc", "uncorrectable 
                                             "fallen off the bus", "gpu is lost",
                                             "hardware stack error"};
 constexpr std::string_view kApplicationWords[] = {
-    "out of memory",
-    "outofmemory",
-    "traceback",
-    "modulenotfound",
-    "importerror",
-    "no module named",
-    "valueerror",
-    "typeerror",
-    "keyerror",
-    "indexerror",
-    "assertionerror",
-    "syntaxerror",
-    "no such file",
-    "permission denied",
-    "command not found",
-    "invalid argument",
-    "device-side assert",
-    "shape mismatch",
-    "usage:",
-    "no kernel image",
-    "disk quota",
+    "out of memory",    "outofmemory",        "traceback",
+    "modulenotfound",   "importerror",        "no module named",
+    "valueerror",       "typeerror",          "keyerror",
+    "indexerror",       "assertionerror",     "syntaxerror",
+    "no such file",     "permission denied",  "command not found",
+    "invalid argument", "device-side assert", "shape mismatch",
+    "usage:",           "no kernel image",    "disk quota",
     "no space left",
 };
 constexpr std::string_view kNodeWords[] = {
-    "nvswitch", "sxid",    "fabric", "nvlink",     "gpu",  "xid",   "pcie",      "psu",
-    "power",    "cooling", "fan",    "thermal",    "overheat", "ecc",   "nvidia",    "infiniband",
-    "mlx5",     "nic",     "cable",  "link flap",  "link down", "hca", "rdma", "hardware", "mce", "machine check",
+    "nvswitch", "sxid",       "fabric",   "nvlink", "gpu",           "xid",       "pcie",
+    "psu",      "power",      "cooling",  "fan",    "thermal",       "overheat",  "ecc",
+    "nvidia",   "infiniband", "mlx5",     "nic",    "cable",         "link flap", "link down",
+    "hca",      "rdma",       "hardware", "mce",    "machine check",
 };
-constexpr std::string_view kHarmlessWords[] = {"non-fatal", "nonfatal", "diskpressure",
+constexpr std::string_view kHarmlessWords[] = {"non-fatal",   "nonfatal",       "diskpressure",
                                                "pidpressure", "memorypressure", "corrected"};
 constexpr std::string_view kComparedWords[] = {
-    "nowhere else", "only on this", "only this", "other gpus", "other nodes", "another gpu",
-    "another node", "elsewhere",    "swapped",   "always fails", "every time", "keeps",
+    "nowhere else", "only on this", "only this", "other gpus",   "other nodes", "another gpu",
+    "another node", "elsewhere",    "swapped",   "always fails", "every time",  "keeps",
 };
 
 std::string lower(std::string_view text) {
@@ -106,10 +93,8 @@ std::optional<std::uint32_t> number_after(std::string_view text, std::string_vie
   std::size_t begin = at + word.size();
   while (begin < text.size() && (text[begin] == ' ' || text[begin] == ':')) ++begin;
   std::uint32_t number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data() + begin, text.data() + text.size(), number);
-  return error == std::errc() && end != text.data() + begin ? std::optional(number)
-                                                            : std::nullopt;
+  const auto [end, error] = std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  return error == std::errc() && end != text.data() + begin ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace
@@ -171,7 +156,8 @@ bool tells_of_application(std::string_view text) {
 
 bool is_harmless_link_event(std::string_view text) {
   const std::string small = lower(text);
-  return small.find("nonfatal") != std::string::npos || small.find("non-fatal") != std::string::npos;
+  return small.find("nonfatal") != std::string::npos ||
+         small.find("non-fatal") != std::string::npos;
 }
 
 bool is_chosen_cap(std::string_view text) {

@@ -40,12 +40,12 @@ GpuCase::GpuCase(const Records& records, const GpuKey& gpu, const Rules& rules, 
   const base::Instant cleared = std::max(node_cleared, latest(pieces_, EvidenceKind::kCleared));
   pieces_ = since(pieces_, cleared);
   node_pieces_ = since(node_pieces_, node_cleared);
-  reset_at_ = std::max(latest(pieces_, EvidenceKind::kReset),
-                       latest(node_pieces_, EvidenceKind::kReset));
+  reset_at_ =
+      std::max(latest(pieces_, EvidenceKind::kReset), latest(node_pieces_, EvidenceKind::kReset));
   restarted_at_ = std::max(latest(pieces_, EvidenceKind::kNodeRestarted),
                            latest(node_pieces_, EvidenceKind::kNodeRestarted));
-  checked_at_ = std::max(latest(pieces_, EvidenceKind::kCheck),
-                         latest(node_pieces_, EvidenceKind::kCheck));
+  checked_at_ =
+      std::max(latest(pieces_, EvidenceKind::kCheck), latest(node_pieces_, EvidenceKind::kCheck));
 }
 
 bool GpuCase::is_cured(base::Instant at, Action action) const {
@@ -66,7 +66,7 @@ void add_to_bursts(std::vector<Burst>& bursts, const Evidence& piece, base::Dura
   bursts.push_back({piece.at, piece.last});
 }
 
-std::size_t most_within(std::span<const Burst> bursts, base::Duration window) {
+std::size_t max_within(std::span<const Burst> bursts, base::Duration window) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < bursts.size(); ++i) {
     std::size_t count = 0;

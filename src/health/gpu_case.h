@@ -67,7 +67,7 @@ struct Burst {
 };
 void add_to_bursts(std::vector<Burst>& bursts, const model::Evidence& piece, base::Duration gap);
 // Returns the most bursts that began within such a window.
-std::size_t most_within(std::span<const Burst> bursts, base::Duration window);
+std::size_t max_within(std::span<const Burst> bursts, base::Duration window);
 
 // Whether this piece alone shows broken hardware or a broken driver, so that it explains the
 // failure of jobs that it hit. `type` may be empty.

@@ -32,9 +32,9 @@ constexpr base::Duration kLinkPatience = base::seconds(30);
 constexpr base::Duration kAnswerPatience = base::seconds(45);
 
 std::string_view recovery_rule(std::uint32_t number) {
-  constexpr std::string_view kNames[] = {"recovery-none",        "recovery-reset",
-                                         "recovery-reboot",      "recovery-drain-peers",
-                                         "recovery-drain-and-reset", "recovery-imex"};
+  constexpr std::string_view kNames[] = {
+      "recovery-none",        "recovery-reset",           "recovery-reboot",
+      "recovery-drain-peers", "recovery-drain-and-reset", "recovery-imex"};
   if (number == 7) return "recovery-reboot";  // SYSTEM_REBOOT of newer drivers
   return number < std::size(kNames) ? kNames[number] : "recovery-unknown";
 }
@@ -42,8 +42,8 @@ std::string_view recovery_rule(std::uint32_t number) {
 // The state of a level: its latest piece, and since when it lasts.
 struct Level {
   const Evidence* latest = nullptr;
-  base::Instant since;      // of the piece that lasts
-  std::size_t begins = 0;   // within the window
+  base::Instant since;     // of the piece that lasts
+  std::size_t begins = 0;  // within the window
   bool lasts() const { return latest != nullptr && !latest->is_over; }
 };
 
@@ -98,13 +98,12 @@ class GpuJudgement {
   bool had_it_elsewhere(const Evidence& piece) const;
   void add(const Rule& rule, Action action, base::Instant at, std::string text,
            base::Instant again_at = {}) {
-    findings_.push_back(
-        {&rule, action, rule.confidence_percent, std::move(text), at, again_at});
+    findings_.push_back({&rule, action, rule.confidence_percent, std::move(text), at, again_at});
   }
   // One that lasts, told with the words that came with it.
   struct Cure {
-    Action by = Action::kNone;          // what ends the level, even if nobody has said so
-    base::Duration patience = {};       // a level that is over sooner is no fault
+    Action by = Action::kNone;     // what ends the level, even if no piece says so
+    base::Duration patience = {};  // a level that is over sooner is no fault
     std::string_view unit;
   };
   void add_level(std::string_view name, EvidenceKind kind, const Cure& cure);
@@ -114,8 +113,7 @@ class GpuJudgement {
 };
 
 std::string named(const Rule& rule) {
-  return rule.code != 0 ? fmt::format("XID {} ({})", rule.code, rule.what)
-                        : std::string(rule.what);
+  return rule.code != 0 ? fmt::format("XID {} ({})", rule.code, rule.what) : std::string(rule.what);
 }
 
 // The latest word of the driver about its recovery, if it came with the fault or after it.
@@ -145,8 +143,7 @@ bool GpuJudgement::another_gpu_is_lost(base::Instant at) const {
 // The same program has had the same XID on another GPU.
 bool GpuJudgement::had_it_elsewhere(const Evidence& piece) const {
   if (piece.program.empty()) return false;
-  for (const std::string_view uuid :
-       gpu_.records().gpus_with_program(piece.user, piece.program)) {
+  for (const std::string_view uuid : gpu_.records().gpus_with_program(piece.user, piece.program)) {
     if (uuid == gpu_.gpu().uuid) continue;
     for (const Evidence& other : gpu_.records().of_gpu(uuid)) {
       if (other.kind == EvidenceKind::kXid && other.code == piece.code &&
@@ -166,8 +163,7 @@ void GpuJudgement::find_xids() {
   // 162 takes back what 163 has said.
   if (const auto disengaged = by_code.find(163); disengaged != by_code.end()) {
     const auto again = by_code.find(162);
-    if (again != by_code.end() &&
-        again->second.back()->last >= disengaged->second.back()->at) {
+    if (again != by_code.end() && again->second.back()->last >= disengaged->second.back()->at) {
       by_code.erase(disengaged);
     }
   }
@@ -193,11 +189,11 @@ void GpuJudgement::find_xid(const Rule& rule, std::span<const Evidence* const> p
   if (rule.repeat == Repeat::kJobs && rule.action < Action::kDegrade) return;
   std::vector<Burst> bursts;
   for (const Evidence* piece : pieces) add_to_bursts(bursts, *piece, kBurst);
-  const bool is_again = rule.repeat == Repeat::kTwice && most_within(bursts, kDay) >= 2;
+  const bool is_again = rule.repeat == Repeat::kTwice && max_within(bursts, kDay) >= 2;
   Action action = is_again ? std::max(rule.action, rule.repeated) : rule.action;
   if (action >= Action::kDegrade && gpu_.is_cured(last.last, action)) return;
-  std::string text = rule.code != 0 ? named(rule)
-                                    : fmt::format("XID {}, which no list explains", last.code);
+  std::string text =
+      rule.code != 0 ? named(rule) : fmt::format("XID {}, which no list explains", last.code);
   const bool is_link_event = rule.code >= 144 && rule.code <= 150;
   if (rule.trusts_driver && is_link_event && is_harmless_link_event(last.text)) {
     action = Action::kCount;
@@ -210,13 +206,12 @@ void GpuJudgement::find_xid(const Rule& rule, std::span<const Evidence* const> p
     action = Action::kCount;
     text += ", and the driver asks for nothing";
   } else if (is_again) {
-    text += fmt::format(", {} times in a day", most_within(bursts, kDay));
+    text += fmt::format(", {} times in a day", max_within(bursts, kDay));
   }
   // What a driver's error leaves behind is suspicion, which passes; hardware does not heal.
   const bool passes = action == Action::kDegrade && rule.fault != FaultClass::kHardware;
   if (passes && !gpu_.is_recent(last.last, kWeek)) return;
-  add(rule, action, last.last, std::move(text),
-      passes ? last.last + kWeek : base::Instant());
+  add(rule, action, last.last, std::move(text), passes ? last.last + kWeek : base::Instant());
 }
 
 void GpuJudgement::find_nvlink(const Rule& rule, std::span<const Evidence* const> pieces) {
@@ -224,7 +219,7 @@ void GpuJudgement::find_nvlink(const Rule& rule, std::span<const Evidence* const
   const NvlinkFault fault = read_nvlink_registers(registers_of(last));
   std::vector<Burst> bursts;
   for (const Evidence* piece : pieces) add_to_bursts(bursts, *piece, kBurst);
-  const bool is_again = most_within(bursts, kDay) >= 2;
+  const bool is_again = max_within(bursts, kDay) >= 2;
   Action action = is_again ? rule.repeated : rule.action;
   std::string text = named(rule);
   using Kind = NvlinkFault::Kind;
@@ -288,16 +283,11 @@ void GpuJudgement::add_level(std::string_view name, EvidenceKind kind, const Cur
 }
 
 void GpuJudgement::find_levels() {
-  add_level("remap-pending", EvidenceKind::kRemapPending,
-            {Action::kReset, {}, {}});
-  add_level("retirement-pending", EvidenceKind::kRetirementPending,
-            {Action::kReset, {}, {}});
-  add_level("pcie-width", EvidenceKind::kPcieWidth,
-            {Action::kNone, kWidthPatience, "lanes"});
-  add_level("nvlink-down", EvidenceKind::kNvlinkDown,
-            {Action::kReset, kLinkPatience, "links"});
-  add_level("not-answering", EvidenceKind::kNotAnswering,
-            {Action::kReboot, kAnswerPatience, {}});
+  add_level("remap-pending", EvidenceKind::kRemapPending, {Action::kReset, {}, {}});
+  add_level("retirement-pending", EvidenceKind::kRetirementPending, {Action::kReset, {}, {}});
+  add_level("pcie-width", EvidenceKind::kPcieWidth, {Action::kNone, kWidthPatience, "lanes"});
+  add_level("nvlink-down", EvidenceKind::kNvlinkDown, {Action::kReset, kLinkPatience, "links"});
+  add_level("not-answering", EvidenceKind::kNotAnswering, {Action::kReboot, kAnswerPatience, {}});
   add_level("lost", EvidenceKind::kLost, {Action::kReboot, {}, {}});
   find_heat("heat", EvidenceKind::kHeat);
   find_heat("memory-heat", EvidenceKind::kMemoryHeat);
@@ -325,7 +315,9 @@ void GpuJudgement::find_levels() {
                                    std::pair("lost", EvidenceKind::kLost)}) {
     const std::size_t enough = kind == EvidenceKind::kLost ? 2 : kFlaps;
     const base::Duration window = kind == EvidenceKind::kLost ? kWeek : kDay;
-    const Level level = level_of(gpu_.pieces(), kind, std::max(base::Instant(), gpu_.now() + base::nanoseconds(-window.value())));
+    const Level level =
+        level_of(gpu_.pieces(), kind,
+                 std::max(base::Instant(), gpu_.now() + base::nanoseconds(-window.value())));
     if (level.latest == nullptr || level.lasts() || gpu_.is_answered(level.latest->last)) continue;
     const Rule& rule = gpu_.rule(name);
     if (level.begins >= enough) {
@@ -357,8 +349,8 @@ void GpuJudgement::find_heat(std::string_view name, EvidenceKind kind) {
 void GpuJudgement::find_slowdown() {
   const Rule& rule = gpu_.rule("slowdown");
   const base::Instant day_ago = gpu_.now() + base::nanoseconds(-kDay.value());
-  const Level level = level_of(gpu_.pieces(), EvidenceKind::kSlowdown,
-                               std::max(base::Instant(), day_ago));
+  const Level level =
+      level_of(gpu_.pieces(), EvidenceKind::kSlowdown, std::max(base::Instant(), day_ago));
   if (level.latest == nullptr) return;
   if (is_chosen_cap(level.latest->text)) return;
   std::string text(rule.what);
@@ -477,10 +469,10 @@ void GpuJudgement::find_repairs() {
     if (rule.action < Action::kDegrade || !gpu_.is_recent(piece.last, kWeek)) continue;
     add_to_bursts(fatal, piece, kBurst);
   }
-  if (most_within(fatal, kDay) >= kFatalInADay) {
+  if (max_within(fatal, kDay) >= kFatalInADay) {
     const Rule& rule = gpu_.rule("often-fatal");
     add(rule, rule.action, fatal.back().end,
-        fmt::format("fatal errors {} times in a day", most_within(fatal, kDay)));
+        fmt::format("fatal errors {} times in a day", max_within(fatal, kDay)));
   }
 }
 
@@ -534,8 +526,7 @@ std::string_view what_helps(Action action, std::string_view rule) {
 
 GpuVerdict GpuJudgement::verdict() {
   GpuVerdict verdict;
-  std::erase_if(findings_,
-                [](const Finding& each) { return each.rule->mode == RuleMode::kOff; });
+  std::erase_if(findings_, [](const Finding& each) { return each.rule->mode == RuleMode::kOff; });
   const auto rank = [](const Finding& each) {
     const bool acts = each.rule->mode == RuleMode::kExecute;
     return std::tuple(acts, each.action, each.confidence_percent, each.at);
@@ -550,8 +541,8 @@ GpuVerdict GpuJudgement::verdict() {
     }
     const bool is_shadow = each.rule->mode == RuleMode::kShadow;
     if (each.action == Action::kNone) continue;
-    verdict.reasons.push_back(fmt::format("{}{} at {}.", is_shadow ? "In shadow: " : "", each.text,
-                                          base::utc(each.at)));
+    verdict.reasons.push_back(
+        fmt::format("{}{} at {}.", is_shadow ? "In shadow: " : "", each.text, base::utc(each.at)));
     if (!is_shadow && takes_out(each.action)) {
       doubt = doubt * (100 - std::min<std::uint64_t>(each.confidence_percent, 100)) / 100;
     }
@@ -562,14 +553,14 @@ GpuVerdict GpuJudgement::verdict() {
   verdict.action = decisive.action;
   verdict.fault = decisive.rule->fault;
   // That it happens here and not elsewhere makes an application's error the GPU's.
-  if (takes_out(decisive.action) && (verdict.fault == FaultClass::kApplication ||
-                                     verdict.fault == FaultClass::kUnknown)) {
+  if (takes_out(decisive.action) &&
+      (verdict.fault == FaultClass::kApplication || verdict.fault == FaultClass::kUnknown)) {
     verdict.fault = FaultClass::kHardware;
   }
-  verdict.confidence_percent = takes_out(decisive.action)
-                                   ? std::clamp<std::uint32_t>(
-                                         100 - static_cast<std::uint32_t>(doubt), 1, 99)
-                                   : decisive.confidence_percent;
+  verdict.confidence_percent =
+      takes_out(decisive.action)
+          ? std::clamp<std::uint32_t>(100 - static_cast<std::uint32_t>(doubt), 1, 99)
+          : decisive.confidence_percent;
   verdict.rule = decisive.rule->name;
   verdict.text = fmt::format("{} at {}: {}", decisive.text, base::utc(decisive.at),
                              what_happens(decisive.action));

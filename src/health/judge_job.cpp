@@ -22,8 +22,8 @@ constexpr base::Duration kBeforeEnd = base::minutes(35);
 constexpr base::Duration kAfterEnd = base::minutes(2);
 constexpr base::Duration kAtTheSameTime = base::minutes(2);
 constexpr base::Duration kMonth = base::hours(24 * 31);
-constexpr std::size_t kMostGpus = 256;
-constexpr std::size_t kMostTimes = 16;
+constexpr std::size_t kMaxGpus = 256;
+constexpr std::size_t kMaxTimes = 16;
 
 class JobJudgement {
  public:
@@ -31,7 +31,7 @@ class JobJudgement {
       : records_(records), job_(job), rules_(rules) {}
 
   JobVerdict judge() {
-    const std::size_t count = std::min(job_.gpus.size(), kMostGpus);
+    const std::size_t count = std::min(job_.gpus.size(), kMaxGpus);
     gpus_ = std::span(job_.gpus).first(count);
     read_own_words();
     if (was_hit()) return std::move(verdict_);
@@ -122,8 +122,7 @@ bool JobJudgement::was_hit_by(std::span<const Evidence> pieces, std::string_view
             ? fmt::format("XID {} ({})", piece.code, rules_.of_xid(piece.code, gpu.type).what)
         : restarts ? std::string(piece.kind == EvidenceKind::kReset ? "a reset" : "a restart")
                    : fmt::format("{}", to_string(piece.kind));
-    verdict_.reasons.push_back(
-        fmt::format("{} had {} at {}.", where, what, base::utc(piece.at)));
+    verdict_.reasons.push_back(fmt::format("{} had {} at {}.", where, what, base::utc(piece.at)));
     return true;
   }
   return false;
@@ -160,8 +159,8 @@ bool JobJudgement::others_ended_too() const {
       for (const Evidence& piece : records_.of_gpu(uuid)) {
         if (piece.kind != EvidenceKind::kJobEnded || piece.code == 0) continue;
         if (piece.job == job_.job || is_mine(piece)) continue;
-        const base::Duration apart = piece.at < job_.ended_at ? job_.ended_at - piece.at
-                                                              : piece.at - job_.ended_at;
+        const base::Duration apart =
+            piece.at < job_.ended_at ? job_.ended_at - piece.at : piece.at - job_.ended_at;
         if (apart > kAtTheSameTime || tells_of_application(piece.text)) continue;
         others.emplace(piece.user, piece.program,
                        piece.program.empty() ? piece.job : model::JobId());
@@ -175,7 +174,7 @@ bool JobJudgement::others_ended_too() const {
 void JobJudgement::compare_with_others() {
   if (job_.program.empty() && job_.user.empty()) return;
   const auto gpus = records_.gpus_with_program(job_.user, job_.program);
-  for (std::size_t i = 0; i < gpus.size() && i < kMostGpus; ++i) {
+  for (std::size_t i = 0; i < gpus.size() && i < kMaxGpus; ++i) {
     if (std::ranges::find(gpus_, gpus[i], &GpuKey::uuid) != gpus_.end()) continue;
     const auto pieces = records_.of_gpu(gpus[i]);
     for (const Evidence& piece : pieces) {
@@ -213,7 +212,7 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
   const auto [begin, end] = std::ranges::unique(times);
   times.erase(begin, end);
   // Of many, every so many: the time of a judgement is bounded.
-  const std::size_t step = times.size() / kMostTimes + 1;
+  const std::size_t step = times.size() / kMaxTimes + 1;
   std::vector<base::Instant> some;
   for (std::size_t i = 0; i < times.size(); i += step) some.push_back(times[i]);
   if (some.back() != times.back()) some.push_back(times.back());
@@ -230,7 +229,7 @@ bool JobJudgement::is_on_sick_gpu() {
       const bool is_by_many = verdict.rule == "failing-jobs" || verdict.rule == "complaints" ||
                               verdict.rule == "failed-starts" || verdict.rule == "hung-jobs";
       // What only came a while after it did not end it.
-      const base::Duration reach = is_by_many                                ? kMonth
+      const base::Duration reach = is_by_many ? kMonth
                                    : rules_.of(verdict.rule, gpu.type).repeat == Repeat::kJobs
                                        ? kWeek
                                        : base::hours(1);

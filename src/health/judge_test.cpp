@@ -86,8 +86,8 @@ class Judge : public ::testing::Test {
   }
   FaultClass fault_of(std::uint64_t job, const std::string& user, const std::string& program,
                       base::Instant started, base::Instant ended) {
-    FailedJob failed{model::JobId(job), user, program, book.gpus_of_job(model::JobId(job)), started,
-                     ended};
+    FailedJob failed{model::JobId(job), user, program, book.gpus_of_job(model::JobId(job)),
+                     started,           ended};
     return judge_job(book, failed, rules).fault;
   }
 
@@ -171,7 +171,8 @@ TEST_F(Judge, DriverIsAskedFirst) {
 }
 
 TEST_F(Judge, RecoveryActionIsReadFromXid154) {
-  see(saying(xid(154), "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"));
+  see(saying(xid(154),
+             "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"));
   EXPECT_EQ(judged().rule, "recovery-reboot");
 }
 
@@ -299,8 +300,8 @@ TEST_F(Judge, RegistersOfNvlinkErrors) {
 }
 
 TEST_F(Judge, RegistersAreReadFromTheLogLine) {
-  const Evidence piece =
-      saying(xid(74), "NVLink: fatal error detected on link 6(0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)");
+  const Evidence piece = saying(
+      xid(74), "NVLink: fatal error detected on link 6(0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)");
   EXPECT_EQ(registers_of(piece), (std::vector<std::uint32_t>{0x10000, 0, 0, 0, 0, 0, 0}));
 }
 
@@ -388,8 +389,8 @@ TEST_F(Judge, RemapThatFailedAfterAResetNeedsAnotherGpu) {
 }
 
 TEST_F(Judge, FaultOfANodeHitsAllItsGpus) {
-  const Evidence fault = saying(piece_of(EvidenceKind::kNodeCondition, kNoon),
-                                "NVSwitchFault: SXid 20034, fatal");
+  const Evidence fault =
+      saying(piece_of(EvidenceKind::kNodeCondition, kNoon), "NVSwitchFault: SXid 20034, fatal");
   book.add_to_node("n", fault);
   for (const char* gpu : {"n:0", "n:3"}) EXPECT_EQ(action(kNoon, gpu), Action::kDrain);
   EXPECT_EQ(action(kNoon, "m:0"), Action::kNone);
@@ -429,8 +430,8 @@ TEST_F(Judge, RuleInShadowIsToldAndDoesNothing) {
   EXPECT_EQ(action(), Action::kNone);
   ASSERT_EQ(judged().reasons.size(), 1U);
   EXPECT_TRUE(judged().reasons.front().starts_with("In shadow: "));
-  rules = *Rules::make(Profile::kNvidia,
-                       std::vector<RuleOverride>{{"xid-48", "", {}, RuleMode::kOff}});
+  rules =
+      *Rules::make(Profile::kNvidia, std::vector<RuleOverride>{{"xid-48", "", {}, RuleMode::kOff}});
   EXPECT_TRUE(judged().reasons.empty());
 }
 
@@ -475,8 +476,7 @@ TEST_F(Judge, JobThatFailsEverywhereIsCharged) {
 TEST_F(Judge, WordsOfAMistakeChargeTheJob) {
   run(1, "ann", "train", {"n:0"}, kNoon);
   end(1, 1, after(base::minutes(10)), "torch.OutOfMemoryError: CUDA out of memory");
-  EXPECT_EQ(fault_of(1, "ann", "train", kNoon, after(base::minutes(10))),
-            FaultClass::kApplication);
+  EXPECT_EQ(fault_of(1, "ann", "train", kNoon, after(base::minutes(10))), FaultClass::kApplication);
   run(2, "ann", "train", {"n:1"}, kNoon);
   end(2, 1, after(base::minutes(10)), "CUDA error: uncorrectable ECC error encountered");
   EXPECT_EQ(fault_of(2, "ann", "train", kNoon, after(base::minutes(10))), FaultClass::kHardware);
@@ -493,8 +493,8 @@ TEST(Storm, OfSymptomsTakesNothingOut) {
     const std::string gpu = node + ":" + std::to_string(random.below(4));
     Evidence piece = xid(45, after(base::milliseconds(1'000 * i)));
     book.add({node, gpu, "GB200"}, piece);
-    if (i % 16'000 == 8'000) {
-      book.add({node, gpu, "GB200"}, xid(i % 32'000 == 8'000 ? 95 : 48, piece.at));
+    if (i % 16'892 == 8'446) {
+      book.add({node, gpu, "GB200"}, xid(i % 33'784 == 8'446 ? 95 : 48, piece.at));
       faulty.insert(gpu);
     }
   }

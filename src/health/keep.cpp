@@ -51,8 +51,8 @@ std::uint32_t add(std::uint32_t a, std::uint32_t b) {
 }
 
 void join(Evidence& into, const Evidence& piece) {
-  const bool is_counter = piece.kind >= EvidenceKind::kEccCorrected &&
-                          piece.kind <= EvidenceKind::kNvlinkErrors;
+  const bool is_counter =
+      piece.kind >= EvidenceKind::kEccCorrected && piece.kind <= EvidenceKind::kNvlinkErrors;
   if (is_counter) {
     std::int64_t sum = 0;
     into.value = __builtin_add_overflow(into.value, piece.value, &sum)
@@ -75,8 +75,8 @@ int weight(const std::vector<Evidence>& kept, std::size_t index) {
     const bool has_later = std::any_of(
         kept.begin() + static_cast<std::ptrdiff_t>(index) + 1, kept.end(),
         [&](const Evidence& later) {
-          return later.kind == piece.kind && (piece.kind != EvidenceKind::kNodeCondition ||
-                                              later.text == piece.text);
+          return later.kind == piece.kind &&
+                 (piece.kind != EvidenceKind::kNodeCondition || later.text == piece.text);
         });
     return has_later || piece.is_over ? 1 : 9;
   }

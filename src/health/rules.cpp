@@ -22,9 +22,8 @@ constexpr std::array<std::string_view, 3> kModes = {"EXECUTE", "SHADOW", "OFF"};
 constexpr std::array<std::string_view, 3> kProfiles = {"nvidia", "cloud", "strict"};
 
 bool is_equal_word(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {
-    return std::toupper(x) == std::toupper(y);
-  });
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
 }
 
 template <class Value, std::size_t kSize>
@@ -109,8 +108,7 @@ std::vector<Rule> rows_of(Profile profile) {
 void change(Rule& row, const RuleOverride& by) {
   if (by.action) {
     row.action = *by.action;
-    row.repeated = *by.action == Action::kNone ? Action::kNone
-                                               : std::max(row.repeated, *by.action);
+    row.repeated = *by.action == Action::kNone ? Action::kNone : std::max(row.repeated, *by.action);
     // A site that names an action knows better than the driver.
     row.trusts_driver = false;
   }
@@ -164,9 +162,9 @@ base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> o
                                          by.rule));
       }
       if (!by.action && !by.mode) {
-        return base::invalid(
-            field, fmt::format("it changes nothing; give action ({}) or mode ({})",
-                               fmt::join(kActions, ", "), fmt::join(kModes, ", ")));
+        return base::invalid(field,
+                             fmt::format("it changes nothing; give action ({}) or mode ({})",
+                                         fmt::join(kActions, ", "), fmt::join(kModes, ", ")));
       }
       if (by.gpu_type.empty() != is_general) continue;
       auto table = std::ranges::find(rules.tables_, by.gpu_type, &Table::gpu_type);

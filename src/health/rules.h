@@ -27,13 +27,13 @@ std::string_view to_string(RuleMode mode);  // "EXECUTE"
 enum class Repeat : std::uint8_t {
   kNever,
   kJobs,   // different jobs had it on this GPU, or the same job only here
-  kTwice,  // two bursts in a day, whoever runs
+  kTwice,  // two bursts in a day, under any job
 };
 
 struct Rule {
-  std::string_view name;  // "xid-79"; stable, used in configurations and verdicts
+  std::string_view name;   // "xid-79"; stable, used in configurations and verdicts
   std::uint32_t code = 0;  // the XID; 0: a condition
-  std::string_view what;  // "fallen off the bus"
+  std::string_view what;   // "fallen off the bus"
   FaultClass fault = FaultClass::kUnknown;
   Action action = Action::kCount;  // after the first
   Repeat repeat = Repeat::kNever;
@@ -93,10 +93,10 @@ constexpr bool stops_work(Action action) {
 }
 
 // Windows, as NVSentinel's analyzer has them where it has them (PEERS: docs/configuration).
-inline constexpr base::Duration kSameTime = base::minutes(1);    // equal pieces are one
-inline constexpr base::Duration kBurst = base::minutes(3);       // of one fault
+inline constexpr base::Duration kSameTime = base::minutes(1);         // equal pieces are one
+inline constexpr base::Duration kBurst = base::minutes(3);            // of one fault
 inline constexpr base::Duration kExceptionBurst = base::seconds(15);  // of XID 13
-inline constexpr base::Duration kJobsWindow = base::hours(1);    // two different jobs
+inline constexpr base::Duration kJobsWindow = base::hours(1);         // two different jobs
 inline constexpr base::Duration kDay = base::hours(24);
 inline constexpr base::Duration kWeek = base::hours(24 * 7);
 inline constexpr base::Duration kComplaintsWindow = base::hours(24 * 365);

@@ -19,7 +19,7 @@ using model::Evidence;
 using model::EvidenceKind;
 
 constexpr base::Duration kExplains = base::minutes(10);  // a fault explains others around it
-constexpr std::size_t kMostCompared = 64;                // GPUs that are looked at for one program
+constexpr std::size_t kMaxCompared = 64;                 // GPUs that are looked at for one program
 constexpr std::size_t kManyGpus = 4;
 
 // One program's failures on this GPU.
@@ -57,8 +57,7 @@ bool is_same_program(const Evidence& piece, const Program& program) {
 
 class Suspicions {
  public:
-  Suspicions(const GpuCase& gpu, std::vector<Finding>& findings)
-      : gpu_(gpu), findings_(findings) {}
+  Suspicions(const GpuCase& gpu, std::vector<Finding>& findings) : gpu_(gpu), findings_(findings) {}
 
   void find() {
     bool is_needed = false;
@@ -89,7 +88,7 @@ class Suspicions {
     if (has_fault_near(gpu_.node_pieces(), piece)) return true;
     if (!piece.job.valid()) return false;
     const auto others = gpu_.records().gpus_with_job(piece.job);
-    for (std::size_t i = 0; i < others.size() && i < kMostCompared; ++i) {
+    for (std::size_t i = 0; i < others.size() && i < kMaxCompared; ++i) {
       if (others[i] == gpu_.gpu().uuid) continue;
       if (has_fault_near(gpu_.records().of_gpu(others[i]), piece)) return true;
     }
@@ -111,7 +110,7 @@ class Suspicions {
     Gang gang;
     if (!piece.job.valid()) return gang;
     const auto others = gpu_.records().gpus_with_job(piece.job);
-    for (std::size_t i = 0; i < others.size() && i < kMostCompared; ++i) {
+    for (std::size_t i = 0; i < others.size() && i < kMaxCompared; ++i) {
       if (others[i] == gpu_.gpu().uuid) continue;
       ++gang.gpus;
       for (const Evidence& other : gpu_.records().of_gpu(others[i])) {
@@ -126,7 +125,7 @@ class Suspicions {
     if (program.program.empty() && program.user.empty()) return found;
     const auto here = gpu_.records().gpus_of_node(gpu_.gpu().node);
     const auto gpus = gpu_.records().gpus_with_program(program.user, program.program);
-    for (std::size_t i = 0; i < gpus.size() && i < kMostCompared; ++i) {
+    for (std::size_t i = 0; i < gpus.size() && i < kMaxCompared; ++i) {
       if (gpus[i] == gpu_.gpu().uuid) continue;
       const bool is_far = std::ranges::find(here, gpus[i]) == here.end();
       const auto pieces = gpu_.records().of_gpu(gpus[i]);
@@ -170,7 +169,7 @@ class Suspicions {
     const bool is_here = has_exception(gpu_.pieces());
     const std::size_t failed_here = failed_jobs(gpu_.pieces());
     const auto others = gpu_.records().gpus_with_job(piece.job);
-    for (std::size_t i = 0; i < others.size() && i < kMostCompared; ++i) {
+    for (std::size_t i = 0; i < others.size() && i < kMaxCompared; ++i) {
       if (others[i] == gpu_.gpu().uuid) continue;
       const auto pieces = gpu_.records().of_gpu(others[i]);
       if (!is_here && has_exception(pieces)) return true;
@@ -302,8 +301,7 @@ void Suspicions::find_exceptions() {
     for (std::size_t k = i + 1; k < innocent.size(); ++k) {
       for (const Burst& a : innocent[i].bursts) {
         for (const Burst& b : innocent[k].bursts) {
-          const base::Duration apart =
-              a.begin < b.begin ? b.begin - a.begin : a.begin - b.begin;
+          const base::Duration apart = a.begin < b.begin ? b.begin - a.begin : a.begin - b.begin;
           within_hour = within_hour || apart <= kJobsWindow;
           within_day = within_day || apart <= kDay;
         }
@@ -326,9 +324,9 @@ void Suspicions::find_exceptions() {
   for (const Program& program : innocent) {
     const bool is_proven = look_elsewhere(program, true).did_well;
     if (is_proven && program.bursts.size() >= 2) {
-      return report(*rule, *last, 70,
-                    fmt::format("{} again and again under a program that did well on other GPUs",
-                                what));
+      return report(
+          *rule, *last, 70,
+          fmt::format("{} again and again under a program that did well on other GPUs", what));
     }
     if (program.alone >= 2 && program.bursts.size() >= 2 &&
         (program.jobs.size() >= 2 || program.bursts.size() >= 3)) {
@@ -338,29 +336,32 @@ void Suspicions::find_exceptions() {
     }
   }
   if (was_application && innocent.empty()) {
-    findings_.push_back({rule, Action::kCount, 20,
+    findings_.push_back({rule,
+                         Action::kCount,
+                         20,
                          what + " under a program that fails on other GPUs in the same way",
-                         last->last, {}});
+                         last->last,
+                         {}});
     return;
   }
   if (same_unit_again() && (unknown || innocent.size() > 1)) {
     return report(*rule, *last, 65, "XID 13 again and again in the same unit of the GPU");
   }
-  if (unknown && most_within(all, kDay) >= 2 && neighbours_are_clean(last->at)) {
-    return report(*rule, *last, 62,
-                  fmt::format("{} {} times in a day, and on no other GPU of the node", what,
-                              all.size()));
+  if (unknown && max_within(all, kDay) >= 2 && neighbours_are_clean(last->at)) {
+    return report(
+        *rule, *last, 62,
+        fmt::format("{} {} times in a day, and on no other GPU of the node", what, all.size()));
   }
   if (unknown && all.size() >= 3 && neighbours_are_clean(last->at)) {
-    return report(*rule, *last, 60,
-                  fmt::format("{} {} times in a week, and on no other GPU of the node", what,
-                              all.size()));
+    return report(
+        *rule, *last, 60,
+        fmt::format("{} {} times in a week, and on no other GPU of the node", what, all.size()));
   }
   if (has_weak_signs(last->at)) {
     return report(*rule, *last, 65, what + " beside errors of its memory or links");
   }
-  findings_.push_back({rule, rule->action, 30, what + ": mostly the program's fault", last->last,
-                       {}});
+  findings_.push_back(
+      {rule, rule->action, 30, what + ": mostly the program's fault", last->last, {}});
 }
 
 void Suspicions::find_failing_jobs() {
@@ -407,18 +408,20 @@ void Suspicions::find_failing_jobs() {
     if (well && program.tells_hardware) ++again;
   }
   const auto count = [&](std::string_view rule, std::string text) {
-    findings_.push_back({&gpu_.rule(rule), gpu_.rule(rule).action, 30, std::move(text),
-                         last->last, {}});
+    findings_.push_back(
+        {&gpu_.rule(rule), gpu_.rule(rule).action, 30, std::move(text), last->last, {}});
   };
-  if (hung >= 2) return report("hung-jobs", *last, 68, fmt::format("{} different jobs hung on it", hung));
+  if (hung >= 2)
+    return report("hung-jobs", *last, 68, fmt::format("{} different jobs hung on it", hung));
   if (unstarted >= 2) {
-    return report("failed-starts", *last, 75,
-                  fmt::format("{} different jobs could not start on it, and none did well since",
-                              unstarted));
+    return report(
+        "failed-starts", *last, 75,
+        fmt::format("{} different jobs could not start on it, and none did well since", unstarted));
   }
   if (direct) {
-    return report("failing-jobs", *last, 85, "a job on it alone failed with words of the driver "
-                                             "that name a fault of the GPU");
+    return report("failing-jobs", *last, 85,
+                  "a job on it alone failed with words of the driver "
+                  "that name a fault of the GPU");
   }
   if (told >= 2) {
     return report("failing-jobs", *last, 80, "different jobs failed with the words of a sick GPU");
@@ -465,7 +468,7 @@ void find_complaints(const GpuCase& gpu, std::vector<Finding>& findings) {
   std::ranges::sort(times, {}, &Burst::begin);
   const Rule& rule = gpu.rule("complaints");
   const bool is_old = times.back().begin - times.front().begin >= base::hours(24);
-  // One person who has tried it elsewhere, or whom other signs support, is enough.
+  // One person who has tried it elsewhere, or who is supported by other signs, is enough.
   const bool is_supported = std::ranges::any_of(gpu.pieces(), [&](const Evidence& piece) {
     return (piece.kind == EvidenceKind::kXid && piece.code != 45) ||
            piece.kind == EvidenceKind::kJobHung || piece.kind == EvidenceKind::kStartFailed ||
@@ -473,9 +476,10 @@ void find_complaints(const GpuCase& gpu, std::vector<Finding>& findings) {
            (piece.kind == EvidenceKind::kJobEnded && piece.code != 0 &&
             !tells_of_application(piece.text));
   });
-  const bool is_enough = people.size() >= 2 || total >= 3 || (total >= 2 && is_old) ||
-                         (was_tried && is_supported);
-  Finding finding{&rule, is_enough ? rule.repeated : rule.action,
+  const bool is_enough =
+      people.size() >= 2 || total >= 3 || (total >= 2 && is_old) || (was_tried && is_supported);
+  Finding finding{&rule,
+                  is_enough ? rule.repeated : rule.action,
                   is_enough ? rule.confidence_percent : 30,
                   total == 1 ? "a person complained of it"
                              : fmt::format("{} complaints of {} {}", total, people.size(),

@@ -32,12 +32,12 @@ base::Result<health::Rules> rules_from(const ProcessEnvironment& environment,
   }
   auto rules = health::read_rules(*text);
   if (rules) return rules;
-  return base::invalid("--rules", fmt::format("{}: {}{}{}", *given, rules.error().field,
-                                              rules.error().field.empty() ? "" : ": ",
-                                              rules.error().message));
+  return base::invalid("--rules",
+                       fmt::format("{}: {}{}{}", *given, rules.error().field,
+                                   rules.error().field.empty() ? "" : ": ", rules.error().message));
 }
 
-std::string gpus_text(const health::Replay& replay, const TableStyle& style) {
+std::string replayed_gpus_text(const health::Replay& replay, const TableStyle& style) {
   Table table({{.title = "GPU"},
                {.title = "TAKEN OUT"},
                {.title = "ACTION"},
@@ -56,7 +56,7 @@ std::string gpus_text(const health::Replay& replay, const TableStyle& style) {
   return table.empty() ? "No GPU has a fault.\n" : table.render(style);
 }
 
-std::string jobs_text(const health::Replay& replay, const TableStyle& style) {
+std::string replayed_jobs_text(const health::Replay& replay, const TableStyle& style) {
   Table table({{.title = "JOB"},
                {.title = "PROGRAM"},
                {.title = "ENDED"},
@@ -96,8 +96,8 @@ int run_health_replay(const CommandText& text, Invocation& invocation) {
   if (!rules) return usage_error(console, "--rules: " + rules.error().message, text.name);
   const auto bytes = read_text_file(environment, *evidence, kMaxEvidenceBytes);
   if (!bytes) {
-    return usage_error(console, fmt::format("--evidence '{}': {}", *evidence, bytes.error().message),
-                       text.name);
+    return usage_error(
+        console, fmt::format("--evidence '{}': {}", *evidence, bytes.error().message), text.name);
   }
   const auto file = health::read_evidence(*bytes);
   if (!file) {
@@ -106,8 +106,8 @@ int run_health_replay(const CommandText& text, Invocation& invocation) {
   }
   const health::Replay replay = health::replay(*file, *rules);
   if (output.is_document()) return print_document(console, output, health::replay_json(replay));
-  console.out(gpus_text(replay, output.style(console)));
-  console.out("\n" + jobs_text(replay, output.style(console)));
+  console.out(replayed_gpus_text(replay, output.style(console)));
+  console.out("\n" + replayed_jobs_text(replay, output.style(console)));
   for (const health::StoppedAct& act : replay.breaker) {
     console.out(harmless(fmt::format("Stopped by the circuit breaker at {}: {}: {}",
                                      base::utc(act.at), act.gpu, act.text)) +
@@ -142,8 +142,8 @@ int run_health_rules(const CommandText& text, Invocation& invocation) {
                {.title = "MODE"},
                {.title = "SOURCE", .cut_to = 20, .wraps = true}});
   for (const health::Rule& rule : rules->rows(type)) {
-    table.add({std::string(rule.name), std::string(rule.what),
-               std::string(to_string(rule.fault)), std::string(to_string(rule.action)),
+    table.add({std::string(rule.name), std::string(rule.what), std::string(to_string(rule.fault)),
+               std::string(to_string(rule.action)),
                rule.repeat == health::Repeat::kNever ? "" : std::string(to_string(rule.repeated)),
                std::string(to_string(rule.mode)),
                rule.changed_by.empty() ? std::string(rule.source) : rule.changed_by});

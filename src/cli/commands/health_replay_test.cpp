@@ -11,7 +11,7 @@ namespace {
 class HealthReplay : public Cli {};
 
 TEST_F(HealthReplay, ShowsTheRulesWithTheirSources) {
-  EXPECT_EQ(run({"health", "rules", "--json"}), 0) << err();
+  EXPECT_EQ(call({"health", "rules", "--json"}), 0) << err();
   const Json document = Json::parse(out());
   EXPECT_EQ(document["profile"], "nvidia");
   bool found = false;
@@ -25,12 +25,12 @@ TEST_F(HealthReplay, ShowsTheRulesWithTheirSources) {
 }
 
 TEST_F(HealthReplay, RefusesAProfileThatIsNeitherOneNorAFile) {
-  EXPECT_EQ(run({"health", "rules", "--profile", "mild"}), 2);
+  EXPECT_EQ(call({"health", "rules", "--profile", "mild"}), 2);
   EXPECT_NE(err().find("'mild' is no profile (nvidia, cloud, strict)"), std::string::npos) << err();
 }
 
 TEST_F(HealthReplay, NeedsEvidence) {
-  EXPECT_EQ(run({"health", "replay"}), 2);
+  EXPECT_EQ(call({"health", "replay"}), 2);
   EXPECT_NE(err().find("--evidence is missing"), std::string::npos) << err();
 }
 

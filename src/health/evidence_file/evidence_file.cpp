@@ -146,7 +146,7 @@ class LineReader {
     }
     return static_cast<std::int64_t>(*number);
   }
-  base::Instant time(const char* key) {
+  base::Instant time_at(const char* key) {
     const Json& value = object_.at(key);
     if (value.is_number()) {
       const double seconds = value.get<double>();
@@ -154,7 +154,8 @@ class LineReader {
     } else if (value.is_string()) {
       const std::string& text = value.get_ref<const std::string&>();
       if (const auto at = base::parse_rfc3339(text)) return *at;
-      if (const auto seconds = parse_number(text); seconds && *seconds > 0 && *seconds < kLastSecond) {
+      if (const auto seconds = parse_number(text);
+          seconds && *seconds > 0 && *seconds < kLastSecond) {
         return instant(*seconds);
       }
     }
@@ -237,7 +238,7 @@ base::Status FileReader::read_line(std::string_view line, std::size_t number) {
   if (!reader.has("kind")) {
     // The head of a story, as labelled sets have it.
     if (reader.has("story")) {
-      if (reader.has("until")) file_.until = std::max(file_.until, reader.time("until"));
+      if (reader.has("until")) file_.until = std::max(file_.until, reader.time_at("until"));
       return {};
     }
     reader.fail("kind", "it is missing; write what was seen, such as \"xid\" or \"job_ended\"");
@@ -255,11 +256,10 @@ base::Status FileReader::read_line(std::string_view line, std::size_t number) {
   const auto kind = kind_of(word);
   if (!kind) {
     if (upper(word) == "END" && reader.has("at")) {
-      file_.until = std::max(file_.until, reader.time("at"));
+      file_.until = std::max(file_.until, reader.time_at("at"));
     } else if (unknown_.insert(word).second) {
-      file_.notes.push_back(
-          fmt::format("line {}: kind \"{}\" is not known, and such lines are skipped", number,
-                      word));
+      file_.notes.push_back(fmt::format(
+          "line {}: kind \"{}\" is not known, and such lines are skipped", number, word));
     }
     return {};
   }
@@ -275,18 +275,18 @@ base::Status FileReader::read_event(LineReader& reader, std::size_t number, Evid
     reader.fail("at", "it is missing; write \"2026-07-01T12:00:00Z\" or seconds since 1970");
     return std::unexpected(*reader.error());
   }
-  piece.at = reader.time("at");
-  piece.last = reader.has("last") ? std::max(piece.at, reader.time("last")) : piece.at;
-  constexpr std::int64_t kMostCode = std::numeric_limits<std::uint32_t>::max();
-  constexpr std::int64_t kMostValue = std::int64_t{1} << 52;
-  piece.code = static_cast<std::uint32_t>(
-      reader.number(reader.has("xid") ? "xid" : "code", 0, kMostCode, 0));
-  piece.value = reader.number("value", -kMostValue, kMostValue, 0);
-  piece.count = static_cast<std::uint32_t>(reader.number("count", 1, kMostCode, 1));
+  piece.at = reader.time_at("at");
+  piece.last = reader.has("last") ? std::max(piece.at, reader.time_at("last")) : piece.at;
+  constexpr std::int64_t kMaxCode = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::int64_t kMaxValue = std::int64_t{1} << 52;
+  piece.code =
+      static_cast<std::uint32_t>(reader.number(reader.has("xid") ? "xid" : "code", 0, kMaxCode, 0));
+  piece.value = reader.number("value", -kMaxValue, kMaxValue, 0);
+  piece.count = static_cast<std::uint32_t>(reader.number("count", 1, kMaxCode, 1));
   piece.is_over = reader.flag("over") || reader.flag("is_over");
-  piece.pid = static_cast<std::uint32_t>(reader.number("pid", 0, kMostCode, 0));
+  piece.pid = static_cast<std::uint32_t>(reader.number("pid", 0, kMaxCode, 0));
   if (reader.has("instance")) {
-    piece.gpu_instance = static_cast<std::uint32_t>(reader.number("instance", 0, kMostCode, 0));
+    piece.gpu_instance = static_cast<std::uint32_t>(reader.number("instance", 0, kMaxCode, 0));
   }
   piece.user = reader.text("user");
   piece.program = reader.text("program");
@@ -315,7 +315,7 @@ base::Status FileReader::read_event(LineReader& reader, std::size_t number, Evid
     } else {
       for (const Json& each : registers) {
         piece.registers.push_back(
-            static_cast<std::uint32_t>(reader.number_of(each, "registers", 0, kMostCode)));
+            static_cast<std::uint32_t>(reader.number_of(each, "registers", 0, kMaxCode)));
       }
     }
   }
@@ -343,8 +343,9 @@ base::Status FileReader::read_event(LineReader& reader, std::size_t number, Evid
 GpuName FileReader::gpu_of(LineReader& reader, const Json& value, const char* key,
                            const std::string& node) {
   if (value.is_object()) {
-    const std::string its_node =
-        value.contains("node") && value["node"].is_string() ? value["node"].get<std::string>() : node;
+    const std::string its_node = value.contains("node") && value["node"].is_string()
+                                     ? value["node"].get<std::string>()
+                                     : node;
     if (value.contains("gpu")) return gpu_of(reader, value["gpu"], key, its_node);
     if (value.contains("uuid")) return gpu_of(reader, value["uuid"], key, its_node);
   }
@@ -367,8 +368,8 @@ GpuName FileReader::gpu_of(LineReader& reader, const Json& value, const char* ke
                         colon + 1 < name.size();
   if (has_node) return {name.substr(0, colon), name, {}};
   if (node.empty()) {
-    reader.fail("node", fmt::format("it is missing; GPU {} needs it, or write \"node:{}\"", name,
-                                    name));
+    reader.fail("node",
+                fmt::format("it is missing; GPU {} needs it, or write \"node:{}\"", name, name));
   }
   return {node, fmt::format("{}:{}", node, name), {}};
 }

@@ -69,8 +69,7 @@ TEST(EvidenceFile, SkipsUnknownKindsAndSaysSoOnce) {
 {"kind": "moon", "at": 2})");
   EXPECT_TRUE(file.lines.empty());
   ASSERT_EQ(file.notes.size(), 1U);
-  EXPECT_EQ(file.notes.front(),
-            "line 1: kind \"moon\" is not known, and such lines are skipped");
+  EXPECT_EQ(file.notes.front(), "line 1: kind \"moon\" is not known, and such lines are skipped");
 }
 
 TEST(EvidenceFile, MistakesNameTheLineTheFieldAndWhatIsAllowed) {

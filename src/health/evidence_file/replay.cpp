@@ -176,8 +176,8 @@ bool Replayer::is_allowed(const ReplayedGpu& gpu, const GpuVerdict& verdict, bas
   BreakerAnswer answer = ask_breaker({}, counts, gpu.type);
   if (answer.is_allowed) return true;
   result_.breaker.push_back(
-      {now, gpu.gpu, fmt::format("{} ({}): {}", to_string(verdict.action), verdict.rule,
-                                 answer.text)});
+      {now, gpu.gpu,
+       fmt::format("{} ({}): {}", to_string(verdict.action), verdict.rule, answer.text)});
   return false;
 }
 

@@ -22,7 +22,7 @@ struct ReplayedGpu {
   std::string gpu;
   std::string node;
   std::string type;
-  GpuVerdict verdict;  // the last
+  GpuVerdict verdict;          // the last
   base::Instant taken_out_at;  // unset: it never was
   bool is_out = false;         // at the end
   base::Instant out_since;     // the latest time

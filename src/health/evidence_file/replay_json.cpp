@@ -25,9 +25,10 @@ OrderedJson gpu_json(const ReplayedGpu& gpu) {
   entry["gpu_type"] = gpu.type.empty() ? OrderedJson() : OrderedJson(gpu.type);
   entry["taken_out"] = gpu.taken_out_at.is_set();
   entry["taken_out_at"] = time_of(gpu.taken_out_at);
-  entry["taken_out_action"] = gpu.taken_out_at.is_set() ? OrderedJson(to_string(gpu.taken_out_by.action))
-                                                        : OrderedJson();
-  entry["taken_out_rule"] = gpu.taken_out_at.is_set() ? OrderedJson(gpu.taken_out_by.rule) : OrderedJson();
+  entry["taken_out_action"] =
+      gpu.taken_out_at.is_set() ? OrderedJson(to_string(gpu.taken_out_by.action)) : OrderedJson();
+  entry["taken_out_rule"] =
+      gpu.taken_out_at.is_set() ? OrderedJson(gpu.taken_out_by.rule) : OrderedJson();
   entry["is_out"] = gpu.is_out;
   entry["action"] = to_string(gpu.verdict.action);
   entry["class"] = to_string(gpu.verdict.fault);
@@ -99,7 +100,7 @@ std::string rules_json(const Rules& rules, std::string_view gpu_type) {
     entry["what"] = rule.what;
     entry["class"] = to_string(rule.fault);
     entry["action"] = to_string(rule.action);
-    entry["repeat"] = rule.repeat == Repeat::kNever   ? OrderedJson()
+    entry["repeat"] = rule.repeat == Repeat::kNever  ? OrderedJson()
                       : rule.repeat == Repeat::kJobs ? OrderedJson("OTHER_JOBS")
                                                      : OrderedJson("AGAIN");
     entry["repeated_action"] =

@@ -52,8 +52,7 @@ base::Result<Rules> read_rules(std::string_view text) {
   TRY_ASSIGN(const std::string name, word_at(document, "profile", ""));
   const auto profile = parse_profile(name.empty() ? "nvidia" : name);
   if (!profile) {
-    return base::invalid("profile",
-                         fmt::format("\"{}\" is none of nvidia, cloud, strict", name));
+    return base::invalid("profile", fmt::format("\"{}\" is none of nvidia, cloud, strict", name));
   }
   std::vector<RuleOverride> overrides;
   if (document.contains("rules")) {
