@@ -373,8 +373,9 @@ TEST_F(NvidiaSmi, WritesToAFile) {
 TEST_F(NvidiaSmi, ResetMendsWhatAResetMends) {
   StateFile board = state();
   ASSERT_TRUE(inject_ecc(board, 0, kEccUncorrected, 3));
-  const std::string count = "--query-gpu=ecc.errors.uncorrected.volatile.total "
-                            "--format=csv,noheader -i 0";
+  const std::string count =
+      "--query-gpu=ecc.errors.uncorrected.volatile.total "
+      "--format=csv,noheader -i 0";
   EXPECT_EQ(smi(count).text, "3\n");
   const Ran reset = smi("--gpu-reset -i 0,1");
   EXPECT_EQ(reset.exit_code, 0);
@@ -393,8 +394,9 @@ TEST_F(NvidiaSmi, ResetIsRefusedForAllWhileOneIsInUse) {
   EXPECT_THAT(reset.text, StartsWith("The following GPUs could not be reset:\n"
                                      "  GPU 00000000:43:00.0: In use by another client\n\n"
                                      "1 device is currently being used by"));
-  EXPECT_EQ(smi("--query-gpu=ecc.errors.uncorrected.volatile.total --format=csv,noheader -i 0").text,
-            "3\n");
+  EXPECT_EQ(
+      smi("--query-gpu=ecc.errors.uncorrected.volatile.total --format=csv,noheader -i 0").text,
+      "3\n");
 }
 
 TEST_F(NvidiaSmi, ResetFailsWhereThatWasInjected) {

@@ -65,9 +65,7 @@ base::Status HostPart::open_engine(const config::Configuration& configuration) {
              process_options(configuration,
                              {core_.data_dir(), options_.launcher, options_.programs, has_boards}));
   engine.users = options_.users;
-  engine.hold_probe = [this](const std::string& node, bool is_held) {
-    hold_probe(node, is_held);
-  };
+  engine.hold_probe = [this](const std::string& node, bool is_held) { hold_probe(node, is_held); };
   if (has_boards) {
     registrar_ = std::make_unique<BoardRegistrar>(options_.programs.gpu_register,
                                                   core_.data_dir() + "/emulated");

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include <fstream>
+#include <vector>
 
 #include "launcher_attack_fixture.h"
 #include "node/process_tree.h"
@@ -206,6 +207,78 @@ TEST_F(AttackOnTheLauncher, FilesAreOpenedAsTheUserAndNeverAsRoot) {
             "it is not a regular file");  // at once: no process writes it
   EXPECT_EQ(asked(kUser, job_file("none")), "No such file or directory");
   EXPECT_EQ(asked(kUser, job_file("own")), "opened");
+}
+
+// ---- the driver of GPUs: root does to it what root's rules allow, and runs nothing of the
+// daemon's
+
+class AttackOnTheDriver : public AttackOnTheLauncher {
+ protected:
+  // What became of a request, of its first GPU.
+  std::string ask_driver(const node::RunDriver& order) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    say(order, ends[1]);
+    close(ends[1]);
+    std::vector<char> buffer(node::kMaxDriverAnswer);
+    const os::Packet packet = os::receive_packet(ends[0], buffer.data(), buffer.size());
+    close(ends[0]);
+    const auto answer = node::decode_driver_answer(packet.bytes);
+    return answer ? answer->gpus.at(0).failure : "no answer";
+  }
+  static node::RunDriver reset_of(const std::string& gpu) {
+    return {node::DriverVerb::kReset, {gpu}, 0, 20'000, std::nullopt};
+  }
+  void restart_with_rules(const std::string& path) {
+    kill_launcher();
+    start_launcher({"--driver", path});
+    greet();
+  }
+};
+
+TEST_F(AttackOnTheDriver, NothingIsDoneWithoutRulesOfRoots) {
+  EXPECT_THAT(ask_driver(reset_of("GPU-1")), HasSubstr("has no rules for it"));
+  const std::string own = data_dir() + "/driver.rules";
+  in_process_of(kService, [&]() -> std::string {
+    std::ofstream(own) << "allow reset\n";
+    return "";
+  });
+  restart_with_rules(own);
+  EXPECT_THAT(ask_driver(reset_of("GPU-1")), HasSubstr("belongs to user 38"));
+  const std::string roots = folder_.path() + "/driver.rules";
+  restart_with_rules(roots);
+  EXPECT_THAT(ask_driver(reset_of("GPU-1")), HasSubstr("root writes \"allow reset\" into"));
+  std::ofstream(roots) << "allow check\n";
+  chmod(roots.c_str(), 0644);
+  EXPECT_THAT(ask_driver(reset_of("GPU-1")), HasSubstr("they do not allow it"));
+}
+
+TEST_F(AttackOnTheDriver, ProgramsOfABoardThatTheDaemonNamesHaveItsRightsAlone) {
+  const std::string board = data_dir() + "/n1";
+  const Finished made = run_command({program("gpu-emulator"), "create", "--board", "dgx-h100",
+                                     "--node-name", "n1", "--dir", board});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const std::string library = program("emulator/libnvidia-ml.so.1");
+  const Finished listed =
+      run_command({"/usr/bin/env", "GPU_EMULATOR_STATE=" + board + "/state",
+                   "LD_LIBRARY_PATH=" + program("emulator"), program("emulator/bin/nvidia-smi"),
+                   "-i", "0", "--query-gpu=uuid", "--format=csv,noheader"});
+  const std::string gpu = lines_of(listed.out).at(0);
+  const std::string planted = data_dir() + "/planted";
+  const std::string said = data_dir() + "/said";
+  in_process_of(kService, [&]() -> std::string {
+    std::ofstream(planted) << "#!/bin/sh\nid > " << said
+                           << "\ngrep -E '^Cap(Prm|Eff)' /proc/self/status >> " << said << "\n";
+    chmod(planted.c_str(), 0755);
+    return "";
+  });
+  node::RunDriver order = reset_of(gpu);
+  order.board = node::BoardFiles{library, board + "/state", planted};
+  EXPECT_EQ(ask_driver(order), "");
+  const std::string rights = read_file(said);
+  EXPECT_THAT(rights, HasSubstr("uid=38"));
+  EXPECT_THAT(rights, HasSubstr("CapPrm:\t0000000000000000"));
+  EXPECT_THAT(rights, HasSubstr("CapEff:\t0000000000000000"));
 }
 
 // ---- records: what one says is believed only of what is proved to be that attempt's

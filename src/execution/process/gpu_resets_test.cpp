@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -156,6 +157,8 @@ class ResetsOnABoard : public EngineTest, public ::testing::WithParamInterface<M
     const std::string programs = GP_PROGRAM_DIRECTORY;
     boards_ = data_ + "/emulated";
     emulator(fmt::format("create --board dgx-h100 --node-name n1 --dir {}/n1", boards_));
+    // As a daemon of that user would have made it.
+    ASSERT_EQ(chmod((boards_ + "/n1/state").c_str(), 0666), 0);
     options_.board_places = {boards_, programs + "/emulator", programs + "/emulator/bin"};
   }
   static void emulator(const std::string& arguments) {

@@ -49,7 +49,8 @@ TEST(DriverOrder, NamesLibraryAndProgramOfABoardTogether) {
 
 TEST(PlainLine, IsOneLineOfPlainCharactersOfBoundedLength) {
   EXPECT_EQ(plain_line("GPU 0 was reset.\nAll done.\n"), "GPU 0 was reset.; All done.");
-  EXPECT_EQ(plain_line("Not reset:\n  GPU 0: Unknown Error\n\n"), "Not reset: GPU 0: Unknown Error");
+  EXPECT_EQ(plain_line("Not reset:\n  GPU 0: Unknown Error\n\n"),
+            "Not reset: GPU 0: Unknown Error");
   EXPECT_EQ(plain_line("\n\na\x1b[1m\r\n\n\nb"), "a?[1m; b");
   EXPECT_EQ(plain_line("abcdef", 3), "abc");
   EXPECT_EQ(plain_line(""), "");

@@ -50,8 +50,8 @@ class DriverOnBoards : public testing::Test {
     emulator(fmt::format("inject {} --gpu n1:{} --data-dir {}", fault, gpu, folder_));
   }
 
-  DriverAnswer run(DriverVerb verb, const std::vector<std::string>& gpus,
-                   std::uint32_t watts = 0, std::uint64_t limit_ms = 20'000) const {
+  DriverAnswer run(DriverVerb verb, const std::vector<std::string>& gpus, std::uint32_t watts = 0,
+                   std::uint64_t limit_ms = 20'000) const {
     DriverOrder order;
     order.verb = verb;
     order.gpus = gpus;

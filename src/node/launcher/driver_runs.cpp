@@ -39,7 +39,8 @@ void DriverRuns::forget_ended() {
   });
 }
 
-// A daemon that started us has our rights. For the daemon of a service only root's rules count, and
+// A daemon that started us has our rights, and without root's the driver itself refuses. For the
+// daemon of a service only root's rules count, and
 // they are read each time.
 std::string DriverRuns::refusal_of_order(const RunDriver& order) const {
   if (host_.driver_program.empty())
@@ -47,7 +48,7 @@ std::string DriverRuns::refusal_of_order(const RunDriver& order) const {
   // An emulated board is the daemon's own, and so are the rights that are used for it.
   if (order.board) return {};
   if (!o_.driver_rules.empty()) return refusal_of_file(o_.driver_rules, order.verb);
-  if (o_.listen_path.empty() || !needs_root(order)) return {};
+  if (o_.listen_path.empty() || !needs_root(order) || geteuid() != 0) return {};
   return "the launcher has no rules for it: give gpu-platform-launcher.service --driver FILE";
 }
 
