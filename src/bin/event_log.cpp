@@ -51,6 +51,19 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
              to_string(change->taint.source),
              change->is_lifted ? "LIFTED" : to_string(change->taint.effect),
              logging::quoted(change->taint.text, 1024), logging::quoted(change->taint.by));
+  } else if (const auto* seen = std::get_if<model::EvidenceRecorded>(&record.event)) {
+    const model::Evidence& piece = seen->evidence;
+    const std::uint64_t node = seen->node.value;
+    const std::string gpu = seen->gpu ? fmt::format(" gpu={}", *seen->gpu) : std::string();
+    log.info(logging::of_platform(fmt::format("evidence of node {}", node)),
+             "event={} node_id={}{} evidence={} code={} count={}{} text={}", seq, node, gpu,
+             to_string(piece.kind), piece.code, piece.count, piece.is_over ? " over" : "",
+             logging::quoted(piece.text, 256));
+  } else if (const auto* withheld = std::get_if<model::VerdictWithheld>(&record.event);
+             withheld != nullptr && !withheld->text.empty()) {
+    log.warn(logging::of_platform(fmt::format("verdicts of node {}", withheld->gpu.node.value)),
+             "event={} node_id={} gpu={} health does nothing: {}", seq, withheld->gpu.node.value,
+             withheld->gpu.index, logging::quoted(withheld->text, 1024));
   } else if (const auto* team = std::get_if<model::TeamSet>(&record.event)) {
     log.info(logging::of_platform("events of teams"), "event={} team={} set by={}", seq,
              logging::quoted(team->team.name), logging::quoted(team->team.set_by));

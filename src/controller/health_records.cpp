@@ -6,7 +6,7 @@ namespace gpu_platform::controller {
 
 namespace {
 
-const model::Gpu& gpu_at(const State& state, model::GpuRef place) {
+const model::Gpu& kept_of(const State& state, model::GpuRef place) {
   return state.nodes.find(place.node.value)->gpus.at(place.index);
 }
 
@@ -24,7 +24,7 @@ std::span<const model::Evidence> HealthRecords::of_gpu(std::string_view uuid) co
   // A GPU that moved to another node begins anew there: what its driver lists goes first.
   const model::Gpu* found = nullptr;
   for (const model::GpuRef& place : state_.health.with_uuid(uuid)) {
-    const model::Gpu& gpu = gpu_at(state_, place);
+    const model::Gpu& gpu = kept_of(state_, place);
     if (found == nullptr || (gpu.is_reported && !found->is_reported)) found = &gpu;
   }
   if (found == nullptr) return {};
@@ -59,7 +59,7 @@ std::vector<std::string_view> HealthRecords::names_of(
     const std::vector<model::GpuRef>& places) const {
   std::vector<std::string_view> names;
   names.reserve(places.size());
-  for (const model::GpuRef& place : places) names.push_back(gpu_at(state_, place).info.uuid);
+  for (const model::GpuRef& place : places) names.push_back(kept_of(state_, place).info.uuid);
   return names;
 }
 

@@ -532,14 +532,20 @@ bool is_stopped_by_person(const model::Attempt& attempt) {
          attempt.stop_reason == model::EndReason::kKilledBy;
 }
 
+bool is_given_up_by_hardware(const model::Job& job) {
+  return !model::can_begin_anew(*job.spec) ||
+         job.hardware_failures + 1 >= model::kMaxHardwareFailures;
+}
+
 bool goes_back(const model::Job& job, const model::Attempt& attempt) {
   switch (attempt.stop_reason) {
     case model::EndReason::kRequeuedBy:
     case model::EndReason::kPreempted:
       return true;
     case model::EndReason::kGpuOffline:
-    case model::EndReason::kGpuFault:
       return model::can_begin_anew(*job.spec);
+    case model::EndReason::kGpuFault:
+      return !is_given_up_by_hardware(job);
     default:
       return false;
   }

@@ -116,6 +116,9 @@ const model::Attempt* find_attempt(const State& state, model::AttemptId id);
 bool is_outranking(const State& state, const model::PreemptionHold& hold);
 bool is_told_to_stop(const State& state, model::AttemptId attempt);
 bool is_stopped_by_person(const model::Attempt& attempt);
+// Returns whether the job fails if GPUs fail under this attempt, too: they have failed under it
+// wherever it ran, or its input is gone.
+bool is_given_up_by_hardware(const model::Job& job);
 // Returns whether the attempt was told to stop in order to be queued again, and the job can begin
 // anew.
 bool goes_back(const model::Job& job, const model::Attempt& attempt);

@@ -36,12 +36,6 @@ bool was_given_more_time(const Job& job, const Attempt& attempt, const execution
          *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
 }
 
-// GPUs fail under it wherever it runs, or its input is gone.
-bool is_given_up_by_hardware(const Job& job) {
-  return !model::can_begin_anew(*job.spec) ||
-         job.hardware_failures + 1 >= model::kMaxHardwareFailures;
-}
-
 struct HookFailure {
   std::string_view hook;  // "prolog"
   model::NodeId node;

@@ -150,14 +150,14 @@ Events lift(model::NodeId node, std::optional<std::uint32_t> gpu, const model::T
 }
 
 // An operator's command, and what it is judged with.
-struct Change {
+struct GpuOrder {
   const State& state;
   const model::ChangeGpus& command;
   const std::string& by;
   base::Instant now;
 };
 
-model::Event cleared(const Change& with, model::NodeId node, std::optional<std::uint32_t> gpu) {
+model::Event cleared(const GpuOrder& with, model::NodeId node, std::optional<std::uint32_t> gpu) {
   return model::EvidenceRecorded{node, gpu, cleared_by(with.by, with.command.reason, with.now)};
 }
 
@@ -167,7 +167,7 @@ bool is_judged_by_health(const model::Gpu& gpu) {
 }
 
 // What was seen of the GPU does not count any more, unless it is gone.
-base::Status clear_evidence(const Change& with, const model::Node& node, std::uint32_t index,
+base::Status clear_evidence(const GpuOrder& with, const model::Node& node, std::uint32_t index,
                             Events& events) {
   const model::Gpu& gpu = node.gpus.at(index);
   if (!is_judged_by_health(gpu) || gpu.evidence->empty()) return {};
@@ -192,7 +192,7 @@ base::Status check_not_being_reset(const model::Node& node, std::uint32_t index)
                   index, node.name));
 }
 
-base::Result<Events> bring_gpu_online(const Change& with, const model::Node& node,
+base::Result<Events> bring_gpu_online(const GpuOrder& with, const model::Node& node,
                                       std::uint32_t index) {
   TRY(check_not_being_reset(node, index));
   const model::Gpu& gpu = node.gpus.at(index);
@@ -215,7 +215,7 @@ base::Result<Events> bring_gpu_online(const Change& with, const model::Node& nod
                   index, node.name));
 }
 
-base::Result<Events> change_gpu(const Change& with, model::GpuRef ref) {
+base::Result<Events> change_gpu(const GpuOrder& with, model::GpuRef ref) {
   const model::Node& node = *with.state.nodes.find(ref.node.value);
   if (with.command.action == GpuAction::kBringOnline) {
     return bring_gpu_online(with, node, ref.index);
@@ -230,7 +230,7 @@ base::Result<Events> change_gpu(const Change& with, model::GpuRef ref) {
                         with.command, with.by);
 }
 
-base::Result<Events> bring_node_online(const Change& with, const model::Node& node) {
+base::Result<Events> bring_node_online(const GpuOrder& with, const model::Node& node) {
   if (!model::is_heard(node)) {
     return base::fail(
         ErrorCode::kFailedPrecondition,
@@ -254,7 +254,7 @@ base::Result<Events> bring_node_online(const Change& with, const model::Node& no
   return events;
 }
 
-base::Result<Events> change_node(const Change& with, model::NodeId id) {
+base::Result<Events> change_node(const GpuOrder& with, model::NodeId id) {
   const model::Node& node = *with.state.nodes.find(id.value);
   if (with.command.action == GpuAction::kBringOnline) return bring_node_online(with, node);
   if (with.command.action == GpuAction::kReset) {
@@ -288,7 +288,7 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
   TRY(check_until(command, now));
   GpuChange change;
   TRY_ASSIGN(change.gpus, select_gpus(state, command.which));
-  const Change with{state, command, caller.user, now};
+  const GpuOrder with{state, command, caller.user, now};
   const bool whole_node = command.which.uuid.empty() && !command.which.index;
   if (whole_node) {
     const model::NodeId node = state.node_ids.find(command.which.node)->second;

@@ -37,20 +37,20 @@ std::set<std::uint32_t> with_groups(const model::Node& node,
   return all;
 }
 
-std::unexpected<base::Error> refused(const model::Node& node, std::string_view why) {
+std::unexpected<base::Error> no_reset(const model::Node& node, std::string_view why) {
   return base::fail(ErrorCode::kFailedPrecondition,
                     fmt::format("GPUs of node {} cannot be reset: {}", node.name, why), "action");
 }
 
 base::Status check_place(const State& state, const model::Node& node) {
   if (state.policy->health_reset == model::HealthReset::kNever) {
-    return refused(node, "health.reset is never; an administrator sets it to ask or auto");
+    return no_reset(node, "health.reset is never; an administrator sets it to ask or auto");
   }
   if (!model::traits_of(node.engine).is_on_this_machine) {
-    return refused(node, "its cluster owns them; reset them there");
+    return no_reset(node, "its cluster owns them; reset them there");
   }
   if (!model::is_heard(node)) {
-    return refused(node, "it does not report; check its launcher and its network");
+    return no_reset(node, "it does not report; check its launcher and its network");
   }
   return {};
 }

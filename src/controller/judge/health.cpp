@@ -391,9 +391,9 @@ std::optional<HardwareBlame> HealthDesk::blame(const State& state, const executi
                                                base::Instant now) {
   const model::Attempt* const attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return std::nullopt;
-  if (model::mode_of(*state.policy) != HealthMode::kExecute) return std::nullopt;
   const bool is_stopped = attempt->stop_reason == model::EndReason::kGpuFault;
-  if (!is_stopped && !failed_by_itself(*attempt, seen)) return std::nullopt;
+  const bool judges = model::mode_of(*state.policy) == HealthMode::kExecute;
+  if (!is_stopped && !(judges && failed_by_itself(*attempt, seen))) return std::nullopt;
   HardwareBlame blame;
   const auto accuse = [&](model::GpuRef place, std::string_view how) {
     blame.suspects.push_back(gpu_at(state, place).info.uuid);

@@ -84,6 +84,13 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "pod_node_replaced",
     "gpu_silent",
     "gpu_faulty",
+    "xid_storm",
+    "gpu_lost",
+    "gpu_moved",
+    "gpu_hot",
+    "evidence_late",
+    "reset_ordered",
+    "reset_failed",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

@@ -91,8 +91,15 @@ enum class FaultKind : std::uint8_t {
   kPodNodeReplaced,  // another machine has the node's name
   kGpuSilent,        // a GPU does not answer
   kGpuFaulty,        // a GPU has a fault after which an operator brings it online
+  kXidStorm,         // the driver tells of many errors of a GPU at once
+  kGpuLost,          // a GPU falls off the bus
+  kGpuMoved,         // the driver lists GPUs at other places
+  kGpuHot,           // a GPU gets too hot
+  kEvidenceLate,     // what was seen of a GPU comes late, or with the time of another clock
+  kResetOrdered,     // an operator resets a GPU
+  kResetFailed,      // a reset fails, or hangs until its time is over
 };
-inline constexpr std::size_t kFaultKinds = 79;
+inline constexpr std::size_t kFaultKinds = 86;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -212,6 +212,24 @@ void Ledger::check_held(const model::StartRequested& event) {
   }
 }
 
+// Nobody keeps the GPUs from work.
+void Ledger::check_fit(const model::StartRequested& event) {
+  for (const model::NodeAllocation& part : event.allocation.nodes) {
+    const model::Node* const node = state_.nodes.find(part.node.value);
+    if (node == nullptr) continue;  // an invariant's
+    for (const model::GpuGrant& grant : part.grants) {
+      if (grant.gpu_index >= node->gpus.size()) continue;  // the same
+      const model::Gpu& gpu = node->gpus[grant.gpu_index];
+      const model::Taint* const worst = model::worst_of(gpu.taints);
+      if (worst == nullptr || worst->effect == model::TaintEffect::kDegraded) continue;
+      findings_.violated(
+          "fit", fmt::format("{} is given GPU {} of node {}, which is kept from "
+                             "work: {}",
+                             named(event.attempt), grant.gpu_index, node->name, worst->text));
+    }
+  }
+}
+
 void Ledger::on(const model::NodeSeen& event) {
   boot_ids_[event.node] = event.info.boot_id;
   node_names_[event.node] = event.info.name;
@@ -273,6 +291,7 @@ void Ledger::on(const model::JobSubmitted& event) {
 
 void Ledger::on(const model::StartRequested& event) {
   check_held(event);
+  check_fit(event);
   const model::Job* known = state_.jobs.find(event.attempt.job.value);
   const bool is_in_reservation = known != nullptr && !known->spec->request.reservation.empty();
   if (is_in_reservation) findings_.count(FaultKind::kInReservation);

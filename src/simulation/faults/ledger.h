@@ -48,6 +48,7 @@ model::JobState state_after(model::JobTrigger how);
 //   signalled        a signal is sent to an attempt that was started and has not ended
 //   cancelled        a job that was told to stop for good is not queued again
 //   held             a job that is held is not started
+//   fit              no job is given a GPU that a party keeps from work, but for DEGRADED ones
 //   given-time       a job that is ended at its time limit has had the time that it was given
 // and everything that controller::check_invariants() checks of the state after each event.
 class Ledger {
@@ -136,6 +137,7 @@ class Ledger {
   bool is_of_a_pod_taken_away(const model::AttemptEnded& event) const;
   void check_exit(const model::AttemptEnded& event);
   void check_held(const model::StartRequested& event);
+  void check_fit(const model::StartRequested& event);
   bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;
   bool has_booted_anew(const std::string& node) const;
   bool was_told_lost(model::AttemptId attempt) const;

@@ -297,6 +297,11 @@ model::Policy draw_policy(Prng& random) {
   draw_order(random, policy);
   policy.set_engine(model::EngineKind::kKubernetes, true);
   policy.has_containers = random.chance(1, 2);
+  // Without a draw: the other draws of the worlds stay as they are.
+  policy.health_reset =
+      static_cast<model::HealthReset>(policy.max_loss_retries % model::kHealthResets);
+  policy.health_max_out_percent = policy.requeue_on_node_loss ? 10 : 60;
+  if (policy.max_preemptions_per_job == 3) policy.health_mode = model::HealthMode::kShadow;
   return policy;
 }
 

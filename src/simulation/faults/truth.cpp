@@ -115,6 +115,17 @@ void Truth::processes_gone(AttemptId id, base::Instant at) {
   }
 }
 
+void Truth::reset_began(const execution::ResetOrder& order, base::Instant at) {
+  for (const std::string& uuid : order.gpu_uuids) {
+    hash_ = base::hash64(uuid, hash_ + static_cast<std::uint64_t>(at.unix_ns()));
+    const auto user = users_of_gpus_.find(uuid);
+    if (user == users_of_gpus_.end()) continue;
+    findings_.violated("reset", fmt::format("GPU {} is reset while attempt {} of job {} has "
+                                            "processes on it",
+                                            uuid, user->second.attempt, user->second.job.value));
+  }
+}
+
 const Truth::Attempt* Truth::find(AttemptId attempt) const {
   const auto found = attempts_.find(attempt);
   return found == attempts_.end() ? nullptr : &found->second;

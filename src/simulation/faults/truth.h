@@ -21,6 +21,7 @@ namespace gpu_platform::simulation {
 //                    holds without exception: a GPU on a node given up as lost stays with the
 //                    attempt that was there until the node says that nothing of it is left.
 //   gang             a process starts with exactly the GPUs that its job asked for
+//   reset            no process has a GPU when its reset begins
 //   one-run          of one job, at most one attempt has processes, unless the others were given up
 //                    as lost with their node: those may run on behind a broken connection
 class Truth final : public execution::VirtualWitness {
@@ -53,6 +54,7 @@ class Truth final : public execution::VirtualWitness {
   void process_started(const execution::StartOrder& order, base::Instant at) override;
   void process_ended(model::AttemptId attempt, const model::Exit& exit, base::Instant at) override;
   void processes_gone(model::AttemptId attempt, base::Instant at) override;
+  void reset_began(const execution::ResetOrder& order, base::Instant at) override;
 
   // The container of a rank runs on these GPUs, or has ended and left nothing. The attempt counts
   // as started with its last rank, and as gone when none runs.

@@ -47,6 +47,7 @@ class World : private execution::VirtualScript {
 
  private:
   execution::VirtualRun run_of(const execution::StartOrder& order) override;
+  execution::VirtualReset reset_of(const std::string& gpu_uuid) override;
 
   store::Journal& journal();
 
@@ -99,6 +100,12 @@ class World : private execution::VirtualScript {
   void change_reservation(const model::Reservation& reservation, base::Prng& random);
   void bring_unmanaged_processes();
   void change_health(const std::string& node, const std::string& uuid, base::Prng& random);
+  base::Instant time_of_evidence(base::Prng& random);
+  void fault_gpu(const std::string& node, const std::string& uuid, base::Prng& random);
+  void storm_of_xids(const std::string& node, const std::string& uuid, base::Prng& random);
+  void move_gpus(std::size_t node);
+  void reset_gpus(const std::string& node, std::uint32_t index, base::Prng& random);
+  void put_back_gpu(const model::Node& node, std::uint32_t index);
   void change_cluster();
   void evict();
   void put_back();

@@ -216,13 +216,18 @@ void World::operate() {
 }
 
 void World::bring_unmanaged_processes() {
-  const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
+  const std::size_t at = random_.below(setup_.nodes.size());
+  const model::NodeInfo& node = setup_.nodes[at];
   if (node.gpus.empty()) return;
-  const std::string& uuid = node.gpus[random_.below(node.gpus.size())].uuid;
+  const std::size_t index = random_.below(node.gpus.size());
+  const std::string& uuid = node.gpus[index].uuid;
   const bool come = random_.chance(1, 2);
   // Draws of its own: the other draws of the worlds stay as they are.
   base::Prng more(static_cast<std::uint64_t>(controller_->core().state().at.unix_ns()));
   if (more.chance(1, 2)) return change_health(node.name, uuid, more);
+  if (more.chance(1, 2)) return fault_gpu(node.name, uuid, more);
+  if (more.chance(1, 4)) return move_gpus(at);
+  if (more.chance(1, 3)) return reset_gpus(node.name, static_cast<std::uint32_t>(index), more);
   if (come) findings_.count(FaultKind::kUnmanagedProcesses);
   commands_.emplace_back(execution::Observation(
       execution::UnmanagedProcessesObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
@@ -316,8 +321,10 @@ void World::put_back() {
     }
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
-      const bool is_out =
-          gpu.state == model::GpuState::kDraining || gpu.state == model::GpuState::kOffline;
+      const bool is_out = gpu.state == model::GpuState::kDraining ||
+                          gpu.state == model::GpuState::kOffline ||
+                          gpu.state == model::GpuState::kDegraded;
+      put_back_gpu(node, i);
       if (is_out && gpu.is_reported) {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
