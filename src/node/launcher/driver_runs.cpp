@@ -40,11 +40,11 @@ void DriverRuns::forget_ended() {
 }
 
 // A daemon that started us has our rights, and without root's the driver itself refuses. For the
-// daemon of a service only root's rules count, and
-// they are read each time.
+// daemon of a service only root's rules count, and they are read each time.
 std::string DriverRuns::refusal_of_order(const RunDriver& order) const {
-  if (host_.driver_program.empty())
+  if (host_.driver_program.empty()) {
     return "gpu-platform-driver is not installed beside the launcher";
+  }
   // An emulated board is the daemon's own, and so are the rights that are used for it.
   if (order.board) return {};
   if (!o_.driver_rules.empty()) return refusal_of_file(o_.driver_rules, order.verb);
