@@ -36,11 +36,11 @@ WaitingJob waiting_job(const model::Job& job) {
           job.spec,
           job.submitted_at,
           job.prolog_failed_on,
+          job.avoid_gpus,
           job.overdue_since,
           job.preemptions,
           job.stopped_for_it.has_value(),
-          job.turn,
-          job.avoid_gpus};
+          job.turn};
 }
 
 bool counts_as_waiting(model::JobState state) {

@@ -126,7 +126,8 @@ GpuMask gpus_degraded(const model::Node& node) {
   GpuMask gpus = 0;
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
   for (std::size_t i = 0; i < count; ++i) {
-    if (model::is_only_degraded(node.gpus[i])) gpus |= GpuMask{1} << i;
+    const model::Gpu& gpu = node.gpus[i];
+    if (model::is_kept_from_work(gpu) && model::is_only_degraded(gpu)) gpus |= GpuMask{1} << i;
   }
   return gpus;
 }

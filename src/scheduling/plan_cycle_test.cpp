@@ -77,6 +77,21 @@ TEST(PlanCycle, GivesAJobANodeThatItAvoidsWhereNoOtherHasRoom) {
   EXPECT_EQ(plan.starts[0].allocation.nodes.front().node, model::NodeId(1));
 }
 
+TEST(PlanCycle, GivesAJobASuspectGpuOnlyIfNoOtherIsFree) {
+  WaitingJob job = waiting(1, gpus(1));
+  job.avoid_gpus = {"GPU-1-0", "GPU-of-old"};
+  Books books = books_of({node(1).gpus(2).named()}, {job}, kPolicy);
+  const std::uint64_t hash = books->cluster.hash();
+  const Plan elsewhere = plan_cycle(books, kPolicy);
+  ASSERT_EQ(started(elsewhere), Ids{1});
+  EXPECT_EQ(indices(elsewhere.starts[0].allocation), (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(books->cluster.hash(), hash);
+  books.put(node(1).gpus(2).named().busy(1));
+  const Plan there = plan_cycle(books, kPolicy);
+  ASSERT_EQ(started(there), Ids{1});
+  EXPECT_EQ(indices(there.starts[0].allocation), (std::vector<std::uint32_t>{0}));
+}
+
 TEST(PlanCycle, OfAnEmptyQueueOrClusterIsEmpty) {
   Books empty;
   EXPECT_EQ(plan_cycle(empty, kPolicy), Plan());

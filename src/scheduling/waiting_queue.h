@@ -27,13 +27,12 @@ struct WaitingJob {
   model::JobId id;
   std::shared_ptr<const model::JobSpec> spec;  // never null
   base::Instant submitted_at;
-  std::vector<model::NodeId> avoid;  // nodes that it gets only if no other has enough free now
-  base::Instant overdue_since;       // unset: it is not
-  std::uint32_t preemptions = 0;     // how often it was stopped for others
-  bool had_others_stopped = false;   // since it last started
-  std::optional<model::Turn> turn;   // absent: its own
-  // UUIDs of GPUs that it gets only if no others are free now: suspects of a failure of its own.
-  std::vector<std::string> avoid_gpus = {};
+  std::vector<model::NodeId> avoid;     // nodes that it gets only if no other has enough free now
+  std::vector<std::string> avoid_gpus;  // UUIDs of GPUs, the same: suspects of a failure
+  base::Instant overdue_since;          // unset: it is not
+  std::uint32_t preemptions = 0;        // how often it was stopped for others
+  bool had_others_stopped = false;      // since it last started
+  std::optional<model::Turn> turn;      // absent: its own
 
   StopRecord record() const { return {preemptions, had_others_stopped}; }
 

@@ -28,12 +28,13 @@ bool may_use(const model::ResourceRequest& request, model::NodeId node) {
 GpuOffer GpuOffers::of(const model::Node& node, GpuMask withheld) {
   GpuOffer offer;
   types_.clear();
+  const bool names_gpus = model::names_gpus(request_);
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
   for (std::size_t i = 0; i < count; ++i) {
     const model::Gpu& gpu = node.gpus[i];
     PerType& entry = entry_of(gpu.info.type);
     if (!entry.is_accepted) continue;
-    if (!model::may_use_gpu(request_, gpu.info.uuid)) {
+    if (names_gpus && !model::may_use_gpu(request_, gpu.info.uuid)) {
       offer.has_unnamed = true;
       continue;
     }
