@@ -223,9 +223,9 @@ std::vector<ClusterObservation> ClusterView::take_changes(base::Instant now) {
     if (std::string cause = lost_cause(name, node, now); !cause.empty()) {
       tell_lost(name, node, std::move(cause), changes);
     } else {
-      tell(name, node, changes);
+      tell(name, node, now, changes);
     }
-    if (!node.facts && node.others == 0) nodes_.erase(found);
+    if (!node.facts && node.others == 0 && node.faults.empty()) nodes_.erase(found);
   }
   return changes;
 }
@@ -266,7 +266,7 @@ void ClusterView::tell_lost(const std::string& name, Node& node, std::string cau
   node.is_expected = false;
 }
 
-void ClusterView::tell(const std::string& name, Node& node,
+void ClusterView::tell(const std::string& name, Node& node, base::Instant now,
                        std::vector<ClusterObservation>& changes) {
   const NodeFacts& facts = *node.facts;
   const bool is_counted = settings_.devices == DeviceMode::kCounts;
@@ -306,6 +306,29 @@ void ClusterView::tell(const std::string& name, Node& node,
     changes.emplace_back(std::move(seen));
   }
   node.told.gpus = std::move(gpus.unavailable);
+  Faults faults(gpus.faults.begin(), gpus.faults.end());
+  for (const std::string& text : facts.gpu_conditions) faults.emplace(std::string(), text);
+  tell_faults(name, node, std::move(faults), now, changes);
+}
+
+void ClusterView::tell_faults(const std::string& name, Node& node, Faults faults, base::Instant now,
+                              std::vector<ClusterObservation>& changes) {
+  const auto tell_one = [&](const auto& fault, bool is_over) {
+    EvidenceObserved seen{.node_name = name, .gpu_uuid = fault.first, .evidence = {}};
+    seen.evidence.kind = model::EvidenceKind::kNodeCondition;
+    seen.evidence.source = model::EvidenceSource::kCluster;
+    seen.evidence.at = seen.evidence.last = now;
+    seen.evidence.is_over = is_over;
+    seen.evidence.text = fault.second;
+    changes.emplace_back(std::move(seen));
+  };
+  for (const auto& fault : node.faults) {
+    if (!faults.contains(fault)) tell_one(fault, true);
+  }
+  for (const auto& fault : faults) {
+    if (!node.faults.contains(fault)) tell_one(fault, false);
+  }
+  node.faults = std::move(faults);
 }
 
 void ClusterView::for_each_node(

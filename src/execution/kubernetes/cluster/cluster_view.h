@@ -40,7 +40,8 @@
 namespace gpu_platform::execution {
 
 // What a cluster's objects can say. Each is an Observation.
-using ClusterObservation = std::variant<NodeObserved, NodeUnreachable, TaintObserved>;
+using ClusterObservation =
+    std::variant<NodeObserved, NodeUnreachable, TaintObserved, EvidenceObserved>;
 
 class ClusterView {
  public:
@@ -65,7 +66,8 @@ class ClusterView {
   // unreachable node is lost (settings.lost_after); it is counted from the Node's own time, or,
   // where that is not told or lies ahead, from the first call that saw it. Of a lost node nothing
   // else is told, and everything again when it is back. Nodes come by name; of each, first the
-  // node, then its service, then its GPUs.
+  // node, then its service, then its GPUs, then what of it speaks of faults of GPUs: as evidence
+  // that begins and ends, also across a loss of the node.
   std::vector<ClusterObservation> take_changes(base::Instant now);
   // When take_changes() has something to say although nothing came; unset: never.
   base::Instant next_due() const;
@@ -100,12 +102,15 @@ class ClusterView {
     std::map<std::string, std::string> gpus;
     bool is_lost = false;
   };
+  // What speaks of faults of GPUs, in words, with the GPU's UUID; of the whole node without.
+  using Faults = std::set<std::pair<std::string, std::string>>;
   struct Node {
     std::optional<NodeFacts> facts;  // absent: there is no such node, or it is not ours
     std::string gone_cause;
     bool is_expected = false;
     base::Instant seen_unreachable;  // unset: it is not
     base::Instant due;               // when it will be lost; unset: never
+    Faults faults;                   // that were told and last
     Wide others_milli_cpus = 0;
     Wide others_memory = 0;
     Wide others_gpus = 0;
@@ -127,7 +132,10 @@ class ClusterView {
 
   std::string lost_cause(const std::string& name, Node& node, base::Instant now);
   void set_due(const std::string& name, Node& node, base::Instant due);
-  void tell(const std::string& name, Node& node, std::vector<ClusterObservation>& changes);
+  void tell(const std::string& name, Node& node, base::Instant now,
+            std::vector<ClusterObservation>& changes);
+  static void tell_faults(const std::string& name, Node& node, Faults faults, base::Instant now,
+                          std::vector<ClusterObservation>& changes);
   void tell_lost(const std::string& name, Node& node, std::string cause,
                  std::vector<ClusterObservation>& changes);
 

@@ -94,6 +94,8 @@ class ClusterViewTest : public ::testing::Test {
     }
   }
 
+  void on(const EvidenceObserved& seen) { evidence_.push_back(seen); }
+
   void expect_taint(std::optional<model::TaintEffect> effect, std::string_view cause) {
     take();
     EXPECT_EQ(taints_["n1"].effect, effect);
@@ -106,6 +108,7 @@ class ClusterViewTest : public ::testing::Test {
   std::map<std::string, std::string> lost_;
   std::map<std::string, TaintObserved> taints_;
   std::map<std::string, std::string> gpus_;
+  std::vector<EvidenceObserved> evidence_;
 };
 
 }  // namespace gpu_platform::execution

@@ -58,6 +58,62 @@ TEST_F(ClusterViewTest, HealthToolsTakeANodeOffline) {
   expect_taint(model::TaintEffect::kOut, "nvsentinel-state quarantined");
 }
 
+TEST_F(ClusterViewTest, AConditionThatSpeaksOfGpusIsEvidenceFromItsBeginToItsEnd) {
+  Json node = node_object("n1");
+  const std::size_t place = node["status"]["conditions"].size();
+  node["status"]["conditions"].push_back(Json::parse(
+      R"({"type":"GpuNvlinkWatch","status":"True","reason":"LinkDown","message":"link 3"})"));
+  node["status"]["conditions"].push_back(
+      Json::parse(R"({"type":"KernelDeadlock","status":"True","reason":"Hung"})"));
+  list_all({node});
+  ASSERT_EQ(evidence_.size(), 1U) << "a deadlock says nothing of GPUs";
+  EXPECT_EQ(evidence_[0].node_name, "n1");
+  EXPECT_EQ(evidence_[0].gpu_uuid, "");
+  EXPECT_EQ(evidence_[0].evidence.kind, model::EvidenceKind::kNodeCondition);
+  EXPECT_EQ(evidence_[0].evidence.source, model::EvidenceSource::kCluster);
+  EXPECT_EQ(evidence_[0].evidence.text, "GpuNvlinkWatch: LinkDown");
+  EXPECT_FALSE(evidence_[0].evidence.is_over);
+  node["status"]["conditions"][place]["message"] = "link 4";
+  view_.put(Kind::kNode, node);
+  take();
+  EXPECT_EQ(evidence_.size(), 1U) << "the same one";
+  node["status"]["conditions"][place]["status"] = "False";
+  view_.put(Kind::kNode, node);
+  take();
+  ASSERT_EQ(evidence_.size(), 2U);
+  EXPECT_TRUE(evidence_[1].evidence.is_over);
+  EXPECT_EQ(evidence_[1].evidence.text, "GpuNvlinkWatch: LinkDown");
+}
+
+TEST_F(ClusterViewTest, ATaintOfADeviceThatSpeaksOfAFaultIsEvidence) {
+  Json sick = gpu_device("n1", 0);
+  sick["taints"] =
+      Json::parse(R"([{"key":"gpu.nvidia.com/xid","value":"79","effect":"NoExecute"}])");
+  Json kept = gpu_device("n1", 1);
+  kept["taints"] =
+      Json::parse(R"([{"key":"example.org/maintenance","value":"yes","effect":"NoSchedule"}])");
+  list_all({node_object("n1")}, {slice_object({"s1", "n1"}, {sick, kept})});
+  ASSERT_EQ(evidence_.size(), 1U);
+  EXPECT_EQ(evidence_[0].gpu_uuid, "GPU-n1-0");
+  EXPECT_EQ(evidence_[0].evidence.text, "taint gpu.nvidia.com/xid=79:NoExecute");
+  view_.put(Kind::kSlice,
+            slice_object({"s1", "n1", 2}, {gpu_device("n1", 0), gpu_device("n1", 1)}));
+  take();
+  ASSERT_EQ(evidence_.size(), 2U);
+  EXPECT_TRUE(evidence_[1].evidence.is_over);
+}
+
+TEST_F(ClusterViewTest, WhatSpeaksOfFaultsOfGpus) {
+  for (const char* text : {"GpuMemWatch", "SysLogsXIDError", "NVLinkError", "NVSwitchFault",
+                           "GPUUnhealthy", "taint gpu.nvidia.com/unhealthy:NoExecute"}) {
+    EXPECT_TRUE(speaks_of_gpu_fault(text)) << text;
+  }
+  for (const char* text : {"DiskPressure", "MemoryPressure", "KubeletUnhealthy", "Ready",
+                           "taint nvidia.com/gpu=present:NoSchedule"}) {
+    EXPECT_FALSE(speaks_of_gpu_fault(text)) << text;
+  }
+}
+
 NodeShape unreachable(std::string_view since) {
   return {"Unknown", std::string(since), "NodeStatusUnknown", "Kubelet stopped posting."};
 }

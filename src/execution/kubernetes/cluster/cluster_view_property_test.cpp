@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <set>
+#include <string>
+
 #include "base/prng.h"
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/cluster/cluster_fixture.h"
@@ -54,7 +57,19 @@ class Listener {
     }
   }
 
+  // A fault begins once and ends once, whatever else is told of its node.
+  void on(const EvidenceObserved& seen) {
+    const std::string fault = seen.node_name + seen.gpu_uuid + seen.evidence.text;
+    EXPECT_NE(faults_.contains(fault), !seen.evidence.is_over) << fault;
+    if (seen.evidence.is_over) {
+      faults_.erase(fault);
+    } else {
+      faults_.insert(fault);
+    }
+  }
+
   std::map<std::string, KnownObjects> known_;
+  std::set<std::string> faults_;
 };
 
 // The objects of a cluster that changes at random, and what a watch tells of it.
@@ -130,6 +145,9 @@ class ViewWorld {
     }
     if (!prng_.chance(1, 8)) node["metadata"]["labels"]["pool"] = "gpu";
     if (prng_.chance(1, 4)) node["spec"]["unschedulable"] = true;
+    if (prng_.chance(1, 4)) {
+      node["status"]["conditions"].push_back({{"type", "GpuXidError"}, {"status", "True"}});
+    }
     if (prng_.chance(1, 4)) node["status"]["allocatable"]["nvidia.com/gpu"] = "5";
     node["metadata"]["uid"] = fmt::format("uid-{}", prng_.below(2));
     return node;

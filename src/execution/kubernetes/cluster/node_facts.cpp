@@ -80,7 +80,13 @@ void read_conditions(NodeFacts& facts, Causes& causes, const Json& node) {
       if (facts.is_unreachable) {
         facts.unreachable_since = parse_time(text_at(condition, {"lastTransitionTime"}));
       }
-    } else if (status == "True" && tells_of_trouble(type)) {
+      continue;
+    }
+    if (status != "True") continue;
+    if (speaks_of_gpu_fault(type)) {
+      facts.gpu_conditions.insert(printable_line(type, text_at(condition, {"reason"})));
+    }
+    if (tells_of_trouble(type)) {
       causes.offline.push_back(printable_line(type, reason_of(condition)));
     }
   }
@@ -154,6 +160,19 @@ base::Bytes labelled_memory(const Json& node) {
 }
 
 }  // namespace
+
+bool speaks_of_gpu_fault(std::string_view text) {
+  constexpr std::array<std::string_view, 10> kWords = {
+      "xid", "nvlink", "nvswitch", "gpuunhealthy", "unhealthy",
+      "ecc", "remap",  "thermal",  "fallenoff",    "gpulost"};
+  const std::string lower = base::to_lower(text);
+  // A condition of NVSentinel names the part: "GpuMemWatch".
+  if (lower.starts_with("gpu")) return !lower.starts_with("gpuready");
+  // The kubelet's and the container engine's health is no fault of a GPU.
+  if (lower == "kubeletunhealthy" || lower == "containerruntimeunhealthy") return false;
+  return std::ranges::any_of(
+      kWords, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
 
 kubernetes::JsonFields fields_of_nodes() {
   return {

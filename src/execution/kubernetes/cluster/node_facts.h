@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -34,6 +36,9 @@ struct NodeFacts {
   std::map<std::string, std::string> labels;  // as they are
   std::optional<model::TaintEffect> effect;   // of the cluster's taint; none: it sets none
   std::string cause;                          // of the taint
+  // Conditions that tell of trouble with GPUs and their links, "TYPE: REASON". Their messages
+  // change while they last, so they are not in it.
+  std::set<std::string> gpu_conditions;
   // Its kubelet has not been heard of, since this time; the time is unset if it is not told.
   bool is_unreachable = false;
   base::Instant unreachable_since;
@@ -56,5 +61,9 @@ struct NodeFacts {
 std::optional<NodeFacts> facts_of_node(const nlohmann::json& node,
                                        const KubernetesSettings& settings);
 kubernetes::JsonFields fields_of_nodes();
+
+// Returns whether the name of a condition, or the text of a device's taint, speaks of a fault of
+// GPUs or their links. That something is kept for maintenance, or by its users, is none.
+bool speaks_of_gpu_fault(std::string_view text);
 
 }  // namespace gpu_platform::execution

@@ -102,9 +102,13 @@ NodeGpus gpus_of_devices(const std::vector<const Device*>& devices, const Device
   const auto of_whole = holders_of_whole(devices, claims);
   NodeGpus gpus;
   for (const Device* device : sorted) {
-    std::string text = unavailable_text(*device, taints_of(*device, rules), holders, of_whole);
+    const Texts taints = taints_of(*device, rules);
+    std::string text = unavailable_text(*device, taints, holders, of_whole);
     // Two pools that publish one GPU: it is there once.
     if (!gpus.unavailable.emplace(device->uuid, std::move(text)).second) continue;
+    for (const std::string& taint : taints) {
+      if (speaks_of_gpu_fault(taint)) gpus.faults.emplace_back(device->uuid, printable_line(taint));
+    }
     gpus.gpus.push_back(info_of(*device));
     if (gpus.driver_version.empty()) gpus.driver_version = device->driver_version;
   }

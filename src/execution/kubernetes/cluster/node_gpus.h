@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "execution/kubernetes/cluster/device_claims.h"
@@ -20,6 +21,8 @@ struct NodeGpus {
   std::map<std::string, std::string>
       unavailable;             // of each by UUID; empty text: it is ours to give
   std::string driver_version;  // empty: not told
+  // Taints of devices that speak of faults, with the UUID of each.
+  std::vector<std::pair<std::string, std::string>> faults;
 };
 
 // From the devices that a driver publishes: by PCI bus, then by device name. A GPU is not ours
