@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/job.h"
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
 #include "cli/client_names.h"
@@ -11,11 +12,11 @@
 #include "cli/jobs/await_empty.h"
 #include "cli/text/gpu_text.h"
 #include "cli/text/job_names.h"
-#include "cli/text/json_view.h"
 #include "cli/text/message_text.h"
 #include "cli/text/text.h"
 #include "cli/words/gpu_choice.h"
 #include "cli/words/input.h"
+#include "client/request_text.h"
 
 // The commands that take GPUs out of service, and bring them back.
 
@@ -34,19 +35,20 @@ struct Change {
 // What is asked for beside the GPUs.
 struct Order {
   std::optional<std::string> reason;
-  std::optional<std::string> until;  // RFC 3339
+  std::optional<std::string> until;
+  std::optional<base::Instant> until_time;  // as it was read
   bool force = false;
 };
 
 std::string gpu_request_body(const GpuChoice& which, const Order& order) {
-  Json body;
-  if (which.gpu_id) body["gpu_id"] = *which.gpu_id;
-  if (which.gpu) body["gpu"] = *which.gpu;
-  if (which.node) body["node"] = *which.node;
-  if (order.reason) body["reason"] = *order.reason;
-  if (order.until) body["until"] = *order.until;
-  if (order.force) body["force"] = true;
-  return json_text(body);
+  v1::ChangeGpusRequest request;
+  if (which.gpu_id) request.set_gpu_id(*which.gpu_id);
+  if (which.gpu) request.set_gpu(*which.gpu);
+  if (which.node) request.set_node(*which.node);
+  if (order.reason) request.set_reason(*order.reason);
+  if (order.until_time) api::to_proto(*order.until_time, *request.mutable_until());
+  request.set_force(order.force);
+  return client::request_text(request);
 }
 
 // The ids of the jobs that hold these GPUs.
@@ -118,7 +120,7 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   if (order.until) {
     const auto time = coming_time("--until", *order.until, console.process_environment().now());
     if (!time) return usage_error(console, "--until: " + time.error().message, text.name);
-    order.until = *time;
+    order.until_time = *time;
   }
   const auto body = client->post(std::string(change.path), gpu_request_body(which, order));
   if (!body) return report(console, body.error(), output.wants_documents());

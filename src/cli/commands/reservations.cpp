@@ -4,18 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/letters.h"
 #include "base/parse.h"
 #include "base/percent.h"
 #include "base/suggest.h"
-#include "base/utc.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
-#include "cli/text/json_view.h"
 #include "cli/text/local_clock.h"
 #include "cli/text/message_text.h"
 #include "cli/text/text.h"
 #include "cli/words/input.h"
 #include "cli/words/list_command.h"
+#include "client/answer.h"
+#include "client/request_text.h"
 #include "gpu_platform/v1/reservations.pb.h"
 
 // Reservations.
@@ -44,22 +45,16 @@ struct EditOptions {
   Output output;
 };
 
-base::Status put_count(Json& body, const char* key, std::string_view option,
-                       const std::optional<std::string>& text, std::uint64_t most,
-                       std::uint64_t least = 1) {
-  if (!text) return {};
-  const auto count = base::parse_count(*text, least, most);
+base::Result<std::uint32_t> count_in(const std::string& text, std::string_view option,
+                                     std::uint64_t most, std::uint64_t least = 1) {
+  const auto count = base::parse_count(text, least, most);
   if (!count) return base::invalid(std::string(option), count.error().message);
-  body[key] = *count;
-  return {};
+  return static_cast<std::uint32_t>(*count);
 }
 
-// The days of weekdays and weekends are those of the local time zone as it is at the begin.
-std::int64_t utc_offset_seconds(const Json& body, base::Instant now) {
-  return local_parts(time_at(body, "begin").value_or(now)).tm_gmtoff;
-}
-
-base::Status put_repeat(Json& body, const EditOptions& o, base::Instant now,
+// The calls that create and update have the same fields, in messages of their own.
+template <class Request>
+base::Status put_repeat(Request& request, const EditOptions& o, base::Instant now,
                         std::uint64_t least_count) {
   if (o.repeat) {
     if (std::ranges::find(kRepeats, *o.repeat) == kRepeats.end()) {
@@ -67,49 +62,78 @@ base::Status put_repeat(Json& body, const EditOptions& o, base::Instant now,
           "--repeat", fmt::format("'{}' is not one of {}{}", *o.repeat, fmt::join(kRepeats, ", "),
                                   base::did_you_mean(*o.repeat, kRepeats)));
     }
-    std::string value = *o.repeat;
-    std::ranges::transform(value, value.begin(), [](char c) { return c - 'a' + 'A'; });
-    body["repeat"] = value;
-    if (value.starts_with("WEEKD") || value.starts_with("WEEKE")) {
-      body["utc_offset_seconds"] = utc_offset_seconds(body, now);
+    v1::ReservationRepeat repeat = v1::RESERVATION_REPEAT_UNSPECIFIED;
+    v1::ReservationRepeat_Parse("RESERVATION_REPEAT_" + base::to_upper(*o.repeat), &repeat);
+    request.set_repeat(repeat);
+    // The days are those of the local time zone as it is at the begin.
+    if (*o.repeat == "weekdays" || *o.repeat == "weekends") {
+      const base::Instant begin = client::time_of(request.begin()).value_or(now);
+      request.set_utc_offset_seconds(static_cast<std::int32_t>(local_parts(begin).tm_gmtoff));
     }
   }
-  TRY(put_future_time(body, "until", o.until, now));
-  return put_count(body, "count", "--count", o.count, kMaxOccurrences, least_count);
+  if (o.until) TRY(put_future_time("--until", *o.until, now, *request.mutable_until()));
+  if (o.count) {
+    TRY_ASSIGN(const std::uint32_t count,
+               count_in(*o.count, "--count", kMaxOccurrences, least_count));
+    request.set_count(count);
+  }
+  return {};
 }
 
-base::Result<Json> body_of(const EditOptions& o, base::Instant now, std::uint64_t least_count) {
-  Json body;
-  body["name"] = o.name.front();
-  if (o.skip) body["skip"] = true;
+template <class Request>
+base::Status put_times(Request& request, const EditOptions& o, base::Instant now) {
   // The daemon's present, which is not quite ours.
-  if (o.begin && *o.begin != "now") TRY(put_future_time(body, "begin", o.begin, now));
-  TRY(put_future_time(body, "end", o.end, now));
-  if (o.duration) {
-    const auto duration = base::parse_duration(*o.duration);
-    if (!duration) return base::invalid("--duration", duration.error().message);
-    body["duration_seconds"] = static_cast<double>(base::whole_milliseconds(*duration)) / 1000;
+  if (o.begin && *o.begin != "now") {
+    TRY(put_future_time("--begin", *o.begin, now, *request.mutable_begin()));
   }
-  TRY(put_repeat(body, o, now, least_count));
-  if (o.maintenance) body["maintenance"] = true;
-  const auto put = [&](const char* key, const std::vector<std::string>& words) {
-    if (!words.empty()) body[key] = words;
+  if (o.end) TRY(put_future_time("--end", *o.end, now, *request.mutable_end()));
+  if (!o.duration) return {};
+  const auto duration = base::parse_duration(*o.duration);
+  if (!duration) return base::invalid("--duration", duration.error().message);
+  request.set_duration_seconds(static_cast<double>(base::whole_milliseconds(*duration)) / 1000);
+  return {};
+}
+
+template <class Request>
+base::Status put_gpus(Request& request, const EditOptions& o) {
+  if (o.gpus) {
+    TRY_ASSIGN(const std::uint32_t gpus, count_in(*o.gpus, "--gpus", kMaxReservedGpus));
+    request.set_gpus(gpus);
+  }
+  if (o.gpus_per_node) {
+    TRY_ASSIGN(const std::uint32_t gpus,
+               count_in(*o.gpus_per_node, "--gpus-per-node", kMaxGpusPerNode));
+    request.set_gpus_per_node(gpus);
+  }
+  if (o.gpu_type) request.set_gpu_type(*o.gpu_type);
+  return {};
+}
+
+// All fields but the name.
+template <class Request>
+base::Result<Request> request_of(const EditOptions& o, base::Instant now,
+                                 std::uint64_t least_count) {
+  Request request;
+  TRY(put_times(request, o, now));
+  TRY(put_repeat(request, o, now, least_count));
+  TRY(put_gpus(request, o));
+  if (o.maintenance) request.set_maintenance(true);
+  const auto put = [](google::protobuf::RepeatedPtrField<std::string>& field,
+                      const std::vector<std::string>& words) {
+    field.Assign(words.begin(), words.end());
   };
-  put("teams", words_of_lists(o.teams));
-  put("users", words_of_lists(o.users));
-  put("nodes", o.nodes);
-  TRY(put_count(body, "gpus", "--gpus", o.gpus, kMaxReservedGpus));
-  TRY(put_count(body, "gpus_per_node", "--gpus-per-node", o.gpus_per_node, kMaxGpusPerNode));
-  if (o.gpu_type) body["gpu_type"] = *o.gpu_type;
-  if (o.ignore_running) body["ignore_running"] = true;
-  if (o.force) body["force"] = true;
+  put(*request.mutable_teams(), words_of_lists(o.teams));
+  put(*request.mutable_users(), words_of_lists(o.users));
+  put(*request.mutable_nodes(), o.nodes);
+  if (o.ignore_running) request.set_ignore_running(true);
+  if (o.force) request.set_force(true);
   for (const auto& [option, words] : {std::pair{"NAME", &o.name},
                                       {"--team", &o.teams},
                                       {"--user", &o.users},
                                       {"--nodes", &o.nodes}}) {
     for (const std::string& word : *words) TRY(check_text(option, word));
   }
-  return body;
+  return request;
 }
 
 std::string admitted(const v1::Reservation& reservation) {
@@ -251,21 +275,22 @@ int run_reservations_update(const CommandText& text, Invocation& invocation) {
   add_which(arguments, o);
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  auto body = body_of(o, console.process_environment().now(), 0);
+  auto request =
+      request_of<v1::UpdateReservationRequest>(o, console.process_environment().now(), 0);
+  if (request && o.skip) request->set_skip(true);
   if (o.begin == "now") {
-    body =
+    request =
         base::invalid("--begin", "must be in the future; to begin now, create a new reservation");
-  } else if (body && body->size() == 1) {
-    body = base::invalid("NAME", "give at least one change, such as --begin or --skip");
+  } else if (request && request->ByteSizeLong() == 0) {
+    request = base::invalid("NAME", "give at least one change, such as --begin or --skip");
   }
-  if (!body) {
-    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
-                       text.name);
+  if (!request) {
+    return usage_error(
+        console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);
   }
-  body->erase("name");
   const std::string path =
       fmt::format("{}/{}/update", kPath, base::percent_encoded(o.name.front()));
-  return show_one(console, client->post(path, json_text(*body)), o.output);
+  return show_one(console, client->post(path, client::request_text(*request)), o.output);
 }
 
 int run_reservations_create(const CommandText& text, Invocation& invocation) {
@@ -280,12 +305,15 @@ int run_reservations_create(const CommandText& text, Invocation& invocation) {
   add_which(arguments, o);
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = body_of(o, console.process_environment().now(), 1);
-  if (!body) {
-    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
-                       text.name);
+  auto request =
+      request_of<v1::CreateReservationRequest>(o, console.process_environment().now(), 1);
+  if (!request) {
+    return usage_error(
+        console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);
   }
-  return show_one(console, client->post(std::string(kPath), json_text(*body)), o.output);
+  request->set_name(o.name.front());
+  return show_one(console, client->post(std::string(kPath), client::request_text(*request)),
+                  o.output);
 }
 
 int run_reservations_describe(const CommandText& text, Invocation& invocation) {

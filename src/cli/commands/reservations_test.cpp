@@ -4,6 +4,7 @@
 
 #include "cli/cli_fixture_test.h"
 #include "cli/text/json_view.h"
+#include "cli/text/local_clock.h"
 #include "cli/text/text.h"
 
 namespace gpu_platform::cli {
@@ -60,7 +61,8 @@ TEST_F(Reservations, CreateSendsHowItRepeatsItself) {
       << err();
   EXPECT_EQ(body["repeat"], "WEEKDAYS");
   EXPECT_EQ(body["count"], 10);
-  EXPECT_TRUE(body.contains("utc_offset_seconds"));
+  const base::Instant begin(1'769'763'600'000'000'000);
+  EXPECT_EQ(body.value("utc_offset_seconds", 0), local_parts(begin).tm_gmtoff);
   EXPECT_EQ(call(server, {"reservations", "create", "course", "--duration", "2h", "--team", "red",
                           "--gpus", "8", "--repeat", "dayly"}),
             2);

@@ -12,13 +12,13 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/screen/repeat.h"
-#include "cli/text/json_view.h"
 #include "cli/text/local_clock.h"
 #include "cli/text/message_text.h"
 #include "cli/text/table.h"
 #include "cli/text/text.h"
 #include "cli/words/input.h"
 #include "cli/words/list_command.h"
+#include "client/request_text.h"
 #include "gpu_platform/v1/teams.pb.h"
 
 // Teams and their quotas.
@@ -38,25 +38,29 @@ struct LimitOption {
   const char* help;
   bool (v1::Team::*is_set)() const;
   std::uint32_t (v1::Team::*value)() const;
+  void (v1::SetTeamRequest::*set)(std::uint32_t);
 };
 constexpr std::array<LimitOption, 8> kLimits = {{
     {"max_gpus", "--max-gpus", "MAX GPUS", "GPUs at once", &v1::Team::has_max_gpus,
-     &v1::Team::max_gpus},
+     &v1::Team::max_gpus, &v1::SetTeamRequest::set_max_gpus},
     {"max_running_jobs", "--max-running-jobs", "MAX RUNNING", "running jobs at once",
-     &v1::Team::has_max_running_jobs, &v1::Team::max_running_jobs},
+     &v1::Team::has_max_running_jobs, &v1::Team::max_running_jobs,
+     &v1::SetTeamRequest::set_max_running_jobs},
     {"max_queued_jobs", "--max-queued-jobs", "MAX QUEUED", "waiting jobs at once",
-     &v1::Team::has_max_queued_jobs, &v1::Team::max_queued_jobs},
+     &v1::Team::has_max_queued_jobs, &v1::Team::max_queued_jobs,
+     &v1::SetTeamRequest::set_max_queued_jobs},
     {"gpu_hours", "--gpu-hours", "GPU HOURS", "GPU-hours in one quota period",
-     &v1::Team::has_gpu_hours, &v1::Team::gpu_hours},
+     &v1::Team::has_gpu_hours, &v1::Team::gpu_hours, &v1::SetTeamRequest::set_gpu_hours},
     {"guaranteed_gpus", "--guaranteed-gpus", "GUARANTEED", "GPUs guaranteed to the team",
-     &v1::Team::has_guaranteed_gpus, &v1::Team::guaranteed_gpus},
+     &v1::Team::has_guaranteed_gpus, &v1::Team::guaranteed_gpus,
+     &v1::SetTeamRequest::set_guaranteed_gpus},
     {"borrow_limit", "--borrow-limit", "BORROW LIMIT", "GPUs at once above the guaranteed ones",
-     &v1::Team::has_borrow_limit, &v1::Team::borrow_limit},
+     &v1::Team::has_borrow_limit, &v1::Team::borrow_limit, &v1::SetTeamRequest::set_borrow_limit},
     {"lend_limit", "--lend-limit", "LEND LIMIT", "guaranteed GPUs that others may use",
-     &v1::Team::has_lend_limit, &v1::Team::lend_limit},
+     &v1::Team::has_lend_limit, &v1::Team::lend_limit, &v1::SetTeamRequest::set_lend_limit},
     {"over_quota_weight", "--over-quota-weight", "WEIGHT",
      "its weight in sharing GPUs that are not guaranteed", &v1::Team::has_over_quota_weight,
-     &v1::Team::over_quota_weight},
+     &v1::Team::over_quota_weight, &v1::SetTeamRequest::set_over_quota_weight},
 }};
 
 std::string limit_text(const v1::Team& team, const LimitOption& limit) {
@@ -78,66 +82,69 @@ void add_limit_options(Arguments& arguments, TeamOptions& o, bool may_clear) {
   }
 }
 
-base::Result<std::uint64_t> shares_in(std::string_view text, std::string_view option) {
+base::Result<std::uint32_t> shares_in(std::string_view text, std::string_view option) {
   const auto shares = base::parse_count(text, 1, kMaxShares);
   if (!shares) return base::invalid(std::string(option), shares.error().message);
-  return *shares;
+  return static_cast<std::uint32_t>(*shares);
 }
 
 // "ann", or "bob:2" with two shares.
-base::Result<Json> member_of(const std::string& word, std::string_view option) {
-  const std::size_t colon = word.find(':');
-  Json member;
-  member["user"] = word.substr(0, colon);
+base::Status put_member(v1::TeamMember& member, const std::string& word, std::string_view option) {
   TRY(check_text(option, word));
-  if (colon == std::string::npos) return member;
-  TRY_ASSIGN(member["shares"], shares_in(word.substr(colon + 1), option));
-  return member;
-}
-
-base::Status put_members(Json& body, const std::vector<std::string>& words,
-                         std::string_view option) {
-  for (const std::string& word : words) {
-    TRY_ASSIGN(Json member, member_of(word, option));
-    body["add_members"].push_back(std::move(member));
-  }
+  const std::size_t colon = word.find(':');
+  member.set_user(word.substr(0, colon));
+  if (colon == std::string::npos) return {};
+  TRY_ASSIGN(const std::uint32_t shares, shares_in(word.substr(colon + 1), option));
+  member.set_shares(shares);
   return {};
 }
 
-base::Status put_limits(Json& body, const TeamOptions& o, bool may_clear) {
+base::Status put_members(v1::SetTeamRequest& request, const std::vector<std::string>& words,
+                         std::string_view option) {
+  for (const std::string& word : words) TRY(put_member(*request.add_add_members(), word, option));
+  return {};
+}
+
+base::Status put_limits(v1::SetTeamRequest& request, const TeamOptions& o, bool may_clear) {
   for (std::size_t i = 0; i < kLimits.size(); ++i) {
     if (!o.limits[i]) continue;
     if (may_clear && *o.limits[i] == "none") {
-      body["clear"].push_back(kLimits[i].key);
+      request.add_clear(kLimits[i].key);
       continue;
     }
     const auto value = base::parse_count(*o.limits[i], 0, UINT32_MAX);
     if (!value) return base::invalid(kLimits[i].flag, value.error().message);
-    body[kLimits[i].key] = *value;
+    (request.*kLimits[i].set)(static_cast<std::uint32_t>(*value));
   }
   return {};
 }
 
-base::Result<Json> body_of(const TeamOptions& o, bool may_clear) {
-  Json body = Json::object();
+base::Status put_users(google::protobuf::RepeatedPtrField<std::string>& field,
+                       const std::vector<std::string>& users, std::string_view option) {
+  for (const std::string& user : users) {
+    TRY(check_text(option, user));
+    *field.Add() = user;
+  }
+  return {};
+}
+
+base::Result<v1::SetTeamRequest> request_of(const TeamOptions& o, bool may_clear) {
+  v1::SetTeamRequest request;
   if (o.parent) {
     TRY(check_text("--parent", *o.parent));
-    body["parent"] = *o.parent == "none" ? "" : *o.parent;
+    request.set_parent(*o.parent == "none" ? "" : *o.parent);
   }
   if (o.shares) {
-    TRY_ASSIGN(body["shares"], shares_in(*o.shares, "--shares"));
+    TRY_ASSIGN(const std::uint32_t shares, shares_in(*o.shares, "--shares"));
+    request.set_shares(shares);
   }
-  TRY(put_members(body, words_of_lists(o.members), "--member"));
-  for (const auto& [option, key, lists] :
-       {std::tuple{"--coordinator", "add_coordinators", &o.coordinators},
-        {"--remove-coordinator", "remove_coordinators", &o.dismissed}}) {
-    for (const std::string& user : words_of_lists(*lists)) {
-      TRY(check_text(option, user));
-      body[key].push_back(user);
-    }
-  }
-  TRY(put_limits(body, o, may_clear));
-  return body;
+  TRY(put_members(request, words_of_lists(o.members), "--member"));
+  TRY(put_users(*request.mutable_add_coordinators(), words_of_lists(o.coordinators),
+                "--coordinator"));
+  TRY(put_users(*request.mutable_remove_coordinators(), words_of_lists(o.dismissed),
+                "--remove-coordinator"));
+  TRY(put_limits(request, o, may_clear));
+  return request;
 }
 
 // Of a team or one of its values.
@@ -240,13 +247,14 @@ int mistake(Console& console, const base::Error& error, std::string_view command
 
 // Sends a change of a team that is there.
 int change_team(const CommandText& text, Console& console, Client& client, const TeamOptions& o,
-                base::Result<Json> body) {
-  if (body && body->empty()) {
-    body = base::invalid("TEAM", "give at least one change, such as --max-gpus 8");
+                base::Result<v1::SetTeamRequest> request) {
+  if (request && request->ByteSizeLong() == 0) {
+    request = base::invalid("TEAM", "give at least one change, such as --max-gpus 8");
   }
-  if (!body) return mistake(console, body.error(), text.name);
-  (*body)["must_exist"] = true;
-  return show_team(console, client.post(path_of_team(o) + "/update", json_text(*body)), o.output);
+  if (!request) return mistake(console, request.error(), text.name);
+  request->set_must_exist(true);
+  return show_team(
+      console, client.post(path_of_team(o) + "/update", client::request_text(*request)), o.output);
 }
 
 }  // namespace
@@ -265,15 +273,16 @@ int run_team_create(const CommandText& text, Invocation& invocation) {
   arguments.output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  auto body = body_of(o, false);
-  if (body) {
+  auto request = request_of(o, false);
+  if (request) {
     if (const auto named = check_text("NAME", o.words.front()); !named) {
-      body = std::unexpected(named.error());
+      request = std::unexpected(named.error());
     }
   }
-  if (!body) return mistake(console, body.error(), text.name);
-  (*body)["name"] = o.words.front();
-  return show_team(console, client->post(std::string(kTeamsPath), json_text(*body)), o.output);
+  if (!request) return mistake(console, request.error(), text.name);
+  request->set_name(o.words.front());
+  return show_team(console, client->post(std::string(kTeamsPath), client::request_text(*request)),
+                   o.output);
 }
 
 int run_team_set(const CommandText& text, Invocation& invocation) {
@@ -288,7 +297,7 @@ int run_team_set(const CommandText& text, Invocation& invocation) {
   arguments.output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  return change_team(text, invocation.console, *client, o, body_of(o, true));
+  return change_team(text, invocation.console, *client, o, request_of(o, true));
 }
 
 int run_quota_set(const CommandText& text, Invocation& invocation) {
@@ -299,7 +308,7 @@ int run_quota_set(const CommandText& text, Invocation& invocation) {
   arguments.output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  return change_team(text, invocation.console, *client, o, body_of(o, true));
+  return change_team(text, invocation.console, *client, o, request_of(o, true));
 }
 
 namespace {
@@ -323,14 +332,14 @@ int run_team_add_member(const CommandText& text, Invocation& invocation) {
       .output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  Json members;
-  const auto put = put_members(members, users_of(o), "USER");
-  if (put && o.is_default) {
-    for (Json& member : members["add_members"]) member["default_team"] = true;
+  base::Result<v1::SetTeamRequest> request;
+  if (const auto put = put_members(*request, users_of(o), "USER"); !put) {
+    request = std::unexpected(put.error());
   }
-  base::Result<Json> body = members;
-  if (!put) body = std::unexpected(put.error());
-  return change_team(text, invocation.console, *client, o, std::move(body));
+  if (request && o.is_default) {
+    for (v1::TeamMember& member : *request->mutable_add_members()) member.set_default_team(true);
+  }
+  return change_team(text, invocation.console, *client, o, std::move(request));
 }
 
 namespace {
@@ -362,15 +371,10 @@ int run_team_remove_member(const CommandText& text, Invocation& invocation) {
       .output(o.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  Json members;
-  members["remove_members"] = users_of(o);
-  base::Result<Json> body = members;
-  for (const std::string& user : users_of(o)) {
-    if (const auto checked = check_text("USER", user); !checked) {
-      body = std::unexpected(checked.error());
-    }
-  }
-  return change_team(text, invocation.console, *client, o, std::move(body));
+  base::Result<v1::SetTeamRequest> request;
+  const auto put = put_users(*request->mutable_remove_members(), users_of(o), "USER");
+  if (!put) request = std::unexpected(put.error());
+  return change_team(text, invocation.console, *client, o, std::move(request));
 }
 
 int run_team_show(const CommandText& text, Invocation& invocation) {

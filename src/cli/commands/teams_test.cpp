@@ -28,26 +28,26 @@ class TeamCommands : public Cli {
 TEST_F(TeamCommands, SendWhatIsAskedFor) {
   EXPECT_EQ(sent({"team", "create", "vision", "--parent", "lab", "--shares", "2", "--member",
                   "ann,bob:2", "--coordinator", "cyd", "--max-gpus", "4"}),
-            R"(POST /v1/teams {"parent":"lab","shares":2,"add_members":[{"user":"ann"},)"
-            R"({"user":"bob","shares":2}],"add_coordinators":["cyd"],"max_gpus":4,)"
-            R"("name":"vision"})");
+            R"(POST /v1/teams {"name":"vision","parent":"lab","shares":2,)"
+            R"("add_members":[{"user":"ann"},{"user":"bob","shares":2}],)"
+            R"("add_coordinators":["cyd"],"max_gpus":4})");
   EXPECT_EQ(sent({"team", "set", "vision", "--parent", "none", "--remove-coordinator", "cyd",
                   "--lend-limit", "0"}),
-            R"(POST /v1/teams/vision/update {"parent":"","remove_coordinators":["cyd"],)"
-            R"("lend_limit":0,"must_exist":true})");
+            R"(POST /v1/teams/vision/update {"must_exist":true,"parent":"",)"
+            R"("remove_coordinators":["cyd"],"lend_limit":0})");
   EXPECT_EQ(
       sent({"quota", "set", "vision", "--max-gpus", "none", "--gpu-hours", "7"}),
-      R"(POST /v1/teams/vision/update {"clear":["max_gpus"],"gpu_hours":7,"must_exist":true})");
+      R"(POST /v1/teams/vision/update {"must_exist":true,"gpu_hours":7,"clear":["max_gpus"]})");
   EXPECT_EQ(sent({"team", "add-member", "vision", "ann", "bob:3"}),
-            R"(POST /v1/teams/vision/update {"add_members":[{"user":"ann"},)"
-            R"({"user":"bob","shares":3}],"must_exist":true})");
+            R"(POST /v1/teams/vision/update {"must_exist":true,"add_members":[{"user":"ann"},)"
+            R"({"user":"bob","shares":3}]})");
   EXPECT_EQ(sent({"team", "add-member", "vision", "ann", "--default"}),
-            R"(POST /v1/teams/vision/update {"add_members":[{"user":"ann","default_team":true}],)"
-            R"("must_exist":true})");
+            R"(POST /v1/teams/vision/update {"must_exist":true,)"
+            R"("add_members":[{"user":"ann","default_team":true}]})");
   EXPECT_EQ(sent({"team", "accept", "vision"}), "POST /v1/teams/vision/accept {}");
   EXPECT_EQ(sent({"team", "decline", "vision"}), "POST /v1/teams/vision/decline {}");
   EXPECT_EQ(sent({"team", "remove-member", "vision", "ann"}),
-            R"(POST /v1/teams/vision/update {"remove_members":["ann"],"must_exist":true})");
+            R"(POST /v1/teams/vision/update {"must_exist":true,"remove_members":["ann"]})");
   EXPECT_EQ(sent({"team", "delete", "vision"}), "DELETE /v1/teams/vision ");
   EXPECT_EQ(sent({"team", "show", "vision"}), "GET /v1/teams/vision ");
 }

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/convert/job.h"
 #include "base/letters.h"
 #include "base/parse.h"
 #include "base/percent.h"
 #include "base/suggest.h"
-#include "base/utc.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/text/json_view.h"
@@ -20,6 +20,7 @@
 #include "cli/words/input.h"
 #include "cli/words/list_command.h"
 #include "cli/words/secret_file.h"
+#include "client/request_text.h"
 #include "gpu_platform/v1/tokens.pb.h"
 
 // Tokens. A secret is printed once, to stdout, or written into a file.
@@ -37,53 +38,51 @@ struct CreateOptions {
   Output output;
 };
 
-base::Status put_role(Json& body, const std::optional<std::string>& role) {
+base::Status put_role(v1::CreateTokenRequest& request, const std::optional<std::string>& role) {
   if (!role) return {};
   if (std::ranges::find(kRoles, *role) == kRoles.end()) {
     return base::invalid("--role",
                          fmt::format("'{}' is not one of {}{}", *role, fmt::join(kRoles, ", "),
                                      base::did_you_mean(*role, kRoles)));
   }
-  body["role"] = base::to_upper(*role);
+  v1::TokenRole value = v1::TOKEN_ROLE_UNSPECIFIED;
+  v1::TokenRole_Parse("TOKEN_ROLE_" + base::to_upper(*role), &value);
+  request.set_role(value);
   return {};
 }
 
 // "30d", "never", or a time in the future.
-base::Status put_end(Json& body, const std::optional<std::string>& expires, base::Instant now) {
+base::Status put_end(v1::CreateTokenRequest& request, const std::optional<std::string>& expires,
+                     base::Instant now) {
   if (!expires) return {};
   if (*expires == "never") {
-    body["never_expires"] = true;
+    request.set_never_expires(true);
     return {};
   }
-  const auto lifetime = base::parse_duration(*expires);
-  std::optional<std::string> time = expires;
-  if (lifetime) {
-    time.emplace();
-    base::append_rfc3339(*time, now + *lifetime);
-  }
-  Json read;
-  if (!put_future_time(read, "expires", time, now)) {
+  google::protobuf::Timestamp& at = *request.mutable_expires_at();
+  if (const auto lifetime = base::parse_duration(*expires)) {
+    api::to_proto(now + *lifetime, at);
+  } else if (!put_future_time("--expires", *expires, now, at)) {
     return base::invalid("--expires",
                          fmt::format("'{}' is neither a duration (30d), nor a future time "
                                      "(2026-12-31), nor 'never'",
                                      *expires));
   }
-  body["expires_at"] = read["expires"];
   return {};
 }
 
-base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
-  Json body;
-  for (const auto& [option, key, word] : {std::tuple{"--name", "name", &o.name},
-                                          {"--user", "user", &o.user},
-                                          {"--request-id", "request_id", &o.request_id}}) {
-    if (!*word) continue;
-    TRY(check_text(option, **word));
-    body[key] = **word;
+base::Result<v1::CreateTokenRequest> request_of(const CreateOptions& o, base::Instant now) {
+  for (const auto& [option, word] :
+       {std::pair{"--name", &o.name}, {"--user", &o.user}, {"--request-id", &o.request_id}}) {
+    if (*word) TRY(check_text(option, **word));
   }
-  TRY(put_role(body, o.role));
-  TRY(put_end(body, o.expires, now));
-  return body;
+  v1::CreateTokenRequest request;
+  if (o.name) request.set_name(*o.name);
+  if (o.user) request.set_user(*o.user);
+  if (o.request_id) request.set_request_id(*o.request_id);
+  TRY(put_role(request, o.role));
+  TRY(put_end(request, o.expires, now));
+  return request;
 }
 
 std::string time_text(const google::protobuf::Timestamp& field, std::string_view otherwise) {
@@ -240,10 +239,10 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (!o.name) return usage_error(console, "--name: give the token a name", text.name);
-  const auto body = body_of(o, console.process_environment().now());
-  if (!body) {
-    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
-                       text.name);
+  const auto request = request_of(o, console.process_environment().now());
+  if (!request) {
+    return usage_error(
+        console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);
   }
   std::optional<SecretFile> file;
   if (o.output_file) {
@@ -251,7 +250,7 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
     if (!made) return usage_error(console, "--output-file: " + made.error().message, text.name);
     file.emplace(*std::move(made));
   }
-  const auto answer = client->post(std::string(kTokens.path), json_text(*body));
+  const auto answer = client->post(std::string(kTokens.path), client::request_text(*request));
   if (!answer) return report(console, answer.error(), o.output.wants_documents());
   return file ? keep_created(console, *answer, o, *file) : print_created(console, *answer, o);
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/job.h"
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
 #include "base/utc.h"
@@ -52,8 +53,8 @@ base::Result<std::string> past_time(std::string_view option, const std::string& 
   return time;
 }
 
-base::Result<std::string> coming_time(std::string_view option, const std::string& text,
-                                      base::Instant now) {
+base::Result<base::Instant> coming_time(std::string_view option, const std::string& text,
+                                        base::Instant now) {
   auto at = parse_future_time(text, now);
   // "18:00:00" is a time of day, although durations have that form, too.
   if (const auto span = base::parse_duration(text); !at && span) at = now + *span;
@@ -63,19 +64,14 @@ base::Result<std::string> coming_time(std::string_view option, const std::string
                                      "2026-01-31T12:00, or with a zone 2026-01-31T12:00:00Z",
                                      text));
   }
-  std::string time;
-  base::append_rfc3339(time, *at);
-  return time;
+  return *at;
 }
 
-base::Status put_future_time(Json& body, const std::string& key,
-                             const std::optional<std::string>& text, base::Instant now) {
-  if (!text) return {};
-  const auto at = parse_future_time(*text, now);
-  if (!at) return base::invalid("--" + key, at.error().message);
-  std::string written;
-  base::append_rfc3339(written, *at);
-  body[key] = written;
+base::Status put_future_time(std::string_view option, const std::string& text, base::Instant now,
+                             google::protobuf::Timestamp& field) {
+  const auto at = parse_future_time(text, now);
+  if (!at) return base::invalid(std::string(option), at.error().message);
+  api::to_proto(*at, field);
   return {};
 }
 

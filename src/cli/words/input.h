@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <google/protobuf/map.h>
+#include <google/protobuf/timestamp.pb.h>
 
 #include "base/result.h"
 #include "base/units.h"
-#include "cli/text/json_view.h"
 
 // What the values of options mean. Errors name the option.
 
@@ -22,15 +22,15 @@ std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
 base::Status put_pairs(google::protobuf::Map<std::string, std::string>& target,
                        const std::vector<std::string>& pairs, std::string_view option);
 
-// A time in the future (cli/words/time_expression.h) under that key; the error names the option of
-// that name. Absent stays absent.
-base::Status put_future_time(Json& body, const std::string& key,
-                             const std::optional<std::string>& text, base::Instant now);
+// Puts a time in the future (cli/words/time_expression.h) into a field of a request. Errors name
+// the option.
+base::Status put_future_time(std::string_view option, const std::string& text, base::Instant now,
+                             google::protobuf::Timestamp& field);
 
-// A future time, as RFC 3339: a time (cli/words/time_expression.h), or a duration from now ("2h").
-// Errors name the option.
-base::Result<std::string> coming_time(std::string_view option, const std::string& text,
-                                      base::Instant now);
+// A future time: a time (cli/words/time_expression.h), or a duration from now ("2h"). Errors name
+// the option.
+base::Result<base::Instant> coming_time(std::string_view option, const std::string& text,
+                                        base::Instant now);
 
 // A time that is past, as RFC 3339: "2h" and "7d" count back from now, anything else is a time
 // (cli/words/time_expression.h). Errors name the option.
