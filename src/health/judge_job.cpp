@@ -35,7 +35,10 @@ class JobJudgement {
     gpus_ = std::span(job_.gpus).first(count);
     read_own_words();
     if (was_hit()) return std::move(verdict_);
-    if (!words_.empty() && tells_of_hardware(words_)) {
+    compare_with_others();
+    const bool fails_everywhere = failed_elsewhere_ && !did_well_elsewhere_;
+    // "No device" may come of what the program was told; a memory error does not.
+    if (names_a_fault(words_) || (tells_of_hardware(words_) && !fails_everywhere)) {
       return end(FaultClass::kHardware, 82, "Its output has the words of a sick GPU.");
     }
     if (!words_.empty() && tells_of_application(words_)) {
@@ -45,7 +48,6 @@ class JobJudgement {
       return end(FaultClass::kHardware, 80,
                  "Jobs of other programs on the same node failed in the same moment.");
     }
-    compare_with_others();
     if (is_on_sick_gpu()) return std::move(verdict_);
     return own_fault();
   }
@@ -198,6 +200,8 @@ void JobJudgement::compare_with_others() {
 std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
   const base::Instant first = job_.ended_at + kAfterEnd;
   std::vector<base::Instant> times = {first};
+  std::vector<base::Instant> complaints;
+  bool complained_soon = false;
   for (const auto pieces : {records_.of_gpu(gpu.uuid), records_.of_node(gpu.node)}) {
     for (const Evidence& piece : pieces) {
       const bool is_news = piece.kind != EvidenceKind::kJobStarted &&
@@ -206,6 +210,11 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
       if (is_news && piece.last > first && piece.last - first <= kMonth) {
         times.push_back(piece.last);
       }
+      if (piece.kind != EvidenceKind::kComplaint) continue;
+      const base::Duration apart =
+          piece.last > first ? piece.last - first : first - piece.last;
+      complained_soon = complained_soon || apart <= kMonth;
+      if (piece.last > first) complaints.push_back(piece.last);
     }
   }
   std::ranges::sort(times);
@@ -216,6 +225,8 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
   std::vector<base::Instant> some;
   for (std::size_t i = 0; i < times.size(); i += step) some.push_back(times[i]);
   if (some.back() != times.back()) some.push_back(times.back());
+  if (complained_soon) some.insert(some.end(), complaints.begin(), complaints.end());
+  std::ranges::sort(some);
   return some;
 }
 

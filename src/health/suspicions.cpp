@@ -21,6 +21,9 @@ using model::EvidenceKind;
 constexpr base::Duration kExplains = base::minutes(10);  // a fault explains others around it
 constexpr std::size_t kMaxCompared = 64;                 // GPUs that are looked at for one program
 constexpr std::size_t kManyGpus = 4;
+constexpr std::int64_t kManySigns = 100;
+constexpr std::size_t kLemonJobs = 3;  // of programs that fail nowhere else
+constexpr base::Duration kMonthOfJobs = base::hours(24 * 31);
 
 // One program's failures on this GPU.
 struct Program {
@@ -32,6 +35,7 @@ struct Program {
   std::set<std::uint32_t> xids;
   bool tells_hardware = false;
   bool never_started = false;
+  bool did_well = false;  // elsewhere
   std::size_t hangs = 0;
   std::size_t alone = 0;  // failures of jobs with many GPUs that only this one had
 
@@ -167,15 +171,37 @@ class Suspicions {
       });
     };
     const bool is_here = has_exception(gpu_.pieces());
+    const bool has_signs_here = has_signs(gpu_.pieces());
     const std::size_t failed_here = failed_jobs(gpu_.pieces());
     const auto others = gpu_.records().gpus_with_job(piece.job);
     for (std::size_t i = 0; i < others.size() && i < kMaxCompared; ++i) {
       if (others[i] == gpu_.gpu().uuid) continue;
       const auto pieces = gpu_.records().of_gpu(others[i]);
       if (!is_here && has_exception(pieces)) return true;
+      if (!has_signs_here && has_signs(pieces)) return true;
       if (failed_jobs(pieces) > failed_here) return true;
     }
     return false;
+  }
+  // Conditions that are no proof, and make one GPU of several the likelier one.
+  bool has_signs(std::span<const Evidence> pieces) const {
+    return std::ranges::any_of(pieces, [&](const Evidence& piece) {
+      if (piece.at > gpu_.now() || !counts(piece)) return false;
+      switch (piece.kind) {
+        case EvidenceKind::kNvlinkErrors:
+        case EvidenceKind::kPcieReplays:
+        case EvidenceKind::kEccCorrected:
+          return piece.value >= kManySigns;
+        case EvidenceKind::kRowsRemapped:
+        case EvidenceKind::kRemapPending:
+        case EvidenceKind::kPcieWidth:
+        case EvidenceKind::kSlow:
+        case EvidenceKind::kComplaint:
+          return true;
+        default:
+          return false;
+      }
+    });
   }
   std::size_t failed_jobs(std::span<const Evidence> pieces) const {
     std::set<model::JobId> jobs;
@@ -190,6 +216,7 @@ class Suspicions {
 
   void find_exceptions();
   void find_failing_jobs();
+  bool is_lemon() const;
   bool same_unit_again() const;
   bool has_weak_signs(base::Instant at) const;
   bool neighbours_are_clean(base::Instant at) const;
@@ -292,8 +319,19 @@ void Suspicions::find_exceptions() {
     }
     proven += elsewhere.did_well ? 1 : 0;
     innocent.push_back(program);
+    innocent.back().did_well = elsewhere.did_well;
   }
 
+  // One person who tries one program after the other proves nothing, unless one of them is known to
+  // do well.
+  const auto are_others = [&](std::size_t a, std::size_t b) {
+    return innocent[a].user != innocent[b].user || innocent[a].user.empty() ||
+           innocent[a].did_well || innocent[b].did_well;
+  };
+  const bool is_one_person =
+      !innocent.empty() && !innocent.front().user.empty() && proven == 0 &&
+      std::ranges::all_of(innocent,
+                          [&](const Program& each) { return each.user == innocent[0].user; });
   const std::string what = fmt::format("XID {} ({})", rule->code, rule->what);
   bool within_hour = false;
   bool within_day = false;
@@ -302,7 +340,7 @@ void Suspicions::find_exceptions() {
       for (const Burst& a : innocent[i].bursts) {
         for (const Burst& b : innocent[k].bursts) {
           const base::Duration apart = a.begin < b.begin ? b.begin - a.begin : a.begin - b.begin;
-          within_hour = within_hour || apart <= kJobsWindow;
+          within_hour = within_hour || (apart <= kJobsWindow && are_others(i, k));
           within_day = within_day || apart <= kDay;
         }
       }
@@ -312,12 +350,12 @@ void Suspicions::find_exceptions() {
     return report(*rule, *last, 85,
                   fmt::format("{} under {} different jobs within an hour", what, innocent.size()));
   }
-  if (innocent.size() >= 3) {
+  if (innocent.size() >= 3 && !is_one_person) {
     return report(*rule, *last, 80,
                   fmt::format("{} under {} different jobs in a week", what, innocent.size()));
   }
   if (innocent.size() == 2 && (proven == 2 || (within_day && proven == 1) ||
-                               (within_day && neighbours_are_clean(last->at)))) {
+                               (within_day && !is_one_person && neighbours_are_clean(last->at)))) {
     return report(*rule, *last, 72,
                   fmt::format("{} under two different jobs, and not on other GPUs", what));
   }
@@ -344,7 +382,7 @@ void Suspicions::find_exceptions() {
                          {}});
     return;
   }
-  if (same_unit_again() && (unknown || innocent.size() > 1)) {
+  if (same_unit_again() && (unknown || (innocent.size() > 1 && !is_one_person))) {
     return report(*rule, *last, 65, "XID 13 again and again in the same unit of the GPU");
   }
   if (unknown && max_within(all, kDay) >= 2 && neighbours_are_clean(last->at)) {
@@ -362,6 +400,25 @@ void Suspicions::find_exceptions() {
   }
   findings_.push_back(
       {rule, rule->action, 30, what + ": mostly the program's fault", last->last, {}});
+}
+
+// Whether, among jobs that did well here, some failed in a month whose programs do well elsewhere
+// and fail nowhere else.
+bool Suspicions::is_lemon() const {
+  std::vector<Program> programs;
+  for (const Evidence& piece : gpu_.pieces()) {
+    if (!is_failure(piece) || gpu_.is_answered(piece.last)) continue;
+    if (!gpu_.is_recent(piece.last, kMonthOfJobs) || tells_of_application(piece.text)) continue;
+    if (is_explained(piece) || points_elsewhere(piece)) continue;
+    program_of(programs, piece).jobs.insert(piece.job);
+  }
+  std::size_t jobs = 0;
+  for (const Program& program : programs) {
+    const Elsewhere elsewhere = look_elsewhere(program, false);
+    const bool did_well = elsewhere.did_well || elsewhere.did_well_far;
+    if (did_well && !elsewhere.failed) jobs += program.jobs.size();
+  }
+  return jobs >= kLemonJobs;
 }
 
 void Suspicions::find_failing_jobs() {
@@ -429,6 +486,10 @@ void Suspicions::find_failing_jobs() {
   if (proven >= 2 || again > 0) {
     return report("failing-jobs", *last, 72,
                   "jobs fail on it that did well on other GPUs, and none did well on it since");
+  }
+  if (is_lemon()) {
+    return report("failing-jobs", *last, 68,
+                  "again and again jobs fail on it whose programs fail on no other GPU");
   }
   if (suspicious >= 5) {
     return report("failing-jobs", *last, 65,
