@@ -278,7 +278,7 @@ constexpr std::array kExecutionKeys = {
         "Who resets a GPU that needs it. "
         "ask: an operator, with 'gpu-platform reset'. "
         "auto: also the platform itself, as soon as no job has the GPU, but at most 5 times in 7 days. "
-        "never: nobody."},
+        "never: no one may."},
     Key{"health.max_out_percent",
         +[](C& c) -> std::uint32_t& { return c.policy.health_max_out_percent; },
         1, 100, Effect::kAnytime,

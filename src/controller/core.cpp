@@ -230,7 +230,7 @@ Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
   reply.changed = !change.events.empty();
   emit_all(std::move(change.events), request.now);
   if (reply.changed && command.action == model::GpuAction::kBringOnline) {
-    std::set<model::GpuRef> touched = HealthDesk::withheld(state_);
+    std::set<model::GpuRef> touched = GpuHealth::withheld(state_);
     touched.insert(change.gpus.begin(), change.gpus.end());
     judge_health(touched, request.now);
   }
@@ -391,7 +391,7 @@ void Core::record(std::vector<model::EvidenceRecorded> pieces, base::Instant now
   std::set<model::GpuRef> touched;
   for (const model::EvidenceRecorded& piece : pieces) {
     emit(piece, now);
-    touched.merge(HealthDesk::touched_by(state_, piece));
+    touched.merge(GpuHealth::touched_by(state_, piece));
   }
   judge_health(touched, now);
 }
@@ -409,7 +409,7 @@ void Core::judge_health(const std::set<model::GpuRef>& gpus, base::Instant now) 
   }
   if (!has_let_go) return;
   // The breaker may let others go now.
-  const std::set<model::GpuRef> withheld = HealthDesk::withheld(state_);
+  const std::set<model::GpuRef> withheld = GpuHealth::withheld(state_);
   for (const model::GpuRef gpu : withheld) emit_all(health_.judge(state_, gpu, now), now);
 }
 

@@ -138,7 +138,7 @@ class Core {
   State state_;
   Batch batch_;
   Feasibility feasibility_;
-  HealthDesk health_;
+  GpuHealth health_;
   scheduling::StageObserver* observer_ = nullptr;
   scheduling::CycleCache cycle_cache_;
   StartPredictor start_predictor_;

@@ -103,6 +103,25 @@ TEST(ModelCodec, EventsOfEveryKindComeBack) {
   }
 }
 
+TEST(ModelCodec, EvidenceComesBackWithAllOfIt) {
+  Prng random(3);
+  Evidence piece = drawn<Evidence>(random);
+  piece.kind = EvidenceKind::kXid;
+  piece.code = 74;
+  piece.value = -7;
+  piece.registers = {1, 0, 0xFFFF'FFFF};
+  const std::string bytes =
+      bytes_of({EventSeq(3), base::Instant(5), EvidenceRecorded{NodeId(1), 2, piece}});
+  std::optional<EvidenceRecorded> found;
+  ASSERT_TRUE(for_each_record(bytes, [&](const EventRecord& record) {
+    found = std::get<EvidenceRecorded>(record.event);
+    return base::Status();
+  }));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->gpu, 2U);
+  EXPECT_EQ(found->evidence, piece);
+}
+
 TEST(ModelCodec, ATaintOfAGpuAndOneOfANodeAreRecordsOfTheirOwn) {
   const auto number_of = [](const TaintChanged& change) {
     const std::string bytes = bytes_of({EventSeq(3), base::Instant(5), change});

@@ -536,7 +536,7 @@ struct is_optional : std::false_type {};
 template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
 template <class T>
-concept HasValueMember = requires(T v) {
+concept HasValueMember = !IsListed<T> && requires(T v) {
   { v.value } -> std::convertible_to<std::uint64_t>;
 };
 template <class T>

@@ -153,9 +153,9 @@ bool may_reset_by_itself(const State& state, model::GpuRef place, base::Instant 
   const model::Gpu& gpu = node.gpus.at(place.index);
   if (!check_place(state, node) || reset_of(gpu) != nullptr) return false;
   const auto resets = std::ranges::count_if(*gpu.evidence, [&](const model::Evidence& piece) {
-    return piece.kind == model::EvidenceKind::kReset && now - piece.last <= kResetWindow;
+    return piece.kind == model::EvidenceKind::kReset && now - piece.last <= kResetsWithin;
   });
-  return static_cast<std::size_t>(resets) < kMostResets;
+  return static_cast<std::size_t>(resets) < kMaxResets;
 }
 
 std::optional<model::Event> next_due_reset(const State& state) {

@@ -31,9 +31,9 @@ base::Result<Events> judge_reset(const State& state, model::NodeId node,
 Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
                     const std::string& text, const std::string& by);
 // Returns whether the platform may order it itself: the policy says so, the GPU is not to be reset
-// already, and it has not been reset kMostResets times within kResetWindow.
-inline constexpr std::size_t kMostResets = 5;
-inline constexpr base::Duration kResetWindow = base::hours(24 * 7);
+// already, and it has not been reset kMaxResets times within kResetsWithin.
+inline constexpr std::size_t kMaxResets = 5;
+inline constexpr base::Duration kResetsWithin = base::hours(24 * 7);
 bool may_reset_by_itself(const State& state, model::GpuRef gpu, base::Instant now);
 
 // Returns the next reset that is due: nothing holds the GPU any more.

@@ -24,7 +24,7 @@ using model::TaintSource;
 namespace {
 
 // A job on more GPUs than this tells of its end only those that have other evidence.
-constexpr std::uint32_t kMostGpusOfAnEnd = 64;
+constexpr std::uint32_t kMaxGpusOfAnEnd = 64;
 // What is older does not make the ends of jobs news.
 constexpr base::Duration kRecent = base::hours(24 * 7);
 
@@ -210,7 +210,7 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   name_job(job, end.evidence);
   const bool is_known =
       did_well && !state.health.with_program(end.evidence.user, end.evidence.program).empty();
-  const bool has_many = end.gpus.size() > kMostGpusOfAnEnd;
+  const bool has_many = end.gpus.size() > kMaxGpusOfAnEnd;
   std::erase_if(end.gpus, [&](model::GpuRef place) {
     const model::Gpu& gpu = gpu_at(state, place);
     if (did_well) return !is_news(gpu, end.evidence, is_known, now);
@@ -227,9 +227,9 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   return end;
 }
 
-std::vector<model::EvidenceRecorded> HealthDesk::take(const State& state,
-                                                      const execution::EvidenceObserved& seen,
-                                                      base::Instant now) {
+std::vector<model::EvidenceRecorded> GpuHealth::take(const State& state,
+                                                     const execution::EvidenceObserved& seen,
+                                                     base::Instant now) {
   if (model::mode_of(*state.policy) == HealthMode::kOff) return {};
   const auto known = state.node_ids.find(seen.node_name);
   if (known == state.node_ids.end()) return {};
@@ -242,8 +242,8 @@ std::vector<model::EvidenceRecorded> HealthDesk::take(const State& state,
   return take(state, place, seen.evidence, now);
 }
 
-std::vector<model::EvidenceRecorded> HealthDesk::take(const State& state, model::GpuRef place,
-                                                      const Evidence& piece, base::Instant now) {
+std::vector<model::EvidenceRecorded> GpuHealth::take(const State& state, model::GpuRef place,
+                                                     const Evidence& piece, base::Instant now) {
   std::optional<std::uint32_t> gpu;
   if (place.index != PacerOfEvidence::kNodeItself) gpu = place.index;
   const Evidence news = completed(state, place.node, gpu, piece, now);
@@ -271,8 +271,8 @@ std::vector<model::EvidenceRecorded> HealthDesk::take(const State& state, model:
   return {};
 }
 
-std::optional<model::EvidenceRecorded> HealthDesk::next_put_off(const State& state,
-                                                                base::Instant now) {
+std::optional<model::EvidenceRecorded> GpuHealth::next_put_off(const State& state,
+                                                               base::Instant now) {
   while (auto due = pacer_.next(now)) {
     const model::Node* const node = state.nodes.find(due->place.node.value);
     const bool is_node = due->place.index == PacerOfEvidence::kNodeItself;
@@ -284,8 +284,8 @@ std::optional<model::EvidenceRecorded> HealthDesk::next_put_off(const State& sta
   return std::nullopt;
 }
 
-std::set<model::GpuRef> HealthDesk::touched_by(const State& state,
-                                               const model::EvidenceRecorded& recorded) {
+std::set<model::GpuRef> GpuHealth::touched_by(const State& state,
+                                              const model::EvidenceRecorded& recorded) {
   std::set<model::GpuRef> touched;
   const model::Node& node = *state.nodes.find(recorded.node.value);
   for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
@@ -309,7 +309,7 @@ std::set<model::GpuRef> HealthDesk::touched_by(const State& state,
   return touched;
 }
 
-Events HealthDesk::judge(const State& state, model::GpuRef place, base::Instant now) {
+Events GpuHealth::judge(const State& state, model::GpuRef place, base::Instant now) {
   Events events;
   look_again(place, {});
   const HealthMode mode = model::mode_of(*state.policy);
@@ -357,7 +357,7 @@ Events HealthDesk::judge(const State& state, model::GpuRef place, base::Instant 
   return events;
 }
 
-std::set<model::GpuRef> HealthDesk::take_due(const State& state, base::Instant now) {
+std::set<model::GpuRef> GpuHealth::take_due(const State& state, base::Instant now) {
   std::set<model::GpuRef> due;
   if (!has_looked_at_all_) {
     has_looked_at_all_ = true;
@@ -377,7 +377,7 @@ std::set<model::GpuRef> HealthDesk::take_due(const State& state, base::Instant n
   return due;
 }
 
-void HealthDesk::look_again(model::GpuRef place, base::Instant at) {
+void GpuHealth::look_again(model::GpuRef place, base::Instant at) {
   if (const auto before = again_at_.find(place); before != again_at_.end()) {
     again_.erase({before->second, place});
     again_at_.erase(before);
@@ -387,8 +387,8 @@ void HealthDesk::look_again(model::GpuRef place, base::Instant at) {
   again_.emplace(at, place);
 }
 
-std::optional<HardwareBlame> HealthDesk::blame(const State& state, const execution::Ended& seen,
-                                               base::Instant now) {
+std::optional<HardwareBlame> GpuHealth::blame(const State& state, const execution::Ended& seen,
+                                              base::Instant now) {
   const model::Attempt* const attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return std::nullopt;
   const bool is_stopped = attempt->stop_reason == model::EndReason::kGpuFault;
@@ -429,7 +429,7 @@ std::optional<HardwareBlame> HealthDesk::blame(const State& state, const executi
   return blame;
 }
 
-std::optional<base::Instant> HealthDesk::next(const State& state) const {
+std::optional<base::Instant> GpuHealth::next(const State& state) const {
   std::optional<base::Instant> next = pacer_.next_at();
   const auto consider = [&](base::Instant at) { next = std::min(next.value_or(at), at); };
   if (!again_.empty()) consider(again_.begin()->first);
@@ -439,7 +439,7 @@ std::optional<base::Instant> HealthDesk::next(const State& state) const {
   return next;
 }
 
-const health::Rules& HealthDesk::rules_of(const State& state) {
+const health::Rules& GpuHealth::rules_of(const State& state) {
   if (!rules_ || policy_ != state.policy) {
     constexpr health::Profile kProfiles[model::kHealthProfiles] = {
         health::Profile::kNvidia, health::Profile::kCloud, health::Profile::kStrict};

@@ -37,7 +37,7 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
 
 // Ownership: values; owned by the core. Thread: one. Cost: a judgement is that of health/, and one
 // that takes a GPU out of service counts all GPUs.
-class HealthDesk {
+class GpuHealth {
  public:
   // Returns the pieces to be recorded now. A piece that tells nothing new of a GPU that had many
   // may be put off (PacerOfEvidence).
@@ -65,7 +65,7 @@ class HealthDesk {
   }
   void look_at_all_again() { has_looked_at_all_ = false; }
 
-  // Returns why the failed attempt is innocent; nothing if it is not, or nobody knows.
+  // Returns why the failed attempt is innocent; nothing if it is not, or that is not known.
   std::optional<HardwareBlame> blame(const State& state, const execution::Ended& seen,
                                      base::Instant now);
 

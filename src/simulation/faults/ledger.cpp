@@ -212,7 +212,7 @@ void Ledger::check_held(const model::StartRequested& event) {
   }
 }
 
-// Nobody keeps the GPUs from work.
+// No party keeps the GPUs from work.
 void Ledger::check_fit(const model::StartRequested& event) {
   for (const model::NodeAllocation& part : event.allocation.nodes) {
     const model::Node* const node = state_.nodes.find(part.node.value);
