@@ -468,14 +468,13 @@ base::Status ScenarioRunner::unavailable(const Statement& statement) {
   return {};
 }
 
-// What was seen of a GPU says that it is DEGRADED, or, without a text, that it is well again.
+// The node's cluster says that a GPU is DEGRADED, or, without a text, that it is well again. Health
+// comes to judgements of its own.
 base::Status ScenarioRunner::degrade(const Statement& statement) {
   TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
   std::size_t gpu = 0;
   TRY(set_count(statement, "gpu", 0, info->gpus.size() - 1, gpu));
-  execution::TaintObserved seen{.node_name = info->name,
-                                .gpu_uuid = info->gpus[gpu].uuid,
-                                .source = model::TaintSource::kHealth};
+  execution::TaintObserved seen{.node_name = info->name, .gpu_uuid = info->gpus[gpu].uuid};
   if (const std::string* text = option(statement, "text")) {
     seen.effect = model::TaintEffect::kDegraded;
     seen.text = *text;
