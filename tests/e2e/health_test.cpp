@@ -1,0 +1,76 @@
+// The drills of docs/health.md: faults of an emulated board as an operator sees them.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "harness.h"
+
+namespace gpu_platform::e2e {
+namespace {
+
+constexpr const char* kDrilledGpu = "dgx-h100-1:0";
+
+class HealthDrills : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon_.start()) << daemon_.log(); }
+
+  void inject(std::vector<std::string> fault) {
+    fault.insert(fault.begin(), {program("gpu-emulator"), "inject"});
+    fault.insert(fault.end(), {"--data-dir", daemon_.data_dir(), "--gpu", kDrilledGpu});
+    const Finished done = run_command(fault);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+  }
+  nlohmann::json health() { return daemon_.json({"health", "--gpu", kDrilledGpu}); }
+  bool has_evidence_of_xid(unsigned xid) {
+    for (const auto& piece : health()["evidence"]) {
+      if (piece["kind"] == "XID" && piece["code"] == xid) return true;
+    }
+    return false;
+  }
+
+  Daemon daemon_{{.emulate = "dgx-h100", .config = "monitoring:\n  interval_seconds: 1\n"}};
+};
+
+TEST_F(HealthDrills, AProgramsErrorLeavesTheGpuInServiceAndIsInItsStory) {
+  inject({"xid", "31"});
+  ASSERT_TRUE(eventually([&] { return has_evidence_of_xid(31); })) << health();
+  EXPECT_EQ(health()["gpu"]["state"], "AVAILABLE") << health();
+  EXPECT_EQ(health()["taints"].size(), 0U) << health();
+  const std::string story = daemon_.cli({"health", kDrilledGpu}).out;
+  EXPECT_NE(story.find("\nEvidence:\n"), std::string::npos) << story;
+  EXPECT_NE(story.find("XID 31"), std::string::npos) << story;
+}
+
+TEST_F(HealthDrills, AMemoryErrorDrainsTheGpuAndSaysWhatHelps) {
+  inject({"xid", "48"});
+  ASSERT_TRUE(eventually([&] { return health()["gpu"]["state"] == "DRAINING"; })) << health();
+  const auto shown = health();
+  EXPECT_EQ(shown["verdict"]["action"], "RESET") << shown;
+  EXPECT_EQ(shown["verdict"]["fault"], "HARDWARE") << shown;
+  EXPECT_NE(shown["verdict"]["next"].get<std::string>().find("reset"), std::string::npos) << shown;
+  const std::string all = daemon_.cli({"health"}).out;
+  EXPECT_NE(all.find("1 with something wrong"), std::string::npos) << all;
+  EXPECT_NE(daemon_.cli({"status"}).out.find("1 GPU draining"), std::string::npos);
+
+  // The same verdict follows from the evidence alone, as soon as all of it has come.
+  const std::string file = daemon_.directory() + "/evidence.jsonl";
+  nlohmann::json replayed;
+  EXPECT_TRUE(eventually([&] {
+    std::ofstream(file) << daemon_.cli({"health", "evidence"}).out;
+    replayed = daemon_.json({"health", "replay", "--evidence", file});
+    return replayed["gpus"].size() == 1 &&
+           replayed["gpus"][0]["rule"] == health()["verdict"]["rule"];
+  })) << replayed
+      << health();
+  EXPECT_EQ(replayed["gpus"][0]["action"], "RESET") << replayed;
+
+  const Finished report = daemon_.cli({"health", "report", "--gpu", kDrilledGpu});
+  ASSERT_EQ(report.exit_code, 0) << report.err;
+  EXPECT_EQ(nlohmann::json::parse(report.out)["gpus"].size(), 1U);
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
