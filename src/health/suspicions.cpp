@@ -23,6 +23,7 @@ constexpr std::size_t kMaxCompared = 64;                 // GPUs that are looked
 constexpr std::size_t kManyGpus = 4;
 constexpr std::int64_t kManySigns = 100;
 constexpr std::size_t kLemonJobs = 3;  // of programs that fail nowhere else
+constexpr std::size_t kJobsInARow = 5;
 constexpr base::Duration kMonthOfJobs = base::hours(24 * 31);
 
 // One program's failures on this GPU.
@@ -334,14 +335,12 @@ void Suspicions::find_exceptions() {
                           [&](const Program& each) { return each.user == innocent[0].user; });
   const std::string what = fmt::format("XID {} ({})", rule->code, rule->what);
   bool within_hour = false;
-  bool within_day = false;
   for (std::size_t i = 0; i < innocent.size(); ++i) {
     for (std::size_t k = i + 1; k < innocent.size(); ++k) {
       for (const Burst& a : innocent[i].bursts) {
         for (const Burst& b : innocent[k].bursts) {
           const base::Duration apart = a.begin < b.begin ? b.begin - a.begin : a.begin - b.begin;
           within_hour = within_hour || (apart <= kJobsWindow && are_others(i, k));
-          within_day = within_day || apart <= kDay;
         }
       }
     }
@@ -354,8 +353,8 @@ void Suspicions::find_exceptions() {
     return report(*rule, *last, 80,
                   fmt::format("{} under {} different jobs in a week", what, innocent.size()));
   }
-  if (innocent.size() == 2 && (proven == 2 || (within_day && proven == 1) ||
-                               (within_day && !is_one_person && neighbours_are_clean(last->at)))) {
+  // Two in more than an hour may be chance where programs fail now and then.
+  if (innocent.size() == 2 && proven == 2 && !is_one_person && neighbours_are_clean(last->at)) {
     return report(*rule, *last, 72,
                   fmt::format("{} under two different jobs, and not on other GPUs", what));
   }
@@ -445,6 +444,7 @@ void Suspicions::find_failing_jobs() {
   }
   if (last == nullptr) return;
 
+  std::set<std::string_view> users;
   std::size_t suspicious = 0;
   std::size_t proven = 0;
   std::size_t hung = 0;
@@ -455,6 +455,7 @@ void Suspicions::find_failing_jobs() {
     const Elsewhere elsewhere = look_elsewhere(program, false);
     if (elsewhere.failed && !(elsewhere.did_well_far && !elsewhere.failed_far)) continue;
     ++suspicious;
+    users.insert(program.user);
     const bool well = elsewhere.did_well || elsewhere.did_well_far;
     proven += well ? 1 : 0;
     hung += program.hangs > 0 ? 1 : 0;
@@ -483,7 +484,7 @@ void Suspicions::find_failing_jobs() {
   if (told >= 2) {
     return report("failing-jobs", *last, 80, "different jobs failed with the words of a sick GPU");
   }
-  if (proven >= 2 || again > 0) {
+  if (proven >= kLemonJobs || again > 0) {
     return report("failing-jobs", *last, 72,
                   "jobs fail on it that did well on other GPUs, and none did well on it since");
   }
@@ -491,7 +492,7 @@ void Suspicions::find_failing_jobs() {
     return report("failing-jobs", *last, 68,
                   "again and again jobs fail on it whose programs fail on no other GPU");
   }
-  if (suspicious >= 5) {
+  if (suspicious >= kJobsInARow && users.size() >= 3) {
     return report("failing-jobs", *last, 65,
                   fmt::format("{} different jobs in a row failed on it", suspicious));
   }
