@@ -11,7 +11,8 @@ namespace gpu_platform::node {
 
 // Runs gpu-platform-driver for one request each: the only program of ours that writes to a GPU's
 // driver. A copy of the launcher watches it and kills it at its deadline, so a driver that hangs
-// holds up nothing else. One request is at work at a time; the others wait, within their deadline.
+// holds up nothing else. One request for real GPUs is at work at a time; the others wait, within
+// their deadline.
 class DriverRuns {
  public:
   // All must outlive it.

@@ -12,7 +12,7 @@ struct DriverWatch {
   std::string program;             // of gpu-platform-driver
   const Identity* user = nullptr;  // that it becomes first; null: none
   int socket = -1;                 // for the answer
-  int lock = -1;                   // held while the program is at work; -1: none
+  int lock = -1;                   // held while the program is at work on real GPUs
 };
 
 // Runs the program in a child and kills it with all that it has started at the deadline. Whatever

@@ -56,10 +56,11 @@ constexpr std::string_view kHelp =
     "  RULES: a file with the rules for jobs with an image, owned like FILE (docs/containers.md).\n"
     "  After --containers-patience (default: 90s) the process that calls the container engine\n"
     "  for a job that is killed is itself killed, if it has not ended by then.\n"
-    "  --driver RULES: a file, owned like FILE, with what the daemon may have done to GPUs, a line "
-    "each:\n  allow reset, allow check, allow power (docs/isolation.md). Without it a launcher "
-    "that\n"
-    "  listens at PATH resets nothing.\n"
+    "  --driver RULES: a file, owned like FILE, with what the daemon may have done to GPUs, a "
+    "line\n"
+    "  each: allow reset, allow check, allow power (docs/isolation.md). Without it root's "
+    "launcher\n"
+    "  that listens at PATH resets nothing.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
     "Do not run either by hand; gpu-platform-launcher.service runs the first.\n";
 
