@@ -237,10 +237,10 @@ void GpuWatch::take_links(const model::GpuSlowMetrics& slow, const GpuBuild& bui
     }
   }
   if (!slow.nvlinks_active) return;
-  most_links_ = std::max(most_links_, *slow.nvlinks_active);
+  max_links_ = std::max(max_links_, *slow.nvlinks_active);
   // Not all GPUs of a node need be bridged: one that has no link up may have none.
-  const bool is_linked = most_links_ > 0 || lasts(EvidenceKind::kNvlinkDown);
-  const std::uint32_t wanted = is_linked ? std::max(most_links_, build.nvlinks.value_or(0)) : 0;
+  const bool is_linked = max_links_ > 0 || lasts(EvidenceKind::kNvlinkDown);
+  const std::uint32_t wanted = is_linked ? std::max(max_links_, build.nvlinks.value_or(0)) : 0;
   if (wanted <= *slow.nvlinks_active) {
     // After a start without peers it is not known how many there were.
     if (build.nvlinks || *slow.nvlinks_active > 0) end(EvidenceKind::kNvlinkDown);
@@ -302,8 +302,8 @@ std::vector<Evidence> GpuWatch::take(const hardware::GpuEvent& event, Moment now
 
 // Drivers need not say how many errors an event stands for.
 void GpuWatch::count_event(EvidenceKind kind, std::uint64_t value, std::uint32_t times) {
-  constexpr std::uint64_t kMostOfOne = 1'000'000;
-  const std::uint64_t each = value == 0 || value > kMostOfOne ? 1 : value;
+  constexpr std::uint64_t kMaxOfOne = 1'000'000;
+  const std::uint64_t each = value == 0 || value > kMaxOfOne ? 1 : value;
   const std::uint64_t all = each * std::max<std::uint32_t>(times, 1);
   add(kind, EvidenceSource::kDriver).value = static_cast<std::int64_t>(all);
   Growth& growth = growth_[kind];

@@ -137,7 +137,7 @@ class GpuWatch {
   std::uint32_t recovery_action_ = 0;  // the latest that was told
   std::int64_t recovery_event_ns_ = 0;
   std::int64_t remap_failed_event_ns_ = 0;
-  std::uint32_t most_links_ = 0;
+  std::uint32_t max_links_ = 0;
   bool retires_pages_ = false;
 };
 

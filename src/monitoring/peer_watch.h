@@ -33,7 +33,7 @@ class PeerWatch {
     std::string kind;  // equal for GPUs that should be equally fast: model and power limit
     std::uint32_t clock_mhz = 0;
   };
-  // The GPU was read; none: it is not busy, has no job, or its clocks were set by somebody.
+  // The GPU was read; none: it is not busy, has no job, or its clocks were set.
   void take(const std::string& uuid, std::optional<Sample> sample, std::int64_t boot_ns);
 
   struct Change {

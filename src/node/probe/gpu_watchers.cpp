@@ -20,7 +20,7 @@ using hardware::ProblemKind;
 // The thread comes out of the driver at least this often, so that it can let go of it, and can say
 // soon that there was nothing.
 constexpr base::Duration kEventWait = base::milliseconds(250);
-// While somebody waits for word of that.
+// While the daemon waits for word of that.
 constexpr base::Duration kShortEventWait = base::milliseconds(50);
 constexpr base::Duration kReportsFor = base::milliseconds(500);
 constexpr base::Duration kAfterProblem = base::seconds(5);

@@ -51,7 +51,8 @@ class EventWatcher final : public DriverThread {
       : library_(std::move(library)), output_(output) {}
 
   // For half a second from now, says again and again until when the driver was listened to
-  // (ProbeEvents::until_ns); at once if nobody listens. Call it from the probe's main thread.
+  // (ProbeEvents::until_ns); at once if the thread does not listen. Call it from the probe's main
+  // thread.
   void report_progress();
 
  private:

@@ -62,7 +62,7 @@ struct ProbeEvents {
   std::vector<hardware::GpuEvent> events;  // in the order of the driver
   std::uint64_t dropped = 0;               // before these, because the daemon did not take them
   // What the driver told before this moment, on the clock of CLOCK_BOOTTIME, has been sent; 0: not
-  // said. kNoEventsEver: this driver tells nothing, or nobody listens now.
+  // said. kNoEventsEver: this driver tells nothing, or no thread listens now.
   std::int64_t until_ns = 0;
   friend bool operator==(const ProbeEvents&, const ProbeEvents&) = default;
 };
