@@ -41,14 +41,17 @@ class JobJudgement {
     if (names_a_fault(words_) || (tells_of_hardware(words_) && !fails_everywhere)) {
       return end(FaultClass::kHardware, 82, "Its output has the words of a sick GPU.");
     }
-    if (!words_.empty() && tells_of_application(words_)) {
+    const bool tells_mistake = tells_of_application(words_);
+    // A GPU that computes wrongly or has lost memory makes the program say so.
+    if (tells_mistake && is_on_sick_gpu(Sickness::kWrongResults)) return std::move(verdict_);
+    if (tells_mistake) {
       return end(FaultClass::kApplication, 85, "Its output names a mistake of the program.");
     }
     if (others_ended_too()) {
       return end(FaultClass::kHardware, 80,
                  "Jobs of other programs on the same node failed in the same moment.");
     }
-    if (is_on_sick_gpu()) return std::move(verdict_);
+    if (is_on_sick_gpu(Sickness::kAny)) return std::move(verdict_);
     return own_fault();
   }
 
@@ -68,7 +71,8 @@ class JobJudgement {
   bool others_ended_too() const;
   void compare_with_others();
   std::vector<base::Instant> later_times(const GpuKey& gpu) const;
-  bool is_on_sick_gpu();
+  enum class Sickness : std::uint8_t { kAny, kWrongResults };
+  bool is_on_sick_gpu(Sickness sickness);
   JobVerdict own_fault();
   JobVerdict end(FaultClass fault, std::uint32_t confidence, std::string reason) {
     verdict_.fault = fault;
@@ -231,12 +235,14 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
 }
 
 // A GPU of it is judged sick by all that is known, also by what came after the job.
-bool JobJudgement::is_on_sick_gpu() {
+bool JobJudgement::is_on_sick_gpu(Sickness sickness) {
   if (failed_elsewhere_ && !did_well_elsewhere_) return false;
   for (const GpuKey& gpu : gpus_) {
     for (const base::Instant at : later_times(gpu)) {
       const GpuVerdict verdict = judge_gpu(records_, gpu, rules_, at);
       if (verdict.action < Action::kDegrade || verdict.fault == FaultClass::kApplication) continue;
+      const bool spoils = verdict.rule == "check-failed" || verdict.rule == "xid-168";
+      if (sickness == Sickness::kWrongResults && !spoils) continue;
       const bool is_by_many = verdict.rule == "failing-jobs" || verdict.rule == "complaints" ||
                               verdict.rule == "failed-starts" || verdict.rule == "hung-jobs";
       // What only came a while after it did not end it.

@@ -221,6 +221,7 @@ class Suspicions {
   bool same_unit_again() const;
   bool has_weak_signs(base::Instant at) const;
   bool neighbours_are_clean(base::Instant at) const;
+  bool stands_out(std::size_t bursts) const;
   void report(std::string_view rule, const Evidence& last, std::uint32_t confidence,
               std::string text) {
     report(gpu_.rule(rule), last, confidence, std::move(text));
@@ -266,6 +267,28 @@ bool Suspicions::neighbours_are_clean(base::Instant at) const {
     }
   }
   return others > 0;
+}
+
+// Whether it has clearly more such XIDs than the other GPUs of its node in this week. Where they
+// have them, too, a course or a new version of a library is the likelier cause.
+bool Suspicions::stands_out(std::size_t bursts) const {
+  std::size_t others = 0;
+  std::size_t touched = 0;
+  std::size_t sum = 0;
+  for (const std::string_view uuid : gpu_.records().gpus_of_node(gpu_.gpu().node)) {
+    if (uuid == gpu_.gpu().uuid) continue;
+    ++others;
+    std::vector<Burst> theirs;
+    const auto pieces = gpu_.records().of_gpu(uuid);
+    for (const Evidence& piece : pieces) {
+      if (!is_exception(piece) || piece.at > gpu_.now() || !counts(piece)) continue;
+      if (!has_fault_near(pieces, piece)) add_to_bursts(theirs, piece, kBurst);
+    }
+    touched += theirs.empty() ? 0 : 1;
+    sum += theirs.size();
+  }
+  const bool is_common = touched >= 2 && touched * 4 >= others;
+  return !is_common || bursts * touched >= 3 * sum;
 }
 
 // XID 13 named the same unit in two bursts or more, and no other unit.
@@ -345,11 +368,11 @@ void Suspicions::find_exceptions() {
       }
     }
   }
-  if (within_hour) {
+  if (within_hour && stands_out(all.size())) {
     return report(*rule, *last, 85,
                   fmt::format("{} under {} different jobs within an hour", what, innocent.size()));
   }
-  if (innocent.size() >= 3 && !is_one_person) {
+  if (innocent.size() >= 3 && !is_one_person && stands_out(all.size())) {
     return report(*rule, *last, 80,
                   fmt::format("{} under {} different jobs in a week", what, innocent.size()));
   }
@@ -484,7 +507,7 @@ void Suspicions::find_failing_jobs() {
   if (told >= 2) {
     return report("failing-jobs", *last, 80, "different jobs failed with the words of a sick GPU");
   }
-  if (proven >= kLemonJobs || again > 0) {
+  if (proven >= kLemonJobs || (proven >= 2 && told > 0) || again > 0) {
     return report("failing-jobs", *last, 72,
                   "jobs fail on it that did well on other GPUs, and none did well on it since");
   }
