@@ -204,6 +204,11 @@ class Suspicions {
       }
     });
   }
+  bool had_exception(model::JobId job) const {
+    return std::ranges::any_of(gpu_.pieces(), [&](const Evidence& piece) {
+      return job.valid() && piece.job == job && is_exception(piece);
+    });
+  }
   std::size_t failed_jobs(std::span<const Evidence> pieces) const {
     std::set<model::JobId> jobs;
     for (const Evidence& piece : pieces) {
@@ -382,6 +387,7 @@ void Suspicions::find_exceptions() {
                   fmt::format("{} under two different jobs, and not on other GPUs", what));
   }
   for (const Program& program : innocent) {
+    if (!stands_out(all.size())) break;
     const bool is_proven = look_elsewhere(program, true).did_well;
     if (is_proven && program.bursts.size() >= 2) {
       return report(
@@ -447,6 +453,11 @@ void Suspicions::find_failing_jobs() {
   std::vector<Program> programs;
   const Evidence* last = nullptr;
   bool direct = false;
+  std::vector<Burst> exceptions;
+  for (const Evidence& piece : gpu_.pieces()) {
+    if (is_exception(piece) && counts(piece)) add_to_bursts(exceptions, piece, kBurst);
+  }
+  const bool is_noisy = !exceptions.empty() && !stands_out(exceptions.size());
   for (const Evidence& piece : gpu_.pieces()) {
     // A job that did well here: what failed before it is no longer a row of failures.
     if (piece.kind == EvidenceKind::kJobEnded && piece.code == 0) {
@@ -456,6 +467,7 @@ void Suspicions::find_failing_jobs() {
     if (!is_failure(piece) || !counts(piece)) continue;
     if (is_explained(piece) || tells_of_application(piece.text)) continue;
     if (points_elsewhere(piece)) continue;
+    if (is_noisy && had_exception(piece.job)) continue;
     last = &piece;
     direct |= names_a_fault(piece.text) && gang_of(piece).gpus == 1;
     Program& program = program_of(programs, piece);
