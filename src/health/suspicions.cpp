@@ -70,6 +70,7 @@ class Suspicions {
       is_needed = is_needed || is_exception(piece) || is_failure(piece);
     }
     if (!is_needed) return;
+    find_lemon_node();
     find_exceptions();
     find_failing_jobs();
   }
@@ -223,6 +224,7 @@ class Suspicions {
   void find_exceptions();
   void find_failing_jobs();
   bool is_lemon() const;
+  void find_lemon_node();
   bool same_unit_again() const;
   bool has_weak_signs(base::Instant at) const;
   bool neighbours_are_clean(base::Instant at) const;
@@ -428,6 +430,39 @@ void Suspicions::find_exceptions() {
   }
   findings_.push_back(
       {rule, rule->action, 30, what + ": mostly the program's fault", last->last, {}});
+}
+
+// A node where GPU after GPU has a fault, and with which jobs fail that do well without it.
+void Suspicions::find_lemon_node() {
+  const Evidence* last = nullptr;
+  for (const Evidence& piece : gpu_.pieces()) {
+    if (is_failure(piece) && !gpu_.is_answered(piece.last)) last = &piece;
+  }
+  if (last == nullptr || !gpu_.is_recent(last->last, kMonthOfJobs)) return;
+  std::size_t faulty = 0;
+  std::vector<Program> programs;
+  for (const std::string_view uuid : gpu_.records().gpus_of_node(gpu_.gpu().node)) {
+    bool has_fault = false;
+    for (const Evidence& piece : gpu_.records().of_gpu(uuid)) {
+      if (piece.at > gpu_.now() || !gpu_.is_recent(piece.last, kMonthOfJobs)) continue;
+      has_fault = has_fault || gpu_.is_hard(piece);
+      if (is_failure(piece) && !tells_of_application(piece.text)) {
+        program_of(programs, piece).jobs.insert(piece.job);
+      }
+    }
+    faulty += has_fault ? 1 : 0;
+  }
+  if (faulty < 2) return;
+  std::size_t jobs = 0;
+  for (const Program& program : programs) {
+    const Elsewhere elsewhere = look_elsewhere(program, false);
+    if (elsewhere.did_well_far && !elsewhere.failed_far) jobs += program.jobs.size();
+  }
+  if (jobs < kLemonJobs) return;
+  report("node-fault", *last, 75,
+         fmt::format("its node: faults of {} GPUs in a month, and {} failed jobs of programs that do "
+                     "well elsewhere",
+                     faulty, jobs));
 }
 
 // Whether, among jobs that did well here, some failed in a month whose programs do well elsewhere
