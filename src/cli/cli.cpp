@@ -179,8 +179,9 @@ constexpr std::array kCommands = {
              "Write a report about GPUs for their vendor, without names and commands of users.",
              "  gpu-platform health report --output-file report.json\n"
              "  gpu-platform health report --gpu dgx-h100-1:3 --output-file gpu3.json\n"}, run_health_report},
-    Command{{"health replay", "--evidence FILE [options]",
-             "Judge evidence from a file as the daemon would: what is taken out, and whose fault each job was.",
+    Command{{"health replay", "[options]",
+             "Judge kept evidence, or that of a file: what is taken out, and whose fault each job was.",
+             "  gpu-platform health replay --rules strict\n"
              "  gpu-platform health replay --evidence evidence.jsonl\n"
              "  gpu-platform health replay --evidence - --rules strict --json < evidence.jsonl | jq '.gpus[] | select(.taken_out)'\n"}, run_health_replay},
     Command{{"health rules", "[options]",

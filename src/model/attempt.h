@@ -40,8 +40,8 @@ enum class EndReason : std::uint8_t {
   kReservationEnded,  // the reservation that it asks for was cancelled or is over
   kWaitTimeout,       // it had not started within its own wait_timeout
   kEnvironmentLost,   // the store no longer has its environment variables: it was not started
-  kGpuFault,          // a GPU failed under it; detail says which and how
   kHung,              // its GPUs were idle and it printed nothing for its hang_timeout
+  kGpuFault,          // a GPU failed under it; detail says which and how
 };
 inline constexpr std::size_t kEndReasons = 20;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"

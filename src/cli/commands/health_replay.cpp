@@ -6,12 +6,13 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/submission/text_file.h"
+#include "cli/text/evidence_lines.h"
 #include "cli/text/table.h"
 #include "cli/text/text.h"
 #include "health/evidence_file/replay_json.h"
 #include "health/evidence_file/rules_file.h"
 
-// 'health replay' and 'health rules': what the rules say, without a daemon.
+// 'health replay' and 'health rules': what the rules say, of a file without a daemon.
 
 namespace gpu_platform::cli {
 
@@ -72,6 +73,11 @@ std::string replayed_jobs_text(const health::Replay& replay, const TableStyle& s
   return table.empty() ? "No job failed.\n" : table.render(style);
 }
 
+int evidence_error(Console& console, const CommandText& text, const std::string& file,
+                   const std::string& message) {
+  return usage_error(console, fmt::format("--evidence '{}': {}", file, message), text.name);
+}
+
 }  // namespace
 
 int run_health_replay(const CommandText& text, Invocation& invocation) {
@@ -82,28 +88,27 @@ int run_health_replay(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments.option("--evidence", evidence, "FILE",
                    "the evidence, one event a line (docs/health-evidence.md); - reads standard "
-                   "input");
+                   "input (default: what the daemon has kept)");
   arguments.option("--rules", given_rules, "PROFILE|FILE",
                    "nvidia (the default), cloud, strict, or a JSON file of a profile and rules");
   arguments.output(output, {"gpus", "gpu"});
-  if (const auto stop = arguments.parse(invocation.words, console)) return *stop;
-  if (!evidence) {
-    return usage_error(console, "--evidence is missing: give a file, or - for standard input",
-                       text.name);
-  }
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
   const ProcessEnvironment& environment = console.process_environment();
   const auto rules = rules_from(environment, given_rules);
   if (!rules) return usage_error(console, "--rules: " + rules.error().message, text.name);
-  const auto bytes = read_text_file(environment, *evidence, kMaxEvidenceBytes);
-  if (!bytes) {
-    return usage_error(
-        console, fmt::format("--evidence '{}': {}", *evidence, bytes.error().message), text.name);
+  std::string bytes;
+  if (evidence) {
+    auto read = read_text_file(environment, *evidence, kMaxEvidenceBytes);
+    if (!read) return evidence_error(console, text, *evidence, read.error().message);
+    bytes = *std::move(read);
+  } else {
+    auto kept = kept_evidence_lines(*client, "");
+    if (!kept) return report(console, kept.error(), output.wants_documents());
+    bytes = *std::move(kept);
   }
-  const auto file = health::read_evidence(*bytes);
-  if (!file) {
-    return usage_error(console, fmt::format("--evidence '{}': {}", *evidence, file.error().message),
-                       text.name);
-  }
+  const auto file = health::read_evidence(bytes);
+  if (!file) return evidence_error(console, text, evidence.value_or("-"), file.error().message);
   const health::Replay replay = health::replay(*file, *rules);
   if (output.is_document()) return print_document(console, output, health::replay_json(replay));
   console.out(replayed_gpus_text(replay, output.style(console)));

@@ -15,10 +15,10 @@
 #include "cli/commands.h"
 #include "cli/text/gpu_text.h"
 #include "cli/text/job_names.h"
-#include "cli/text/json_view.h"
 #include "cli/text/message_text.h"
 #include "cli/text/text.h"
 #include "cli/words/gpu_choice.h"
+#include "client/request_text.h"
 
 // gpu-platform reset: of GPUs, or of all GPUs of nodes.
 
@@ -82,14 +82,14 @@ bool is_confirmed(Console& console, const std::vector<GpuChoice>& choices) {
 }
 
 std::string body_of(const GpuChoice& choice, const ResetOptions& options) {
-  Json body;
-  if (choice.gpu_id) body["gpu_id"] = *choice.gpu_id;
-  if (choice.gpu) body["gpu"] = *choice.gpu;
-  if (choice.node) body["node"] = *choice.node;
-  if (options.reason) body["reason"] = *options.reason;
-  if (options.force) body["force"] = true;
-  if (options.when_empty || options.wait) body["when_empty"] = true;
-  return json_text(body);
+  v1::ChangeGpusRequest request;
+  if (choice.gpu_id) request.set_gpu_id(*choice.gpu_id);
+  if (choice.gpu) request.set_gpu(*choice.gpu);
+  if (choice.node) request.set_node(*choice.node);
+  if (options.reason) request.set_reason(*options.reason);
+  request.set_force(options.force);
+  request.set_when_empty(options.when_empty || options.wait);
+  return client::request_text(request);
 }
 
 void tell_ordered(Console& console, Client& client, const v1::ChangeGpusResponse& answer,
