@@ -22,7 +22,7 @@ constexpr std::string_view kHardwareWords[] = {
     "no cuda-capable device",
     "no cuda gpus are available",
     "no devices were found",
-    "devices are busy or unavailable",
+    "busy or unavailable",
     "devicesunavailable",
     "system not yet initialized",
     "hardware stack error",

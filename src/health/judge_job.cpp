@@ -206,6 +206,7 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
   std::vector<base::Instant> times = {first};
   std::vector<base::Instant> complaints;
   bool complained_soon = false;
+  bool complained_before = false;
   for (const auto pieces : {records_.of_gpu(gpu.uuid), records_.of_node(gpu.node)}) {
     for (const Evidence& piece : pieces) {
       const bool is_news = piece.kind != EvidenceKind::kJobStarted &&
@@ -215,9 +216,9 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
         times.push_back(piece.last);
       }
       if (piece.kind != EvidenceKind::kComplaint) continue;
-      const base::Duration apart =
-          piece.last > first ? piece.last - first : first - piece.last;
+      const base::Duration apart = piece.last > first ? piece.last - first : first - piece.last;
       complained_soon = complained_soon || apart <= kMonth;
+      complained_before = complained_before || piece.at <= first;
       if (piece.last > first) complaints.push_back(piece.last);
     }
   }
@@ -229,7 +230,9 @@ std::vector<base::Instant> JobJudgement::later_times(const GpuKey& gpu) const {
   std::vector<base::Instant> some;
   for (std::size_t i = 0; i < times.size(); i += step) some.push_back(times[i]);
   if (some.back() != times.back()) some.push_back(times.back());
-  if (complained_soon) some.insert(some.end(), complaints.begin(), complaints.end());
+  // Between two complaints the GPU was as sick as at them.
+  if (complained_soon || complained_before)
+    some.insert(some.end(), complaints.begin(), complaints.end());
   std::ranges::sort(some);
   return some;
 }
@@ -246,10 +249,11 @@ bool JobJudgement::is_on_sick_gpu(Sickness sickness) {
       const bool is_by_many = verdict.rule == "failing-jobs" || verdict.rule == "complaints" ||
                               verdict.rule == "failed-starts" || verdict.rule == "hung-jobs";
       // What only came a while after it did not end it.
-      const base::Duration reach = is_by_many ? kMonth
-                                   : rules_.of(verdict.rule, gpu.type).repeat == Repeat::kJobs
-                                       ? kWeek
-                                       : base::hours(1);
+      const bool is_repeated = rules_.of(verdict.rule, gpu.type).repeat != Repeat::kNever;
+      const base::Duration reach = verdict.rule == "complaints" ? kComplaintsWindow
+                                   : is_by_many                 ? kMonth
+                                   : is_repeated || spoils      ? kWeek
+                                                                : base::hours(1);
       if (at - job_.ended_at > reach) continue;
       verdict_.suspect_gpus.emplace_back(gpu.uuid);
       verdict_.reasons.push_back(fmt::format("{} is sick: {}.", gpu.uuid, verdict.text));

@@ -359,10 +359,10 @@ void Suspicions::find_exceptions() {
     return innocent[a].user != innocent[b].user || innocent[a].user.empty() ||
            innocent[a].did_well || innocent[b].did_well;
   };
-  const bool is_one_person =
-      !innocent.empty() && !innocent.front().user.empty() && proven == 0 &&
-      std::ranges::all_of(innocent,
-                          [&](const Program& each) { return each.user == innocent[0].user; });
+  const bool is_one_person = !innocent.empty() && !innocent.front().user.empty() && proven == 0 &&
+                             std::ranges::all_of(innocent, [&](const Program& each) {
+                               return each.user == innocent[0].user;
+                             });
   const std::string what = fmt::format("XID {} ({})", rule->code, rule->what);
   bool within_hour = false;
   for (std::size_t i = 0; i < innocent.size(); ++i) {
@@ -459,10 +459,11 @@ void Suspicions::find_lemon_node() {
     if (elsewhere.did_well_far && !elsewhere.failed_far) jobs += program.jobs.size();
   }
   if (jobs < kLemonJobs) return;
-  report("node-fault", *last, 75,
-         fmt::format("its node: faults of {} GPUs in a month, and {} failed jobs of programs that do "
-                     "well elsewhere",
-                     faulty, jobs));
+  report(
+      "node-fault", *last, 75,
+      fmt::format("its node: faults of {} GPUs in a month, and {} failed jobs of programs that do "
+                  "well elsewhere",
+                  faulty, jobs));
 }
 
 // Whether, among jobs that did well here, some failed in a month whose programs do well elsewhere
