@@ -198,7 +198,7 @@ void GpuJudgement::find_xid(const Rule& rule, std::span<const Evidence* const> p
   if (rule.trusts_driver && is_link_event && is_harmless_link_event(last.text)) {
     action = Action::kCount;
     text += ", not fatal";
-  } else if (rule.fault == FaultClass::kDriver && action == Action::kDegrade &&
+  } else if (rule.fault == FaultClass::kDriver && is_again && rule.action == Action::kCount &&
              had_it_elsewhere(last)) {
     action = Action::kCount;
     text += " under a program that has it on other GPUs, too";

@@ -225,6 +225,27 @@ TEST_F(Judge, PageFaultsOfUnknownJobsTwiceADayOnOneGpuOfTheNode) {
   EXPECT_EQ(action(after(base::hours(6))), Action::kCount) << "on different GPUs";
 }
 
+TEST_F(Judge, OnePersonsProgramsProveNothing) {
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    see(of_job(xid(13, after(base::minutes(static_cast<std::int64_t>(10 * i)))), i + 1, "ann",
+               "try-" + std::to_string(i)));
+  }
+  EXPECT_EQ(action(after(base::hours(2))), Action::kCount);
+}
+
+TEST_F(Judge, ErrorsOnMostGpusOfANodeAreTheProgramsFault) {
+  for (const char* gpu : {"n:0", "n:1", "n:2"}) {
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      see(of_job(xid(31, after(base::hours(static_cast<std::int64_t>(2 * i)))), i + 1,
+                 "user" + std::to_string(i), std::string("homework") + gpu),
+          gpu);
+    }
+  }
+  for (const char* gpu : {"n:0", "n:1", "n:2"}) {
+    EXPECT_EQ(action(after(base::hours(12)), gpu), Action::kCount) << gpu;
+  }
+}
+
 TEST_F(Judge, ExceptionsInTheSameUnitTwice) {
   const std::string unit = "Graphics SM Warp Exception on (GPC 3, TPC 1, SM 0): Illegal Address";
   see(saying(xid(13), unit));

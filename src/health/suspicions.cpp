@@ -23,6 +23,7 @@ constexpr std::size_t kMaxCompared = 64;                 // GPUs that are looked
 constexpr std::size_t kManyGpus = 4;
 constexpr std::int64_t kManySigns = 100;
 constexpr std::size_t kLemonJobs = 3;  // of programs that fail nowhere else
+constexpr base::Duration kHalfDay = base::hours(12);
 constexpr std::size_t kJobsInARow = 5;
 constexpr base::Duration kMonthOfJobs = base::hours(24 * 31);
 
@@ -424,6 +425,12 @@ void Suspicions::find_exceptions() {
     return report(
         *rule, *last, 60,
         fmt::format("{} {} times in a week, and on no other GPU of the node", what, all.size()));
+  }
+  // A record of this one GPU alone: only many times over half a day say something.
+  const bool is_alone = gpu_.records().gpus_of_node(gpu_.gpu().node).size() <= 1;
+  if (unknown && is_alone && innocent.empty() && !was_application && all.size() >= 3 &&
+      all.back().begin - all.front().begin >= kHalfDay) {
+    return report(*rule, *last, 55, fmt::format("{} {} times in a week", what, all.size()));
   }
   if (has_weak_signs(last->at)) {
     return report(*rule, *last, 65, what + " beside errors of its memory or links");
