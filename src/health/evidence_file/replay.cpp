@@ -59,6 +59,7 @@ class Replayer {
   void apply(const EvidenceLine& line);
   void start(const EvidenceLine& line);
   void end(const EvidenceLine& line);
+  void fail_start(const EvidenceLine& line);
   void judge_touched(base::Instant now) {
     for (const std::string& uuid : book_.take_touched()) judge(uuid, now);
   }
@@ -115,6 +116,17 @@ void Replayer::apply(const EvidenceLine& line) {
     return;
   }
   for (const GpuName& gpu : line.gpus) book_.add(key_of(gpu), line.piece);
+  if (line.piece.kind == EvidenceKind::kStartFailed && line.piece.job.valid()) fail_start(line);
+}
+
+// A start that fails is the end of the job's attempt.
+void Replayer::fail_start(const EvidenceLine& line) {
+  EndedJob job;
+  job.end = line.piece;
+  job.how = JobEnd::kFailed;
+  job.started_at = line.piece.at;
+  for (const GpuName& gpu : line.gpus) job.gpus.push_back(gpu.gpu);
+  ended_.push_back(std::move(job));
 }
 
 void Replayer::start(const EvidenceLine& line) {
