@@ -1,6 +1,7 @@
 #include "health/gpu_case.h"
 
 #include <algorithm>
+#include <set>
 
 #include "health/evidence_words.h"
 
@@ -48,7 +49,20 @@ GpuCase::GpuCase(const Records& records, const GpuKey& gpu, const Rules& rules, 
       std::max(latest(pieces_, EvidenceKind::kCheck), latest(node_pieces_, EvidenceKind::kCheck));
 }
 
+// Three jobs of two users: one user's may be blind to what was wrong.
+bool GpuCase::has_worked_since(base::Instant at) const {
+  std::size_t jobs = 0;
+  std::set<std::string_view> users;
+  for (const Evidence& piece : pieces_) {
+    if (piece.kind != EvidenceKind::kJobEnded || piece.code != 0 || piece.at <= at) continue;
+    jobs += piece.count;
+    users.insert(piece.user);
+  }
+  return jobs >= 3 && users.size() >= 2;
+}
+
 bool GpuCase::is_cured(base::Instant at, Action action) const {
+  if (action == Action::kDegrade && has_worked_since(at)) return true;
   base::Instant cured = std::max(restarted_at_, checked_at_);
   if (action < Action::kReboot) cured = std::max(cured, reset_at_);
   return cured.is_set() && at < cured;

@@ -44,6 +44,8 @@ class GpuCase {
   bool is_hard(const model::Evidence& piece) const;
   // Whether something since then has cured what needs this action.
   bool is_cured(base::Instant at, Action action) const;
+  // Whether jobs have done well on it since then, so that what only degrades it is over.
+  bool has_worked_since(base::Instant at) const;
   // Whether a passed check or a person has answered what is only suspected.
   bool is_answered(base::Instant at) const { return checked_at_.is_set() && at < checked_at_; }
   bool is_recent(base::Instant at, base::Duration window) const { return now_ - at <= window; }

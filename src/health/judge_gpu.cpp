@@ -454,7 +454,7 @@ void GpuJudgement::find_repairs() {
                                    : fmt::format("{}: {}", rule.what, failed_reset->text));
   }
   if (gpu_.reset_at().is_set() && gpu_.checked_at() < gpu_.reset_at() &&
-      gpu_.restarted_at() < gpu_.reset_at()) {
+      gpu_.restarted_at() < gpu_.reset_at() && !gpu_.has_worked_since(gpu_.reset_at())) {
     const Rule& rule = gpu_.rule("unchecked");
     add(rule, rule.action, gpu_.reset_at(), std::string(rule.what));
   }
