@@ -11,7 +11,7 @@ namespace gpu_platform::api {
 
 namespace {
 
-void to_proto(const health::GpuVerdict& verdict, v1::GpuVerdict& out) {
+void show_verdict(const health::GpuVerdict& verdict, v1::GpuVerdict& out) {
   out.set_action(std::string(health::to_string(verdict.action)));
   out.set_fault(std::string(health::to_string(verdict.fault)));
   out.set_confidence_percent(verdict.confidence_percent);
@@ -50,7 +50,7 @@ void EvidenceView::put_verdict(const model::Node& node, const model::Gpu& gpu, v
     records_.emplace(*snapshot_, [this](const model::Evidence& piece) { return is_hidden(piece); });
   }
   const health::GpuKey key{node.name, gpu.info.uuid, gpu.info.type};
-  to_proto(context_.core.judge_gpu(*snapshot_, *records_, key, os::wall_now()),
+  show_verdict(context_.core.judge_gpu(*snapshot_, *records_, key, os::wall_now()),
            *out.mutable_verdict());
 }
 

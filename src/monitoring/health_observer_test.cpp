@@ -14,7 +14,7 @@ using hardware::GpuCondition;
 using hardware::GpuEventKind;
 using model::EvidenceKind;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kOneSecond = 1'000'000'000;
 
 class HealthObserverTest : public ::testing::Test, public execution::ObservationSink {
  protected:
@@ -56,7 +56,7 @@ class HealthObserverTest : public ::testing::Test, public execution::Observation
   }
 
   void pass(std::int64_t seconds) {
-    now_.boot_ns += seconds * kSecond;
+    now_.boot_ns += seconds * kOneSecond;
     now_.at = now_.at + base::seconds(seconds);
   }
   node::ProbeReadings readings_of(std::size_t gpus) {
@@ -89,7 +89,7 @@ class HealthObserverTest : public ::testing::Test, public execution::Observation
   const std::vector<std::string> uuids_{"a", "b", "c", "d"};
   std::shared_ptr<controller::Snapshot> snapshot_ = std::make_shared<controller::Snapshot>();
   std::vector<EvidenceObserved> told_;
-  Moment now_{base::Instant(1'790'000'000'000'000'000), 1000 * kSecond};
+  Moment now_{base::Instant(1'790'000'000'000'000'000), 1000 * kOneSecond};
   HealthObserver health_{*this, [this] { return snapshot_; }, {}, [this] { return now_; }};
 };
 
