@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <tuple>
@@ -26,6 +27,26 @@ constexpr std::size_t kLemonJobs = 3;  // of programs that fail nowhere else
 constexpr base::Duration kHalfDay = base::hours(12);
 constexpr std::size_t kJobsInARow = 5;
 constexpr base::Duration kMonthOfJobs = base::hours(24 * 31);
+
+// The letters of a program's name, without its folder and its ending.
+std::string letters_of(std::string_view program) {
+  program.remove_prefix(program.find_last_of('/') + 1);
+  if (const auto dot = program.rfind('.'); dot != 0) program = program.substr(0, dot);
+  std::string letters;
+  for (const char c : program) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return letters;
+}
+
+// Whether the names look like those of versions of one program: "train-3.py", "train_v4.py".
+bool are_versions(std::string_view a, std::string_view b) {
+  const std::string one = letters_of(a);
+  const std::string other = letters_of(b);
+  return one.starts_with(other) || other.starts_with(one);
+}
 
 // One program's failures on this GPU.
 struct Program {
@@ -354,11 +375,12 @@ void Suspicions::find_exceptions() {
     innocent.back().did_well = elsewhere.did_well;
   }
 
-  // One person who tries one program after the other proves nothing, unless one of them is known to
-  // do well.
+  // One person who tries one version of a program after the other proves nothing, unless one of
+  // them is known to do well.
   const auto are_others = [&](std::size_t a, std::size_t b) {
     return innocent[a].user != innocent[b].user || innocent[a].user.empty() ||
-           innocent[a].did_well || innocent[b].did_well;
+           innocent[a].did_well || innocent[b].did_well ||
+           !are_versions(innocent[a].program, innocent[b].program);
   };
   const bool is_one_person = !innocent.empty() && !innocent.front().user.empty() && proven == 0 &&
                              std::ranges::all_of(innocent, [&](const Program& each) {
