@@ -255,6 +255,7 @@ TEST_F(ClusterCallsTest, ShowTheVerdictAndTheEvidenceOfAGpuAndOfItsNode) {
     model::set_taint(node.gpus[1].taints,
                      {model::TaintSource::kHealth, model::TaintEffect::kDegraded,
                       "XID 13 in two jobs", "node", base::Instant(1)});
+    node.gpus[1].withheld_verdict = "XID 13 in three jobs (not done: health.mode is shadow)";
   });
   v1::GetGpuHealthRequest request;
   request.set_gpu("dgx-h100-1:1");

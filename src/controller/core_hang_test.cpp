@@ -64,7 +64,6 @@ class HangTest : public ::testing::Test {
     execution::Ended ended = testing::ended(attempt(id), code, now_);
     ended.reason = reason;
     see(ended);
-    see(execution::Cleaned{attempt(id)});
   }
   const model::Job& job(std::uint64_t id) const { return *core_.state().jobs.find(id); }
   AttemptState state_of(std::uint64_t id) const { return job(id).attempts.back().state; }

@@ -21,6 +21,7 @@ using model::EvidenceKind;
 constexpr base::Duration kBeforeEnd = base::minutes(35);
 constexpr base::Duration kAfterEnd = base::minutes(2);
 constexpr base::Duration kAtTheSameTime = base::minutes(2);
+constexpr base::Duration kRanForLong = base::minutes(10);
 constexpr base::Duration kMonth = base::hours(24 * 31);
 constexpr std::size_t kMaxGpus = 256;
 constexpr std::size_t kMaxTimes = 16;
@@ -156,7 +157,9 @@ bool JobJudgement::was_hit() {
 }
 
 // Two others at least: one alone is chance.
+// What short jobs do at the same time is chance.
 bool JobJudgement::others_ended_too() const {
+  if (job_.ended_at - job_.started_at < kRanForLong) return false;
   std::set<std::tuple<std::string_view, std::string_view, model::JobId>> others;
   std::set<std::string_view> nodes;
   for (const GpuKey& gpu : gpus_) {

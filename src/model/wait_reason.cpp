@@ -55,7 +55,7 @@ std::string predicate(const WaitCount& count) {
     case Shortage::kGpuMemory:
       return fmt::format("{} only GPUs with less memory than requested", have);
     case Shortage::kGpusOffline:
-      return fmt::format("{} {}{} that {} offline, draining or used by unmanaged processes",
+      return fmt::format("{} {}{} that {} offline, draining, degraded or used by unmanaged processes",
                          one ? "needs" : "need", one ? "" : "at least ",
                          counted(count.short_by, "GPU", "GPUs"),
                          count.short_by == 1 ? "is" : "are");

@@ -106,8 +106,9 @@ TEST_F(AuditList, MembersOfArraysHaveTheirNames) {
   });
   EXPECT_EQ(call(server, {"audit", "list"}), 0) << err();
   EXPECT_NE(out().find("job 40, 40_1, 40_2 and 117 more"), std::string::npos) << out();
+  const std::size_t before = out().size();
   EXPECT_EQ(call(server, {"audit", "list", "--json"}), 0) << err();
-  EXPECT_EQ(Json::parse(out())["entries"][0]["names"]["41"], "40_1");
+  EXPECT_EQ(Json::parse(out().substr(before))["entries"][0]["names"]["41"], "40_1");
 }
 
 TEST_F(AuditList, ARaiseIsCalledAsItsCommand) {

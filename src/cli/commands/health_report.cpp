@@ -189,17 +189,15 @@ int run_health_evidence(const CommandText& text, Invocation& invocation) {
 int run_health_report(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   EvidenceOptions options;
-  bool is_json = false;
   Arguments arguments(text);
   options.which.add_to(arguments);
   arguments.option("--since", options.since, "TIME", "only evidence since: 2h, 7d, 2026-01-31")
       .option("--output-file", options.file, "FILE",
-              "write the report there; a file of that name is replaced (default: print it)")
-      .flag("--json", is_json, "the report is always JSON");
+              "write the report there; a file of that name is replaced (default: print it)");
   auto client = read_choice(arguments, invocation, text, options);
   if (!client) return client.error();
   const auto document = report_of(console, *client, options);
-  if (!document) return report(console, document.error(), is_json);
+  if (!document) return report(console, document.error(), false);
   const std::string report_text = document->dump(2, ' ', false, Json::error_handler_t::replace);
   if (!options.file) {
     console.out(report_text + "\n");

@@ -231,8 +231,9 @@ TEST_F(Health, ResetOrdersEachOfTheGpus) {
   EXPECT_EQ(call(server, {"reset", "GPU-3", "dgx-1:4", "--yes", "--when-empty"}), 0) << err();
   EXPECT_EQ(call(server, {"reset", "--node", "dgx-1", "--yes", "--force"}), 0) << err();
   EXPECT_EQ(sent, (std::vector<Json>{Json{{"gpu", "dgx-1:3"}, {"reason", "rows wait"}},
-                                     Json{{"gpu_id", "GPU-3"}}, Json{{"gpu", "dgx-1:4"}},
-                                     Json{{"node", "dgx-1"}}}));
+                                     Json{{"gpu_id", "GPU-3"}, {"when_empty", true}},
+                                     Json{{"gpu", "dgx-1:4"}, {"when_empty", true}},
+                                     Json{{"node", "dgx-1"}, {"force", true}}}));
 }
 
 TEST_F(Health, ResetOfANodeIsAskedAboutOrNeedsYes) {

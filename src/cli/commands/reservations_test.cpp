@@ -85,7 +85,7 @@ TEST_F(Reservations, UpdateSendsOnlyWhatIsGiven) {
                           "never", "--user", "ann"}),
             0)
       << err();
-  EXPECT_EQ(body, Json({{"duration_seconds", 3600.0}, {"repeat", "NEVER"}, {"users", {"ann"}}}));
+  EXPECT_EQ(body, Json({{"duration_seconds", 3600}, {"repeat", "NEVER"}, {"users", {"ann"}}}));
   EXPECT_EQ(call(server, {"reservations", "update", "course"}), 2);
   EXPECT_EQ(call(server, {"reservations", "update", "course", "--begin", "now"}), 2);
 }

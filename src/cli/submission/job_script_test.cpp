@@ -233,7 +233,7 @@ class MailOfScripts : public Scripts {
 
 TEST_F(MailOfScripts, IsThatOfNotify) {
   write_script();
-  EXPECT_EQ(submit_to(true, {"job.sh"}), 0) << err();
+  EXPECT_EQ(submit_to(true, {"--gpus", "0", "job.sh"}), 0) << err();
   EXPECT_EQ(sent_["notify"], Json::array({"END", "FAIL"}));
   EXPECT_EQ(sent_["notify_to"], "ada@x.org");
   EXPECT_EQ(err(), "");

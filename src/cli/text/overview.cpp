@@ -44,6 +44,7 @@ struct GroupText {
 };
 constexpr std::array kGroups = {
     GroupText{"jobs", "Show, follow, change and stop jobs"},
+    GroupText{"health", "Which GPUs are sick, and why; also"},
     GroupText{"profile", "Daemons that you have logged in to"},
     GroupText{"token", "Tokens, with which other machines act as you"},
     GroupText{"reservations", "GPUs reserved for a time"},
@@ -66,8 +67,10 @@ std::string entry(std::string_view name, std::string_view text) {
 std::string group_text(const Overview& overview, std::string_view group) {
   std::vector<std::string> words;
   for (const Command& command : overview.commands) {
-    if (first_word(command.text.name) == group) words.emplace_back(second_word(command.text.name));
+    const std::string_view second = second_word(command.text.name);
+    if (first_word(command.text.name) == group && !second.empty()) words.emplace_back(second);
   }
+  if (words.empty()) return {};
   const auto* const known = std::ranges::find(kGroups, group, &GroupText::name);
   const std::string list = joined(words, ", ");
   return known == kGroups.end() ? list : fmt::format("{}: {}", known->summary, list);
@@ -79,8 +82,8 @@ std::string entry_of(const Overview& overview, std::string_view name) {
   }
   for (const Command& command : overview.commands) {
     if (first_word(command.text.name) != name) continue;
-    const bool is_group = !second_word(command.text.name).empty();
-    return entry(name, is_group ? group_text(overview, name) : std::string(command.text.summary));
+    const std::string group = group_text(overview, name);
+    return entry(name, group.empty() ? std::string(command.text.summary) : group);
   }
   return {};  // a program without this command
 }

@@ -9,6 +9,7 @@
 #include "controller/health_records.h"
 #include "controller/judge/gpu_resets.h"
 #include "controller/judge/health_breaker.h"
+#include "health/evidence_words.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
@@ -218,6 +219,8 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   });
   if (end.gpus.empty()) return std::nullopt;
   const bool never_began = seen.reason == model::EndReason::kLaunchFailed;
+  // Most starts fail by files and folders, which tell nothing of GPUs.
+  if (never_began && !health::tells_of_hardware(seen.detail)) return std::nullopt;
   end.evidence.kind = never_began ? EvidenceKind::kStartFailed : EvidenceKind::kJobEnded;
   end.evidence.source = model::EvidenceSource::kJob;
   end.evidence.at = seen.at.is_set() ? std::min(seen.at, now) : now;
