@@ -322,7 +322,8 @@ Events GpuHealth::judge(const State& state, model::GpuRef place, base::Instant n
   if (mode == HealthMode::kOff || !has_evidence) return events;
   const health::GpuVerdict verdict =
       health::judge_gpu(HealthRecords(state), key_of(state, place), rules_of(state), now);
-  if (verdict.again_at.is_set()) look_again(place, std::max(verdict.again_at, now));
+  // What is due by now is in the verdict.
+  if (verdict.again_at > now) look_again(place, verdict.again_at);
   const std::optional<TaintEffect> effect = effect_of(verdict.action);
   const Taint* const own = model::find_taint(gpu.taints, TaintSource::kHealth);
   std::optional<TaintEffect> present;
