@@ -1,9 +1,6 @@
 #include "bin/gpu_verdicts.h"
 
-#include <cstddef>
-#include <utility>
-
-#include "base/check.h"
+#include "health/policy_rules.h"
 
 namespace gpu_platform::bin {
 
@@ -15,13 +12,11 @@ health::GpuVerdict GpuVerdicts::judge(const controller::Snapshot& snapshot,
 
 std::shared_ptr<const health::Rules> GpuVerdicts::rules_of(const model::Policy& policy) {
   const std::lock_guard lock(mutex_);
-  if (rules_ == nullptr || profile_ != policy.health_profile) {
-    constexpr health::Profile kProfiles[model::kHealthProfiles] = {
-        health::Profile::kNvidia, health::Profile::kCloud, health::Profile::kStrict};
-    auto made = health::Rules::make(kProfiles[static_cast<std::size_t>(policy.health_profile)]);
-    CHECK(made);
-    rules_ = std::make_shared<const health::Rules>(std::move(*made));
+  const bool is_same = profile_ == policy.health_profile && site_rules_ == policy.health_rules;
+  if (rules_ == nullptr || !is_same) {
+    rules_ = std::make_shared<const health::Rules>(health::known_rules(policy));
     profile_ = policy.health_profile;
+    site_rules_ = policy.health_rules;
   }
   return rules_;
 }

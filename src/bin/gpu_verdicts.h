@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "controller/snapshot.h"
 #include "health/rules.h"
@@ -22,8 +23,9 @@ class GpuVerdicts {
   std::shared_ptr<const health::Rules> rules_of(const model::Policy& policy);
 
   std::mutex mutex_;
-  std::shared_ptr<const health::Rules> rules_;  // of that profile; null before the first question
+  std::shared_ptr<const health::Rules> rules_;  // of those below; null before the first question
   model::HealthProfile profile_ = model::HealthProfile::kNvidia;
+  std::vector<model::HealthRule> site_rules_;
 };
 
 }  // namespace gpu_platform::bin

@@ -68,7 +68,10 @@ std::optional<config::Configuration> read_configuration(const std::string& path,
     for (const config::Problem& note : checked->notes) {
       console.err("note: " + config::describe(note, path) + "\n");
     }
-    return std::move(*checked);
+    const auto wrong = problem_in_rules(*checked);
+    if (!wrong) return std::move(*checked);
+    console.error(config::describe(*wrong, path));
+    return std::nullopt;
   }
   for (const config::Problem& problem : checked.error()) {
     console.error(config::describe(problem, path));

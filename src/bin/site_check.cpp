@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <future>
 #include <set>
@@ -14,6 +13,7 @@
 
 #include "api/identity/certificate_prover.h"
 #include "bin/site_files.h"
+#include "bin/site_policy.h"
 #include "bin/site_users.h"
 #include "host/user_directory.h"
 #include "kubernetes/kubeconfig.h"
@@ -32,6 +32,9 @@ class SiteCheck {
   explicit SiteCheck(const Configuration& configuration) : configuration_(configuration) {}
 
   cli::SiteFindings run() {
+    if (auto problem = problem_in_rules(configuration_)) {
+      found_.problems.push_back(std::move(*problem));
+    }
     check_users();
     check_credentials();
     check_programs();
@@ -42,13 +45,7 @@ class SiteCheck {
 
  private:
   config::Problem at_key(std::string_view key, std::string message) const {
-    config::Problem problem{0, 0, std::string(key), std::move(message), {}};
-    const auto place = std::ranges::find(configuration_.places, key, &config::KeyPlace::key);
-    if (place == configuration_.places.end()) return problem;
-    problem.line = place->line;
-    problem.column = place->column;
-    problem.file = place->file;
-    return problem;
+    return config::problem_at(key, std::move(message), configuration_);
   }
   void add_problem(std::string_view key, std::string message) {
     found_.problems.push_back(at_key(key, std::move(message)));

@@ -38,6 +38,12 @@ TEST(SiteCheck, FindsFilesThatServeWouldEndWithAndTheirPlaces) {
   EXPECT_THAT(found.problems[2].message, HasSubstr("/nope/prolog: No such file"));
 }
 
+TEST(SiteCheck, FindsRulesOfHealthThatThereAreNot) {
+  config::Configuration site;
+  site.policy.health_rules = {{"xid-31", "", "SHOOT", ""}};
+  EXPECT_THAT(keys_of(check_site(site).problems), ElementsAre("health.rules[0].action"));
+}
+
 TEST(SiteCheck, NotesUsersThatThisHostDoesNotHaveOnce) {
   config::Configuration site;
   site.policy.organisation =

@@ -1,5 +1,11 @@
 #include "bin/site_policy.h"
 
+#include <string>
+
+#include <fmt/format.h>
+
+#include "health/policy_rules.h"
+
 namespace gpu_platform::bin {
 
 bool has_kubernetes(const config::Configuration& configuration) {
@@ -15,6 +21,17 @@ model::Policy policy_of(const config::Configuration& configuration, std::uint32_
   policy.set_engine(model::EngineKind::kKubernetes, has_kubernetes(configuration));
   policy.own_uid = own_uid;
   return policy;
+}
+
+std::optional<config::Problem> problem_in_rules(const config::Configuration& configuration) {
+  const auto rules = health::checked_rules(configuration.policy);
+  if (rules) return std::nullopt;
+  const std::string& field = rules.error().field;  // "health.rules[2].rule"
+  const std::string entry = field.substr(0, field.find(']') + 1);
+  config::Problem problem =
+      config::problem_at(entry, fmt::format("{}: {}", field, rules.error().message), configuration);
+  problem.key = field;
+  return problem;
 }
 
 api::BudgetLimits budgets_of(const config::Configuration& c) {

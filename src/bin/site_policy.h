@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "api/identity/identity_authenticator.h"
 #include "api/rest/budget.h"
@@ -17,6 +18,10 @@ bool has_kubernetes(const config::Configuration& configuration);
 // Returns the policy of the configuration, with the facts of the site that it leads to. `own_uid`:
 // the daemon's.
 model::Policy policy_of(const config::Configuration& configuration, std::uint32_t own_uid);
+
+// Returns what is wrong with health.rules, of which the configuration knows the words alone; it
+// would not be a policy.
+std::optional<config::Problem> problem_in_rules(const config::Configuration& configuration);
 
 api::BudgetLimits budgets_of(const config::Configuration& configuration);
 

@@ -42,6 +42,20 @@ TEST(SitePolicy, HasTheFactsThatFollowFromOtherKeys) {
   EXPECT_TRUE(policy.allow_root_jobs && policy.can_notify && policy.has_containers);
 }
 
+TEST(SitePolicy, RulesOfHealthThatThereAreNotAreAProblemAtTheirEntry) {
+  Configuration site;
+  EXPECT_FALSE(problem_in_rules(site));
+  site.policy.health_rules = {{"xid-31", "", "DEGRADE", ""}, {"xid-1000", "", "DRAIN", ""}};
+  site.places = {{"health.rules", "", 2, 3, ""}, {"health.rules[1]", "gpus.yaml", 4, 7, ""}};
+  const auto problem = problem_in_rules(site);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->key, "health.rules[1].rule");
+  EXPECT_EQ(config::describe(*problem, "site.yaml")
+                .find("gpus.yaml:4:7: health.rules[1].rule: \"xid-1000\" is no rule; "),
+            0U)
+      << problem->message;
+}
+
 TEST(SitePolicy, SignersCountWhereTheirKeysAreNamed) {
   Configuration site;
   site.openid_issuer.text = "https://login.example.org";

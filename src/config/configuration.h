@@ -179,11 +179,15 @@ struct Configuration {
 
   SlurmNames slurm;  // the names of Slurm's commands
 
-  std::vector<KeyPlace> places;  // of all keys that the files set, by key
+  std::vector<KeyPlace> places;  // of all keys that the files set, and of "health.rules[0]", by key
   std::vector<Problem> notes;    // on accepted keys that have no effect, in the order of the file
 
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
+
+// Returns a problem of the key, with the place that sets it where a file does. The message begins
+// with what is wrong.
+Problem problem_at(std::string_view key, std::string message, const Configuration& configuration);
 
 // Returns "FILE:LINE:COLUMN: message", as compilers write it.
 std::string describe(const Problem& problem, std::string_view file);

@@ -1,7 +1,9 @@
 #include "config/schema.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,6 +46,16 @@ std::vector<Key> joined() {
 }
 
 }  // namespace
+
+Problem problem_at(std::string_view key, std::string message, const Configuration& configuration) {
+  Problem problem{0, 0, std::string(key), std::move(message), {}};
+  const auto place = std::ranges::find(configuration.places, key, &KeyPlace::key);
+  if (place == configuration.places.end()) return problem;
+  problem.line = place->line;
+  problem.column = place->column;
+  problem.file = place->file;
+  return problem;
+}
 
 std::string describe(const Problem& problem, std::string_view file) {
   if (!problem.file.empty()) file = problem.file;

@@ -71,6 +71,12 @@ constexpr std::string_view kQosExample = R"(slurm:
     urgent: {priority: high, max_time: 4h, max_gpus: 8}
 )";
 
+constexpr std::string_view kHealthRulesExample = R"(health:
+  rules:
+    - {rule: xid-31, gpu_type: H100, action: DEGRADE}
+    - {rule: xid-74, mode: shadow}
+)";
+
 // clang-format off
 constexpr std::array kStructures = {
     Structure{"teams", "a list of teams", kTeamsExample,
@@ -129,6 +135,14 @@ constexpr std::array kStructures = {
         "priority: the class of its jobs (default: the partition's). "
         "max_time, max_gpus: the limits of one job. "
         "Jobs that set none have 'normal'."},
+    Structure{"health.rules", "a list of changes", kHealthRulesExample,
+        "The rules that the site judges otherwise than its health.profile. "
+        "rule: the name of the rule, as 'gpu-platform health rules' shows it. "
+        "gpu_type: the type or family of the GPUs that it changes for (default: all GPUs). "
+        "action: what the fault means for the GPU: NONE, COUNT, AVOID, DEGRADE, DRAIN, RESET, OFFLINE or REBOOT. "
+        "mode: execute, shadow (shown, and nothing is done) or off. "
+        "Each entry sets action, mode or both. "
+        "docs/health.md says what each action does."},
 };
 // clang-format on
 

@@ -236,6 +236,19 @@ TEST_F(HealthTest, OneExceptionIsTheProgramsOwn) {
   ASSERT_EQ(gpu("n1-0").evidence->size(), 1U);
 }
 
+TEST_F(HealthTest, ARuleOfTheSiteHoldsAtOnceAndForWhatWasSeenBefore) {
+  xid("n1-0", 31);
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kAvailable);
+  policy_.health_rules = {{"xid-31", "", "DEGRADE", ""}};
+  apply(policy_);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDegraded) << gpu("n1-0").cause;
+  xid("n1-1", 31);
+  EXPECT_EQ(gpu("n1-1").state, GpuState::kDegraded) << gpu("n1-1").cause;
+  policy_.health_rules = {{"xid-31", "", "", "off"}};
+  apply(policy_);
+  EXPECT_EQ(gpu("n1-1").state, GpuState::kAvailable) << gpu("n1-1").cause;
+}
+
 TEST_F(HealthTest, WhatWasBeforeAnOperatorBroughtItOnlineDoesNotCount) {
   xid("n1-0", 48);
   ASSERT_EQ(gpu("n1-0").state, GpuState::kDraining);

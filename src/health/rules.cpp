@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/check.h"
 #include "health/rule_table.h"
+#include "model/gpu_catalogue.h"
 
 namespace gpu_platform::health {
 
@@ -105,6 +107,17 @@ std::vector<Rule> rows_of(Profile profile) {
   return rows;
 }
 
+enum class Breadth : std::uint8_t { kAll, kFamily, kType };
+
+// A name that is not in the catalogue is of one model.
+Breadth breadth_of(std::string_view gpu_type) {
+  if (gpu_type.empty()) return Breadth::kAll;
+  const auto name = model::canonical_gpu_type(gpu_type);
+  const auto all = model::gpu_catalogue();
+  const bool is_type = !name || std::ranges::find(all, *name, &model::GpuType::name) != all.end();
+  return is_type ? Breadth::kType : Breadth::kFamily;
+}
+
 void change(Rule& row, const RuleOverride& by) {
   if (by.action) {
     row.action = *by.action;
@@ -146,12 +159,26 @@ std::optional<RuleMode> parse_rule_mode(std::string_view name) {
   return parse_word<RuleMode>(kModes, name);
 }
 
+base::Result<RuleOverride> make_override(const OverrideWords& words, const std::string& field) {
+  RuleOverride by{std::string(words.rule), std::string(words.gpu_type), parse_action(words.action),
+                  parse_rule_mode(words.mode)};
+  if (!words.action.empty() && !by.action) {
+    return base::invalid(field + ".action", fmt::format("\"{}\" is none of {}", words.action,
+                                                        fmt::join(kActions, ", ")));
+  }
+  if (!words.mode.empty() && !by.mode) {
+    return base::invalid(field + ".mode",
+                         fmt::format("\"{}\" is none of {}", words.mode, fmt::join(kModes, ", ")));
+  }
+  return by;
+}
+
 base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> overrides) {
   Rules rules;
   rules.profile_ = profile;
   rules.tables_.push_back({"", rows_of(profile)});
-  // First what is of all types, so that the tables of single types begin with it.
-  for (const bool is_general : {true, false}) {
+  // First what is of all, then of families, so that the tables of single types begin with it.
+  for (const Breadth breadth : {Breadth::kAll, Breadth::kFamily, Breadth::kType}) {
     for (std::size_t i = 0; i < overrides.size(); ++i) {
       const RuleOverride& by = overrides[i];
       const std::string field = fmt::format("rules[{}]", i);
@@ -166,10 +193,12 @@ base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> o
                              fmt::format("it changes nothing; give action ({}) or mode ({})",
                                          fmt::join(kActions, ", "), fmt::join(kModes, ", ")));
       }
-      if (by.gpu_type.empty() != is_general) continue;
-      auto table = std::ranges::find(rules.tables_, by.gpu_type, &Table::gpu_type);
+      if (breadth_of(by.gpu_type) != breadth) continue;
+      const std::string type = model::canonical_gpu_type(by.gpu_type).value_or(by.gpu_type);
+      auto table = std::ranges::find(rules.tables_, type, &Table::gpu_type);
       if (table == rules.tables_.end()) {
-        rules.tables_.push_back({by.gpu_type, rules.tables_.front().rows});
+        std::vector<Rule> rows = rules.table(type).rows;
+        rules.tables_.push_back({type, std::move(rows)});
         table = rules.tables_.end() - 1;
       }
       change(*find_row(table->rows, by.rule), by);
@@ -179,10 +208,12 @@ base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> o
 }
 
 const Rules::Table& Rules::table(std::string_view gpu_type) const {
+  const Table* found = &tables_.front();
   for (std::size_t i = 1; i < tables_.size(); ++i) {
     if (tables_[i].gpu_type == gpu_type) return tables_[i];
+    if (model::gpu_type_matches(tables_[i].gpu_type, gpu_type)) found = &tables_[i];
   }
-  return tables_.front();
+  return *found;
 }
 
 std::span<const Rule> Rules::rows(std::string_view gpu_type) const {

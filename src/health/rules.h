@@ -53,10 +53,20 @@ std::optional<Profile> parse_profile(std::string_view name);
 // A change of one row by a site.
 struct RuleOverride {
   std::string rule;      // the row's name
-  std::string gpu_type;  // empty: of all types
+  std::string gpu_type;  // a type or a family; empty: of all
   std::optional<Action> action;
   std::optional<RuleMode> mode;
 };
+
+// The same in words; an empty one is not given.
+struct OverrideWords {
+  std::string_view rule;
+  std::string_view gpu_type;
+  std::string_view action;  // any case
+  std::string_view mode;
+};
+// `field` is where the words stand ("rules[2]"), for errors.
+base::Result<RuleOverride> make_override(const OverrideWords& words, const std::string& field);
 
 // Immutable. The rows of all GPU types and those that differ for some.
 class Rules {
@@ -73,9 +83,10 @@ class Rules {
 
  private:
   struct Table {
-    std::string gpu_type;  // empty: the others
+    std::string gpu_type;  // a type or a family; empty: the others
     std::vector<Rule> rows;
   };
+  // That of the type, else that of its family, else the general one.
   const Table& table(std::string_view gpu_type) const;
 
   Profile profile_ = Profile::kNvidia;

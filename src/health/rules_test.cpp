@@ -77,6 +77,16 @@ TEST(Rules, SiteChangesRowsForAllTypesOrForOne) {
   EXPECT_EQ(rules.of_xid(31).changed_by, "configuration");
 }
 
+TEST(Rules, OfATypeBeginWithThoseOfItsFamilyInAnyOrder) {
+  const Rules rules = made(Profile::kNvidia, {{"xid-94", "h100-80gb", Action::kDrain, {}},
+                                              {"xid-31", "H100", Action::kDegrade, {}}});
+  EXPECT_EQ(rules.of_xid(31, "H100-80GB").action, Action::kDegrade);
+  EXPECT_EQ(rules.of_xid(94, "H100-80GB").action, Action::kDrain);
+  EXPECT_EQ(rules.of_xid(31, "H100-94GB").action, Action::kDegrade);
+  EXPECT_EQ(rules.of_xid(94, "H100-94GB").action, Action::kReset);
+  EXPECT_EQ(rules.of_xid(31, "A100-80GB").action, Action::kCount);
+}
+
 TEST(Rules, MistakesNameTheFieldAndWhatIsAllowed) {
   EXPECT_EQ(mistake({{"xid-31", "", Action::kCount, {}}, {"xid-1000", "", Action::kCount, {}}}),
             "rules[1].rule: \"xid-1000\" is no rule; 'gpu-platform health rules' lists them, such "

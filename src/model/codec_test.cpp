@@ -229,15 +229,21 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.sick_gpus = SickGpuPolicy::kOff;  // the newest field, one byte
+  policy.health_max_out_percent = 20;
   std::string bytes;
   append_policy(policy, bytes);
-  bytes.pop_back();
+  bytes.pop_back();  // the count of health_rules, the newest field
   set_length_at(bytes, 0, static_cast<std::uint32_t>(bytes.size() - 4));
-  const auto again = decode_policy(bytes);
+  auto again = decode_policy(bytes);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, policy);
+
+  bytes.pop_back();  // the one before it, one byte
+  set_length_at(bytes, 0, static_cast<std::uint32_t>(bytes.size() - 4));
+  again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->sick_gpus, Policy().sick_gpus);
+  EXPECT_EQ(again->health_max_out_percent, Policy().health_max_out_percent);
 }
 
 TEST(ModelCodec, ATokenOfAnOlderVersionHoldsByNoNames) {

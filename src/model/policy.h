@@ -50,6 +50,17 @@ enum class HealthReset : std::uint8_t {
 };
 inline constexpr std::size_t kHealthResets = 3;
 
+// A site's change of one rule about faults of GPUs, in the words of the configuration.
+// health/policy_rules.h says what they mean.
+struct HealthRule {
+  std::string rule;      // "xid-31"
+  std::string gpu_type;  // a type or a family; empty: all
+  std::string action;    // "DEGRADE"; empty: as it is
+  std::string mode;      // "shadow"; empty: as it is
+
+  friend bool operator==(const HealthRule&, const HealthRule&) = default;
+};
+
 // By what waiting jobs are ordered; docs/scheduling.md has the formulas.
 enum class QueueOrder : std::uint8_t {
   kPriority,   // points of the class, number, time of submission
@@ -119,8 +130,9 @@ struct Policy {
   HealthMode health_mode = HealthMode::kExecute;  // see mode_of()
   HealthReset health_reset = HealthReset::kAsk;
   std::uint32_t health_max_out_percent =
-      10;                   // of a type's GPUs that health keeps from work at once
-  bool can_notify = false;  // the site has a notification command
+      10;                                // of a type's GPUs that health keeps from work at once
+  std::vector<HealthRule> health_rules;  // over those of the profile
+  bool can_notify = false;               // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kHigh;  // administrators may go above
   std::uint32_t backfill_depth = 8;  // waiting jobs with a planned start; 0: no backfill
   base::Duration idle_timeout;       // of a job with a terminal that names none; zero: none

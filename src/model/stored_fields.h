@@ -208,6 +208,9 @@ inline auto fields(FairShare& v) {
 inline auto fields(OrderWeights& v) {
   return std::tie(v.age, v.priority, v.fair_share, v.size);
 }
+inline auto fields(HealthRule& v) {
+  return std::tie(v.rule, v.gpu_type, v.action, v.mode);
+}
 inline auto fields(Policy& v) {
   return std::tie(
       v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
@@ -222,7 +225,7 @@ inline auto fields(Policy& v) {
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
-      v.health_max_out_percent);
+      v.health_max_out_percent, v.health_rules);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);

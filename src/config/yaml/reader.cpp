@@ -15,6 +15,7 @@
 #include "config/schema.h"
 #include "config/yaml/access.h"
 #include "config/yaml/document.h"
+#include "config/yaml/health_rules.h"
 #include "config/yaml/organisation.h"
 #include "config/yaml/slurm_names.h"
 
@@ -93,7 +94,8 @@ class Checker {
       : folder_(folder),
         organisation_(folder, problems_),
         access_(problems_),
-        slurm_names_(problems_) {}
+        slurm_names_(problems_),
+        health_rules_(problems_) {}
 
   // The document and the files that it includes.
   void check_all(const YAML::Node& root) {
@@ -117,6 +119,7 @@ class Checker {
     organisation_.finish(configuration_);
     access_.finish(configuration_);
     slurm_names_.finish(configuration_);
+    health_rules_.finish(configuration_);
     if (problems_.empty()) check_rules();
     const auto place = [](const Problem& problem) {
       return std::tie(problem.file, problem.line, problem.column, problem.key, problem.message);
@@ -175,6 +178,7 @@ class Checker {
       organisation_.in_file(file);
       access_.in_file(file);
       slurm_names_.in_file(file);
+      health_rules_.in_file(file);
     };
     enter(included.file);
     if (document) {
@@ -280,6 +284,7 @@ class Checker {
     if (!enter_key(name, path, YAML::Dump(value))) return;
     if (SlurmNamesReader::reads(path)) return slurm_names_.read(path, value);
     if (AccessReader::reads(path)) return access_.read(path, value);
+    if (HealthRulesReader::reads(path)) return health_rules_.read(path, value);
     organisation_.read(path, name, value);
   }
 
@@ -318,16 +323,9 @@ class Checker {
   void check_rules() {
     for (const Rule& rule : rules()) {
       if (rule.holds(configuration_)) continue;
-      Problem problem{
-          0, 0, std::string(rule.key), fmt::format("{}: {}", rule.key, rule.message), {}};
       // The key at fault may be left at its default: then the file as a whole is named.
-      const auto place = std::ranges::find(configuration_.places, rule.key, &KeyPlace::key);
-      if (place != configuration_.places.end()) {
-        problem.line = place->line;
-        problem.column = place->column;
-        problem.file = place->file;
-      }
-      problems_.push_back(std::move(problem));
+      problems_.push_back(
+          problem_at(rule.key, fmt::format("{}: {}", rule.key, rule.message), configuration_));
     }
   }
 
@@ -339,6 +337,7 @@ class Checker {
   OrganisationReader organisation_;
   AccessReader access_;
   SlurmNamesReader slurm_names_;
+  HealthRulesReader health_rules_;
 };
 
 Checked whole_file(std::string message) {

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "controller/health_records.h"
 #include "controller/judge/gpu_resets.h"
 #include "controller/judge/health_breaker.h"
 #include "health/evidence_words.h"
+#include "health/policy_rules.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {
@@ -445,12 +445,7 @@ std::optional<base::Instant> GpuHealth::next(const State& state) const {
 
 const health::Rules& GpuHealth::rules_of(const State& state) {
   if (!rules_ || policy_ != state.policy) {
-    constexpr health::Profile kProfiles[model::kHealthProfiles] = {
-        health::Profile::kNvidia, health::Profile::kCloud, health::Profile::kStrict};
-    auto made =
-        health::Rules::make(kProfiles[static_cast<std::size_t>(state.policy->health_profile)]);
-    CHECK(made);
-    rules_ = std::move(*made);
+    rules_ = health::known_rules(*state.policy);
     policy_ = state.policy;
   }
   return *rules_;

@@ -22,24 +22,11 @@ base::Result<RuleOverride> read_override(const RulesJson& object, const std::str
   if (!object.is_object()) {
     return base::invalid(field, "it must be an object with rule, and action or mode");
   }
-  RuleOverride by;
-  TRY_ASSIGN(by.rule, word_at(object, "rule", field + "."));
-  TRY_ASSIGN(by.gpu_type, word_at(object, "gpu_type", field + "."));
+  TRY_ASSIGN(const std::string rule, word_at(object, "rule", field + "."));
+  TRY_ASSIGN(const std::string gpu_type, word_at(object, "gpu_type", field + "."));
   TRY_ASSIGN(const std::string action, word_at(object, "action", field + "."));
   TRY_ASSIGN(const std::string mode, word_at(object, "mode", field + "."));
-  by.action = parse_action(action);
-  by.mode = parse_rule_mode(mode);
-  if (!action.empty() && !by.action) {
-    return base::invalid(field + ".action",
-                         fmt::format("\"{}\" is none of NONE, COUNT, AVOID, DEGRADE, DRAIN, RESET, "
-                                     "OFFLINE, REBOOT",
-                                     action));
-  }
-  if (!mode.empty() && !by.mode) {
-    return base::invalid(field + ".mode",
-                         fmt::format("\"{}\" is none of EXECUTE, SHADOW, OFF", mode));
-  }
-  return by;
+  return make_override({rule, gpu_type, action, mode}, field);
 }
 
 }  // namespace

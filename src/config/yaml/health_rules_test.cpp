@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "config/effective.h"
+#include "config/yaml/reader.h"
+
+namespace gpu_platform::config {
+namespace {
+
+TEST(HealthRules, AreReadAsWordsInTheirOrderWithTheirPlaces) {
+  const Checked checked = parse_configuration(R"(
+health:
+  rules:
+    - {rule: xid-31, gpu_type: h100, action: DEGRADE, mode: shadow}
+    - rule: xid-74
+      mode: off
+)");
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "site.yaml");
+  const std::vector<model::HealthRule> expected{{"xid-31", "H100", "DEGRADE", "shadow"},
+                                                {"xid-74", "", "", "off"}};
+  EXPECT_EQ(checked->policy.health_rules, expected);
+  const Problem second = problem_at("health.rules[1]", "wrong", *checked);
+  EXPECT_EQ(describe(second, "site.yaml"), "site.yaml:5:7: wrong");
+  EXPECT_TRUE(parse_configuration("health: {rules: []}\n")->policy.health_rules.empty());
+}
+
+TEST(HealthRules, AChangeOfThemTakesEffectAtAReload) {
+  const Checked before = parse_configuration("health: {rules: [{rule: xid-31, mode: off}]}\n");
+  const Checked after = parse_configuration("health: {rules: [{rule: xid-31, mode: shadow}]}\n");
+  ASSERT_TRUE(before && after);
+  const std::vector<Difference> found = differences(*before, *after);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].key, "health.rules");
+  EXPECT_EQ(found[0].effect, Effect::kAnytime);
+}
+
+TEST(HealthRules, AreRefusedWithThePlaceAndWhatIsAllowed) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"health:\n  rules: {a: 1}\n", "site.yaml:2:10: 'health.rules' must be a list of changes"},
+      {"health:\n  rules:\n    - xid-31\n", ":3:7: an entry of 'health.rules' must begin with"},
+      {"health:\n  rules:\n    - {mode: off}\n", ":3:7: an entry of 'health.rules' without a rule"},
+      {"health:\n  rules:\n    - {rule: xid-31, actoin: COUNT}\n", "did you mean 'action'?"},
+      {"health:\n  rules:\n    - {rule: xid-31, action: [COUNT]}\n", "'action' in 'health.rules'"},
+      {"health:\n  rules:\n    - {rule: xid-31, rule: xid-32}\n", "twice"},
+  };
+  for (const auto& [yaml, said] : cases) {
+    const Checked checked = parse_configuration(yaml);
+    ASSERT_FALSE(checked.has_value()) << yaml;
+    const std::string problem = describe(checked.error().front(), "site.yaml");
+    EXPECT_NE(problem.find(said), std::string::npos) << yaml << "\n -> " << problem;
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::config
