@@ -23,6 +23,11 @@ void tell_isolation(const execution::NodePart& node) {
   for (const std::string& line : report.advisory) spdlog::warn("{}", line);
 }
 
+monitoring::HealthLimits heat_limits_of(const config::Configuration& configuration) {
+  return {.heat_c = static_cast<std::int32_t>(configuration.max_temperature_c),
+          .memory_heat_c = static_cast<std::int32_t>(configuration.max_memory_temperature_c)};
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<HostPart>> HostPart::open(Options options,
@@ -117,8 +122,8 @@ base::Status HostPart::start(const config::Configuration& configuration) {
       observations_, [this] { return core_.snapshot(); }, engine_->node_part().detail,
       *options_.users);
   TRY_ASSIGN(config::NetworkPlaces places, read_network_places(configuration));
-  health_ = std::make_unique<monitoring::HealthObserver>(observations_,
-                                                         [this] { return core_.snapshot(); });
+  health_ = std::make_unique<monitoring::HealthObserver>(
+      observations_, [this] { return core_.snapshot(); }, heat_limits_of(configuration));
   nodes_ = std::make_unique<monitoring::NodeObserver>(
       observations_, *monitor_, *health_, *gate_, log_,
       monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity});

@@ -132,6 +132,9 @@ struct Configuration {
   SiteName kubernetes_workloads_user;  // empty: a namespace must name its own
 
   base::Duration monitoring_interval = base::seconds(5);
+  // At these a GPU, or its memory, is too hot for new jobs; degrees Celsius.
+  std::uint32_t max_temperature_c = 85;
+  std::uint32_t max_memory_temperature_c = 95;
 
   base::Bytes store_reserve_bytes =
       base::kMiB * 16;  // disk kept free so that endings can be recorded

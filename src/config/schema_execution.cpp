@@ -285,6 +285,14 @@ constexpr std::array kExecutionKeys = {
         "The most GPUs of a type that health keeps from work at the same time, in percent. "
         "One GPU always may be kept out, and the last one of a kind of node never is. "
         "Beyond it, what would be done is shown, and nothing is done."},
+    Key{"health.max_temperature_c",
+        +[](C& c) -> std::uint32_t& { return c.max_temperature_c; },
+        40, 110, Effect::kRestart,
+        "A GPU of this temperature, in degrees Celsius, gets no new jobs until it is 5 degrees cooler for a minute."},
+    Key{"health.max_memory_temperature_c",
+        +[](C& c) -> std::uint32_t& { return c.max_memory_temperature_c; },
+        40, 110, Effect::kRestart,
+        "The same for the temperature of its memory."},
 
     Key{"store.reserve_bytes",
         +[](C& c) -> base::Bytes& { return c.store_reserve_bytes; },

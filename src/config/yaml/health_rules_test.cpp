@@ -55,5 +55,15 @@ TEST(HealthRules, AreRefusedWithThePlaceAndWhatIsAllowed) {
   }
 }
 
+TEST(HealthRules, TheTemperaturesAreInDegrees) {
+  const Checked checked =
+      parse_configuration("health: {max_temperature_c: 80, max_memory_temperature_c: 90}\n");
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_EQ(checked->max_temperature_c, 80U);
+  EXPECT_EQ(checked->max_memory_temperature_c, 90U);
+  EXPECT_FALSE(parse_configuration("health: {max_temperature_c: 39}\n").has_value());
+  EXPECT_FALSE(parse_configuration("health: {max_memory_temperature_c: 111}\n").has_value());
+}
+
 }  // namespace
 }  // namespace gpu_platform::config
