@@ -32,7 +32,7 @@ TEST(PolicyRules, MistakesNameTheKeyAndWhatIsAllowed) {
             0U);
   EXPECT_EQ(mistake({"xid-31", "", "SHOOT", ""}).find("health.rules[1].action: \"SHOOT\" is"), 0U);
   EXPECT_EQ(mistake({"xid-31", "", "", "dark"}),
-            "health.rules[1].mode: \"dark\" is none of EXECUTE, SHADOW, OFF");
+            "health.rules[1].mode: \"dark\" is not one of EXECUTE, SHADOW, OFF");
   EXPECT_EQ(mistake({"xid-31", "", "", ""}).find("health.rules[1]: it changes nothing"), 0U);
 }
 

@@ -163,12 +163,12 @@ base::Result<RuleOverride> make_override(const OverrideWords& words, const std::
   RuleOverride by{std::string(words.rule), std::string(words.gpu_type), parse_action(words.action),
                   parse_rule_mode(words.mode)};
   if (!words.action.empty() && !by.action) {
-    return base::invalid(field + ".action", fmt::format("\"{}\" is none of {}", words.action,
+    return base::invalid(field + ".action", fmt::format("\"{}\" is not one of {}", words.action,
                                                         fmt::join(kActions, ", ")));
   }
   if (!words.mode.empty() && !by.mode) {
     return base::invalid(field + ".mode",
-                         fmt::format("\"{}\" is none of {}", words.mode, fmt::join(kModes, ", ")));
+                         fmt::format("\"{}\" is not one of {}", words.mode, fmt::join(kModes, ", ")));
   }
   return by;
 }
