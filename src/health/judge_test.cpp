@@ -456,6 +456,14 @@ TEST_F(Judge, RuleInShadowIsToldAndDoesNothing) {
   EXPECT_TRUE(judged().reasons.empty());
 }
 
+TEST_F(Judge, RuleOfASiteHoldsFromTheFirstPiece) {
+  see(xid(31));
+  EXPECT_EQ(action(), Action::kCount);
+  rules = *Rules::make(Profile::kNvidia,
+                       std::vector<RuleOverride>{{"xid-31", "", Action::kDegrade, {}}});
+  EXPECT_EQ(action(), Action::kDegrade);
+}
+
 TEST_F(Judge, OddNumbersDoNoHarm) {
   see(worth(piece_of(EvidenceKind::kEccUncorrected, kNoon), -5));
   see(worth(piece_of(EvidenceKind::kEccCorrected, kNoon), -1));
