@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -70,6 +73,61 @@ TEST_F(HealthDrills, AMemoryErrorDrainsTheGpuAndSaysWhatHelps) {
   const Finished report = daemon_.cli({"health", "report", "--gpu", kDrilledGpu});
   ASSERT_EQ(report.exit_code, 0) << report.err;
   EXPECT_EQ(nlohmann::json::parse(report.out)["gpus"].size(), 1U);
+}
+
+// The whole circle: a fault, its verdict, the job elsewhere, the reset, the check, and back.
+TEST_F(HealthDrills, AFaultUnderAJobGoesRoundTheCircle) {
+  const std::string marker = daemon_.directory() + "/failed";
+  // It fails once, when it is told to, and runs until it is told to end.
+  const std::string line = "while [ ! -e " + marker + " ] || [ -e " + marker +
+                           ".seen ]; do [ -e " + marker +
+                           ".end ] && exit 0; sleep 0.1; done; touch " + marker + ".seen; exit 7";
+  const std::string id = daemon_.submit({"--gpus", "1", "--", "/bin/sh", "-c", line});
+  ASSERT_TRUE(daemon_.reaches(id, "RUNNING"));
+  const nlohmann::json first = daemon_.job(id)["attempts"][0];
+  ASSERT_EQ(first["gpus"][0]["index"], 0) << first;
+  inject({"xid", "48"});
+  std::ofstream(marker).flush();
+
+  ASSERT_TRUE(eventually([&] { return daemon_.job(id)["attempts"].size() == 2; }))
+      << daemon_.job(id);
+  ASSERT_TRUE(daemon_.reaches(id, "RUNNING"));
+  const nlohmann::json moved = daemon_.job(id);
+  EXPECT_EQ(moved["attempts"][0]["exit_code"], 7) << "the true exit code stays";
+  EXPECT_EQ(moved["attempts"][0]["reason"], "GPU_FAULT") << moved;
+  EXPECT_NE(moved["attempts"][1]["gpus"][0]["index"], 0) << moved;
+  EXPECT_EQ(health()["gpu"]["state"], "DRAINING") << health();
+
+  const Finished reset = daemon_.cli({"reset", kDrilledGpu, "--wait", "--yes"});
+  EXPECT_EQ(reset.exit_code, 0) << reset.err << reset.out << health();
+  EXPECT_TRUE(eventually([&] { return health()["gpu"]["state"] == "AVAILABLE"; })) << health();
+  std::vector<std::string> kinds;
+  for (const auto& piece : health()["evidence"]) kinds.push_back(piece["kind"]);
+  EXPECT_EQ(std::ranges::count(kinds, "RESET"), 1) << health();
+  EXPECT_EQ(std::ranges::count(kinds, "CHECK"), 1) << health();
+  std::ofstream(marker + ".end").flush();
+  EXPECT_TRUE(daemon_.reaches(id, "COMPLETED")) << daemon_.job(id);
+}
+
+TEST_F(HealthDrills, AResetThatFailsLeavesTheGpuOutAndSaysWhy) {
+  inject({"remap-pending", "2"});
+  inject({"reset-fail"});
+  const Finished reset = daemon_.cli({"reset", kDrilledGpu, "--wait", "--yes"});
+  EXPECT_NE(reset.exit_code, 0) << reset.out;
+  EXPECT_TRUE(eventually([&] { return health()["gpu"]["state"] == "OFFLINE"; })) << health();
+  EXPECT_NE(daemon_.json({"status"})["available_gpus"], 8);
+  daemon_.kill_now();
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_EQ(health()["gpu"]["state"], "OFFLINE") << "a restart forgets nothing";
+}
+
+TEST_F(HealthDrills, HeatKeepsNewWorkAwayAndNothingElse) {
+  const std::string id = daemon_.submit({"--gpus", "1", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(daemon_.reaches(id, "RUNNING"));
+  inject({"temperature", "90"});
+  ASSERT_TRUE(eventually([&] { return health()["verdict"]["action"] == "AVOID"; })) << health();
+  EXPECT_EQ(daemon_.job(id)["state"], "RUNNING");
+  EXPECT_EQ(health()["gpu"]["state"], "IN_USE") << health();
 }
 
 }  // namespace
