@@ -23,10 +23,12 @@ std::span<const Evidence> since(std::span<const Evidence> pieces, base::Instant 
   return pieces.subspan(static_cast<std::size_t>(begin - pieces.begin()));
 }
 
-base::Instant latest(std::span<const Evidence> pieces, EvidenceKind kind) {
+// Of those until then.
+base::Instant latest(std::span<const Evidence> pieces, EvidenceKind kind,
+                     base::Instant last = base::Instant(INT64_MAX)) {
   base::Instant at;
   for (const Evidence& piece : pieces) {
-    if (piece.kind == kind && piece.code == 0) at = std::max(at, piece.last);
+    if (piece.kind == kind && piece.code == 0 && piece.last <= last) at = std::max(at, piece.last);
   }
   return at;
 }
@@ -47,6 +49,8 @@ GpuCase::GpuCase(const Records& records, const GpuKey& gpu, const Rules& rules, 
                            latest(node_pieces_, EvidenceKind::kNodeRestarted));
   checked_at_ =
       std::max(latest(pieces_, EvidenceKind::kCheck), latest(node_pieces_, EvidenceKind::kCheck));
+  repaired_at_ = std::max(latest(pieces_, EvidenceKind::kReset, checked_at_),
+                          latest(node_pieces_, EvidenceKind::kReset, checked_at_));
 }
 
 // Three jobs of two users: one user's may be blind to what was wrong.
@@ -63,7 +67,8 @@ bool GpuCase::has_worked_since(base::Instant at) const {
 
 bool GpuCase::is_cured(base::Instant at, Action action) const {
   if (action == Action::kDegrade && has_worked_since(at)) return true;
-  base::Instant cured = std::max(restarted_at_, checked_at_);
+  base::Instant cured = std::max(restarted_at_, repaired_at_);
+  if (action <= Action::kDegrade) cured = std::max(cured, checked_at_);
   if (action < Action::kReboot) cured = std::max(cured, reset_at_);
   return cured.is_set() && at < cured;
 }

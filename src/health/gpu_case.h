@@ -42,7 +42,8 @@ class GpuCase {
   base::Instant restarted_at() const { return restarted_at_; }
   base::Instant checked_at() const { return checked_at_; }
   bool is_hard(const model::Evidence& piece) const;
-  // Whether something since then has cured what needs this action.
+  // Whether something since then has cured what needs this action. A passed check alone cures what
+  // only degrades.
   bool is_cured(base::Instant at, Action action) const;
   // Whether jobs have done well on it since then, so that what only degrades it is over.
   bool has_worked_since(base::Instant at) const;
@@ -60,6 +61,7 @@ class GpuCase {
   base::Instant reset_at_;
   base::Instant restarted_at_;
   base::Instant checked_at_;
+  base::Instant repaired_at_;  // the latest reset that a passed check followed
 };
 
 // The times of a fault, joined to bursts.

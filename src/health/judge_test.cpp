@@ -388,6 +388,25 @@ TEST_F(Judge, WhatCuresAFault) {
   EXPECT_EQ(action(after(base::minutes(8))), Action::kNone);
 }
 
+TEST_F(Judge, ACheckWithoutAResetClearsWhatOnlyDegrades) {
+  see(piece_of(EvidenceKind::kReset, kNoon));
+  EXPECT_EQ(judged().rule, "unchecked");
+  see(piece_of(EvidenceKind::kCheck, after(base::minutes(1))));
+  EXPECT_EQ(action(after(base::minutes(2))), Action::kNone);
+  see(xid(48, after(base::minutes(3))));
+  see(piece_of(EvidenceKind::kCheck, after(base::minutes(4))));
+  EXPECT_EQ(action(after(base::minutes(5))), Action::kReset) << "it still wants its reset";
+  see(xid(79, after(base::minutes(6))));
+  see(piece_of(EvidenceKind::kCheck, after(base::minutes(7))));
+  EXPECT_EQ(action(after(base::minutes(8))), Action::kReboot);
+  see(piece_of(EvidenceKind::kReset, after(base::minutes(9))));
+  see(piece_of(EvidenceKind::kCheck, after(base::minutes(9))));
+  EXPECT_EQ(action(after(base::minutes(10))), Action::kNone);
+  // A later reset without its check says nothing about what was cured.
+  see(piece_of(EvidenceKind::kReset, after(base::minutes(11))));
+  EXPECT_EQ(judged(after(base::minutes(12))).rule, "unchecked");
+}
+
 TEST_F(Judge, FailedResetsAndChecksKeepItOut) {
   see(piece_of(EvidenceKind::kReset, kNoon, 1));
   EXPECT_EQ(judged().rule, "reset-failed");
