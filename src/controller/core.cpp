@@ -385,6 +385,8 @@ void Core::on(const execution::ResetEnded& seen, base::Instant now) {
   if (!end) return;
   record(std::move(end->evidence), now);
   emit(std::move(end->lifted), now);
+  // What was seen meanwhile may want a reset.
+  if (seen.without_reset) judge_health({end->gpu}, now);
 }
 
 void Core::record(std::vector<model::EvidenceRecorded> pieces, base::Instant now) {
@@ -477,6 +479,7 @@ void Core::advance(base::Instant now) {
   while (auto event = next_ended_taint(state_, now)) emit(*std::move(event), now);
   while (auto piece = health_.next_put_off(state_, now)) record({*std::move(piece)}, now);
   judge_health(health_.take_due(state_, now), now);
+  while (auto event = next_check_of_degraded(state_, now)) emit(*std::move(event), now);
   while (auto event = next_due_reset(state_)) emit(*std::move(event), now);
   while (auto event = next_unstartable(state_, now)) emit(*std::move(event), now);
   admit_due_jobs(now);

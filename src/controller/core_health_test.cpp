@@ -104,6 +104,21 @@ class HealthTest : public ::testing::Test {
     return reply;
   }
 
+  // Many PCIe replays in a day: it is suspected, and nothing else.
+  void degrade(const std::string& uuid) {
+    execution::EvidenceObserved seen{uuid.substr(0, 2), uuid, {}};
+    seen.evidence.kind = EvidenceKind::kPcieReplays;
+    seen.evidence.value = 100'000;
+    seen.evidence.at = now_;
+    seen.evidence.last = now_;
+    see(seen);
+    ASSERT_EQ(gpu(uuid).state, GpuState::kDegraded) << gpu(uuid).cause;
+    pass(base::seconds(1));
+  }
+  static execution::ResetEnded checked(const std::string& uuid, const std::string& failure) {
+    return {uuid.substr(0, 2), uuid, failure, "", true};
+  }
+
   const model::Gpu& gpu(const std::string& uuid) const {
     const model::Node& node = *core_.state().nodes.find(uuid.substr(0, 2) == "n1" ? 1 : 2);
     return *std::ranges::find(node.gpus, uuid, [](const model::Gpu& g) { return g.info.uuid; });
@@ -344,6 +359,90 @@ TEST_F(HealthTest, NobodyResetsWhereThePolicySaysSo) {
   const auto refused = order("n1", 0, GpuAction::kReset);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("health.reset"), std::string::npos);
+}
+
+TEST_F(HealthTest, ADegradedGpuThatPassesACheckIsBack) {
+  degrade("n1-0");
+  ASSERT_TRUE(order("n1", 0, GpuAction::kCheck));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kResetting);
+  EXPECT_NE(gpu("n1-0").cause.find("is being checked"), std::string::npos) << gpu("n1-0").cause;
+  ASSERT_EQ(orders<execution::ResetOrder>().size(), 1U);
+  EXPECT_TRUE(orders<execution::ResetOrder>()[0].without_reset);
+  EXPECT_FALSE(orders<execution::ResetOrder>()[0].is_deep);
+  EXPECT_FALSE(order("n1", 0, GpuAction::kBringOnline));
+  EXPECT_FALSE(order("n1", 0, GpuAction::kReset)) << "the check ends first";
+  // The order after a restart is of the same kind.
+  const auto again = decode_state(encode_state(core_.state()));
+  ASSERT_TRUE(again);
+  const std::vector<Effect> pending = pending_effects(*again);
+  ASSERT_EQ(pending.size(), 1U);
+  EXPECT_TRUE(std::get<execution::ResetOrder>(pending[0]).without_reset);
+  pass(base::seconds(3));
+  see(execution::ResetEnded{"n1", "n1-0", "a late answer to a reset"});
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kResetting);
+  see(checked("n1-0", ""));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kAvailable) << gpu("n1-0").cause;
+  EXPECT_EQ(gpu("n1-0").evidence->back().kind, EvidenceKind::kCheck);
+  EXPECT_TRUE(std::ranges::none_of(*gpu("n1-0").evidence, [](const model::Evidence& piece) {
+    return piece.kind == EvidenceKind::kReset;
+  }));
+}
+
+TEST_F(HealthTest, AGpuThatFailsItsCheckStaysOut) {
+  degrade("n1-0");
+  ASSERT_TRUE(order("n1", 0, GpuAction::kCheck));
+  pass(base::seconds(3));
+  see(checked("n1-0", "its memory"));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").cause;
+  EXPECT_NE(gpu("n1-0").cause.find("its memory"), std::string::npos) << gpu("n1-0").cause;
+  pass(base::seconds(1));
+  ASSERT_TRUE(order("n1", 0, GpuAction::kCheck));
+  pass(base::seconds(3));
+  see(checked("n1-0", ""));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kAvailable) << gpu("n1-0").cause;
+}
+
+TEST_F(HealthTest, ACheckDoesNotStandForAReset) {
+  xid("n1-0", 48);
+  pass(base::seconds(1));
+  ASSERT_TRUE(order("n1", 0, GpuAction::kCheck));
+  pass(base::seconds(3));
+  see(checked("n1-0", ""));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").cause;
+}
+
+TEST_F(HealthTest, ACheckIsRefusedWhileAJobHoldsTheGpu) {
+  const std::uint64_t id = run(1);
+  const std::string held = gpu_of(id);
+  const std::uint32_t index = static_cast<std::uint32_t>(held.back() - '0');
+  const auto refused = order(held.substr(0, 2), index, GpuAction::kCheck);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("a check would end job"), std::string::npos)
+      << refused.error().message;
+  ASSERT_TRUE(order(held.substr(0, 2), index, GpuAction::kCheck, false, true));
+  EXPECT_EQ(gpu(held).state, GpuState::kDraining);
+  // A reset takes the place of a check that waits.
+  ASSERT_TRUE(order(held.substr(0, 2), index, GpuAction::kReset, false, true));
+  pass(base::seconds(1));
+  end(id, 1, 0);
+  ASSERT_EQ(orders<execution::ResetOrder>().size(), 1U);
+  EXPECT_FALSE(orders<execution::ResetOrder>()[0].without_reset);
+}
+
+TEST_F(HealthTest, ThePlatformChecksADegradedGpuOnceByItself) {
+  policy_.health_reset = model::HealthReset::kAuto;
+  apply(policy_);
+  see("n1-0", EvidenceKind::kPcieWidth);
+  pass(base::minutes(6));
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+  ASSERT_EQ(orders<execution::ResetOrder>().size(), 1U);
+  EXPECT_TRUE(orders<execution::ResetOrder>()[0].without_reset);
+  EXPECT_TRUE(orders<execution::ResetOrder>()[0].is_deep);
+  // It still has too few lanes, which a check does not cure.
+  see(checked("n1-0", ""));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDegraded) << gpu("n1-0").cause;
+  pass(base::hours(1));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 1U);
 }
 
 TEST_F(HealthTest, A100sThatAreLinkedAreResetTogether) {

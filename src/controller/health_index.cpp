@@ -25,6 +25,8 @@ void HealthIndex::leave(const model::Node& node, std::optional<std::uint32_t> gp
 void HealthIndex::enter(model::GpuRef place, const model::Gpu& gpu) {
   if (!gpu.withheld_verdict.empty()) withheld_.insert(place);
   if (model::find_taint(gpu.taints, model::TaintSource::kReset) != nullptr) resets_.insert(place);
+  const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kHealth);
+  if (own != nullptr && own->effect == model::TaintEffect::kDegraded) degraded_.insert(place);
   if (gpu.evidence->empty()) return;
   with_evidence_.insert(place);
   uuids_.emplace(gpu.info.uuid, place);
@@ -37,6 +39,7 @@ void HealthIndex::enter(model::GpuRef place, const model::Gpu& gpu) {
 void HealthIndex::leave(model::GpuRef place, const model::Gpu& gpu) {
   withheld_.erase(place);
   resets_.erase(place);
+  degraded_.erase(place);
   if (gpu.evidence->empty()) return;
   with_evidence_.erase(place);
   uuids_.erase({gpu.info.uuid, place});

@@ -33,8 +33,10 @@ class HealthIndex {
   std::vector<model::GpuRef> with_uuid(std::string_view uuid) const;
   const std::set<model::GpuRef>& with_evidence() const { return with_evidence_; }
   const std::set<model::GpuRef>& withheld() const { return withheld_; }
-  // That are to be reset, or are being reset.
+  // That are to be reset or checked, or are so now.
   const std::set<model::GpuRef>& resets() const { return resets_; }
+  // That health has degraded.
+  const std::set<model::GpuRef>& degraded() const { return degraded_; }
 
   friend bool operator==(const HealthIndex&, const HealthIndex&) = default;
 
@@ -48,6 +50,7 @@ class HealthIndex {
   std::set<model::GpuRef> with_evidence_;
   std::set<model::GpuRef> withheld_;
   std::set<model::GpuRef> resets_;
+  std::set<model::GpuRef> degraded_;
 };
 
 }  // namespace gpu_platform::controller

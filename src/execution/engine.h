@@ -80,13 +80,16 @@ struct ForgetOrder {
   model::AttemptId attempt;
 };
 
-// These GPUs of a node are reset together, and then checked: no attempt holds any of them. It may
-// be repeated. ResetEnded answers for each GPU, also where the engine cannot reset.
+// These GPUs of a node are reset together, and then checked, or are checked alone: no attempt holds
+// any of them. It may be repeated. ResetEnded answers for each GPU, also where the engine cannot do
+// it.
 struct ResetOrder {
   model::NodeId node;
   std::string node_name;
   std::vector<std::string> gpu_uuids;
   model::EngineKind engine = model::EngineKind::kProcess;  // the node's
+  bool without_reset = false;                              // they are checked and not reset
+  bool is_deep = false;                                    // without_reset: a check of minutes
 };
 
 // The core's record of an attempt after a crash. The engine answers with observations that tell the
@@ -179,8 +182,9 @@ struct EvidenceObserved {
 struct ResetEnded {
   std::string node_name;
   std::string gpu_uuid;
-  std::string failure;  // why it was not reset; empty: it was, and passed its check
-  std::string detail;   // what was done, for people; may be empty
+  std::string failure;         // why it was not reset, or failed its check; empty: it is fit
+  std::string detail;          // what was done, for people; may be empty
+  bool without_reset = false;  // the order's
 
   friend bool operator==(const ResetEnded&, const ResetEnded&) = default;
 };

@@ -89,14 +89,16 @@ void VirtualEngine::forget(const ForgetOrder& order) {
 void VirtualEngine::reset(const ResetOrder& order) {
   if (!is_reachable(order.node_name)) return;
   const auto is_under_way = [&](const std::string& uuid) {
-    return std::ranges::any_of(resets_,
-                               [&](const auto& each) { return each.second.gpu_uuid == uuid; });
+    return std::ranges::any_of(resets_, [&](const auto& each) {
+      return each.second.gpu_uuid == uuid && each.second.without_reset == order.without_reset;
+    });
   };
   if (!order.gpu_uuids.empty() && is_under_way(order.gpu_uuids.front())) return;
   if (witness_ != nullptr) witness_->reset_began(order, now_);
   for (const std::string& uuid : order.gpu_uuids) {
     VirtualReset how = script_.reset_of(uuid);
-    resets_.emplace(now_ + how.duration, Reset{order.node_name, uuid, std::move(how.failure)});
+    resets_.emplace(now_ + how.duration,
+                    Reset{order.node_name, uuid, std::move(how.failure), order.without_reset});
   }
 }
 
@@ -105,7 +107,7 @@ void VirtualEngine::end_resets(base::Instant now) {
     const Reset reset = std::move(resets_.begin()->second);
     resets_.erase(resets_.begin());
     if (is_reachable(reset.node))
-      sink_.observe(ResetEnded{reset.node, reset.gpu_uuid, reset.failure});
+      sink_.observe(ResetEnded{reset.node, reset.gpu_uuid, reset.failure, {}, reset.without_reset});
   }
 }
 

@@ -144,6 +144,7 @@ class VirtualEngine final : public Engine {
     std::string node;
     std::string gpu_uuid;
     std::string failure;
+    bool without_reset = false;
   };
   void end_resets(base::Instant now);
 

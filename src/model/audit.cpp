@@ -38,7 +38,8 @@ constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
                                                                       "remove_team",
                                                                       "accept_invitation",
                                                                       "decline_invitation",
-                                                                      "reset"};
+                                                                      "reset",
+                                                                      "check"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 

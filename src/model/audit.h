@@ -80,8 +80,9 @@ enum class AuditAction : std::uint8_t {
   kAcceptInvitation,
   kDeclineInvitation,
   kReset,
+  kCheck,
 };
-inline constexpr std::size_t kAuditActions = 28;
+inline constexpr std::size_t kAuditActions = 29;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 
 // The owner of the jobs, or the user of a token.

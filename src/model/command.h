@@ -107,6 +107,7 @@ enum class GpuAction : std::uint8_t {
   kTakeOffline,  // take out; refused while jobs hold it, unless forced
   kBringOnline,
   kReset,  // reset and check; refused while jobs hold it, unless it may wait or is forced
+  kCheck,  // the check alone, under the same conditions
 };
 
 // An operator's action. For a whole node it concerns the node too, and so jobs without GPUs.
@@ -114,11 +115,13 @@ struct ChangeGpus {
   GpuSelector which;
   GpuAction action = GpuAction::kDrain;
   std::string reason;  // in the operator's words; may be empty
-  // kTakeOffline, kReset: stops the jobs that hold it; they are queued again.
+  // kTakeOffline, kReset, kCheck: stops the jobs that hold it; they are queued again.
   bool force = false;
-  // When it goes back into service by itself; unset: never. Not for kBringOnline and kReset.
+  // When it goes back into service by itself; unset: never. For kDrain and kTakeOffline.
   base::Instant until = {};
-  bool when_empty = false;  // kReset: takes no new work and is reset when nothing holds it any more
+  // kReset, kCheck: takes no new work, and it is done when nothing holds it any more.
+  bool when_empty = false;
+  bool deep = false;  // kCheck: of minutes, not of seconds
 };
 
 // An administrator reserves GPUs for a time (model/reservation.h): for maintenance, or for the

@@ -153,7 +153,7 @@ inline auto fields(GpuHolder& v) {
   return std::tie(v.attempt, v.share, v.memory, v.phase);
 }
 inline auto fields(Taint& v) {
-  return std::tie(v.source, v.effect, v.text, v.by, v.at, v.until);
+  return std::tie(v.source, v.effect, v.text, v.by, v.at, v.until, v.repair);
 }
 inline auto fields(Evidence& v) {
   return std::tie(v.kind, v.source, v.at, v.last, v.count, v.code, v.value, v.is_over, v.job,
@@ -463,6 +463,8 @@ template <>
 inline constexpr std::size_t kValues<TaintSource> = kTaintSources;
 template <>
 inline constexpr std::size_t kValues<TaintEffect> = kTaintEffects;
+template <>
+inline constexpr std::size_t kValues<GpuRepair> = kGpuRepairs;
 template <>
 inline constexpr std::size_t kValues<EvidenceKind> = kEvidenceKinds;
 template <>

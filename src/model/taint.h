@@ -21,7 +21,7 @@ enum class TaintSource : std::uint8_t {
   kConnection,  // the node does not report
   kHooks,       // the site's prolog or epilog failed on the node for two jobs in a row
   kHealth,      // what was seen of the GPU says that it is sick
-  kReset,       // it is being reset and checked
+  kReset,       // it is being reset and checked, or checked alone
 };
 inline constexpr std::size_t kTaintSources = 9;
 std::string_view to_string(TaintSource source);  // "OPERATOR"
@@ -40,6 +40,14 @@ enum class TaintEffect : std::uint8_t {
 inline constexpr std::size_t kTaintEffects = 4;
 std::string_view to_string(TaintEffect effect);  // "NO_NEW_WORK"
 
+// What is done to a GPU that its taint of kReset keeps from work.
+enum class GpuRepair : std::uint8_t {
+  kReset,  // with the check that follows
+  kQuickCheck,
+  kDeepCheck,
+};
+inline constexpr std::size_t kGpuRepairs = 3;
+
 struct Taint {
   TaintSource source = TaintSource::kOperator;
   TaintEffect effect = TaintEffect::kNoNewWork;
@@ -48,6 +56,7 @@ struct Taint {
   base::Instant at;
   // The operator's alone: the core lifts it then. Unset: it stays until the operator lifts it.
   base::Instant until = {};
+  GpuRepair repair = GpuRepair::kReset;  // of kReset alone
 
   friend bool operator==(const Taint&, const Taint&) = default;
 };

@@ -21,6 +21,8 @@ AuditAction action_of(model::GpuAction action) {
       return AuditAction::kTakeOffline;
     case model::GpuAction::kReset:
       return AuditAction::kReset;
+    case model::GpuAction::kCheck:
+      return AuditAction::kCheck;
     case model::GpuAction::kBringOnline:
       break;
   }

@@ -187,9 +187,10 @@ base::Status check_not_being_reset(const model::Node& node, std::uint32_t index)
   if (reset == nullptr || reset->effect != model::TaintEffect::kOut) return {};
   return base::fail(
       ErrorCode::kFailedPrecondition,
-      fmt::format("GPU {} of node {} cannot be brought online: it is being reset; wait until that "
+      fmt::format("GPU {} of node {} cannot be brought online: it is being {}; wait until that "
                   "has ended",
-                  index, node.name));
+                  index, node.name,
+                  reset->repair == model::GpuRepair::kReset ? "reset" : "checked"));
 }
 
 base::Result<Events> bring_gpu_online(const GpuOrder& with, const model::Node& node,
@@ -215,12 +216,16 @@ base::Result<Events> bring_gpu_online(const GpuOrder& with, const model::Node& n
                   index, node.name));
 }
 
+bool is_repair(GpuAction action) {
+  return action == GpuAction::kReset || action == GpuAction::kCheck;
+}
+
 base::Result<Events> change_gpu(const GpuOrder& with, model::GpuRef ref) {
   const model::Node& node = *with.state.nodes.find(ref.node.value);
   if (with.command.action == GpuAction::kBringOnline) {
     return bring_gpu_online(with, node, ref.index);
   }
-  if (with.command.action == GpuAction::kReset) {
+  if (is_repair(with.command.action)) {
     return judge_reset(with.state, ref.node, {ref.index}, with.command, with.by);
   }
   const model::Gpu& gpu = node.gpus.at(ref.index);
@@ -257,14 +262,16 @@ base::Result<Events> bring_node_online(const GpuOrder& with, const model::Node& 
 base::Result<Events> change_node(const GpuOrder& with, model::NodeId id) {
   const model::Node& node = *with.state.nodes.find(id.value);
   if (with.command.action == GpuAction::kBringOnline) return bring_node_online(with, node);
-  if (with.command.action == GpuAction::kReset) {
+  if (is_repair(with.command.action)) {
     std::vector<std::uint32_t> gpus;
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       if (node.gpus[i].is_reported) gpus.push_back(i);
     }
     if (gpus.empty()) {
       return base::fail(ErrorCode::kFailedPrecondition,
-                        fmt::format("node {} has no GPU that could be reset", node.name), "node");
+                        fmt::format("node {} has no GPU that could be {}", node.name,
+                                    with.command.action == GpuAction::kReset ? "reset" : "checked"),
+                        "node");
     }
     return judge_reset(with.state, id, gpus, with.command, with.by);
   }

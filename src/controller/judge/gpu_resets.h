@@ -12,8 +12,9 @@
 #include "execution/engine.h"
 #include "model/command.h"
 
-// Resets of GPUs. One that is to be reset has the taint of kReset: first kNoNewWork, while
-// something holds it or a GPU that is reset with it, then kOut, with which the order leaves.
+// Resets and checks of GPUs. One that is to be reset or checked has the taint of kReset, which says
+// what is done: first kNoNewWork, while something holds it or a GPU that is reset with it, then
+// kOut, with which the order leaves.
 
 namespace gpu_platform::controller {
 
@@ -21,8 +22,8 @@ namespace gpu_platform::controller {
 // which it has NVLinks, every other alone.
 std::vector<std::uint32_t> reset_group(const model::Node& node, std::uint32_t gpu);
 
-// Returns the events of an operator's order to reset these GPUs of a node; none if all of them are
-// to be reset already.
+// Returns the events of an operator's order to reset or check these GPUs of a node; none if all of
+// them are to be already.
 base::Result<Events> judge_reset(const State& state, model::NodeId node,
                                  const std::vector<std::uint32_t>& gpus,
                                  const model::ChangeGpus& command, const std::string& by);
@@ -36,21 +37,26 @@ inline constexpr std::size_t kMaxResets = 5;
 inline constexpr base::Duration kResetsWithin = base::hours(24 * 7);
 bool may_reset_by_itself(const State& state, model::GpuRef gpu, base::Instant now);
 
-// Returns the next reset that is due: nothing holds the GPU any more.
+// Returns the next check that the platform orders itself: the policy says so, the GPU is DEGRADED
+// and empty, no check has answered that verdict yet, and it has not been checked kMaxResets times
+// within kResetsWithin.
+std::optional<model::Event> next_check_of_degraded(const State& state, base::Instant now);
+
+// Returns the next reset or check that is due: nothing holds the GPU any more.
 std::optional<model::Event> next_due_reset(const State& state);
-// Returns the orders of resets that are under way on the node, or on all nodes.
+// Returns the orders of resets and checks that are under way on the node, or on all nodes.
 std::vector<execution::ResetOrder> reset_orders(const State& state,
                                                 std::optional<model::NodeId> node = {});
 // The same of the group of this GPU; nothing while one of the group is not ready.
 std::optional<execution::ResetOrder> reset_order_of(const State& state, model::GpuRef gpu);
 
-// The end of a reset.
+// The end of a reset or of a check.
 struct ResetEnd {
   model::GpuRef gpu;
   std::vector<model::EvidenceRecorded> evidence;
   model::Event lifted;  // after the evidence has been judged
 };
-// Returns nothing if no reset of the GPU is under way.
+// Returns nothing if none of that kind is under way on the GPU.
 std::optional<ResetEnd> judge_reset_end(const State& state, const execution::ResetEnded& seen,
                                         base::Instant now);
 

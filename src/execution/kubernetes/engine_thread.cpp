@@ -191,7 +191,8 @@ void EngineThread::on(ResetOrder& order) {
                     std::move(gpu),
                     "the platform resets no GPUs of a cluster's nodes: have the cluster's operator "
                     "reset it, then bring it online",
-                    {}});
+                    {},
+                    order.without_reset});
   }
 }
 

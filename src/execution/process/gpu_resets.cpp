@@ -31,13 +31,17 @@ GpuResets::GpuResets(Options options, ObservationSink& sink)
 
 bool GpuResets::is_known(const ResetOrder& order, const std::string& gpu) const {
   return std::ranges::any_of(runs_, [&](const Run& run) {
-    return run.node == order.node_name && std::ranges::find(run.gpus, gpu) != run.gpus.end();
+    return run.node == order.node_name && run.without_reset == order.without_reset &&
+           std::ranges::find(run.gpus, gpu) != run.gpus.end();
   });
 }
 
 void GpuResets::add(const ResetOrder& order) {
   Run run;
   run.node = order.node_name;
+  run.without_reset = order.without_reset;
+  run.is_deep = order.is_deep;
+  if (run.without_reset) run.stage = Stage::kCheck;
   for (const std::string& gpu : order.gpu_uuids) {
     const bool is_repeated =
         is_known(order, gpu) || std::ranges::find(run.gpus, gpu) != run.gpus.end();
@@ -45,7 +49,10 @@ void GpuResets::add(const ResetOrder& order) {
   }
   const std::size_t most = node::kMaxDriverGpus;
   for (std::size_t i = most; i < run.gpus.size(); ++i) {
-    tell(run, run.gpus[i], fmt::format("no more than {} GPUs are reset at once", most), {});
+    tell(run, run.gpus[i],
+         fmt::format("no more than {} GPUs are {} at once", most,
+                     run.without_reset ? "checked" : "reset"),
+         {});
   }
   run.gpus.resize(std::min(run.gpus.size(), most));
   if (!run.gpus.empty()) runs_.push_back(std::move(run));
@@ -76,9 +83,12 @@ LauncherLink::Sent GpuResets::go_on(const Send& send_to, std::int64_t now_ns) {
 node::RunDriver GpuResets::request_of(const Run& run) const {
   node::RunDriver request;
   const bool is_reset = run.stage == Stage::kReset;
-  request.verb = is_reset ? node::DriverVerb::kReset : node::DriverVerb::kQuickCheck;
+  const auto check = run.is_deep ? node::DriverVerb::kDeepCheck : node::DriverVerb::kQuickCheck;
+  request.verb = is_reset ? node::DriverVerb::kReset : check;
   request.gpus = run.gpus;
-  request.deadline_ms = is_reset ? options_.reset_limit_ms : options_.check_limit_ms;
+  const std::uint64_t check_limit =
+      run.is_deep ? options_.deep_check_limit_ms : options_.check_limit_ms;
+  request.deadline_ms = is_reset ? options_.reset_limit_ms : check_limit;
   const BoardPlaces& boards = options_.boards;
   if (!boards.boards.empty()) {
     request.board = node::BoardFiles{boards.library + "/libnvidia-ml.so.1",
@@ -121,8 +131,9 @@ bool GpuResets::read(int handle) {
   std::optional<node::DriverAnswer> answer;
   if (packet.kind == os::Packet::Kind::kMessage) answer = node::decode_driver_answer(packet.bytes);
   if (!answer) {
-    answer =
-        node::failed_answer(found->gpus, "the program that resets GPUs ended without an answer");
+    answer = node::failed_answer(
+        found->gpus, found->without_reset ? "the program that checks GPUs ended without an answer"
+                                          : "the program that resets GPUs ended without an answer");
   }
   finish(static_cast<std::size_t>(found - runs_.begin()), *answer);
   return true;
@@ -161,7 +172,8 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
       left.push_back(gpu);
       continue;
     }
-    if (is_last && !failure.empty()) failure = "it was reset, but failed its check: " + failure;
+    if (is_last && !failure.empty() && !run.without_reset)
+      failure = "it was reset, but failed its check: " + failure;
     tell(run, gpu, std::move(failure), answer.detail);
   }
   if (left.empty()) {
@@ -174,7 +186,8 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
 
 void GpuResets::tell(const Run& run, const std::string& gpu, std::string failure,
                      std::string detail) {
-  sink_.observe(ResetEnded{run.node, gpu, std::move(failure), std::move(detail)});
+  sink_.observe(
+      ResetEnded{run.node, gpu, std::move(failure), std::move(detail), run.without_reset});
 }
 
 }  // namespace gpu_platform::execution

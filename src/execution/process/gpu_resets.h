@@ -16,8 +16,8 @@ namespace gpu_platform::execution {
 
 // Resets of GPUs of this host and of its emulated boards: the probe lets go of the node's driver,
 // the launcher has the driver program reset the GPUs, the probe looks again, and those that were
-// reset are checked. One order of a node is at work at a time. Never waits: the answers come on
-// sockets. One thread.
+// reset are checked. A check alone needs no driver for itself, so the probe goes on. One order of a
+// node is at work at a time. Never waits: the answers come on sockets. One thread.
 class GpuResets {
  public:
   struct Options {
@@ -26,6 +26,7 @@ class GpuResets {
     std::function<void(const std::string& node, bool is_held)> hold_probe = {};
     std::uint64_t reset_limit_ms = 180'000;
     std::uint64_t check_limit_ms = 300'000;
+    std::uint64_t deep_check_limit_ms = 1'800'000;
   };
   // Sends to the launcher; the socket stays the caller's.
   using Send = std::function<LauncherLink::Sent(const node::RunDriver& order, int socket)>;
@@ -49,6 +50,8 @@ class GpuResets {
   struct Run {
     std::string node;
     std::vector<std::string> gpus;  // that have not failed
+    bool without_reset = false;
+    bool is_deep = false;
     Stage stage = Stage::kReset;
     os::Descriptor answer;     // open: it was sent
     std::int64_t due_ns = 0;   // of what was sent

@@ -30,6 +30,13 @@ ResetOrder order_of(const std::string& node, std::vector<std::string> gpus) {
   return {model::NodeId(1), node, std::move(gpus), model::EngineKind::kProcess};
 }
 
+ResetOrder check_of(const std::string& node, std::vector<std::string> gpus, bool is_deep) {
+  ResetOrder order = order_of(node, std::move(gpus));
+  order.without_reset = true;
+  order.is_deep = is_deep;
+  return order;
+}
+
 // The launcher's side is this test.
 class GpuResetsTest : public ::testing::Test {
  protected:
@@ -85,6 +92,32 @@ TEST_F(GpuResetsTest, GpuIsResetWhileTheProbeIsHeldAndCheckedAfter) {
   EXPECT_THAT(told(), ElementsAre(ResetEnded{"n1", "GPU-1", "", "readings only"}));
   EXPECT_EQ(held_.size(), 2U);
   EXPECT_EQ(resets_.do_due(INT64_MAX), std::nullopt);
+}
+
+TEST_F(GpuResetsTest, CheckAloneResetsNothingAndHoldsNoProbe) {
+  for (const bool is_deep : {false, true}) {
+    resets_.add(check_of("n1", {"GPU-1", "GPU-2"}, is_deep));
+    EXPECT_EQ(go_on(), Sent::kYes);
+    EXPECT_EQ(asked_.back().order.verb, is_deep ? DriverVerb::kDeepCheck : DriverVerb::kQuickCheck);
+    answer({{{"GPU-1", ""}, {"GPU-2", "its memory"}}, "all of it"});
+    go_on();
+    EXPECT_THAT(asked_, IsEmpty());
+  }
+  ASSERT_EQ(told().size(), 4U);
+  EXPECT_EQ(told()[0], (ResetEnded{"n1", "GPU-1", "", "all of it", true}));
+  EXPECT_EQ(told()[1], (ResetEnded{"n1", "GPU-2", "its memory", "all of it", true}));
+  EXPECT_THAT(held_, IsEmpty());
+}
+
+TEST_F(GpuResetsTest, ResetAndCheckOfOneGpuAreBothAnswered) {
+  resets_.add(check_of("n1", {"GPU-1"}, false));
+  go_on();
+  resets_.add(order_of("n1", {"GPU-1"}));
+  resets_.add(check_of("n1", {"GPU-1"}, false));
+  answer({{{"GPU-1", ""}}, ""});
+  EXPECT_THAT(told(), ElementsAre(ResetEnded{"n1", "GPU-1", "", "", true}));
+  go_on();
+  EXPECT_EQ(asked_.back().order.verb, DriverVerb::kReset);
 }
 
 TEST_F(GpuResetsTest, OnlyThoseThatWereResetAreChecked) {
@@ -197,6 +230,14 @@ TEST_P(ResetsOnABoard, GpuIsResetAndChecked) {
   const std::string gpu = first_gpu();
   inject("ecc uncorrected 1");
   EXPECT_EQ(reset(gpu), (ResetEnded{"n1", gpu, "", "readings only: there is no libcuda"}));
+}
+
+TEST_P(ResetsOnABoard, GpuIsCheckedAlone) {
+  const std::string gpu = first_gpu();
+  engine_->reset(check_of("n1", {gpu}, true));
+  ASSERT_TRUE(observed_->wait_until([&] { return !observed_->resets().empty(); }));
+  EXPECT_EQ(observed_->resets().back(),
+            (ResetEnded{"n1", gpu, "", "readings only: there is no libcuda", true}));
 }
 
 TEST_P(ResetsOnABoard, GpuThatIsNotThereIsNotReset) {
