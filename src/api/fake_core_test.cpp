@@ -194,6 +194,7 @@ base::Result<model::CommandReply> FakeCore::change_gpus(const model::Caller& cal
   const auto to = change.action == model::GpuAction::kDrain         ? model::GpuState::kDraining
                   : change.action == model::GpuAction::kTakeOffline ? model::GpuState::kOffline
                   : change.action == model::GpuAction::kReset       ? model::GpuState::kResetting
+                  : change.action == model::GpuAction::kCheck       ? model::GpuState::kResetting
                                                                     : model::GpuState::kAvailable;
   reply.changed = false;
   for (const model::GpuRef& ref : reply.gpus) {

@@ -179,6 +179,11 @@ constexpr std::array kCommands = {
              "Write a report about GPUs for their vendor, without names and commands of users.",
              "  gpu-platform health report --output-file report.json\n"
              "  gpu-platform health report --gpu dgx-h100-1:3 --output-file gpu3.json\n"}, run_health_report},
+    Command{{"health check", "(NODE | NODE:INDEX | UUID)… [options]",
+             "Check GPUs without a reset; a degraded one goes back into service if it passes. This is refused while jobs hold it.",
+             "  gpu-platform health check dgx-h100-1:3 --wait\n"
+             "  gpu-platform health check dgx-h100-1:3 --deep --when-empty\n"
+             "  gpu-platform health check --node dgx-h100-1 --deep --wait --yes\n"}, run_health_check},
     Command{{"health replay", "[options]",
              "Judge kept evidence, or that of a file: what is taken out, and whose fault each job was.",
              "  gpu-platform health replay --rules strict\n"

@@ -60,6 +60,7 @@ int run_watch(const CommandText& text, Invocation& invocation);
 int run_health(const CommandText& text, Invocation& invocation);
 int run_health_evidence(const CommandText& text, Invocation& invocation);
 int run_health_report(const CommandText& text, Invocation& invocation);
+int run_health_check(const CommandText& text, Invocation& invocation);
 int run_health_replay(const CommandText& text, Invocation& invocation);
 int run_health_rules(const CommandText& text, Invocation& invocation);
 int run_topology(const CommandText& text, Invocation& invocation);

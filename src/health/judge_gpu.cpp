@@ -511,7 +511,7 @@ std::string_view what_helps(Action action, std::string_view rule) {
     case Action::kAvoid:
       return "it comes back by itself";
     case Action::kDegrade:
-      return "a passed check, or 'gpu-platform online'";
+      return "run 'gpu-platform health check'; it comes back after a passed check";
     case Action::kDrain:
       return "repair it, then run 'gpu-platform online'";
     case Action::kReset:

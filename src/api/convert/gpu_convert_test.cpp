@@ -305,7 +305,12 @@ TEST(GpuChange, SaysWhatWhyAndByForce) {
   request.clear_force();
   request.set_when_empty(true);
   EXPECT_TRUE(to_model(request, model::GpuAction::kReset)->when_empty);
+  EXPECT_TRUE(to_model(request, model::GpuAction::kCheck)->when_empty);
   EXPECT_EQ(to_model(request, model::GpuAction::kDrain).error().field, "when_empty");
+  EXPECT_FALSE(to_model(request, model::GpuAction::kCheck)->deep);
+  request.set_deep(true);
+  EXPECT_TRUE(to_model(request, model::GpuAction::kCheck)->deep);
+  EXPECT_EQ(to_model(request, model::GpuAction::kReset).error().field, "deep");
 }
 
 TEST(GpuHealthRequest, NeedsExactlyOneOfItsTwoNames) {

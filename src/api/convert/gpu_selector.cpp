@@ -96,13 +96,17 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
   if (given != 1) {
     return base::invalid("gpu_id", "gpu_id, gpu, node: give exactly one of them");
   }
-  const bool may_force =
-      action == model::GpuAction::kTakeOffline || action == model::GpuAction::kReset;
+  const bool may_wait = action == model::GpuAction::kReset || action == model::GpuAction::kCheck;
+  const bool may_force = may_wait || action == model::GpuAction::kTakeOffline;
   if (request.force() && !may_force) {
-    return base::invalid("force", "force: is only for taking GPUs offline and for resets");
+    return base::invalid("force",
+                         "force: is only for taking GPUs offline, for resets and for checks");
   }
-  if (request.when_empty() && action != model::GpuAction::kReset) {
-    return base::invalid("when_empty", "when_empty: is only for resets");
+  if (request.when_empty() && !may_wait) {
+    return base::invalid("when_empty", "when_empty: is only for resets and checks");
+  }
+  if (request.deep() && action != model::GpuAction::kCheck) {
+    return base::invalid("deep", "deep: is only for checks");
   }
   const bool may_end =
       action == model::GpuAction::kDrain || action == model::GpuAction::kTakeOffline;
@@ -114,6 +118,7 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
   change.reason = request.reason();
   change.force = request.force();
   change.when_empty = request.when_empty();
+  change.deep = request.deep();
   // The epoch would be no end: it is a time that is over, too.
   if (request.has_until()) change.until = std::max(to_model(request.until()), base::Instant(1));
   change.which.uuid = request.gpu_id();

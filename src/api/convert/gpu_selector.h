@@ -27,8 +27,8 @@ base::Result<model::GpuSelector> to_model(const v1::GetGpuHealthRequest& request
 // At most one of gpu_id, gpu and node may be given.
 base::Result<model::GpuSelector> to_model(const v1::ListEvidenceRequest& request);
 
-// Exactly one of gpu_id, gpu and node must be given; force with kTakeOffline and kReset alone,
-// when_empty with kReset.
+// Exactly one of gpu_id, gpu and node must be given; force with kTakeOffline, kReset and
+// kCheck alone, when_empty with kReset and kCheck, deep with kCheck.
 base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
                                          model::GpuAction action);
 

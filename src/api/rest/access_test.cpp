@@ -220,6 +220,7 @@ const std::map<std::string_view, Extra> kExtras = {
     {"TakeGpusOffline", {"", R"({"gpu":"dgx-h100-1:0"})"}},
     {"BringGpusOnline", {"", R"({"gpu":"dgx-h100-1:0"})"}},
     {"ResetGpus", {"", R"({"gpu":"dgx-h100-1:0"})"}},
+    {"CheckGpus", {"", R"({"gpu":"dgx-h100-1:0"})"}},
     {"CreateToken", {"", R"({"name":"laptop","user":"OWNER"})"}},
     {"GetGpuHealth", {"?gpu=dgx-h100-1:0", ""}},
     {"SizeModelServer", {"", R"({"model":"llama-3-70b","settings":[]})"}},

@@ -259,6 +259,7 @@ std::vector<CallRow> call_table() {
       changes_gpus("ClusterService.BringGpusOnline", AuditAction::kBringOnline,
                    GpuAction::kBringOnline),
       changes_gpus("ClusterService.ResetGpus", AuditAction::kReset, GpuAction::kReset),
+      changes_gpus("ClusterService.CheckGpus", AuditAction::kCheck, GpuAction::kCheck),
       {"ClusterService.GetHealth", kNone, asks<v1::GetHealthRequest>(&SiteCalls::health)},
       {"ClusterService.GetReadiness", kNone, asks<v1::GetReadinessRequest>(&SiteCalls::readiness)},
       {"ClusterService.GetVersion", kNone, asks<v1::GetVersionRequest>(&SiteCalls::version)},

@@ -10,7 +10,7 @@
 #include "cli/text/health_story.h"
 #include "cli/text/json_view.h"
 
-// health of one GPU as a story, health evidence, health report, reset.
+// health of one GPU as a story, health evidence, health report, reset, health check.
 
 namespace gpu_platform::cli {
 namespace {
@@ -269,6 +269,29 @@ TEST_F(Health, ResetWaitsUntilTheGpuIsBackOrIsNot) {
   EXPECT_TRUE(has(err(), "GPU dgx-1:3 is DRAINING: the check failed")) << err();
   EXPECT_EQ(call(server, {"reset", "dgx-1:3", "--wait", "--timeout", "1s"}), 124) << err();
   EXPECT_TRUE(has(err(), "1 GPU is not reset yet; the order stays")) << err();
+}
+
+// ---- health check
+
+TEST_F(Health, CheckOrdersEachOfTheGpusAndWaits) {
+  std::vector<Json> sent;
+  FakeServer server([&](const Request& request) {
+    if (request.method == "POST") {
+      EXPECT_EQ(request.target, "/v1/gpus/check");
+      sent.push_back(Json::parse(request.body));
+      return json_answer(std::string(kOrdered));
+    }
+    if (begins(request.target, "/v1/jobs/")) return json_answer("{}");
+    return json_answer(R"({"gpu":{"node":"dgx-1","index":3,"state":"AVAILABLE"}})");
+  });
+  EXPECT_EQ(call(server, {"health", "check", "dgx-1:3", "--deep", "--wait"}), 0) << err();
+  EXPECT_TRUE(has(err(), "1 job still holds them; the check follows when it has ended")) << err();
+  EXPECT_TRUE(has(err(), "GPU dgx-1:3 is back in service")) << err();
+  EXPECT_EQ(call(server, {"health", "check", "GPU-3"}), 0) << err();
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0], (Json{{"gpu", "dgx-1:3"}, {"when_empty", true}, {"deep", true}}));
+  EXPECT_EQ(sent[1], (Json{{"gpu_id", "GPU-3"}}));
+  EXPECT_EQ(call({"reset", "dgx-1:3", "--deep"}), 2);
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ std::string way_back(const v1::GpuHealth& health, const v1::GpuTaint& taint) {
     const std::string& next = health.verdict().next();
     return fmt::format("health: {}", next.empty() ? online : next);
   }
-  if (party == "RESET") return "reset: it ends with the reset and its check";
+  if (party == "RESET") return "reset: it ends with the reset, or the check";
   if (party == "DRIVER") return "driver: the node's driver lists the GPU again";
   if (party == "PROCESSES") return "processes: the processes of no job end";
   if (party == "CLUSTER") return "cluster: its cluster lets it work again";
