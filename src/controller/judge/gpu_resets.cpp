@@ -250,10 +250,13 @@ std::optional<model::Event> next_check_of_degraded(const State& state, base::Ins
   for (const model::GpuRef place : state.health.degraded()) {
     const model::Node& node = *state.nodes.find(place.node.value);
     const model::Gpu& gpu = node.gpus.at(place.index);
-    const bool is_idle = gpu.state == model::GpuState::kDegraded && gpu.holders.empty();
-    if (!is_idle || !check_place(state, node, GpuRepair::kDeepCheck)) continue;
+    // What another party keeps from work may be in use, or in repair.
+    const bool is_healths_alone = gpu.taints.size() == 1 && node.taints.empty();
+    if (!is_healths_alone || !gpu.holders.empty() ||
+        !check_place(state, node, GpuRepair::kDeepCheck))
+      continue;
     const Taint* const own = model::find_taint(gpu.taints, TaintSource::kHealth);
-    if (reset_of(gpu) != nullptr || was_checked_enough(gpu, own->at, now)) continue;
+    if (was_checked_enough(gpu, own->at, now)) continue;
     return ordered(place, GpuRepair::kDeepCheck, own->text, "health");
   }
   return std::nullopt;

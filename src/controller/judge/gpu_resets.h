@@ -37,9 +37,9 @@ inline constexpr std::size_t kMaxResets = 5;
 inline constexpr base::Duration kResetsWithin = base::hours(24 * 7);
 bool may_reset_by_itself(const State& state, model::GpuRef gpu, base::Instant now);
 
-// Returns the next check that the platform orders itself: the policy says so, the GPU is DEGRADED
-// and empty, no check has answered that verdict yet, and it has not been checked kMaxResets times
-// within kResetsWithin.
+// Returns the next check that the platform orders itself: the policy says so, health alone keeps
+// the GPU from work and has degraded it, it is empty, no check has answered that verdict yet, and
+// it has not been checked kMaxResets times within kResetsWithin.
 std::optional<model::Event> next_check_of_degraded(const State& state, base::Instant now);
 
 // Returns the next reset or check that is due: nothing holds the GPU any more.
