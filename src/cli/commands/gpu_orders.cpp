@@ -120,7 +120,7 @@ bool is_under_way(const v1::GpuHealth& health) {
          std::ranges::any_of(health.taints(), is_of_reset);
 }
 
-std::string place_of(const v1::Gpu& gpu) {
+std::string gpu_place(const v1::Gpu& gpu) {
   return fmt::format("{}:{}", gpu.node(), gpu.index());
 }
 
@@ -141,8 +141,8 @@ int await_ends(Console& console, Client& client, std::vector<std::string> uuids,
       back_off.reset();
       const v1::Gpu& gpu = health->gpu();
       const bool is_back = is_in_service(gpu);
-      console.note(is_back ? fmt::format("GPU {} is back in service", place_of(gpu))
-                           : fmt::format("GPU {} is {}: {}", place_of(gpu), state_name(gpu),
+      console.note(is_back ? fmt::format("GPU {} is back in service", gpu_place(gpu))
+                           : fmt::format("GPU {} is {}: {}", gpu_place(gpu), state_name(gpu),
                                          short_reason(gpu)));
       if (!is_back) result = kFailure;
       uuids.pop_back();
