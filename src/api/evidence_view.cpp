@@ -51,7 +51,7 @@ void EvidenceView::put_verdict(const model::Node& node, const model::Gpu& gpu, v
   }
   const health::GpuKey key{node.name, gpu.info.uuid, gpu.info.type};
   show_verdict(context_.core.judge_gpu(*snapshot_, *records_, key, os::wall_now()),
-           *out.mutable_verdict());
+               *out.mutable_verdict());
 }
 
 void EvidenceView::add(const model::Node& node, const model::Gpu* gpu,

@@ -122,6 +122,7 @@ void Daemon::reload(const config::Configuration& configuration, const ActingProc
   core_->loop().change_policy(policy_of(configuration, geteuid()), "configuration",
                               origin_of(*users_, model::Door::kSignal, sender));
   door_->reload(configuration);
+  if (host_ != nullptr) host_->reload(configuration);
   core_->team_follower().change_settings(configuration.access);
   // The journal does not have the roles, so the trail says that they changed.
   if (!has_same_access) record(sender, "access", nullptr);

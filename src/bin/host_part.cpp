@@ -130,10 +130,19 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(
       *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,
       [this](model::AttemptId id) { return monitoring::output_mark_of(engine_->output_of(id)); });
+  power_ = std::make_unique<PowerPolicy>(
+      PowerPolicy::Options{configuration.power_limits, core_.data_dir() + "/power-limits",
+                           [this](const std::string& node, const node::RunDriver& request) {
+                             return engine_->ask_driver(node, request);
+                           },
+                           [this](const std::string& uuid, base::Milliwatts limit) {
+                             monitor_->take_power_limit(uuid, limit);
+                           }},
+      *watchdog_);
   node::ProbeRunnerOptions options;
   options.executable = options_.programs.probe;
   options.interval = configuration.monitoring_interval;
-  TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *watchdog_));
+  TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *power_));
   readings_ = std::make_unique<MonitoredReadings>(*monitor_, *probes_);
   for (node::ProbeTarget& target : targets_) {
     names_.insert(target.node_name);
@@ -164,6 +173,10 @@ void HostPart::warn_of_what_is_missing(const config::Configuration& configuratio
   }
 }
 
+void HostPart::reload(const config::Configuration& configuration) {
+  if (power_ != nullptr) power_->set_wanted(configuration.power_limits);
+}
+
 void HostPart::stop() {
   if (probes_ != nullptr) {
     gate_->stop();  // it asks them
@@ -172,6 +185,7 @@ void HostPart::stop() {
       probes_to_ask_ = nullptr;
     }
     probes_.reset();
+    power_.reset();
   }
   users_files_.disconnect();
   observations_.disconnect();

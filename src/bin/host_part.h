@@ -14,6 +14,7 @@
 #include "bin/core_part.h"
 #include "bin/engine_part.h"
 #include "bin/late_sink.h"
+#include "bin/power_policy.h"
 #include "bin/program_paths.h"
 #include "bin/users_files.h"
 #include "config/configuration.h"
@@ -57,6 +58,8 @@ class HostPart final : public EnginePart {
   base::Status start(const config::Configuration& configuration) override;
   void wait_for_nodes(const std::function<bool()>& must_end) override;
   void warn_of_what_is_missing(const config::Configuration& configuration) const override;
+  // Takes up what may change while the daemon runs.
+  void reload(const config::Configuration& configuration);
   // The engine's orders go on until it is destroyed.
   void stop() override;
 
@@ -88,6 +91,7 @@ class HostPart final : public EnginePart {
   std::unique_ptr<monitoring::HealthObserver> health_;
   std::unique_ptr<monitoring::NodeObserver> nodes_;
   std::unique_ptr<monitoring::JobWatchdog> watchdog_;
+  std::unique_ptr<PowerPolicy> power_;
   std::unique_ptr<node::ProbeRunner> probes_;
   std::unique_ptr<MonitoredReadings> readings_;
 };

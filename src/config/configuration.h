@@ -52,6 +52,14 @@ struct WordList {
   friend bool operator==(const WordList&, const WordList&) = default;
 };
 
+// The power limit of the GPUs of a node, or of a type.
+struct PowerLimit {
+  std::string of;  // a type or family of the catalogue, a model, or a node
+  std::uint32_t watts = 0;
+
+  friend bool operator==(const PowerLimit&, const PowerLimit&) = default;
+};
+
 // One problem of a file, or, as a note, a setting without effect.
 struct Problem {
   int line = 0;         // from 1; 0: the file as a whole
@@ -135,6 +143,7 @@ struct Configuration {
   // At these a GPU, or its memory, is too hot for new jobs; degrees Celsius.
   std::uint32_t max_temperature_c = 85;
   std::uint32_t max_memory_temperature_c = 95;
+  std::vector<PowerLimit> power_limits;  // by name; a node's goes before a type's
 
   base::Bytes store_reserve_bytes =
       base::kMiB * 16;  // disk kept free so that endings can be recorded

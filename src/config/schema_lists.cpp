@@ -77,6 +77,10 @@ constexpr std::string_view kHealthRulesExample = R"(health:
     - {rule: xid-74, mode: shadow}
 )";
 
+constexpr std::string_view kPowerLimitsExample = R"(health:
+  power_limits: {H100: 500, dgx-h100-2: 400}   # watts of each GPU
+)";
+
 // clang-format off
 constexpr std::array kStructures = {
     Structure{"teams", "a list of teams", kTeamsExample,
@@ -122,6 +126,12 @@ constexpr std::array kStructures = {
         "A credential without a user, or with two, is refused. "
         "It never gives the rights of root or a system account. "
         "A change reaches open connections at their next request."},
+    Structure{"health.power_limits", "types and nodes with watts", kPowerLimitsExample,
+        "The power limit of each GPU of a type, a family or a node of this machine, in watts. "
+        "A node takes precedence over a type, and a type over its family. "
+        "A value beyond what the board allows is cut to it. "
+        "GPUs without an entry get back the limit that they had before. "
+        "The driver's rules must allow it (docs/health.md)."},
     Structure{"slurm.partitions", "partitions with their rules", kPartitionsExample,
         "The partitions of sbatch -p, sinfo and other commands, instead of the one partition 'gpu'. "
         "gpu_types: the types or families of the GPUs of its nodes (default: all nodes). "

@@ -63,9 +63,15 @@ std::string describe(const std::vector<const model::GpuProcess*>& unmanaged_proc
 }  // namespace
 
 void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
+  const std::lock_guard lock(mutex_);
   for (const hardware::GpuDescription& gpu : inventory.gpus) {
     if (gpu.uuid && gpu.power_limit) power_limits_[*gpu.uuid] = *gpu.power_limit;
   }
+}
+
+void GpuMonitor::take_power_limit(const std::string& uuid, base::Milliwatts limit) {
+  const std::lock_guard lock(mutex_);
+  power_limits_[uuid] = limit;
 }
 
 SeenProcesses GpuMonitor::take_readings(const std::string& node,
@@ -79,15 +85,15 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
     if (reading.index >= uuids.size() || uuids[reading.index].empty()) continue;
     const std::string& uuid = uuids[reading.index];
     model::GpuReading out = to_model(reading);
-    if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
-      out.power_limit = limit->second;
-    }
     if (reading.processes) {
       std::vector<SeenProcess>& seen = all_seen[uuid];
       out.processes = processes_of({uuid, find_gpu(known, uuid), reading}, *snapshot, seen);
       tell_unmanaged_processes(node, uuid, out.processes);
     }
     const std::lock_guard lock(mutex_);
+    if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
+      out.power_limit = limit->second;
+    }
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
     out.xid_counts = seen.xid_counts;

@@ -33,6 +33,8 @@ class GpuMonitor {
       : sink_(sink), snapshot_(std::move(snapshot)), owners_(cgroup_base, users) {}
 
   void take_inventory(const hardware::Inventory& inventory);
+  // A limit that was set since the inventory. Any thread.
+  void take_power_limit(const std::string& uuid, base::Milliwatts limit);
   // `uuids` by the index of the readings. Returns whose processes are on the GPUs that were read.
   SeenProcesses take_readings(const std::string& node, const std::vector<std::string>& uuids,
                               const node::ProbeReadings& readings);
@@ -70,13 +72,13 @@ class GpuMonitor {
   execution::ObservationSink& sink_;
   SnapshotNow snapshot_;
   ProcessOwners owners_;                                           // of the taking thread
-  std::map<std::string, base::Milliwatts> power_limits_;           // by UUID; of the taking thread
   std::map<std::string, UnmanagedProcesses> unmanaged_processes_;  // by UUID; of the taking thread
   // The owners of the processes of the last reading, by UUID and pid; of the taking thread.
   std::map<std::string, std::map<std::uint32_t, model::AttemptId>> owners_seen_;
 
   mutable std::mutex mutex_;
-  std::map<std::string, GpuSeen, std::less<>> gpus_;  // guarded by mutex_, by UUID
+  std::map<std::string, base::Milliwatts> power_limits_;  // guarded by mutex_, by UUID
+  std::map<std::string, GpuSeen, std::less<>> gpus_;      // guarded by mutex_, by UUID
   std::map<std::string, std::chrono::steady_clock::time_point>
       read_at_;  // guarded by mutex_, by node
 };

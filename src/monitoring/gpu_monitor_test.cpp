@@ -92,6 +92,9 @@ TEST_F(GpuMonitorTest, KnowsThePowerLimitFromTheInventory) {
   monitor_.take_inventory(inventory);
   read({});
   EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(700'000));
+  monitor_.take_power_limit("a", base::Milliwatts(500'000));
+  read({});
+  EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(500'000)) << "it was set since";
 }
 
 TEST_F(GpuMonitorTest, AnUnmanagedProcessIsToldWhenItStaysAndWhenItIsGone) {

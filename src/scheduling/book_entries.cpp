@@ -32,14 +32,8 @@ bool yields(const model::Job& job, const model::Attempt& attempt) {
 }
 
 WaitingJob waiting_job(const model::Job& job) {
-  return {job.id,
-          job.spec,
-          job.submitted_at,
-          job.prolog_failed_on,
-          job.avoid_gpus,
-          job.overdue_since,
-          job.preemptions,
-          job.stopped_for_it.has_value(),
+  return {job.id,         job.spec,          job.submitted_at, job.prolog_failed_on,
+          job.avoid_gpus, job.overdue_since, job.preemptions,  job.stopped_for_it.has_value(),
           job.turn};
 }
 

@@ -17,6 +17,7 @@
 #include "config/yaml/document.h"
 #include "config/yaml/health_rules.h"
 #include "config/yaml/organisation.h"
+#include "config/yaml/power_limits.h"
 #include "config/yaml/slurm_names.h"
 
 namespace gpu_platform::config {
@@ -94,6 +95,7 @@ class Checker {
       : folder_(folder),
         organisation_(folder, problems_),
         access_(problems_),
+        power_limits_(problems_),
         slurm_names_(problems_),
         health_rules_(problems_) {}
 
@@ -118,6 +120,7 @@ class Checker {
   Checked finish() {
     organisation_.finish(configuration_);
     access_.finish(configuration_);
+    power_limits_.finish(configuration_);
     slurm_names_.finish(configuration_);
     health_rules_.finish(configuration_);
     if (problems_.empty()) check_rules();
@@ -177,6 +180,7 @@ class Checker {
       file_ = file;
       organisation_.in_file(file);
       access_.in_file(file);
+      power_limits_.in_file(file);
       slurm_names_.in_file(file);
       health_rules_.in_file(file);
     };
@@ -285,6 +289,7 @@ class Checker {
     if (SlurmNamesReader::reads(path)) return slurm_names_.read(path, value);
     if (AccessReader::reads(path)) return access_.read(path, value);
     if (HealthRulesReader::reads(path)) return health_rules_.read(path, value);
+    if (PowerLimitsReader::reads(path)) return power_limits_.read(path, value);
     organisation_.read(path, name, value);
   }
 
@@ -336,6 +341,7 @@ class Checker {
   std::vector<Problem> problems_;
   OrganisationReader organisation_;
   AccessReader access_;
+  PowerLimitsReader power_limits_;
   SlurmNamesReader slurm_names_;
   HealthRulesReader health_rules_;
 };

@@ -26,6 +26,13 @@ const node::DriverResult* result_of(const node::DriverAnswer& answer, const std:
 
 }  // namespace
 
+std::optional<node::BoardFiles> board_files_of(const BoardPlaces& boards, const std::string& node) {
+  if (boards.boards.empty()) return std::nullopt;
+  return node::BoardFiles{boards.library + "/libnvidia-ml.so.1",
+                          fmt::format("{}/{}/state", boards.boards, node),
+                          boards.programs + "/nvidia-smi"};
+}
+
 GpuResets::GpuResets(Options options, ObservationSink& sink)
     : options_(std::move(options)), sink_(sink) {}
 
@@ -89,12 +96,7 @@ node::RunDriver GpuResets::request_of(const Run& run) const {
   const std::uint64_t check_limit =
       run.is_deep ? options_.deep_check_limit_ms : options_.check_limit_ms;
   request.deadline_ms = is_reset ? options_.reset_limit_ms : check_limit;
-  const BoardPlaces& boards = options_.boards;
-  if (!boards.boards.empty()) {
-    request.board = node::BoardFiles{boards.library + "/libnvidia-ml.so.1",
-                                     fmt::format("{}/{}/state", boards.boards, run.node),
-                                     boards.programs + "/nvidia-smi"};
-  }
+  request.board = board_files_of(options_.boards, run.node);
   return request;
 }
 

@@ -14,6 +14,9 @@
 
 namespace gpu_platform::execution {
 
+// Where the board of a node is; nothing: its GPUs are real.
+std::optional<node::BoardFiles> board_files_of(const BoardPlaces& boards, const std::string& node);
+
 // Resets of GPUs of this host and of its emulated boards: the probe lets go of the node's driver,
 // the launcher has the driver program reset the GPUs, the probe looks again, and those that were
 // reset are checked. A check alone needs no driver for itself, so the probe goes on. One order of a

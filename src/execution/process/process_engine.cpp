@@ -98,10 +98,15 @@ class ProcessEngine::Worker {
     node::OpenFile order;
     std::shared_ptr<const os::Descriptor> answer;  // where the launcher answers
   };
+  struct DriverRequest {
+    std::string node;
+    node::RunDriver order;
+    std::shared_ptr<const os::Descriptor> answer;  // where the driver program answers
+  };
   struct UserKnown {};  // what waits for a user is to be tried again
   using Order = std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
                              std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
-                             node::RemoveOutput, ResetOrder>;
+                             node::RemoveOutput, ResetOrder, DriverRequest>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -261,6 +266,10 @@ class ProcessEngine::Worker {
       if (up_) link_.send(*removal);
     } else if (const auto* reset = std::get_if<ResetOrder>(&order)) {
       resets_.add(*reset);
+    } else if (const auto* request = std::get_if<DriverRequest>(&order)) {
+      node::RunDriver run = request->order;
+      run.board = board_files_of(options_.board_places, request->node);
+      if (up_) link_.send(run, request->answer->get());
     } else if (std::holds_alternative<UserKnown>(order)) {
       try_again();
     } else {
@@ -668,6 +677,18 @@ base::Result<os::Descriptor> ProcessEngine::take_users_file(const os::Descriptor
   return base::fail(base::ErrorCode::kUnavailable,
                     fmt::format("{} cannot be opened just now: {}", path,
                                 opened ? opened->why : "its file system does not answer"));
+}
+
+base::Result<os::Descriptor> ProcessEngine::ask_driver(const std::string& node_name,
+                                                       node::RunDriver request) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return std::unexpected(base::system_error("make a socket", errno));
+  }
+  os::Descriptor ours(ends[0]);
+  worker_->post(Worker::DriverRequest{node_name, std::move(request),
+                                      std::make_shared<const os::Descriptor>(ends[1])});
+  return ours;
 }
 
 std::string ProcessEngine::step_of(model::AttemptId attempt) const {

@@ -108,6 +108,11 @@ class ProcessEngine : public Engine, public AttemptAccess {
                                                       const std::string& path,
                                                       std::chrono::milliseconds timeout);
 
+  // Has the driver program do this to GPUs of a node; the engine adds where an emulated board is.
+  // Returns where the answer (node::DriverAnswer) comes: it closes without one if the launcher is
+  // away or busy. Any thread.
+  base::Result<os::Descriptor> ask_driver(const std::string& node_name, node::RunDriver request);
+
   // Any thread.
   NodePart node_part() const;
 
