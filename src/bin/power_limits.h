@@ -33,7 +33,7 @@ struct LimitChange {
     kIsSet,   // as the site wants it
     kSet,     // to what the site wants
     kReturn,  // to what there was before
-    kForget,  // somebody else has changed it since: it stays as it is
+    kForget,  // an operator has changed it since: it stays as it is
   };
   Kind kind = Kind::kNone;
   base::Milliwatts limit = {};  // not of kNone and kForget

@@ -5,7 +5,7 @@
 namespace gpu_platform::bin {
 namespace {
 
-using Kind = LimitChange::Kind;
+using LimitKind = LimitChange::Kind;
 
 hardware::GpuDescription h100(std::int64_t milliwatts = 700'000) {
   hardware::GpuDescription gpu;
@@ -21,7 +21,7 @@ hardware::GpuDescription h100(std::int64_t milliwatts = 700'000) {
 std::int64_t set_to(const std::vector<config::PowerLimit>& wanted,
                     const hardware::GpuDescription& gpu = h100()) {
   const LimitChange change = limit_change(wanted, "n1", gpu, {});
-  return change.kind == Kind::kSet ? change.limit.value() : -1;
+  return change.kind == LimitKind::kSet ? change.limit.value() : -1;
 }
 
 TEST(PowerLimits, NodeGoesBeforeTypeAndTypeBeforeFamily) {
@@ -33,30 +33,30 @@ TEST(PowerLimits, NodeGoesBeforeTypeAndTypeBeforeFamily) {
 
 TEST(PowerLimits, ValueIsCutToWhatTheBoardAllows) {
   const LimitChange low = limit_change({{"H100", 100}}, "n1", h100(), {});
-  EXPECT_EQ(low.kind, Kind::kSet);
+  EXPECT_EQ(low.kind, LimitKind::kSet);
   EXPECT_EQ(low.limit, base::Milliwatts(200'000));
   EXPECT_EQ(low.cut_watts, 100u);
   const LimitChange high = limit_change({{"H100", 900}}, "n1", h100(), {});
-  EXPECT_EQ(high.kind, Kind::kIsSet);
+  EXPECT_EQ(high.kind, LimitKind::kIsSet);
   EXPECT_EQ(high.cut_watts, 900u);
   EXPECT_EQ(limit_change({{"H100", 500}}, "n1", h100(), {}).cut_watts, std::nullopt);
 }
 
 TEST(PowerLimits, LimitThatIsSetOrUnknownIsLeftAlone) {
-  EXPECT_EQ(limit_change({{"H100", 500}}, "n1", h100(500'000), {}).kind, Kind::kIsSet);
+  EXPECT_EQ(limit_change({{"H100", 500}}, "n1", h100(500'000), {}).kind, LimitKind::kIsSet);
   hardware::GpuDescription gpu = h100();
   gpu.power_limit.reset();
-  EXPECT_EQ(limit_change({{"H100", 500}}, "n1", gpu, {}).kind, Kind::kNone);
-  EXPECT_EQ(limit_change({}, "n1", h100(), {}).kind, Kind::kNone);
+  EXPECT_EQ(limit_change({{"H100", 500}}, "n1", gpu, {}).kind, LimitKind::kNone);
+  EXPECT_EQ(limit_change({}, "n1", h100(), {}).kind, LimitKind::kNone);
 }
 
 TEST(PowerLimits, GpuWithoutAnEntryGetsItsFormerLimitBack) {
   const ChangedLimits changed{{"GPU-1", {base::Milliwatts(650'000), base::Milliwatts(500'000)}}};
   const LimitChange back = limit_change({}, "n1", h100(500'000), changed);
-  EXPECT_EQ(back.kind, Kind::kReturn);
+  EXPECT_EQ(back.kind, LimitKind::kReturn);
   EXPECT_EQ(back.limit, base::Milliwatts(650'000));
-  EXPECT_EQ(limit_change({}, "n1", h100(600'000), changed).kind, Kind::kForget)
-      << "somebody else has set it since";
+  EXPECT_EQ(limit_change({}, "n1", h100(600'000), changed).kind, LimitKind::kForget)
+      << "an operator has set it since";
 }
 
 TEST(PowerLimits, FormerLimitsAreReadAsWritten) {

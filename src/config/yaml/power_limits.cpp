@@ -13,7 +13,7 @@ namespace gpu_platform::config {
 namespace {
 
 // Of one GPU: beyond any board, and small enough for milliwatts.
-constexpr std::uint64_t kMostWatts = 10'000;
+constexpr std::uint64_t kMaxWatts = 10'000;
 
 }  // namespace
 
@@ -22,11 +22,11 @@ void PowerLimitsReader::read(const std::string& path, const YAML::Node& value) {
   for_each_entry(value, [&](const YAML::Node& name, const YAML::Node& limit) {
     const bool is_plain = limit.IsScalar() && (limit.Tag() == "?" || limit.Tag().empty());
     const auto watts =
-        base::parse_count(is_plain ? std::string_view(limit.Scalar()) : "", 1, kMostWatts);
+        base::parse_count(is_plain ? std::string_view(limit.Scalar()) : "", 1, kMaxWatts);
     if (!watts) {
       report(limit,
              fmt::format("'{}' in '{}' must be a number of watts, a whole number from 1 to {}",
-                         printable(name.Scalar()), key_, kMostWatts));
+                         printable(name.Scalar()), key_, kMaxWatts));
       return;
     }
     // Another name is that of a node, or of a model as the driver writes it.
