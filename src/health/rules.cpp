@@ -167,8 +167,8 @@ base::Result<RuleOverride> make_override(const OverrideWords& words, const std::
                                                         fmt::join(kActions, ", ")));
   }
   if (!words.mode.empty() && !by.mode) {
-    return base::invalid(field + ".mode",
-                         fmt::format("\"{}\" is not one of {}", words.mode, fmt::join(kModes, ", ")));
+    return base::invalid(field + ".mode", fmt::format("\"{}\" is not one of {}", words.mode,
+                                                      fmt::join(kModes, ", ")));
   }
   return by;
 }

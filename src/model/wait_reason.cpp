@@ -55,10 +55,10 @@ std::string predicate(const WaitCount& count) {
     case Shortage::kGpuMemory:
       return fmt::format("{} only GPUs with less memory than requested", have);
     case Shortage::kGpusOffline:
-      return fmt::format("{} {}{} that {} offline, draining, degraded or used by unmanaged processes",
-                         one ? "needs" : "need", one ? "" : "at least ",
-                         counted(count.short_by, "GPU", "GPUs"),
-                         count.short_by == 1 ? "is" : "are");
+      return fmt::format(
+          "{} {}{} that {} offline, draining, degraded or used by unmanaged processes",
+          one ? "needs" : "need", one ? "" : "at least ", counted(count.short_by, "GPU", "GPUs"),
+          count.short_by == 1 ? "is" : "are");
     case Shortage::kGpus:
       return fmt::format("{} {}", are, missing(count, counted(count.short_by, "GPU", "GPUs")));
     case Shortage::kSockets:

@@ -60,13 +60,15 @@ TEST(DescribeWaitReason, SaysForWhomFreeGpusAreKeptAndUntilWhen) {
 
 TEST(DescribeWaitReason, SaysOfflineAndNotShort) {
   EXPECT_EQ(no_capacity({{Shortage::kGpusOffline, 1, 1}, {Shortage::kGpus, 1, 4}}),
-            "1 of 2 nodes needs 1 GPU that is offline, draining, degraded or used by unmanaged processes, 1 "
+            "1 of 2 nodes needs 1 GPU that is offline, draining, degraded or used by unmanaged "
+            "processes, 1 "
             "is 4 GPUs short");
-  EXPECT_EQ(no_capacity({{Shortage::kGpusOffline, 1, 3}}),
-            "1 node needs 3 GPUs that are offline, draining, degraded or used by unmanaged processes");
   EXPECT_EQ(
-      no_capacity({{Shortage::kGpusOffline, 2, 1}}),
-      "all 2 nodes need at least 1 GPU that is offline, draining, degraded or used by unmanaged processes");
+      no_capacity({{Shortage::kGpusOffline, 1, 3}}),
+      "1 node needs 3 GPUs that are offline, draining, degraded or used by unmanaged processes");
+  EXPECT_EQ(no_capacity({{Shortage::kGpusOffline, 2, 1}}),
+            "all 2 nodes need at least 1 GPU that is offline, draining, degraded or used by "
+            "unmanaged processes");
 }
 
 TEST(DescribeWaitReason, IsNeverEmpty) {

@@ -79,9 +79,9 @@ TEST_F(HealthDrills, AMemoryErrorDrainsTheGpuAndSaysWhatHelps) {
 TEST_F(HealthDrills, AFaultUnderAJobGoesRoundTheCircle) {
   const std::string marker = daemon_.directory() + "/failed";
   // It fails once, when it is told to, and runs until it is told to end.
-  const std::string line = "while [ ! -e " + marker + " ] || [ -e " + marker +
-                           ".seen ]; do [ -e " + marker +
-                           ".end ] && exit 0; sleep 0.1; done; touch " + marker + ".seen; exit 7";
+  const std::string line = "while [ ! -e " + marker + " ] || [ -e " + marker + ".seen ]; do [ -e " +
+                           marker + ".end ] && exit 0; sleep 0.1; done; touch " + marker +
+                           ".seen; exit 7";
   const std::string id = daemon_.submit({"--gpus", "1", "--", "/bin/sh", "-c", line});
   ASSERT_TRUE(daemon_.reaches(id, "RUNNING"));
   const nlohmann::json first = daemon_.job(id)["attempts"][0];
