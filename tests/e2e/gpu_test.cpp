@@ -228,13 +228,16 @@ TEST_F(GpuTest, WhatIsSaidOfAGpuThatFellOffTheBusHoldsWhenItIsBack) {
   }
 }
 
-TEST_F(GpuTest, ALostGpuKeepsItsJobAndGetsNoOtherUntilItAnswersAgain) {
+TEST_F(GpuTest, AJobWhoseGpuIsLostRunsElsewhereAndTheGpuGetsNoOtherUntilItAnswersAgain) {
   const std::string id = start_job();
   ASSERT_EQ(emulator({"inject", "lost", "--gpu", kGpu}).exit_code, 0);
-  ASSERT_TRUE(reason_becomes(0, "does not answer"));
-  EXPECT_EQ(gpu(0)["state"], "OFFLINE");
+  ASSERT_TRUE(becomes(0, "OFFLINE"));
   EXPECT_EQ(gpu(0)["changed_by"], "health") << gpu(0).dump();
-  EXPECT_EQ(daemon_.job(id)["state"], "RUNNING");
+  ASSERT_TRUE(eventually([&] { return daemon_.job(id)["attempts"].size() == 2; }));
+  ASSERT_TRUE(daemon_.reaches(id, "RUNNING")) << daemon_.job(id);
+  const auto moved = daemon_.job(id);
+  EXPECT_EQ(moved["attempts"][0]["reason"], "GPU_FAULT") << moved;
+  EXPECT_NE(moved["attempts"][1]["gpus"][0]["index"], 0) << moved;
   const Finished refused = daemon_.cli({"online", "--gpu", kGpu});
   EXPECT_EQ(refused.exit_code, 4) << refused.err;
   release_job();
@@ -270,9 +273,14 @@ TEST_F(GpuTest, AGpuOffTheBusComesBackOnlyByAnOperator) {
   ASSERT_TRUE(reason_becomes(5, "XID 79 (fallen off the bus)"));
   ASSERT_TRUE(becomes(5, "OFFLINE"));
   find_again();
-  ASSERT_TRUE(becomes(5, "DRAINING")) << gpu(5).dump();
-  ASSERT_EQ(daemon_.cli({"online", "--gpu", kLost}).exit_code, 0);
-  EXPECT_TRUE(becomes(5, "AVAILABLE"));
+  ASSERT_TRUE(eventually([&] {
+    const auto health = daemon_.json({"health", "--gpu", kLost});
+    return health.is_object() && health["problem"].is_null();
+  }));
+  ASSERT_TRUE(becomes(5, "OFFLINE")) << gpu(5).dump();
+  ASSERT_TRUE(eventually(
+      [&] { return daemon_.cli({"online", "--gpu", kLost}).exit_code == 0; }));
+  EXPECT_TRUE(becomes(5, "AVAILABLE")) << gpu(5).dump();
 }
 
 TEST_F(GpuTest, AnErrorOfAProgramKeepsNoWorkAway) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "controller/judge/health.h"
 #include "health/breaker.h"
 
 namespace gpu_platform::controller {
@@ -26,6 +27,8 @@ std::optional<std::string> refusal_of_breaker(const State& state, model::GpuRef 
   const model::Node& own_node = *state.nodes.find(place.node.value);
   const model::Gpu& own = own_node.gpus.at(place.index);
   if (!counts(effect) || is_out_by_health(own)) return std::nullopt;
+  // No job could run on it: that is a fact, and no judgement that may be wrong.
+  if (*effect == model::TaintEffect::kOut && is_silent(own)) return std::nullopt;
   health::BreakerCounts sums;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     const bool is_of_class = node.gpus.size() == own_node.gpus.size();
