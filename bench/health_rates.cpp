@@ -81,8 +81,7 @@ class Site {
   health::GpuKey key(std::uint32_t gpu) const { return {nodes_[gpu], names_[gpu], "H100-80GB"}; }
   double moment(std::uint32_t day) { return (day + uniform(random_)) * kDaySeconds; }
 
-  void plan_failures(std::uint32_t day,
-                     std::map<double, std::pair<bool, std::uint64_t>>& jobs) {
+  void plan_failures(std::uint32_t day, std::map<double, std::pair<bool, std::uint64_t>>& jobs) {
     const std::uint64_t program = 1000 + random_.below(100'000);
     double at = moment(day);
     for (std::uint64_t i = 0; i < 1 + random_.below(6); ++i) {
@@ -132,8 +131,7 @@ class Site {
     book_.add(key(gpu), std::move(piece));
     for (const std::string& uuid : book_.take_touched()) {
       const auto place = static_cast<std::uint32_t>(std::stoul(uuid.substr(4)));
-      const auto verdict =
-          health::judge_gpu(book_, key(place), rules_, kBegin + seconds_of(at));
+      const auto verdict = health::judge_gpu(book_, key(place), rules_, kBegin + seconds_of(at));
       if (verdict.action < health::Action::kDegrade) continue;
       (broken_.contains(place) ? found_ : wrong_).insert(place);
     }
@@ -245,8 +243,7 @@ class Training {
       const double since = seconds_between(started_at_, now_);
       cost.lost_seconds += std::fmod(since, cost.checkpoint_minutes * 60);
     }
-    const model::NodeAllocation& part =
-        allocation_.nodes[random_.below(allocation_.nodes.size())];
+    const model::NodeAllocation& part = allocation_.nodes[random_.below(allocation_.nodes.size())];
     const model::Node& node = *core_.state().nodes.find(part.node.value);
     if (random_.chance(56, 100)) tell_fault(node);
     execution::Ended ended;

@@ -215,13 +215,13 @@ base::Result<v1::ListGpusResponse> ClusterCalls::gpus(const v1::ListGpusRequest&
   return out;
 }
 
-base::Result<v1::ListEvidenceResponse> ClusterCalls::evidence(
-    const v1::ListEvidenceRequest& request, const Peer& peer) const {
+base::Result<v1::EvidenceList> ClusterCalls::evidence(const v1::ListEvidenceRequest& request,
+                                                      const Peer& peer) const {
   TRY_ASSIGN(const model::GpuSelector which, to_model(request));
   const auto snapshot = context_.core.snapshots.snapshot();
   const EvidenceView evidence(context_, snapshot, peer.caller);
   const base::Instant since = request.has_since() ? to_model(request.since()) : base::Instant();
-  v1::ListEvidenceResponse out;
+  v1::EvidenceList out;
   if (!which.uuid.empty() || which.index) {
     TRY_ASSIGN(const FoundGpu found, find_gpu(*snapshot, which));
     evidence.add_of_gpu(*found.node, found.node->gpus[found.index], since, *out.mutable_evidence());

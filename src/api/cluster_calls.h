@@ -19,8 +19,8 @@ class ClusterCalls {
                                          const Peer& peer) const;
   base::Result<v1::ListGpusResponse> gpus(const v1::ListGpusRequest& request,
                                           const Peer& peer) const;
-  base::Result<v1::ListEvidenceResponse> evidence(const v1::ListEvidenceRequest& request,
-                                                  const Peer& peer) const;
+  base::Result<v1::EvidenceList> evidence(const v1::ListEvidenceRequest& request,
+                                          const Peer& peer) const;
   base::Result<v1::GetTopologyResponse> topology(const v1::GetTopologyRequest& request) const;
 
   void change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction action, const Peer& peer,

@@ -278,8 +278,7 @@ TEST_F(GpuTest, AGpuOffTheBusComesBackOnlyByAnOperator) {
     return health.is_object() && health["problem"].is_null();
   }));
   ASSERT_TRUE(becomes(5, "OFFLINE")) << gpu(5).dump();
-  ASSERT_TRUE(eventually(
-      [&] { return daemon_.cli({"online", "--gpu", kLost}).exit_code == 0; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.cli({"online", "--gpu", kLost}).exit_code == 0; }));
   EXPECT_TRUE(becomes(5, "AVAILABLE")) << gpu(5).dump();
 }
 

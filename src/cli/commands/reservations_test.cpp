@@ -85,7 +85,10 @@ TEST_F(Reservations, UpdateSendsOnlyWhatIsGiven) {
                           "never", "--user", "ann"}),
             0)
       << err();
-  EXPECT_EQ(body, Json({{"duration_seconds", 3600}, {"repeat", "NEVER"}, {"users", {"ann"}}}));
+  EXPECT_EQ(body["duration_seconds"], 3600);
+  EXPECT_EQ(body["repeat"], "NEVER");
+  EXPECT_EQ(body["users"], Json::array({"ann"}));
+  EXPECT_EQ(body.size(), 3U) << body;
   EXPECT_EQ(call(server, {"reservations", "update", "course"}), 2);
   EXPECT_EQ(call(server, {"reservations", "update", "course", "--begin", "now"}), 2);
 }

@@ -80,7 +80,7 @@ GpuInventory inventory_of(const v1::Status& status) {
   return inventory;
 }
 
-std::string evidence_lines(const v1::ListEvidenceResponse& kept, const GpuInventory& inventory) {
+std::string evidence_lines(const v1::EvidenceList& kept, const GpuInventory& inventory) {
   std::string lines;
   if (kept.evidence().empty()) return lines;
   const std::string first = time_of_field(kept.evidence(0).at());
@@ -100,7 +100,7 @@ std::string evidence_lines(const v1::ListEvidenceResponse& kept, const GpuInvent
 }
 
 Called<std::string> kept_evidence_lines(Client& client, const std::string& query) {
-  const auto kept = client.ask<v1::ListEvidenceResponse>(
+  const auto kept = client.ask<v1::EvidenceList>(
       query.empty() ? "/v1/gpus/evidence" : "/v1/gpus/evidence?" + query, "the evidence");
   if (!kept) return std::unexpected(kept.error());
   const auto status =

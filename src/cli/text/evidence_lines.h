@@ -23,7 +23,7 @@ struct GpuInventory {
 GpuInventory inventory_of(const v1::Status& status);
 
 // The lines, ended; the inventory first.
-std::string evidence_lines(const v1::ListEvidenceResponse& kept, const GpuInventory& inventory);
+std::string evidence_lines(const v1::EvidenceList& kept, const GpuInventory& inventory);
 
 // Asks the daemon for the evidence that it keeps. `query`: as of GET /v1/gpus/evidence, may be
 // empty.

@@ -83,11 +83,27 @@ void name_job(const model::Job& job, Evidence& piece) {
   if (piece.program.empty()) piece.program = program_of(*job.spec);
 }
 
+const std::vector<Evidence>& kept_of(const State& state, model::NodeId node,
+                                     std::optional<std::uint32_t> gpu) {
+  if (gpu) return *gpu_at(state, {node, *gpu}).evidence;
+  return *state.nodes.find(node.value)->evidence;
+}
+
+// One that ends ends after it began, although the clock of its probe was set back meanwhile.
+void put_after_its_begin(Evidence& over, const std::vector<Evidence>& kept) {
+  for (const Evidence& piece : kept) {
+    if (piece.kind != over.kind || piece.is_over || piece.last < over.at) continue;
+    over.at = piece.last + base::nanoseconds(1);
+    over.last = std::max(over.last, over.at);
+  }
+}
+
 // The clocks of probes may be ahead. What names no job is laid to the one that held the GPU.
 Evidence completed(const State& state, model::NodeId node, std::optional<std::uint32_t> gpu,
                    Evidence piece, base::Instant now) {
   if (!piece.at.is_set() || piece.at > now) piece.at = now;
   piece.last = std::clamp(piece.last, piece.at, now);
+  if (piece.is_over) put_after_its_begin(piece, kept_of(state, node, gpu));
   if (piece.job.valid()) {
     const model::Job* const job = find_job(state, piece.job);
     if (job != nullptr) name_job(*job, piece);

@@ -9,10 +9,10 @@
 namespace gpu_platform::controller {
 
 // Asks health/breaker.h about the GPU, with the counts of its type and of its node class: the nodes
-// with as many GPUs. What avoids work for as long as heat lasts does not count, and a GPU that is lost
-// or does not answer is never refused.
-// Returns why health may not keep the GPU from work in this way; nothing: it may. Cost: the GPUs of
-// all nodes, where health does not keep the GPU out already.
+// with as many GPUs. What avoids work for as long as heat lasts does not count, and a GPU that is
+// lost or does not answer is never refused. Returns why health may not keep the GPU from work in
+// this way; nothing: it may. Cost: the GPUs of all nodes, where health does not keep the GPU out
+// already.
 std::optional<std::string> refusal_of_breaker(const State& state, model::GpuRef gpu,
                                               std::optional<model::TaintEffect> effect);
 

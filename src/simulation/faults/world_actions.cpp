@@ -280,8 +280,9 @@ void World::heal() {
 }
 
 bool World::is_done() const {
-  return controller_->core().state().jobs.empty() && commands_.empty() && !link_.has_news() &&
-         !link_.next_delivery() && (!pods_ || pods_->is_idle());
+  const controller::State& state = controller_->core().state();
+  return state.jobs.empty() && state.health.resets().empty() && commands_.empty() &&
+         !link_.has_news() && !link_.next_delivery() && (!pods_ || pods_->is_idle());
 }
 
 void World::run_to_the_end() {

@@ -234,16 +234,17 @@ void World::bring_unmanaged_processes() {
 }
 
 void World::change_health(const std::string& node, const std::string& uuid, base::Prng& random) {
-  execution::TaintObserved seen{
-      .node_name = node, .gpu_uuid = uuid, .source = model::TaintSource::kHealth};
+  execution::EvidenceObserved seen{node, uuid, {}};
+  seen.evidence.kind = model::EvidenceKind::kNotAnswering;
+  seen.evidence.at = seen.evidence.last = clock_.told();
   if (random.chance(1, 3)) {
     findings_.count(FaultKind::kGpuSilent);
-    seen.effect = model::TaintEffect::kOut;
-    seen.text = "does not answer";
   } else if (random.chance(1, 2)) {
     findings_.count(FaultKind::kGpuFaulty);
-    seen.effect = model::TaintEffect::kNoNewWork;
-    seen.text = "XID 48";
+    seen.evidence.kind = model::EvidenceKind::kXid;
+    seen.evidence.code = 48;
+  } else {
+    seen.evidence.is_over = true;
   }
   commands_.emplace_back(execution::Observation(std::move(seen)));
 }
@@ -325,15 +326,10 @@ void World::put_back() {
                           gpu.state == model::GpuState::kOffline ||
                           gpu.state == model::GpuState::kDegraded;
       put_back_gpu(node, i);
-      if (is_out && gpu.is_reported) {
+      const bool resets = model::find_taint(gpu.taints, model::TaintSource::kReset) != nullptr;
+      if (is_out && gpu.is_reported && !resets) {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
-      }
-      if (model::find_taint(gpu.taints, model::TaintSource::kHealth) != nullptr) {
-        commands_.emplace_back(execution::Observation(
-            execution::TaintObserved{.node_name = node.name,
-                                     .gpu_uuid = gpu.info.uuid,
-                                     .source = model::TaintSource::kHealth}));
       }
       const bool is_taken = model::find_taint(gpu.taints, model::TaintSource::kCluster) != nullptr;
       if (is_taken && !says_so_itself) {
