@@ -102,6 +102,7 @@ void PowerPolicy::apply(const std::string& node, const hardware::GpuDescription&
     wanted = wanted_;
   }
   const LimitChange change = limit_change(wanted, node, gpu, changed_);
+  if (change.kind == Kind::kNone) return;  // such as a lost GPU, which has no UUID
   if (change.cut_watts) {
     warn_once(
         fmt::format("node={} gpu={} power limit {} W is not what its board allows: {} is used",
