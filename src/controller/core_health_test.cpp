@@ -207,7 +207,20 @@ TEST_F(HealthTest, AJobUnderWhichGpusFailEverywhereFailsAndSaysSo) {
   }
   EXPECT_EQ(job(id).state, JobState::kFailed);
   EXPECT_EQ(job(id).reason, model::EndReason::kGpuFault);
-  EXPECT_NE(job(id).detail.find("three times in a row"), std::string::npos) << job(id).detail;
+  EXPECT_NE(job(id).detail.find("three times in two hours"), std::string::npos) << job(id).detail;
+}
+
+TEST_F(HealthTest, FailuresFarApartHaveNothingToDoWithEachOther) {
+  const std::uint64_t id = run(1);
+  for (std::uint32_t number = 1; number <= model::kMaxHardwareFailures + 1; ++number) {
+    ASSERT_EQ(job(id).attempts.size(), number);
+    if (number > 1) started(id, number);
+    pass(base::minutes(70));
+    xid(gpu_of(id), 48);
+    see(testing::ended(attempt(id, number), 137, now_));
+    see(execution::Cleaned{attempt(id, number)});
+    EXPECT_FALSE(model::is_ended(job(id).state)) << number << ": " << job(id).detail;
+  }
 }
 
 TEST_F(HealthTest, AStormOfSymptomsTakesNothingOutAndFillsNoJournal) {

@@ -533,8 +533,14 @@ bool is_stopped_by_person(const model::Attempt& attempt) {
 }
 
 bool is_given_up_by_hardware(const model::Job& job) {
-  return !model::can_begin_anew(*job.spec) ||
-         job.hardware_failures + 1 >= model::kMaxHardwareFailures;
+  if (!model::can_begin_anew(*job.spec)) return true;
+  if (job.hardware_failures + 1 < model::kMaxHardwareFailures) return false;
+  // A long job on many GPUs meets failures that have nothing to do with each other.
+  const auto& attempts = job.attempts;
+  const std::size_t first =
+      attempts.size() - std::min<std::size_t>(attempts.size(), model::kMaxHardwareFailures);
+  return attempts.back().requested_at - attempts.at(first).requested_at <
+         model::kHardwareFailuresWithin;
 }
 
 bool goes_back(const model::Job& job, const model::Attempt& attempt) {

@@ -27,8 +27,10 @@ bool outranks(Hold hold, Hold present);
 // The platform holds a job after this number of failures of the site's prolog.
 inline constexpr std::size_t kMaxPrologFailures = 3;
 
-// A job fails when GPUs have failed under so many of its attempts in a row.
+// A job fails when GPUs have failed under so many of its attempts in a row, and the last of them
+// began this soon after the first.
 inline constexpr std::uint32_t kMaxHardwareFailures = 3;
+inline constexpr base::Duration kHardwareFailuresWithin = base::hours(2);
 
 // All by which jobs of one user, team and class are ordered among themselves. `jobs raise` changes
 // only the order among such jobs. Each turn is still held by exactly one of them, so no other user

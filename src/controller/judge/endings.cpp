@@ -177,7 +177,7 @@ std::string detail_of(const Job& job, const execution::Ended& seen, const Hardwa
   const std::string_view what_next =
       !model::can_begin_anew(*job.spec) ? "it is not queued again, because its input is gone"
       : is_given_up_by_hardware(job)
-          ? "it is not queued again, because GPUs have failed under it three times in a row"
+          ? "it is not queued again, because GPUs have failed under it three times in two hours"
           : "it is queued again, and no retry is used";
   return fmt::format("{}{}{}; {}", seen.detail, seen.detail.empty() ? "" : "; ", blame.text,
                      what_next);

@@ -438,7 +438,7 @@ std::optional<HardwareBlame> GpuHealth::blame(const State& state, const executio
   const health::JobVerdict verdict =
       health::judge_job(HealthRecords(state), failed, rules_of(state));
   if (verdict.fault != health::FaultClass::kHardware) return std::nullopt;
-  const std::string_view why = verdict.reasons.empty() ? "" : verdict.reasons.front();
+  const std::string why = verdict.reasons.empty() ? std::string() : verdict.reasons.front();
   for (const model::GpuRef place : gpus) {
     const std::string& uuid = gpu_at(state, place).info.uuid;
     if (std::ranges::find(verdict.suspect_gpus, uuid) != verdict.suspect_gpus.end()) {
