@@ -494,6 +494,26 @@ TEST_F(HealthTest, TheBreakerHoldsTheRestBackUntilOneIsBack) {
   EXPECT_EQ(gpu("n1-1").withheld_verdict, "");
 }
 
+TEST_F(HealthTest, TheBreakerHoldsNoDeadGpuAndNoFailedCheckBack) {
+  policy_.health_max_out_percent = 10;
+  apply(policy_);
+  const auto level = [&](model::EvidenceKind kind, const std::string& uuid, std::uint32_t code) {
+    execution::EvidenceObserved seen{"n1", uuid, {}};
+    seen.evidence.kind = kind;
+    seen.evidence.code = code;
+    seen.evidence.source = model::EvidenceSource::kPlatform;
+    seen.evidence.at = seen.evidence.last = now_;
+    see(seen);
+  };
+  xid("n1-0", 48);
+  level(model::EvidenceKind::kLost, "n1-1", 0);
+  EXPECT_EQ(gpu("n1-1").state, GpuState::kOffline) << gpu("n1-1").withheld_verdict;
+  level(model::EvidenceKind::kReset, "n1-2", 1);
+  EXPECT_EQ(gpu("n1-2").state, GpuState::kOffline) << gpu("n1-2").withheld_verdict;
+  xid("n1-3", 48);
+  EXPECT_EQ(gpu("n1-3").state, GpuState::kAvailable) << "the first still counts";
+}
+
 TEST_F(HealthTest, InShadowNothingIsDone) {
   policy_.health_mode = model::HealthMode::kShadow;
   apply(policy_);
