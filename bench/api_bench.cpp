@@ -6,6 +6,7 @@
 #include "api/convert/json_writer.h"
 #include "api/job_reader.h"
 #include "api/queue_writer.h"
+#include "model/job_spec.h"
 
 // This program measures what the door costs: a submission's way from JSON to the model, an answer's
 // way back, a long list.

@@ -20,6 +20,7 @@
 #include "bench_directory.h"
 #include "controller/controller.h"
 #include "execution/virtual_engine.h"
+#include "model/job_spec.h"
 #include "store/batch.h"
 #include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"

@@ -32,6 +32,7 @@
 #include "health/case_book.h"
 #include "health/rules.h"
 #include "model/command.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform {
 namespace {

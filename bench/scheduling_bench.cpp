@@ -20,6 +20,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/prng.h"
+#include "model/job_spec.h"
 #include "scheduling/cluster.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/placement/best_subset.h"

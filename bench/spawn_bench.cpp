@@ -28,6 +28,7 @@
 
 #include "bench_directory.h"
 #include "execution/process/process_engine.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::bench {
 namespace {

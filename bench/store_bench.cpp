@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "bench_directory.h"
 #include "model/event.h"
+#include "model/job_spec.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace gpu_platform::store {

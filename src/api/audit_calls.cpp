@@ -6,6 +6,7 @@
 #include "api/audit_names.h"
 #include "api/call_context.h"
 #include "api/convert/audit.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/job_reader.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

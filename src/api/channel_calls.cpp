@@ -8,6 +8,7 @@
 #include "api/call_context.h"
 #include "api/convert/job.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

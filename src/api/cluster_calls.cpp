@@ -18,6 +18,7 @@
 #include "api/list_page.h"
 #include "api/predictions.h"
 #include "base/utc.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 #include "os/clock.h"
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/convert/job_change.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

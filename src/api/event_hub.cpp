@@ -1,4 +1,5 @@
 #include "api/event_hub.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <utility>

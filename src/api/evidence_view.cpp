@@ -5,6 +5,7 @@
 
 #include "api/convert/evidence.h"
 #include "api/convert/job.h"
+#include "model/job_spec.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::api {

@@ -12,6 +12,7 @@
 #include "api/convert/job_step.h"
 #include "api/dependencies.h"
 #include "api/submission.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

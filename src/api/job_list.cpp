@@ -9,6 +9,7 @@
 #include "api/job_reader.h"
 #include "model/job_selection.h"
 #include "model/job_size.h"
+#include "model/job_spec.h"
 
 // Lists of jobs: those of the snapshot and ended ones of the archive, merged by id.
 

@@ -1,6 +1,7 @@
 #include "api/job_names.h"
 
 #include "api/convert/job.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

@@ -1,4 +1,5 @@
 #include "api/job_output.h"
+#include "model/job_spec.h"
 
 #include <memory>
 #include <utility>

@@ -11,6 +11,7 @@
 #include "api/predictions.h"
 #include "base/parse.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 #include "views/planned_starts.h"
 #include "views/predicted_starts.h"
 

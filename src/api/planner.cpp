@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/job_spec.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {

@@ -11,6 +11,7 @@
 #include "api/job_names.h"
 #include "api/predictions.h"
 #include "api/submission.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

@@ -9,6 +9,7 @@
 #include "api/job_names.h"
 #include "api/list_page.h"
 #include "api/predictions.h"
+#include "model/job_spec.h"
 #include "views/order_factors.h"
 
 namespace gpu_platform::api {

@@ -8,6 +8,7 @@
 #include "api/accounts.h"
 #include "api/convert/job.h"
 #include "api/dependencies.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

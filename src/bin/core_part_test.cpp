@@ -14,6 +14,7 @@
 #include "bin/fake_access_fixture.h"
 #include "bin/folder_fixture.h"
 #include "bin/site_policy.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::bin {
 namespace {

@@ -1,6 +1,7 @@
 #include "bin/event_log.h"
 
 #include "logging/line.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::bin {
 

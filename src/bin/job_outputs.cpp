@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "execution/process/kept_output.h"
+#include "model/job_spec.h"
 #include "model/states.h"
 #include "os/clock.h"
 

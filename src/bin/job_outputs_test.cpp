@@ -6,6 +6,7 @@
 
 #include "bin/fake_access_fixture.h"
 #include "bin/folder_fixture.h"
+#include "model/job_spec.h"
 #include "model/policy.h"
 #include "os/clock.h"
 

@@ -21,6 +21,7 @@
 
 #include "api/convert/job.h"
 #include "api/convert/json_writer.h"
+#include "model/job_spec.h"
 #include "os/child_process.h"
 
 namespace gpu_platform::bin {

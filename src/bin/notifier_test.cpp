@@ -7,6 +7,7 @@
 
 #include "bin/captured_log_fixture.h"
 #include "bin/folder_fixture.h"
+#include "model/job_spec.h"
 #include "os/testing/eventually.h"
 
 namespace gpu_platform::bin {

@@ -8,6 +8,7 @@
 #include "controller/core.h"
 #include "controller/state.h"
 #include "execution/process/kept_output.h"
+#include "model/job_spec.h"
 #include "model/states.h"
 
 namespace gpu_platform::bin {

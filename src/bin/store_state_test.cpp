@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bin/folder_fixture.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::bin {
 namespace {

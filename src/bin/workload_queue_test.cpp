@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/job_spec.h"
 #include "model/policy.h"
 #include "os/testing/eventually.h"
 #include "scheduling/order/rank.h"

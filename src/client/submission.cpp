@@ -9,6 +9,7 @@
 
 #include "api/convert/text_forms.h"
 #include "client/request_text.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::client {
 

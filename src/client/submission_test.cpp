@@ -6,6 +6,7 @@
 
 #include "client/fake_server_test.h"
 #include "client/request_text.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::client {
 namespace {

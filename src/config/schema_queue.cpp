@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "config/schema_keys.h"
+#include "model/job_array.h"
 
 // The keys about waiting jobs: the queue, its order and the limits of jobs and users.
 

@@ -1,4 +1,5 @@
 #include "controller/admission_gates.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 

@@ -10,6 +10,7 @@
 #include "model/dependency.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -23,6 +23,7 @@
 #include "controller/judge/timers.h"
 #include "controller/judge/tokens.h"
 #include "controller/promised_start.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -4,6 +4,7 @@
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 
 // What the core does for callers by their role and by the reach of their call, which the door gives
 // them.

@@ -7,6 +7,7 @@
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 #include "model/job_size.h"
+#include "model/job_spec.h"
 
 // These tests check how much of the memory for jobs one user may take. Places in the queue are in
 // tests/scenarios.

@@ -4,6 +4,7 @@
 
 #include "controller/invariants.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 
 // These tests check what the audit trail says about commands.
 

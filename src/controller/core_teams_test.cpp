@@ -4,6 +4,7 @@
 
 #include "controller/invariants.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 
 // These tests check teams that are managed at run time: who may change what, what the configuration
 // keeps for itself, and what follows for jobs.

@@ -8,6 +8,7 @@
 
 #include "controller/invariants.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {

@@ -14,6 +14,7 @@
 #include "controller/orders.h"
 #include "controller/snapshot.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 #include "scheduling/order/rank.h"
 
 namespace gpu_platform::controller {

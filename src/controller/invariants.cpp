@@ -9,6 +9,7 @@
 #include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "health/verdict.h"
+#include "model/job_spec.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {

@@ -11,6 +11,7 @@
 
 #include "controller/core.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "model/job_size.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "controller/judge/gpu_resets.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller::testing {
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "scheduling/book_entries.h"
 
 namespace gpu_platform::controller {

@@ -9,6 +9,7 @@
 
 #include "controller/invariants.h"
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 
 // Borrowed work never keeps a team's guarantee back for longer than the grace, for any
 // classes, order and load. The exception is work that was stopped as often as is allowed.

@@ -9,6 +9,7 @@
 
 #include "controller/invariants.h"
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 #include "scheduling/trial.h"
 
 // No starvation: the bound of docs/starvation.md, and the rules that its proof builds on, under

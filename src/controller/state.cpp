@@ -6,6 +6,7 @@
 #include "base/codec.h"
 #include "base/hash.h"
 #include "model/codec.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

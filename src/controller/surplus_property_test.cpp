@@ -5,6 +5,7 @@
 
 #include "controller/invariants.h"
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 
 // In a saturated world the GPUs beyond guarantees are used in proportion to the weights of the
 // teams, for any order of the queue, classes and order of submission.

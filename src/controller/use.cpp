@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -1,4 +1,5 @@
 #include "execution/job_variables.h"
+#include "model/job_spec.h"
 
 #include <iterator>
 

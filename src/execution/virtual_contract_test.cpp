@@ -8,6 +8,7 @@
 
 #include "execution/engine_contract.h"
 #include "execution/virtual_engine.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution::testing {
 namespace {

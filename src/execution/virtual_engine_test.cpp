@@ -1,4 +1,5 @@
 #include "execution/virtual_engine.h"
+#include "model/job_spec.h"
 
 #include <gtest/gtest.h>
 

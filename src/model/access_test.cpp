@@ -1,4 +1,5 @@
 #include "model/access_rules.h"
+#include "model/job_spec.h"
 
 #include <gtest/gtest.h>
 

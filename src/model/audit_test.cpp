@@ -1,4 +1,5 @@
 #include "model/audit.h"
+#include "model/job_spec.h"
 
 #include <set>
 

@@ -1,4 +1,5 @@
 #include "model/codec.h"
+#include "model/job_spec.h"
 
 #include <gtest/gtest.h>
 

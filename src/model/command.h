@@ -15,6 +15,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/job_selection.h"
+#include "model/job_spec.h"
 #include "model/reservation.h"
 #include "model/role.h"
 #include "model/run_time_team.h"

@@ -1,4 +1,5 @@
 #include "model/container.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <array>

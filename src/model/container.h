@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/engine_kind.h"
 #include "model/job.h"
 
 // The container of a job: the written forms of its parts, and what they may be. The site's rules,

@@ -1,4 +1,5 @@
 #include "model/event.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::model {
 

@@ -4,6 +4,7 @@
 
 namespace gpu_platform::model {
 
+struct JobSpec;
 struct Policy;
 struct TeamSources;
 struct Token;

@@ -1,4 +1,5 @@
 #include "model/job.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <limits>

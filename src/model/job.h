@@ -10,8 +10,8 @@
 #include "base/units.h"
 #include "model/attempt.h"
 #include "model/dependency.h"
+#include "model/forward.h"
 #include "model/ids.h"
-#include "model/job_spec.h"
 #include "model/start_prediction.h"
 #include "model/states.h"
 

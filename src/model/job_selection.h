@@ -7,6 +7,7 @@
 
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::model {
 

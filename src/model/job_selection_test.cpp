@@ -1,4 +1,5 @@
 #include "model/job_selection.h"
+#include "model/job_spec.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "model/policy.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,5 @@
 #include "model/spec_checks.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <cstdint>

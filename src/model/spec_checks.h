@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 
 namespace gpu_platform::model {
 

@@ -8,6 +8,7 @@
 
 #include "base/shared.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::model {
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "controller/snapshot.h"
+#include "model/job_spec.h"
 #include "os/testing/eventually.h"
 
 namespace gpu_platform::monitoring {

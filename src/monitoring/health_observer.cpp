@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 #include "os/clock.h"
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::monitoring {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 #include "os/clock.h"
 

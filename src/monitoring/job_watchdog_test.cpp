@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/user_directory.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::monitoring {

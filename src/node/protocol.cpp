@@ -10,6 +10,7 @@
 #include "base/message_fields.h"
 #include "model/job.h"
 #include "model/job_signal.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::node {
 

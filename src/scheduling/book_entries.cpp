@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/job_spec.h"
 #include "scheduling/backfill/running_ends.h"
 #include "scheduling/order/starvation_queue.h"
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "scheduling/book_entries.h"
 
 namespace gpu_platform::scheduling {

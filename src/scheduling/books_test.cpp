@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/job_spec.h"
 #include "scheduling/testing/draw.h"
 #include "scheduling/testing/world.h"
 

@@ -10,6 +10,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/resource_request.h"
 #include "scheduling/gpu_layout.h"
 
 // A node as placement sees it: the fixed part (its shape) and what is free now. These values have

@@ -12,6 +12,7 @@
 
 #include "base/testing/rounds.h"
 #include "model/gpu_catalogue.h"
+#include "model/job_spec.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/testing/draw.h"
 #include "scheduling/testing/hits.h"

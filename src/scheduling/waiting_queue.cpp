@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "scheduling/quota/subjects.h"
 
 namespace gpu_platform::scheduling {

@@ -1,4 +1,5 @@
 #include "scheduling/waiting_queue.h"
+#include "model/job_spec.h"
 #include "scheduling/order/order_factors.h"
 
 #include <map>

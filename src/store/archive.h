@@ -12,6 +12,7 @@
 #include "model/audit_query.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 // The reading side of what has left the core: ended jobs and the audit trail.
 

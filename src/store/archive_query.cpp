@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/job_size.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::store {
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/job_spec.h"
 #include "store/archive_query.h"
 #include "store/test_support.h"
 

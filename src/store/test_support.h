@@ -13,6 +13,7 @@
 #include "model/codec.h"
 #include "model/event.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 #include "store/store.h"
 
 // Builders for the tests of every store.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 #include "views/explanation.h"
 
 // All that `explain` offers holds: a waiting job that is changed as it says starts at once, and one

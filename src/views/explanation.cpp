@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "scheduling/trial.h"
 #include "views/predicted_starts.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/job_spec.h"
 #include "scheduling/backfill/timeline.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/trial.h"

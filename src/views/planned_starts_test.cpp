@@ -5,6 +5,7 @@
 
 #include "controller/core.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::views {
 namespace {

@@ -8,6 +8,7 @@
 #include "controller/core.h"
 #include "controller/invariants.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 #include "views/explanation.h"
 #include "views/planned_starts.h"
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 #include "views/planned_starts.h"
 #include "views/predicted_starts.h"
 

@@ -6,6 +6,7 @@
 #include "controller/core.h"
 #include "controller/preemption_site_fixture.h"
 #include "controller/test_support.h"
+#include "model/job_spec.h"
 #include "views/explanation.h"
 #include "views/planning_view.h"
 #include "views/wait_explainer.h"

@@ -4,6 +4,7 @@
 
 #include "controller/invariants.h"
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 #include "views/planned_starts.h"
 
 // Planned starts by hard limits are kept, also with jobs that were let in by their prediction:

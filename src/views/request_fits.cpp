@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/job_spec.h"
 #include "scheduling/gang/place_gang.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/job_spec.h"
 #include "scheduling/book_entries.h"
 #include "scheduling/order/fair_share_use.h"
 #include "views/surplus_parts.h"

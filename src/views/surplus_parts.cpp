@@ -1,4 +1,5 @@
 #include "views/surplus_parts.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 

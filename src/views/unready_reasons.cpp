@@ -1,5 +1,6 @@
 #include "views/unready_reasons.h"
 
+#include "model/job_spec.h"
 #include "model/policy.h"
 #include "model/reservation.h"
 #include "scheduling/reservations/reservations.h"

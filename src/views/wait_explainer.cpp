@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "model/policy.h"
 #include "scheduling/book_entries.h"
 #include "scheduling/preemption/preemption_holds.h"

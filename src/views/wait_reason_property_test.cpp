@@ -2,6 +2,7 @@
 
 #include "controller/preemption_site_fixture.h"
 #include "controller/virtual_site_fixture.h"
+#include "model/job_spec.h"
 #include "views/planning_view.h"
 #include "views/wait_explainer.h"
 

@@ -10,6 +10,7 @@
 #include "execution/engine_contract.h"
 #include "execution/process/process_harness_fixture.h"
 #include "harness.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution::testing {
 namespace {

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "model/codec.h"
+#include "model/job_spec.h"
 #include "target.h"
 
 // Bytes of the journal and of snapshots. The first byte says of what kind the rest is.

@@ -13,6 +13,7 @@
 #include "api/rest/dispatcher.h"
 #include "api/rest/session.h"
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "target.h"
 
 // A connection to the door: all that a client sends before a core that answers at once. The first

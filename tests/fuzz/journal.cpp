@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "store/sqlite/repair.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/test_support.h"

@@ -17,6 +17,7 @@
 #include "gpu_platform/v1/shares.pb.h"
 #include "gpu_platform/v1/statistics.pb.h"
 #include "model/codec.h"
+#include "model/job_spec.h"
 #include "target.h"
 
 // JSON to messages, and from there to what the core is asked. The first byte chooses the message.

@@ -11,6 +11,7 @@
 #include "api/convert/reservation.h"
 #include "api/convert/token.h"
 #include "base/letters.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 namespace {

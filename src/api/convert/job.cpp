@@ -11,6 +11,7 @@
 #include "api/convert/job_spec.h"
 #include "api/convert/start_prediction.h"
 #include "api/convert/text_forms.h"
+#include "model/job_spec.h"
 #include "model/output_pattern.h"
 
 namespace gpu_platform::api {

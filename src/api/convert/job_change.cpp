@@ -15,6 +15,7 @@
 #include "base/letters.h"
 #include "base/parse.h"
 #include "model/job_signal.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

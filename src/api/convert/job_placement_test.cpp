@@ -4,6 +4,7 @@
 #include "api/convert/job.h"
 #include "api/convert/job_spec.h"
 #include "api/convert/json_writer.h"
+#include "model/job_spec.h"
 
 // These tests check where a job's GPUs may lie, where they do lie, and what the API says about it.
 

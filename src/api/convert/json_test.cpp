@@ -11,6 +11,7 @@
 #include "base/utc.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/options.pb.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

@@ -6,6 +6,7 @@
 #include "api/convert/job_spec.h"
 #include "api/convert/message_limits.h"
 #include "model/container.h"
+#include "model/job_spec.h"
 #include "model/output_pattern.h"
 #include "model/spec_checks.h"
 

@@ -5,6 +5,7 @@
 
 #include "api/rest/server_fixture_test.h"
 #include "base/letters.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 namespace {

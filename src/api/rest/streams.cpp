@@ -9,6 +9,7 @@
 #include "api/convert/cluster.h"
 #include "api/convert/json_writer.h"
 #include "api/convert/problem.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::api {
 

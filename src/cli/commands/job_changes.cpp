@@ -20,6 +20,7 @@
 #include "cli/words/job_options.h"
 #include "client/follow.h"
 #include "client/request_text.h"
+#include "model/job_spec.h"
 
 // The commands that change jobs which are there: named by id, or, all at once, by filters.
 

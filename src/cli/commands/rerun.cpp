@@ -6,6 +6,7 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/submission/sending.h"
+#include "model/job_spec.h"
 
 // `jobs rerun`: a new job like one that is there or has ended.
 

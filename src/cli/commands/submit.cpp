@@ -17,6 +17,7 @@
 #include "cli/text/plan_text.h"
 #include "client/follow.h"
 #include "client/members.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "config/yaml/tree.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

@@ -8,6 +8,7 @@
 #include "cli/cli_fixture_test.h"
 #include "cli/submission/next_step.h"
 #include "cli/text/json_view.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 namespace {

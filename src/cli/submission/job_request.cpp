@@ -16,6 +16,7 @@
 #include "cli/words/input.h"
 #include "client/submission.h"
 #include "gpu_platform/v1/slurm.pb.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

@@ -8,6 +8,7 @@
 
 #include "cli/submission/job_script.h"
 #include "cli/text/text.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

@@ -8,6 +8,7 @@
 #include "cli/submission/next_step.h"
 #include "client/submission.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

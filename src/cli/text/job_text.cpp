@@ -14,6 +14,7 @@
 #include "client/follow.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/options.pb.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

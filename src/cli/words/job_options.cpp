@@ -16,6 +16,7 @@
 #include "base/utc.h"
 #include "cli/words/input.h"
 #include "cli/words/time_expression.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::cli {
 

@@ -12,6 +12,7 @@
 #include "controller/apply/queue.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

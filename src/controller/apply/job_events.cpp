@@ -13,6 +13,7 @@
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
 #include "controller/use.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

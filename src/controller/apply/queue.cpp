@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "controller/apply/dependents.h"
 #include "controller/apply/preemption_holds.h"
+#include "model/job_spec.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "model/access.h"
 #include "model/job_size.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

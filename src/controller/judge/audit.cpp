@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/publication.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/access.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -1,4 +1,5 @@
 #include "controller/judge/endings.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <string>

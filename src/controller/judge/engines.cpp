@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "model/container.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

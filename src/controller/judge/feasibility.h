@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/resource_request.h"
 #include "scheduling/explain/feasibility.h"
 
 namespace gpu_platform::controller {

@@ -10,6 +10,7 @@
 #include "controller/judge/health_breaker.h"
 #include "health/evidence_words.h"
 #include "health/policy_rules.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {

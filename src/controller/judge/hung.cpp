@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {

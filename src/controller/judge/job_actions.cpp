@@ -5,6 +5,7 @@
 #include "controller/judge/refusals.h"
 #include "model/access.h"
 #include "model/job_signal.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::controller {

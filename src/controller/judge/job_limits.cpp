@@ -4,6 +4,7 @@
 
 #include "base/parse.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 #include "scheduling/explain/feasibility.h"
 
 namespace gpu_platform::controller {

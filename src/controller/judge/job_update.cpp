@@ -11,6 +11,7 @@
 #include "controller/judge/refusals.h"
 #include "controller/judge/reserved_jobs.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 #include "model/output_pattern.h"
 #include "model/spec_checks.h"
 #include "scheduling/book_entries.h"

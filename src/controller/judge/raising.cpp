@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "controller/judge/job_actions.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

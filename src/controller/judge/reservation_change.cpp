@@ -11,6 +11,7 @@
 #include "controller/judge/reservation_rules.h"
 #include "controller/judge/reservation_text.h"
 #include "controller/judge/reserved_jobs.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -12,6 +12,7 @@
 #include "controller/judge/reservation_rules.h"
 #include "controller/judge/reservation_text.h"
 #include "controller/judge/reserved_jobs.h"
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
 

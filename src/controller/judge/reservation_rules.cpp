@@ -8,6 +8,7 @@
 #include "base/utc.h"
 #include "controller/judge/reservation_text.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -6,6 +6,7 @@
 
 #include "base/utc.h"
 #include "controller/judge/reservation_text.h"
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
 

@@ -11,6 +11,7 @@
 #include "controller/judge/job_limits.h"
 #include "controller/judge/reserved_jobs.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -10,6 +10,7 @@
 
 #include "base/suggest.h"
 #include "model/access.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::controller {
 

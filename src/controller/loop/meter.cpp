@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "model/job_spec.h"
 #include "os/clock.h"
 
 namespace gpu_platform::controller {

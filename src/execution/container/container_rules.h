@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "model/container.h"
+#include "model/job_spec.h"
 
 // What a site allows jobs with an image. The rules are a file of root's that only the node part
 // reads: the daemon cannot change them.

@@ -13,6 +13,7 @@
 #include "execution/container/long_step.h"
 #include "execution/container/registry_credentials.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

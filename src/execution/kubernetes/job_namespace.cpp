@@ -8,6 +8,7 @@
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pods/pod_view.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

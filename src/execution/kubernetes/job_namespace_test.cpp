@@ -1,4 +1,5 @@
 #include "execution/kubernetes/job_namespace.h"
+#include "model/job_spec.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

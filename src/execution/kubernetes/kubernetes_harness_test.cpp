@@ -8,6 +8,7 @@
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pods/pod_view.h"
 #include "kubernetes/kubeconfig.h"
+#include "model/job_spec.h"
 #include "os/clock.h"
 
 namespace gpu_platform::execution::testing {

@@ -11,6 +11,7 @@
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
 #include "execution/kubernetes/workloads/workload_fixture.h"
+#include "model/job_spec.h"
 
 // Workloads of others through the engine, on an API server of the tests.
 

@@ -7,6 +7,7 @@
 
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 
 // The names of what the platform makes in a cluster. They follow from the cluster's name, the job,
 // the attempt and the rank alone, so that making an object twice is harmless.

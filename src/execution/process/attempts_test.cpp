@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "model/job_spec.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::execution {

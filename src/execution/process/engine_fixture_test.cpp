@@ -15,6 +15,7 @@
 
 #include "execution/process/attempt_files.h"
 #include "execution/process/kept_output.h"
+#include "model/job_spec.h"
 #include "node/protocol.h"
 #include "os/testing/eventually.h"
 

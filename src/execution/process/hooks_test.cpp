@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "execution/process/engine_fixture.h"
+#include "model/job_spec.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::execution::testing {

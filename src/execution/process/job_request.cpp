@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "execution/job_variables.h"
+#include "model/job_spec.h"
 #include "model/output_pattern.h"
 #include "node/protocol.h"
 

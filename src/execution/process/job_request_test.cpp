@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/job_spec.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::execution {

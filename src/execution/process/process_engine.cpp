@@ -26,6 +26,7 @@
 #include "execution/process/kept_output.h"
 #include "execution/process/launcher_link.h"
 #include "host/user_directory.h"
+#include "model/job_spec.h"
 #include "node/protocol.h"
 #include "node/record.h"
 #include "os/clock.h"

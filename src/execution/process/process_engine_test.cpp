@@ -14,6 +14,7 @@
 #include "execution/process/attempt_files.h"
 #include "execution/process/engine_fixture.h"
 #include "execution/process/kept_output.h"
+#include "model/job_spec.h"
 #include "node/record.h"
 
 namespace gpu_platform::execution::testing {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "execution/process/channel_fixture.h"
+#include "model/job_spec.h"
 #include "node/protocol.h"
 
 // Jobs that a person sits at: the engine, the launcher, supervisors and real programs on real

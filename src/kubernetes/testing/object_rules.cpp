@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kubernetes/testing/json_access.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::kubernetes {
 

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/prng.h"
+#include "model/job_spec.h"
 #include "model/stored_fields.h"
 
 // Random values of everything that the store keeps, each member drawn through the struct's own list

@@ -11,6 +11,7 @@
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 #include "scheduling/backfill/running_ends.h"
 #include "scheduling/reservations/reservations.h"
 #include "scheduling/trial.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 
 namespace gpu_platform::scheduling {

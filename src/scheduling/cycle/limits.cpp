@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/quota/subjects.h"
 

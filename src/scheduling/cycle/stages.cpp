@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/preemption/preemption_holds.h"

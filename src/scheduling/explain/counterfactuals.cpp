@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 

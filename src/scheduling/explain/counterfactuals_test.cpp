@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "model/job_spec.h"
 #include "scheduling/testing/boards.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"

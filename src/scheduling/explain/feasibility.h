@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/resource_request.h"
 #include "scheduling/cluster.h"
 #include "scheduling/explain/gpu_offer.h"
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/resource_request.h"
 #include "scheduling/gpu_layout.h"
 
 namespace gpu_platform::scheduling {

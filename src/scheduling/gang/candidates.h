@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 #include "scheduling/cluster.h"
 #include "scheduling/placement/choose_gpus.h"
 

@@ -7,6 +7,7 @@
 
 #include "model/allocation.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 #include "scheduling/cluster.h"
 #include "scheduling/placement/choose_gpus.h"
 

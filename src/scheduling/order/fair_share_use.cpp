@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 #include "scheduling/order/growth.h"
 #include "scheduling/quota/subjects.h"
 

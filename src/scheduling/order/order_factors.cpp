@@ -1,4 +1,5 @@
 #include "scheduling/order/order_factors.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <cstddef>

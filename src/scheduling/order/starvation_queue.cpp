@@ -1,6 +1,7 @@
 #include "scheduling/order/starvation_queue.h"
 
 #include "base/check.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 namespace {

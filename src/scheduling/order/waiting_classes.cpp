@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 

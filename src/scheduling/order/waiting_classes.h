@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 #include "scheduling/order/rank.h"
 #include "scheduling/preemption/stop_record.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "model/job.h"
+#include "model/resource_request.h"
 
 namespace gpu_platform::scheduling {
 

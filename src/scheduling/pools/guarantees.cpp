@@ -1,4 +1,5 @@
 #include "scheduling/pools/guarantees.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
+#include "model/job_spec.h"
 #include "scheduling/testing/hits.h"
 
 namespace gpu_platform::scheduling {

@@ -1,4 +1,5 @@
 #include "scheduling/pools/pools.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "model/job_spec.h"
 #include "scheduling/book_entries.h"
 
 namespace gpu_platform::scheduling {

@@ -10,6 +10,7 @@
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 #include "model/policy.h"
 #include "model/start_prediction.h"
 #include "scheduling/plan_cycle.h"

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/testing/world.h"
 #include "scheduling/trial.h"

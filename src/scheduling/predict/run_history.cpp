@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 

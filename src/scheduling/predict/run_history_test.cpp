@@ -1,4 +1,5 @@
 #include "scheduling/predict/run_history.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 #include <vector>

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/job_spec.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/testing/world.h"
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "model/job_spec.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/preemption/find_victims.h"
 #include "scheduling/testing/draw.h"

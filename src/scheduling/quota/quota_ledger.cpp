@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "model/gpu_catalogue.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 

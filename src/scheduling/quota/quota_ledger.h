@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "model/quota_excess.h"
+#include "model/resource_request.h"
 #include "model/team.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/subjects.h"

@@ -11,6 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/prng.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::scheduling {
 namespace {

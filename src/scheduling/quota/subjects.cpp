@@ -1,4 +1,5 @@
 #include "scheduling/quota/subjects.h"
+#include "model/job_spec.h"
 
 #include <algorithm>
 

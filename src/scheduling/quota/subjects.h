@@ -10,6 +10,7 @@
 #include "model/allocation.h"
 #include "model/job.h"
 #include "model/quota_excess.h"
+#include "model/resource_request.h"
 #include "model/team.h"
 
 namespace gpu_platform::scheduling {

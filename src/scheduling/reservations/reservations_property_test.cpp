@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "model/job_spec.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/testing/draw.h"
 #include "scheduling/testing/hits.h"

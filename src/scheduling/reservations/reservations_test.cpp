@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/job_spec.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/testing/world.h"
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/gpu_catalogue.h"
+#include "model/job_spec.h"
 #include "scheduling/placement/demand.h"
 #include "scheduling/testing/world.h"
 

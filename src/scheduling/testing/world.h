@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 #include "model/node.h"
 #include "model/policy.h"
 #include "scheduling/books.h"

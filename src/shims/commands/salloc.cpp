@@ -15,6 +15,7 @@
 #include "cli/text/json_view.h"
 #include "client/answer.h"
 #include "client/follow.h"
+#include "model/job_spec.h"
 #include "shims/command_call.h"
 #include "shims/options/batch_options.h"
 #include "shims/options/input_variables.h"

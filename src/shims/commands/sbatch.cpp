@@ -10,6 +10,7 @@
 #include "client/exit_code.h"
 #include "client/follow.h"
 #include "client/members.h"
+#include "model/job_spec.h"
 #include "shims/command_call.h"
 #include "shims/options/batch_options.h"
 #include "shims/options/input_variables.h"

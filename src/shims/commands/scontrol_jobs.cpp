@@ -10,6 +10,7 @@
 #include "cli/words/input.h"
 #include "client/request_text.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "model/job_spec.h"
 #include "shims/text/columns.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"

@@ -5,6 +5,7 @@
 
 #include "base/utc.h"
 #include "http/http.h"
+#include "model/job_spec.h"
 #include "shims/command_call.h"
 #include "shims/documents/slurm_json.h"
 #include "shims/options/common_options.h"

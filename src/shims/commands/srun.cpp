@@ -12,6 +12,7 @@
 #include "cli/jobs/attach.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
+#include "model/job_spec.h"
 #include "shims/command_call.h"
 #include "shims/options/batch_options.h"
 #include "shims/options/input_variables.h"

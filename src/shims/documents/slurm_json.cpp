@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "client/answer.h"
+#include "model/job_spec.h"
 #include "shims/documents/slurm_json_parts.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"

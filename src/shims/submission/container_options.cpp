@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "client/script_words.h"
+#include "model/job_spec.h"
 #include "shims/text/slurm_values.h"
 
 namespace gpu_platform::shims {

@@ -1,4 +1,5 @@
 #include "shims/submission/container_options.h"
+#include "model/job_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

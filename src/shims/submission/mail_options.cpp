@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "model/job_spec.h"
 #include "shims/text/slurm_values.h"
 
 namespace gpu_platform::shims {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/job_spec.h"
 #include "shims/steps/step_variables.h"
 #include "shims/submission/start_check.h"
 #include "shims/text/slurm_values.h"

@@ -8,6 +8,7 @@
 #include "client/answer.h"
 #include "client/request_text.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "model/job_spec.h"
 #include "shims/text/host_list.h"
 #include "shims/views/job_view.h"
 #include "shims/views/node_view.h"

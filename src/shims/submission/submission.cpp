@@ -13,6 +13,7 @@
 #include "cli/words/input.h"
 #include "client/answer.h"
 #include "client/submission.h"
+#include "model/job_spec.h"
 #include "shims/steps/gpu_binding.h"
 #include "shims/steps/task_layout.h"
 #include "shims/submission/container_options.h"

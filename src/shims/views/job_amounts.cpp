@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "model/job_spec.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_view.h"
 

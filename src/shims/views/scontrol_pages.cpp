@@ -7,6 +7,7 @@
 
 #include "cli/text/text.h"
 #include "client/answer.h"
+#include "model/job_spec.h"
 #include "shims/command_call.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"

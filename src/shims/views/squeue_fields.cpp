@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "client/answer.h"
+#include "model/job_spec.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"

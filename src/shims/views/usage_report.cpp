@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/answer.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::shims {
 

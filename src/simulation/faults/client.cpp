@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/job_signal.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::simulation {
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "model/job_spec.h"
 #include "simulation/faults/client.h"
 
 // These actions are people's requests that tie jobs to times and to each other.

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "controller/invariants.h"
 #include "model/codec.h"
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 
 namespace gpu_platform::simulation {

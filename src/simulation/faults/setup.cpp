@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "model/gpu_catalogue.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::simulation {
 

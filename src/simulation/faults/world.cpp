@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::simulation {
 

@@ -6,6 +6,7 @@
 
 #include "base/letters.h"
 #include "controller/snapshot.h"
+#include "model/job_spec.h"
 #include "scheduling/node_shape.h"
 #include "simulation/scenarios/runner.h"
 #include "views/explanation.h"

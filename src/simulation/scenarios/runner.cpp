@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "controller/invariants.h"
+#include "model/job_spec.h"
 #include "simulation/scenarios/job_options.h"
 
 namespace gpu_platform::simulation {

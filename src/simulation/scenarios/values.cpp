@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/letters.h"
 #include "model/gpu_catalogue.h"
+#include "model/job_spec.h"
 #include "simulation/scenarios/job_options.h"
 
 namespace gpu_platform::simulation {

@@ -3,6 +3,7 @@
 
 #include "base/prng.h"
 #include "base/testing/rounds.h"
+#include "model/job_spec.h"
 #include "store/sqlite/damage_fixture.h"
 #include "store/sqlite/durable_mark.h"
 #include "store/sqlite/repair.h"

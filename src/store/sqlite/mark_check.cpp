@@ -7,6 +7,7 @@
 
 #include "base/utc.h"
 #include "model/job_array.h"
+#include "model/job_spec.h"
 #include "store/batch.h"
 
 namespace gpu_platform::store {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "model/codec.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::store {
 

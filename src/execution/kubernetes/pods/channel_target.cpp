@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "execution/kubernetes/names.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

@@ -7,6 +7,7 @@
 #include "kubernetes/pod_messages.h"
 #include "model/channel.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

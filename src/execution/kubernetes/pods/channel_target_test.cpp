@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 namespace {

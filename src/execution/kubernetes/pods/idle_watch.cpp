@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

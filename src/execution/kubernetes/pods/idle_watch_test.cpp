@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "execution/kubernetes/pods/pod_attempts_fixture.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 namespace {

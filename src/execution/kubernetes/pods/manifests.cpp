@@ -14,6 +14,7 @@
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pods/call_times.h"
 #include "model/container.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/names.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 namespace {

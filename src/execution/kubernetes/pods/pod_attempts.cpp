@@ -5,6 +5,7 @@
 
 #include "execution/kubernetes/pods/call_times.h"
 #include "execution/kubernetes/pods/pod_attempt_state.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

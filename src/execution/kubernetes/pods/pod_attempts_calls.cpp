@@ -8,6 +8,7 @@
 #include "execution/kubernetes/pods/call_times.h"
 #include "execution/kubernetes/pods/pod_attempt_state.h"
 #include "execution/kubernetes/pods/pod_attempts.h"
+#include "model/job_spec.h"
 
 // The calls of PodAttempts: what each rank needs next, and what the answers mean.
 

@@ -7,6 +7,7 @@
 #include "execution/kubernetes/settings.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 // One attempt of a job with one pod, for tests: its order, and its pod as it is seen.
 

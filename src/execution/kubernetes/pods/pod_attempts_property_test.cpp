@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pods/pod_attempts.h"
+#include "model/job_spec.h"
 
 // A cluster that lies, is late and repeats itself, and a platform that crashes: in every case,
 // each rank runs at most once, an end is told once and stays what it was, nothing is called free

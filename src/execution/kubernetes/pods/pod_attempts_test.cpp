@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "execution/kubernetes/pods/pod_attempts_fixture.h"
+#include "model/job_spec.h"
 
 // What the simulated faults found, each alone.
 

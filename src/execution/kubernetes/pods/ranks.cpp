@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "execution/job_variables.h"
 #include "execution/kubernetes/names.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

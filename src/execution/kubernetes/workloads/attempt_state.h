@@ -10,6 +10,7 @@
 
 #include "execution/kubernetes/workloads/attempts.h"
 #include "execution/kubernetes/workloads/end.h"
+#include "model/job_spec.h"
 
 // What WorkloadAttempts keeps of each attempt; for its own sources alone.
 

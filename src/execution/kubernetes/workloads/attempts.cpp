@@ -8,6 +8,7 @@
 
 #include "execution/kubernetes/workloads/attempt_state.h"
 #include "execution/kubernetes/workloads/end.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

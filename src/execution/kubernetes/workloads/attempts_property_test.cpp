@@ -12,6 +12,7 @@
 
 #include "base/prng.h"
 #include "execution/kubernetes/workloads/attempts.h"
+#include "model/job_spec.h"
 
 // Controllers of others that make pods again and again, a cluster that lies, is late and repeats
 // itself, and a platform that crashes: in every case, a slot has one pod that runs at a time, an

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/utc.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 

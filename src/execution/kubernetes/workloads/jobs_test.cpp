@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "execution/kubernetes/workloads/queue_fixture.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 namespace {

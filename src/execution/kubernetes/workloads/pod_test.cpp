@@ -12,6 +12,7 @@
 #include "execution/kubernetes/workloads/requests.h"
 #include "execution/kubernetes/workloads/spec.h"
 #include "execution/kubernetes/workloads/workload_fixture.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_spec.h"
 
 // What the engine and the queue say to each other about workloads that were not submitted through
 // the platform.

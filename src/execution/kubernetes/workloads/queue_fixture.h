@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "execution/kubernetes/workloads/jobs.h"
+#include "model/job_spec.h"
 
 // What the queue of workloads of others reads, for tests.
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 
