@@ -134,6 +134,14 @@ TEST(Replay, BreakerStopsActsOnlyWhereTheInventoryIsKnown) {
   EXPECT_EQ(stopped.gpus[2].verdict.action, Action::kReset) << "judging goes on";
 }
 
+TEST(Replay, AResetAndItsCheckAreOneEvent) {
+  const std::string reset = R"({"at": 1782907200, "kind": "reset", "node": "n", "gpu": 0})";
+  const std::string check =
+      R"({"at": 1782907200, "kind": "check", "node": "n", "gpu": 0, "code": )";
+  EXPECT_FALSE(replayed(reset + "\n" + check + "0}").gpus[0].taken_out_at.is_set());
+  EXPECT_TRUE(replayed(reset + "\n" + check + "1}").gpus[0].is_out);
+}
+
 TEST(Replay, WhatIsNotOverAtTheEndLastsOn) {
   const Replay result = replayed(
       R"({"at": 1782907200, "kind": "slowdown", "node": "n", "gpu": 0, "text": "HW thermal"})");

@@ -33,10 +33,11 @@ class Replayer {
   Replayer(const EvidenceFile& file, const Rules& rules) : file_(file), rules_(rules) {}
 
   Replay run() {
-    for (const EvidenceLine& line : file_.lines) {
+    for (std::size_t i = 0; i < file_.lines.size(); ++i) {
+      const EvidenceLine& line = file_.lines[i];
       advance(line.piece.at);
       apply(line);
-      judge_touched(line.piece.at);
+      if (!is_reset_with_check(i)) judge_touched(line.piece.at);
     }
     advance(file_.until + kLastsOn);
     note_outages(file_.until + kLastsOn);
@@ -56,6 +57,14 @@ class Replayer {
     judge_jobs(to);
   }
 
+  // A check that ends a reset is written with it: nothing is judged in between, as in the daemon.
+  bool is_reset_with_check(std::size_t i) const {
+    if (i + 1 == file_.lines.size()) return false;
+    const Evidence& reset = file_.lines[i].piece;
+    const Evidence& check = file_.lines[i + 1].piece;
+    return reset.kind == EvidenceKind::kReset && check.kind == EvidenceKind::kCheck &&
+           reset.at == check.at;
+  }
   void apply(const EvidenceLine& line);
   void start(const EvidenceLine& line);
   void end(const EvidenceLine& line);
