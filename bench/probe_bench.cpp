@@ -4,10 +4,12 @@
 //   polling     CPU time of the probe process in each second, polling 8 GPUs once a second, while
 //               each call on a GPU costs nothing and then 50 µs, as in a real driver; the floor is
 //               a process that calls the same functions on the same board as often and throws the
-//               answers away. The probe's slow readings are in its share, not in the floor
+//               answers away. The probe's slow readings are in its share, not in the floor: they
+//               come every 30 s, so that shorter times show too few of them. A line for each
+//               thread of the probe says where its time goes
 //
 // Needs gpu-emulator and its library beside this program. `probe_bench [SECONDS]`: how long to poll
-// (default 20). `probe_bench driver [SECONDS]`: polling alone, of the GPUs of this machine's
+// (default 20, 60 for a result). `probe_bench driver [SECONDS]`: polling alone, of the GPUs of this machine's
 // driver.
 
 #include <signal.h>
@@ -20,8 +22,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 
 #include <fmt/format.h>
@@ -104,6 +109,21 @@ double cpu_ms(pid_t pid) {
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
 }
 
+// Milliseconds of CPU of each thread of a process, by the thread's name.
+std::map<std::string, double> cpu_ms_by_thread(pid_t pid) {
+  std::map<std::string, double> threads;
+  std::error_code error;
+  const std::filesystem::path tasks = fmt::format("/proc/{}/task", pid);
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    std::string name;
+    double ns = 0;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    std::ifstream(task.path() / "schedstat") >> ns;
+    threads[name] += ns / 1e6;
+  }
+  return threads;
+}
+
 template <class Info>
 void list(hardware::NvmlListFunction<Info> function, NvmlDevice* device) {
   Info found[16];
@@ -127,7 +147,6 @@ void ask_everything(const NvmlFunctions& f, NvmlDevice* device) {
   f.memory_v2(device, &memory);
   f.temperature_v(device, &temperature);
   f.power(device, &number);
-  f.energy(device, &wide);
   f.clock(device, hardware::kNvmlClockSm, &number);
   f.clock(device, hardware::kNvmlClockMemory, &number);
   f.throttle_reasons(device, &wide);
@@ -166,12 +185,21 @@ void set_work(const std::string& folder, const std::string& node, int microsecon
   }
 }
 
-// Milliseconds of CPU of a process in each second, past what it does only at its start.
+// Milliseconds of CPU of a process in each second, past what it does only at its start. Prints
+// those of its threads where there are several.
 double cpu_ms_each_second(pid_t pid, int seconds) {
   std::this_thread::sleep_for(std::chrono::seconds(3));
   const double before = cpu_ms(pid);
+  std::map<std::string, double> threads_before = cpu_ms_by_thread(pid);
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
-  return (cpu_ms(pid) - before) / seconds;
+  const double each_second = (cpu_ms(pid) - before) / seconds;
+  const std::map<std::string, double> threads = cpu_ms_by_thread(pid);
+  if (threads.size() < 2) return each_second;
+  for (const auto& [name, ms] : threads) {
+    fmt::print("  thread {}: {:.3f} ms of CPU each second\n", name,
+               (ms - threads_before[name]) / seconds);
+  }
+  return each_second;
 }
 
 double probe_ms_each_second(const node::ProbeTarget& target, int seconds, std::size_t& gpus) {
@@ -201,8 +229,8 @@ void polling(const node::ProbeTarget& target, const std::string& what, int secon
   const double bare_ms = bare_ms_each_second(target, seconds);
   fmt::print(
       "polling {} GPUs at 1 Hz for {} s{}: probe {:.3f} ms of CPU each second, bare "
-      "loop {:.3f} ms: {:.2f}\n",
-      gpus, seconds, what, probe_ms, bare_ms, probe_ms / bare_ms);
+      "loop {:.3f} ms: {:.2f}, {:.3f} % of a core more\n",
+      gpus, seconds, what, probe_ms, bare_ms, probe_ms / bare_ms, (probe_ms - bare_ms) / 10);
 }
 
 }  // namespace

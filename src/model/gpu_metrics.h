@@ -52,6 +52,7 @@ std::string_view to_string(RecoveryAction action);  // "GPU_RESET"
 // Metrics that cost time to get, or change seldom: read more rarely than the rest. A value that the
 // driver withholds is absent; zero never means unknown.
 struct GpuSlowMetrics {
+  std::optional<std::uint64_t> energy_mj;  // millijoules since the driver was loaded
   std::optional<std::uint32_t> pcie_generation;
   std::optional<std::uint32_t> pcie_width;
   std::optional<std::uint64_t> pcie_replays;
@@ -91,7 +92,6 @@ struct GpuMetrics {
   std::optional<std::int32_t> temperature_c;
   std::optional<std::int32_t> memory_temperature_c;
   std::optional<base::Milliwatts> power;
-  std::optional<std::uint64_t> energy_mj;  // millijoules since the driver was loaded
   std::optional<std::uint32_t> clock_sm_mhz;
   std::optional<std::uint32_t> clock_memory_mhz;
   std::optional<std::uint64_t> throttle_reasons;  // kThrottle... bits, newer ones of the driver too
@@ -173,7 +173,7 @@ inline constexpr auto kGpuMetrics = std::tuple{
     gpu_metric("memory_temperature_c", &GpuMetrics::memory_temperature_c, GpuUnit::kCelsius),
     gpu_metric("power_watts", &GpuMetrics::power, GpuUnit::kMilliwatts, GpuMessage::kGpu,
                {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W)."}),
-    gpu_metric("energy_mj", &GpuMetrics::energy_mj, GpuUnit::kMillijoules),
+    gpu_metric("energy_mj", &GpuSlowMetrics::energy_mj, GpuUnit::kMillijoules),
     gpu_metric("clock_sm_mhz", &GpuMetrics::clock_sm_mhz, GpuUnit::kMegahertz,
                GpuMessage::kGpuHealth, {"DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz)."}),
     gpu_metric("clock_memory_mhz", &GpuMetrics::clock_memory_mhz, GpuUnit::kMegahertz,

@@ -58,7 +58,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     hardware::GpuReading gpu;
     gpu.utilization_percent = 40;
     gpu.throttle_reasons = model::kThrottlePowerCap | model::kThrottleIdle;
-    gpu.energy_mj = 17;
+    gpu.memory_temperature_c = 17;
     gpu.slow.emplace().retired_pages_corrected = 3;
     gpu.processes.emplace();
     for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, base::kMiB});
@@ -80,7 +80,7 @@ TEST_F(GpuMonitorTest, KeepsTheLatestReading) {
   ASSERT_NE(reading, nullptr);
   EXPECT_EQ(reading->utilization_percent, 40U);
   EXPECT_EQ(reading->throttle_reasons, model::kThrottlePowerCap | model::kThrottleIdle);
-  EXPECT_EQ(reading->energy_mj, 17U) << "every metric is kept";
+  EXPECT_EQ(reading->memory_temperature_c, 17) << "every metric is kept";
   EXPECT_EQ(reading->slow->retired_pages_corrected, 3U);
   EXPECT_EQ(monitor_.nodes_older_than(std::chrono::hours(1)), std::vector<std::string>{});
 }

@@ -292,7 +292,6 @@ void NvmlGpu::read(GpuReading& out) {
   out.memory_reserved = now.reserved;
   out.temperature_c = temperature();
   out.power = milliwatts(f_.power);
-  out.energy_mj = wide(f_.energy);
   out.clock_sm_mhz = number(f_.clock, kNvmlClockSm);
   out.clock_memory_mhz = number(f_.clock, kNvmlClockMemory);
   out.throttle_reasons = wide(f_.throttle_reasons);
@@ -315,6 +314,8 @@ void NvmlGpu::read_fields(GpuReading& out) {
 
 model::GpuSlowMetrics NvmlGpu::read_slow() {
   model::GpuSlowMetrics out;
+  // Takes 4 ms of the CPU on an H100; all that is read at each interval takes 0.2 ms.
+  out.energy_mj = wide(f_.energy);
   out.pcie_generation = number(f_.pcie_generation);
   out.pcie_width = number(f_.pcie_width);
   if (const auto replays = number(f_.pcie_replays)) out.pcie_replays = *replays;

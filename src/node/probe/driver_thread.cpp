@@ -1,5 +1,7 @@
 #include "node/probe/driver_thread.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -39,6 +41,7 @@ void DriverThread::enter(base::Duration expected) {
 }
 
 void DriverThread::loop() {
+  pthread_setname_np(pthread_self(), name_);
   while (true) {
     enter();
     const bool has_turn = is_wanted_;

@@ -15,7 +15,8 @@ namespace gpu_platform::node {
 // resume().
 class DriverThread {
  public:
-  DriverThread() = default;
+  // `name` is what the kernel shows of it: 15 letters at most, and it outlives this.
+  explicit DriverThread(const char* name) : name_(name) {}
   DriverThread(const DriverThread&) = delete;
   DriverThread& operator=(const DriverThread&) = delete;
 
@@ -43,6 +44,7 @@ class DriverThread {
   void pause(base::Duration time);  // or until it is suspended
   void wait_for_resume();
 
+  const char* const name_;
   std::mutex mutex_;  // over the next two
   std::condition_variable changed_;
   std::atomic<bool> is_wanted_ = false;  // written under mutex_

@@ -48,7 +48,7 @@ class EventWatcher final : public DriverThread {
  public:
   // `output` outlives this.
   EventWatcher(std::string library, const ProbeOutput& output)
-      : library_(std::move(library)), output_(output) {}
+      : DriverThread("driver-events"), library_(std::move(library)), output_(output) {}
 
   // For half a second from now, says again and again until when the driver was listened to
   // (ProbeEvents::until_ns); at once if the thread does not listen. Call it from the probe's main
@@ -73,7 +73,7 @@ class EventWatcher final : public DriverThread {
 class SlowReader final : public DriverThread {
  public:
   SlowReader(GpuSource source, base::Duration interval)
-      : source_(std::move(source)), interval_(interval) {}
+      : DriverThread("slow-readings"), source_(std::move(source)), interval_(interval) {}
 
   // Sets the number of GPUs; call it before resume(). Forgets earlier readings.
   void set_gpu_count(std::size_t count);

@@ -52,6 +52,7 @@ Inventory full_inventory() {
 
 model::GpuSlowMetrics full_slow_reading() {
   model::GpuSlowMetrics slow;
+  slow.energy_mj = 1ull << 50;
   slow.pcie_generation = 4;
   slow.pcie_width = 8;
   slow.pcie_replays = 3;
@@ -88,7 +89,6 @@ ProbeReadings full_readings() {
   gpu.clock_memory_mhz = 2619;
   gpu.memory_reserved = base::kMiB;
   gpu.memory_temperature_c = 77;
-  gpu.energy_mj = 1ull << 50;
   gpu.throttle_reasons = model::kThrottlePowerCap | 1ull << 40;
   gpu.ecc_corrected = 4;
   gpu.ecc_uncorrected = ~std::uint64_t{0};
