@@ -85,8 +85,19 @@ bool is_called(const Gpu& gpu, std::string_view id) {
   return wanted == bus || (bus.size() > 4 && wanted == std::string_view(bus).substr(4));
 }
 
-// Finds the GPUs. A lost one ends the program, as it ends the original.
+Output about_lost(const Gpu& gpu) {
+  const std::string bus = gpu.bus_id();
+  return {fmt::format("Unable to determine the device handle for GPU{}: {}GPU is lost.  Reboot the "
+                      "system to recover this GPU\n",
+                      gpu.index(), bus == "N/A" ? "" : bus + ": "),
+          kGpuIsLost};
+}
+
+// Finds the GPUs. A lost one ends the program, as it ends the original: only resets of GPUs that
+// are named go on where it is not among them.
 Output find_gpus(const SmiArguments& arguments, Machine& machine) {
+  const bool is_for_named = arguments.task == SmiTask::kReset && !arguments.ids.empty();
+  std::vector<Gpu> lost;
   unsigned int count = 0;
   machine.nvml.call<decltype(nvmlDeviceGetCount_v2)>("nvmlDeviceGetCount_v2", &count);
   for (unsigned int i = 0; i < count; ++i) {
@@ -96,12 +107,8 @@ Output find_gpus(const SmiArguments& arguments, Machine& machine) {
     const Gpu gpu(machine.nvml, device, i);
     if (code == kSuccess) code = gpu.text("nvmlDeviceGetUUID").status;
     if (code == kGpuIsLost) {
-      const std::string bus = gpu.bus_id();
-      return {
-          fmt::format("Unable to determine the device handle for GPU{}: {}GPU is lost.  Reboot the "
-                      "system to recover this GPU\n",
-                      i, bus == "N/A" ? "" : bus + ": "),
-          code};
+      if (!is_for_named) return about_lost(gpu);
+      lost.push_back(gpu);
     }
     if (code != kSuccess) continue;
     machine.all.push_back(gpu);
@@ -111,12 +118,17 @@ Output find_gpus(const SmiArguments& arguments, Machine& machine) {
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view id = rest.substr(0, comma);
+    for (const Gpu& gpu : lost) {
+      if (is_called(gpu, id)) return about_lost(gpu);
+    }
     bool is_found = false;
     for (const Gpu& gpu : machine.all) {
       if (!is_called(gpu, id)) continue;
       machine.chosen.push_back(gpu);
       is_found = true;
     }
+    // A lost one does not say where it is.
+    if (!is_found && !lost.empty()) return about_lost(lost.front());
     if (!is_found) return {"No devices were found\n", kExitNotFound};
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }

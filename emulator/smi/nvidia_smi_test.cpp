@@ -399,6 +399,20 @@ TEST_F(NvidiaSmi, ResetIsRefusedForAllWhileOneIsInUse) {
       "3\n");
 }
 
+TEST_F(NvidiaSmi, ResetGoesOnWhileAGpuThatItDoesNotNameIsLost) {
+  StateFile board = state();
+  ASSERT_TRUE(inject_ecc(board, 0, kEccUncorrected, 3));
+  ASSERT_TRUE(inject_lost(board, 1));
+  const Ran reset = smi("-r -i 0");
+  EXPECT_EQ(reset.exit_code, 0);
+  EXPECT_EQ(reset.text, "GPU 00000000:1B:00.0 was successfully reset.\nAll done.\n");
+  for (const char* const arguments : {"-r -i 0,1", "-r", "-L -i 0"}) {
+    const Ran refused = smi(arguments);
+    EXPECT_EQ(refused.exit_code, 15) << arguments;
+    EXPECT_THAT(refused.text, HasSubstr("GPU is lost")) << arguments;
+  }
+}
+
 TEST_F(NvidiaSmi, ResetFailsWhereThatWasInjected) {
   StateFile board = state();
   ASSERT_TRUE(inject_reset_fault(board, 0, ResetFault::kFails));
