@@ -9,8 +9,8 @@
 //               thread of the probe says where its time goes
 //
 // Needs gpu-emulator and its library beside this program. `probe_bench [SECONDS]`: how long to poll
-// (default 20, 60 for a result). `probe_bench driver [SECONDS]`: polling alone, of the GPUs of this machine's
-// driver.
+// (default 20, 60 for a result). `probe_bench driver [SECONDS]`: polling alone, of the GPUs of this
+// machine's driver.
 
 #include <signal.h>
 #include <sys/wait.h>

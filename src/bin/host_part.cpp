@@ -166,6 +166,7 @@ void HostPart::wait_for_nodes(const std::function<bool()>& must_end) {
 }
 
 void HostPart::warn_of_what_is_missing(const config::Configuration& configuration) const {
+  if (power_ != nullptr) power_->warn_of_unused_entries();
   const std::size_t found = nodes_->gpu_count();
   if (configuration.total_gpus && *configuration.total_gpus != found) {
     spdlog::warn("cluster.total_gpus is {}, but {} GPUs were found", *configuration.total_gpus,

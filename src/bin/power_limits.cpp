@@ -34,6 +34,16 @@ std::optional<std::uint32_t> watts_for(const std::vector<config::PowerLimit>& wa
   return found->watts;
 }
 
+std::string type_of(const hardware::GpuDescription& gpu) {
+  return model::gpu_type_of_model(gpu.model.value_or(""), gpu.memory.value_or(base::Bytes()));
+}
+
+// Whether the name of an entry is that of the node, or of the type or family.
+bool fits(const std::string& name, const std::string& node_name, const std::string& type) {
+  return name == node_name || name == model::canonical_gpu_type(node_name).value_or(node_name) ||
+         name == type || model::gpu_type_matches(name, type);
+}
+
 // Within what the board allows, in whole watts.
 base::Milliwatts allowed_limit(std::uint32_t watts, const hardware::GpuDescription& gpu) {
   std::int64_t limit = watts;
@@ -76,9 +86,7 @@ LimitChange limit_change(const std::vector<config::PowerLimit>& wanted,
                          const ChangedLimits& changed) {
   using Kind = LimitChange::Kind;
   if (!gpu.uuid || !gpu.power_limit) return {};
-  const std::string type =
-      model::gpu_type_of_model(gpu.model.value_or(""), gpu.memory.value_or(base::Bytes()));
-  if (const auto watts = watts_for(wanted, node_name, type)) {
+  if (const auto watts = watts_for(wanted, node_name, type_of(gpu))) {
     LimitChange change{Kind::kIsSet, allowed_limit(*watts, gpu), {}};
     if (change.limit.value() != *watts * kMilliwattsPerWatt) change.cut_watts = *watts;
     if (*gpu.power_limit != change.limit) change.kind = Kind::kSet;
@@ -88,6 +96,20 @@ LimitChange limit_change(const std::vector<config::PowerLimit>& wanted,
   if (known == changed.end()) return {};
   if (*gpu.power_limit != known->second.ours) return {Kind::kForget, {}, {}};
   return {Kind::kReturn, known->second.former, {}};
+}
+
+std::vector<std::string> unused_limits(const std::vector<config::PowerLimit>& wanted,
+                                       const GpusByNode& nodes) {
+  std::vector<std::string> unused;
+  for (const config::PowerLimit& limit : wanted) {
+    const bool is_used = std::ranges::any_of(nodes, [&](const auto& node) {
+      return std::ranges::any_of(node.second, [&](const hardware::GpuDescription& gpu) {
+        return fits(limit.of, node.first, type_of(gpu));
+      });
+    });
+    if (!is_used) unused.push_back(limit.of);
+  }
+  return unused;
 }
 
 }  // namespace gpu_platform::bin

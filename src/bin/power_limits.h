@@ -46,4 +46,10 @@ LimitChange limit_change(const std::vector<config::PowerLimit>& wanted,
                          const std::string& node_name, const hardware::GpuDescription& gpu,
                          const ChangedLimits& changed);
 
+using GpusByNode = std::map<std::string, std::vector<hardware::GpuDescription>>;
+
+// Returns the names of the entries that no GPU fits, in their order.
+std::vector<std::string> unused_limits(const std::vector<config::PowerLimit>& wanted,
+                                       const GpusByNode& nodes);
+
 }  // namespace gpu_platform::bin

@@ -31,6 +31,15 @@ TEST(PowerLimits, NodeGoesBeforeTypeAndTypeBeforeFamily) {
   EXPECT_EQ(set_to({{"A100", 300}, {"n2", 400}}), -1);
 }
 
+TEST(PowerLimits, EntriesThatNoGpuFitsAreNamed) {
+  const GpusByNode nodes{{"n1", {h100()}}, {"n2", {}}};
+  const std::vector<config::PowerLimit> wanted{{"A100", 300},      {"H100", 500},
+                                               {"H100-80GB", 450}, {"H200-141GB", 60},
+                                               {"n1", 400},        {"n2", 400}};
+  EXPECT_EQ(unused_limits(wanted, nodes), (std::vector<std::string>{"A100", "H200-141GB", "n2"}));
+  EXPECT_TRUE(unused_limits({}, {}).empty());
+}
+
 TEST(PowerLimits, ValueIsCutToWhatTheBoardAllows) {
   const LimitChange low = limit_change({{"H100", 100}}, "n1", h100(), {});
   EXPECT_EQ(low.kind, LimitKind::kSet);

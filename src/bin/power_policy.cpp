@@ -66,8 +66,25 @@ void PowerPolicy::set_wanted(std::vector<config::PowerLimit> wanted) {
     warned_.clear();
     wanted_ = std::move(wanted);
     for (const auto& [node, gpus] : known_) due_.insert(node);
+    if (!are_all_known_) return woken_.notify_all();
   }
   woken_.notify_all();
+  warn_of_unused_entries();
+}
+
+void PowerPolicy::warn_of_unused_entries() {
+  std::vector<std::string> unused;
+  {
+    const std::lock_guard lock(mutex_);
+    are_all_known_ = true;
+    unused = unused_limits(wanted_, known_);
+  }
+  for (const std::string& name : unused) {
+    warn_once(
+        fmt::format("health.power_limits has an entry \"{}\" that no GPU fits: name a node, a type "
+                    "or a family as 'gpu-platform nodes' shows them",
+                    name));
+  }
 }
 
 void PowerPolicy::run() {

@@ -44,9 +44,12 @@ class PowerPolicy : public node::ProbeListener {
   void on_report(node::ProbeReport report) override;
   // Of a configuration that was read again, though it may be the same.
   void set_wanted(std::vector<config::PowerLimit> wanted);
+  // All nodes that there are at the start have been described, or could not be: entries that no GPU
+  // fits are warned of now, and after each configuration that is read.
+  void warn_of_unused_entries();
 
  private:
-  using Gpus = std::vector<hardware::GpuDescription>;
+  using Gpus = GpusByNode::mapped_type;
 
   void run();
   void look_at(const std::string& node, Gpus gpus);
@@ -63,10 +66,11 @@ class PowerPolicy : public node::ProbeListener {
   std::mutex mutex_;  // guards what is below
   std::condition_variable woken_;
   std::vector<config::PowerLimit> wanted_;
-  std::map<std::string, Gpus> known_;  // as last told, by node
-  std::set<std::string> due_;          // nodes
-  std::set<std::string> warned_;       // what was logged
-  int asked_ = -1;                     // the socket that an answer is awaited on
+  GpusByNode known_;              // as last told
+  std::set<std::string> due_;     // nodes
+  std::set<std::string> warned_;  // what was logged
+  bool are_all_known_ = false;    // the nodes
+  int asked_ = -1;                // the socket that an answer is awaited on
   bool is_stopping_ = false;
   std::thread thread_;  // last
 };

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 
+#include "bin/captured_log_fixture.h"
 #include "bin/folder_fixture.h"
 #include "os/packet_socket.h"
 
@@ -136,6 +138,23 @@ TEST_F(PowerPolicyTest, RefusalIsNotAskedAgainBeforeTheNextInventoryOrConfigurat
   EXPECT_TRUE(asked_.empty());
   EXPECT_TRUE(set_.empty());
   EXPECT_EQ(kept(), "GPU-1 700000 500000\n") << "no change was made";
+}
+
+TEST_F(PowerPolicyTest, EntriesThatNoGpuFitsAreWarnedOfWhenAllNodesAreKnown) {
+  const CapturedLog log;
+  start({{"A100", 300}});
+  const auto warnings = [&] {
+    return std::ranges::count_if(log.lines(), [](const std::string& line) {
+      return line.starts_with("warning: ") && line.find("\"A100\"") != std::string::npos;
+    });
+  };
+  report(700'000);
+  EXPECT_EQ(warnings(), 0) << "another node may have such a GPU";
+  policy_->warn_of_unused_entries();
+  policy_->warn_of_unused_entries();
+  EXPECT_EQ(warnings(), 1);
+  policy_->set_wanted({{"A100", 250}});
+  EXPECT_EQ(warnings(), 2) << "of a new configuration";
 }
 
 TEST_F(PowerPolicyTest, EndDoesNotWaitForAnAnswer) {

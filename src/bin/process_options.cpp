@@ -89,6 +89,9 @@ base::Result<execution::ProcessEngineOptions> process_options(const Configuratio
   engine.private_folders = configuration.private_tmp;
   engine.hide_processes = configuration.hide_processes;
   engine.start_timeout_ms = in_ms(configuration.start_timeout);
+  engine.reset_limit_ms = in_ms(configuration.reset_deadline);
+  engine.check_limit_ms = in_ms(configuration.check_deadline);
+  engine.deep_check_limit_ms = in_ms(configuration.deep_check_deadline);
   engine.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   engine.hooks = {configuration.prolog.path, configuration.epilog.path,
                   in_ms(configuration.prolog_timeout), in_ms(configuration.epilog_timeout)};

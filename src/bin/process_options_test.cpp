@@ -23,6 +23,9 @@ TEST(ProcessOptions, AreThoseOfTheConfiguration) {
   site.prolog.path = "/etc/prolog";
   site.prolog_timeout = base::seconds(7);
   site.start_timeout = base::seconds(3);
+  site.reset_deadline = base::minutes(4);
+  site.check_deadline = base::minutes(6);
+  site.deep_check_deadline = base::minutes(50);
   site.cuda_visible_devices = config::CudaVisibleDevices::kUuid;
   site.output_files_kept = 4;
   site.root_jobs = config::RootJobs::kAllow;
@@ -34,6 +37,9 @@ TEST(ProcessOptions, AreThoseOfTheConfiguration) {
   EXPECT_EQ(options->hooks.prolog, "/etc/prolog");
   EXPECT_EQ(options->hooks.prolog_timeout_ms, 7'000U);
   EXPECT_EQ(options->start_timeout_ms, 3'000U);
+  EXPECT_EQ(options->reset_limit_ms, 240'000U);
+  EXPECT_EQ(options->check_limit_ms, 360'000U);
+  EXPECT_EQ(options->deep_check_limit_ms, 3'000'000U);
   EXPECT_EQ(options->cuda_names, execution::CudaNames::kUuid);
   EXPECT_EQ(options->output_files, 5U) << "with the present one";
   EXPECT_TRUE(options->launcher_rules.allow_root && options->launcher_rules.filter_syscalls);

@@ -143,6 +143,10 @@ struct Configuration {
   // At these a GPU, or its memory, is too hot for new jobs; degrees Celsius.
   std::uint32_t max_temperature_c = 85;
   std::uint32_t max_memory_temperature_c = 95;
+  // After these the driver program is killed, and what it was to do has failed.
+  base::Duration reset_deadline = base::minutes(3);
+  base::Duration check_deadline = base::minutes(5);
+  base::Duration deep_check_deadline = base::minutes(30);
   std::vector<PowerLimit> power_limits;  // by name; a node's goes before a type's
 
   base::Bytes store_reserve_bytes =

@@ -293,6 +293,20 @@ constexpr std::array kExecutionKeys = {
         +[](C& c) -> std::uint32_t& { return c.max_memory_temperature_c; },
         40, 110, Effect::kRestart,
         "The same for the temperature of its memory."},
+    Key{"health.reset_deadline",
+        +[](C& c) -> base::Duration& { return c.reset_deadline; },
+        30, 3600, Effect::kRestart,
+        "The time after which a reset has failed, for all GPUs that are reset together. "
+        "Its call of the driver is ended then. "
+        "A machine with many GPUs and without nvidia-persistenced needs more."},
+    Key{"health.check_deadline",
+        +[](C& c) -> base::Duration& { return c.check_deadline; },
+        10, 3600, Effect::kRestart,
+        "The same for a quick check, which also follows each reset."},
+    Key{"health.deep_check_deadline",
+        +[](C& c) -> base::Duration& { return c.deep_check_deadline; },
+        60, 3600, Effect::kRestart,
+        "The same for a deep check."},
 
     Key{"store.reserve_bytes",
         +[](C& c) -> base::Bytes& { return c.store_reserve_bytes; },

@@ -117,7 +117,7 @@ class ProcessEngine::Worker {
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
                options.hooks, options.launcher_rules, options.containers}),
         resets_({options.board_places, options.hold_probe, options.reset_limit_ms,
-                 options.check_limit_ms},
+                 options.check_limit_ms, options.deep_check_limit_ms},
                 sink),
         users_(options.users != nullptr ? options.users : std::make_shared<host::UserDirectory>()) {
   }
