@@ -301,14 +301,39 @@ std::vector<Evidence> GpuWatch::take(const hardware::GpuEvent& event, Moment now
 }
 
 // Drivers need not say how many errors an event stands for.
-void GpuWatch::count_event(EvidenceKind kind, std::uint64_t value, std::uint32_t times) {
+void GpuWatch::count_event(EvidenceKind kind, std::uint64_t value, std::uint32_t times,
+                           EvidenceSource source) {
   constexpr std::uint64_t kMaxOfOne = 1'000'000;
   const std::uint64_t each = value == 0 || value > kMaxOfOne ? 1 : value;
   const std::uint64_t all = each * std::max<std::uint32_t>(times, 1);
-  add(kind, EvidenceSource::kDriver).value = static_cast<std::int64_t>(all);
+  add(kind, source).value = static_cast<std::int64_t>(all);
   Growth& growth = growth_[kind];
   growth.by_event = added(growth.by_event, all);
   growth.event_ns = now_.boot_ns;
+}
+
+std::vector<Evidence> GpuWatch::take(const hardware::KernelLine& line, Moment now) {
+  now_ = now;
+  switch (line.kind) {
+    case hardware::KernelLineKind::kXid:
+    case hardware::KernelLineKind::kOffTheBus:
+      add(EvidenceKind::kXid, EvidenceSource::kKernelLog).code = line.code;
+      break;
+    case hardware::KernelLineKind::kPcieError:
+      // Most of them are replays, which the counter shows, too.
+      count_event(EvidenceKind::kPcieReplays, 1, line.count, EvidenceSource::kKernelLog);
+      break;
+    case hardware::KernelLineKind::kSwitchError:
+      break;  // of no GPU
+  }
+  for (Evidence& piece : pieces_) {
+    piece.count = std::max<std::uint32_t>(line.count, 1);
+    piece.pid = line.pid;
+    piece.gpu_instance = line.gpu_instance;
+    piece.registers = line.registers;
+    piece.text = line.text;
+  }
+  return told();
 }
 
 std::vector<Evidence> GpuWatch::take_loss(Moment now) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "hardware/kernel_log.h"
 #include "hardware/readings.h"
 #include "model/evidence.h"
 
@@ -69,6 +70,8 @@ class GpuWatch {
                                     const HealthLimits& limits, Moment now);
   // An event of the driver that names this GPU, or none.
   std::vector<model::Evidence> take(const hardware::GpuEvent& event, Moment now);
+  // A line of the kernel's log that names this GPU.
+  std::vector<model::Evidence> take(const hardware::KernelLine& line, Moment now);
   // The driver does not list the GPU any more.
   std::vector<model::Evidence> take_loss(Moment now);
   // The level of its speed among its peers; see PeerWatch.
@@ -121,7 +124,8 @@ class GpuWatch {
   void take_recovery(const Reading& reading);
   void take_memory(const model::GpuSlowMetrics& slow);
   void take_links(const model::GpuSlowMetrics& slow, const GpuBuild& build);
-  void count_event(model::EvidenceKind kind, std::uint64_t value, std::uint32_t times);
+  void count_event(model::EvidenceKind kind, std::uint64_t value, std::uint32_t times,
+                   model::EvidenceSource source = model::EvidenceSource::kDriver);
   std::vector<model::Evidence> told();
 
   Moment now_;  // of the call

@@ -198,4 +198,37 @@ void HealthObserver::take_events(const std::string& node, const node::ProbeEvent
   tell_due(report.now);
 }
 
+// What lasts is told again now and then, for the case that somebody cleared it.
+bool HealthObserver::is_new_switch_fault(const Report& report, const hardware::KernelLine& line) {
+  constexpr base::Duration kAgain = base::minutes(1);
+  const std::int64_t now_ns = report.now.boot_ns;
+  const auto [told, is_first] =
+      switch_faults_.emplace(fmt::format("{} {} {}", report.node, line.place, line.code), now_ns);
+  if (is_first) return true;
+  if (now_ns - told->second < kAgain.value()) return false;
+  told->second = now_ns;
+  return true;
+}
+
+// A fatal error of an NVSwitch lasts until the machine is started again. What is not fatal the
+// driver has mended.
+void HealthObserver::take_kernel_line(const std::string& node, const std::string& uuid,
+                                      const hardware::KernelLine& line) {
+  const Report report = begin_report(node);
+  if (line.kind != hardware::KernelLineKind::kSwitchError) {
+    tell(report, uuid,
+         uuid.empty() ? GpuWatch().take(line, report.now)
+                      : gpu_of(report, uuid).watch.take(line, report.now));
+  } else if (line.is_fatal && is_new_switch_fault(report, line)) {
+    Evidence piece;
+    piece.kind = model::EvidenceKind::kNodeCondition;
+    piece.source = model::EvidenceSource::kKernelLog;
+    piece.at = piece.last = report.now.at;
+    piece.count = line.count;
+    piece.text = fmt::format("SXid {}: NVSwitch {}: {}", line.code, line.place, line.text);
+    tell(report, {}, {std::move(piece)});
+  }
+  tell_due(report.now);
+}
+
 }  // namespace gpu_platform::monitoring

@@ -36,6 +36,9 @@ class HealthObserver {
   void take_readings(const std::string& node, const std::vector<std::string>& uuids,
                      const node::ProbeReadings& readings);
   void take_events(const std::string& node, const node::ProbeEvents& events);
+  // A line of the node's kernel log, about this GPU; of an NVSwitch, or of no known GPU: empty.
+  void take_kernel_line(const std::string& node, const std::string& uuid,
+                        const hardware::KernelLine& line);
 
  private:
   // What holds a GPU.
@@ -58,6 +61,7 @@ class HealthObserver {
     Moment now;
   };
 
+  bool is_new_switch_fault(const Report& report, const hardware::KernelLine& line);
   Report begin_report(const std::string& node) const;
   WatchedGpu& gpu_of(const Report& report, const std::string& uuid);
   Work work_on(const Report& report, std::string_view uuid) const;
@@ -74,6 +78,7 @@ class HealthObserver {
   const Clock clock_;
   std::map<std::string, WatchedGpu, std::less<>> gpus_;                  // by UUID
   std::map<std::string, std::vector<std::string>, std::less<>> listed_;  // UUIDs by node
+  std::map<std::string, std::int64_t> switch_faults_;  // when each was told last, boot clock
   EvidenceStorm storm_;
   PeerWatch peers_;
 };

@@ -160,6 +160,65 @@ TEST_F(HealthObserverTest, AStormIsAHandful) {
   EXPECT_LE(pieces, 5U);
 }
 
+TEST_F(HealthObserverTest, AnXidOfTheKernelsLogHasItsDetails) {
+  give_to_job({});
+  hardware::KernelLine line;
+  line.code = 74;
+  line.pid = 4711;
+  line.registers = {0x10000, 0};
+  line.text = "NVLink: fatal error detected on link 6(0x10000, 0x0)";
+  health_.take_kernel_line("n1", "b", line);
+  const auto all = told();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].gpu_uuid, "b");
+  EXPECT_EQ(all[0].evidence.kind, EvidenceKind::kXid);
+  EXPECT_EQ(all[0].evidence.source, model::EvidenceSource::kKernelLog);
+  EXPECT_EQ(all[0].evidence.code, 74U);
+  EXPECT_EQ(all[0].evidence.pid, 4711U);
+  EXPECT_EQ(all[0].evidence.registers, line.registers);
+  EXPECT_EQ(all[0].evidence.text, line.text);
+  EXPECT_EQ(all[0].evidence.job, model::JobId(7));
+}
+
+TEST_F(HealthObserverTest, AFatalErrorOfASwitchIsTheNodes) {
+  hardware::KernelLine line;
+  line.kind = hardware::KernelLineKind::kSwitchError;
+  line.place = "00000000:06:00";
+  line.code = 20034;
+  line.text = "Non-fatal, Link 30";
+  health_.take_kernel_line("n1", "", line);
+  EXPECT_TRUE(told().empty());
+  line.is_fatal = true;
+  line.text = "Fatal, Link 30 LTSSM Fault Up";
+  health_.take_kernel_line("n1", "", line);
+  const auto all = told();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].gpu_uuid, "");
+  EXPECT_EQ(all[0].evidence.kind, EvidenceKind::kNodeCondition);
+  EXPECT_EQ(all[0].evidence.text,
+            "SXid 20034: NVSwitch 00000000:06:00: Fatal, Link 30 LTSSM Fault Up");
+}
+
+TEST_F(HealthObserverTest, PcieErrorsOfTheKernelsLogAreNotCountedTwice) {
+  node::ProbeReadings readings = readings_of(1);
+  readings.gpus[0].slow.emplace().pcie_replays = 10;
+  read(readings);
+  hardware::KernelLine line;
+  line.kind = hardware::KernelLineKind::kPcieError;
+  line.count = 3;
+  line.text = "PCIe Bus Error: severity=Corrected";
+  health_.take_kernel_line("n1", "a", line);
+  auto all = told();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].evidence.kind, EvidenceKind::kPcieReplays);
+  EXPECT_EQ(all[0].evidence.value, 3);
+  readings.gpus[0].slow->pcie_replays = 14;
+  read(readings);
+  all = told();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].evidence.value, 1);
+}
+
 TEST_F(HealthObserverTest, LevelsAreToldWhenTheyBeginAndEnd) {
   node::ProbeReadings readings = readings_of(2);
   readings.gpus[1].slow.emplace().remap_pending = true;

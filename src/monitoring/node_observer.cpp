@@ -1,9 +1,13 @@
 #include "monitoring/node_observer.h"
 
 #include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "discovery/describe_node.h"
 #include "logging/line.h"
+#include "os/clock.h"
 
 namespace gpu_platform::monitoring {
 
@@ -30,19 +34,71 @@ void NodeObserver::on_report(node::ProbeReport report) {
     // Before the gate, which lets ends pass that wait for them.
     health_.take_readings(report.node_name, uuids, *readings);
     gate_.take_readings(report.node_name, uuids, *readings, seen);
-  } else if (const auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
-    for (const hardware::GpuEvent& event : events->events) {
-      if (event.kind != hardware::GpuEventKind::kXid) continue;
-      // A program can cause some of them as often as it likes: they hide no other.
-      const auto source =
-          logging::of_platform(fmt::format("XID {} of GPU {}", event.value, event.uuid));
-      log_.error(source, "node={} gpu={} xid={} times={}", report.node_name, event.uuid,
-                 event.value, event.count);
-    }
-    monitor_.take_events(*events);
-    health_.take_events(report.node_name, *events);
-    gate_.take_events(report.node_name, events->until_ns);
+  } else if (auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
+    take_events(report.node_name, std::move(*events));
+  } else if (auto* log = std::get_if<node::ProbeKernelLog>(&report.content)) {
+    take_kernel_log(report.node_name, std::move(*log));
   }
+}
+
+// What the kernel's log has told before is no news. An event of no known GPU stays as it is.
+void NodeObserver::take_events(const std::string& node, node::ProbeEvents events) {
+  const std::int64_t now_ns = os::boot_ns();
+  std::erase_if(events.events, [&](hardware::GpuEvent& event) {
+    if (event.kind != hardware::GpuEventKind::kXid || event.uuid.empty()) return false;
+    event.count = xids_.take(XidTeller::kDriver, event.uuid, event.value, event.count, now_ns);
+    return event.count == 0;
+  });
+  for (const hardware::GpuEvent& event : events.events) {
+    if (event.kind == hardware::GpuEventKind::kXid) log_xid(node, event);
+  }
+  monitor_.take_events(events);
+  health_.take_events(node, events);
+  gate_.take_events(node, events.until_ns);
+}
+
+void NodeObserver::log_xid(const std::string& node, const hardware::GpuEvent& event) {
+  // A program can cause some of them as often as it likes: they hide no other.
+  const auto source =
+      logging::of_platform(fmt::format("XID {} of GPU {}", event.value, event.uuid));
+  log_.error(source, "node={} gpu={} xid={} times={}", node, event.uuid, event.value, event.count);
+}
+
+void NodeObserver::take_kernel_log(const std::string& node, node::ProbeKernelLog log) {
+  if (!log.problem.empty()) {
+    log_.info(probe_of(node),
+              "node={} the kernel's log is not read ({}): faults are known from the driver alone",
+              node, log.problem);
+  }
+  if (log.lost > 0) {
+    log_.warn(probe_of(node), "node={} kernel_log_lost={}", node, log.lost);
+  }
+  for (hardware::KernelLine& line : log.lines) take_kernel_line(node, std::move(line));
+}
+
+void NodeObserver::take_kernel_line(const std::string& node, hardware::KernelLine line) {
+  using hardware::KernelLineKind;
+  if (line.kind == KernelLineKind::kSwitchError) {
+    log_.error(logging::of_platform(fmt::format("SXid {} of {}", line.code, line.place)),
+               "node={} nvswitch={} sxid={} fatal={} times={}", node, line.place, line.code,
+               line.is_fatal, line.count);
+    return health_.take_kernel_line(node, {}, line);
+  }
+  const auto& places = uuids_by_place_[node];
+  const auto found = places.find(line.place);
+  if (found == places.end()) return;  // no GPU of the platform's
+  const std::string& uuid = found->second;
+  if (line.kind != KernelLineKind::kPcieError) {
+    const auto teller =
+        line.kind == KernelLineKind::kXid ? XidTeller::kKernelLog : XidTeller::kOffTheBus;
+    line.count = xids_.take(teller, uuid, line.code, line.count, os::boot_ns());
+    if (line.count == 0) return;
+    const hardware::GpuEvent event{
+        {}, uuid, hardware::GpuEventKind::kXid, 0, line.code, line.gpu_instance, line.count};
+    log_xid(node, event);
+    monitor_.take_events(node::ProbeEvents{{event}, 0, 0});
+  }
+  health_.take_kernel_line(node, uuid, line);
 }
 
 void NodeObserver::take_inventory(const node::ProbeReport& report,
@@ -53,6 +109,8 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   for (const hardware::GpuDescription& gpu : inventory.gpus) {
     if (gpu.index >= uuids.size()) uuids.resize(gpu.index + 1);
     uuids[gpu.index] = gpu.uuid.value_or("");
+    const std::string place = hardware::pci_place_of(gpu.pci_address.value_or(""));
+    if (gpu.uuid && !place.empty()) uuids_by_place_[report.node_name][place] = *gpu.uuid;
   }
   auto described = discovery::describe_node({report.node_name, report.emulated}, inventory,
                                             known_gpus_[report.node_name]);

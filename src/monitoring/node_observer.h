@@ -15,6 +15,7 @@
 #include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/health_observer.h"
+#include "monitoring/xid_sources.h"
 #include "node/probe/probe_runner.h"
 
 namespace gpu_platform::monitoring {
@@ -52,6 +53,10 @@ class NodeObserver : public node::ProbeListener {
 
  private:
   void take_inventory(const node::ProbeReport& report, const hardware::Inventory& inventory);
+  void take_events(const std::string& node, node::ProbeEvents events);
+  void take_kernel_log(const std::string& node, node::ProbeKernelLog log);
+  void take_kernel_line(const std::string& node, hardware::KernelLine line);
+  void log_xid(const std::string& node, const hardware::GpuEvent& event);
   void settle(const std::string& node, std::size_t gpus);
 
   execution::ObservationSink& sink_;
@@ -60,7 +65,10 @@ class NodeObserver : public node::ProbeListener {
   AttemptGate& gate_;
   logging::Log& log_;
   const Site site_;
-  std::map<std::string, std::vector<std::string>> uuids_;   // by the driver's index
+  std::map<std::string, std::vector<std::string>> uuids_;  // by the driver's index
+  // UUIDs by node and hardware::pci_place_of(); GPUs that are not listed any more, too.
+  std::map<std::string, std::map<std::string, std::string>> uuids_by_place_;
+  XidSources xids_;
   std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -38,7 +38,8 @@ Probe::Probe(ProbeOptions options)
     : options_(std::move(options)),
       output_(options_.fd),
       events_(options_.source.library, output_),
-      slow_(options_.source, std::max(kSlowReadInterval, options_.interval)) {
+      slow_(options_.source, std::max(kSlowReadInterval, options_.interval)),
+      kernel_log_(options_.kernel_log, output_) {
   auto running = hardware::open_procfs_host();
   if (options_.host_description.empty()) {
     host_ = hardware::open_hwloc_host(std::move(running));
@@ -50,6 +51,7 @@ Probe::Probe(ProbeOptions options)
 
 void Probe::run() {
   output_.send(encode(ProbeMessage(ProbeHello{})));
+  kernel_log_.start();
   std::int64_t next_ns = os::boot_ns();
   ReadNow asked;
   while (true) {

@@ -8,6 +8,7 @@
 #include "hardware/gpu_library.h"
 #include "hardware/host_topology.h"
 #include "node/probe/gpu_watchers.h"
+#include "node/probe/kernel_log_watcher.h"
 #include "node/probe/probe_protocol.h"
 
 namespace gpu_platform::node {
@@ -15,12 +16,14 @@ namespace gpu_platform::node {
 struct ProbeOptions {
   GpuSource source{"libnvidia-ml.so.1", ""};
   std::string host_description;  // of an emulated node; empty: the running kernel is asked
+  std::string kernel_log;        // its device; empty: it is not read
   int fd = -1;                   // SOCK_SEQPACKET to the daemon
   base::Duration interval = base::seconds(5);
 };
 
 // The body of the probe process: everything that may hang in a driver happens here. The thread that
-// calls run() polls; one waits for events of the driver, one reads what takes long. Holds no data
+// calls run() polls; one waits for events of the driver, one reads what takes long, one follows the
+// kernel's log. Holds no data
 // that a new probe would not read again.
 class Probe {
  public:
@@ -49,6 +52,7 @@ class Probe {
   const ProbeOutput output_;
   EventWatcher events_;
   SlowReader slow_;
+  KernelLogWatcher kernel_log_;
   std::unique_ptr<hardware::HostTopology> host_;
   OpenedLibrary gpus_;  // its library null while there is none
   std::optional<hardware::LibraryProblem> problem_;

@@ -25,6 +25,7 @@ enum class Kind : std::uint64_t {
   kError = 4,
   kReadNow = 5,
   kEvents = 6,
+  kKernelLog = 7,
 };
 
 // ---- one value: overloads by type, so that a structure is the list of its fields
@@ -146,6 +147,10 @@ void take(Decoder& in, hardware::ProblemKind& value) {
   take_enum(in, value, hardware::ProblemKind::kOther);
 }
 
+void take(Decoder& in, hardware::KernelLineKind& value) {
+  take_enum(in, value, hardware::KernelLineKind::kSwitchError);
+}
+
 template <class T>
 void take(Decoder& in, std::optional<T>& value);
 
@@ -228,6 +233,13 @@ void fields_of_event(Event& event, Visit visit) {
         event.count);
 }
 
+// All but the registers.
+template <class Line, class Visit>
+void fields_of_kernel_line(Line& line, Visit visit) {
+  visit(line.kind, line.place, line.code, line.is_fatal, line.pid, line.gpu_instance, line.text,
+        line.count);
+}
+
 struct Writer {
   Encoder& out;
   void operator()(const auto&... fields) const { (put(out, fields), ...); }
@@ -298,6 +310,17 @@ void encode_body(Encoder& out, const ProbeEvents& events) {
   out.i64(events.until_ns);
 }
 
+void encode_body(Encoder& out, const ProbeKernelLog& log) {
+  const Writer write{out};
+  out.u64(log.lines.size());
+  for (const hardware::KernelLine& line : log.lines) {
+    fields_of_kernel_line(line, write);
+    out.u64(line.registers.size());
+    for (const std::uint32_t value : line.registers) write(value);
+  }
+  write(log.lost, log.problem);
+}
+
 // A damaged count must not cost memory: an entry is far larger here than in the message.
 std::size_t gpu_count(Decoder& in) {
   const std::size_t count = in.count();
@@ -345,6 +368,19 @@ ProbeEvents decode_events(Decoder& in) {
   return events;
 }
 
+ProbeKernelLog decode_kernel_log(Decoder& in) {
+  ProbeKernelLog log;
+  const Reader read{in};
+  log.lines.resize(in.count());
+  for (hardware::KernelLine& line : log.lines) {
+    fields_of_kernel_line(line, read);
+    line.registers.resize(in.count());
+    for (std::uint32_t& value : line.registers) read(value);
+  }
+  read(log.lost, log.problem);
+  return log;
+}
+
 constexpr Kind kind_of(const ProbeHello&) {
   return Kind::kHello;
 }
@@ -359,6 +395,9 @@ constexpr Kind kind_of(const ProbeError&) {
 }
 constexpr Kind kind_of(const ProbeEvents&) {
   return Kind::kEvents;
+}
+constexpr Kind kind_of(const ProbeKernelLog&) {
+  return Kind::kKernelLog;
 }
 
 std::unexpected<base::Error> malformed(std::string_view what) {
@@ -405,6 +444,9 @@ base::Result<ProbeMessage> decode_probe_message(std::string_view bytes) {
       break;
     case Kind::kEvents:
       message = decode_events(in);
+      break;
+    case Kind::kKernelLog:
+      message = decode_kernel_log(in);
       break;
     default:
       return malformed("unknown message");

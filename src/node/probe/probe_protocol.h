@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hardware/kernel_log.h"
 #include "hardware/readings.h"
 
 // The messages between a probe and the daemon, one message per packet of a SOCK_SEQPACKET pair.
@@ -19,8 +20,9 @@
 //                      thread that polls, and say how long the other threads have been inside the
 //                      driver. Those that were asked for between are of some GPUs only. ProbeEvents
 //                      when the driver tells something, and for a while after a ReadNow, to say
-//                      until when the driver was listened to. ProbeError when the machine cannot be
-//                      described at all.
+//                      until when the driver was listened to. ProbeKernelLog when the kernel's log
+//                      tells of a GPU, and once if it may not be read. ProbeError when the machine
+//                      cannot be described at all.
 //   daemon -> probe    ReadNow. The end of the connection ends the probe.
 
 namespace gpu_platform::node {
@@ -67,8 +69,15 @@ struct ProbeEvents {
   friend bool operator==(const ProbeEvents&, const ProbeEvents&) = default;
 };
 
-using ProbeMessage =
-    std::variant<ProbeHello, hardware::Inventory, ProbeReadings, ProbeError, ProbeEvents>;
+struct ProbeKernelLog {
+  std::vector<hardware::KernelLine> lines;  // in the order of the log
+  std::uint64_t lost = 0;                   // of all records of the log, before these
+  std::string problem;                      // why the log is not read; empty: it is
+  friend bool operator==(const ProbeKernelLog&, const ProbeKernelLog&) = default;
+};
+
+using ProbeMessage = std::variant<ProbeHello, hardware::Inventory, ProbeReadings, ProbeError,
+                                  ProbeEvents, ProbeKernelLog>;
 
 std::string encode(const ProbeMessage& message);
 base::Result<ProbeMessage> decode_probe_message(std::string_view bytes);

@@ -109,9 +109,23 @@ ProbeEvents full_events() {
           1ll << 50};
 }
 
-const ProbeMessage kMessages[] = {ProbeHello{},    full_inventory(), Inventory{},
-                                  full_readings(), ProbeReadings{},  ProbeError{"no /proc"},
-                                  full_events(),   ProbeEvents{}};
+ProbeKernelLog full_kernel_log() {
+  hardware::KernelLine line;
+  line.kind = hardware::KernelLineKind::kSwitchError;
+  line.place = "00000000:65:00";
+  line.code = 20034;
+  line.is_fatal = true;
+  line.pid = 4711;
+  line.gpu_instance = 5;
+  line.registers = {0x10000, 7, 7, 0};
+  line.text = "Link 30 LTSSM Fault Up";
+  line.count = 9;
+  return {{line, {}}, 12, "Operation not permitted"};
+}
+
+const ProbeMessage kMessages[] = {
+    ProbeHello{},           full_inventory(), Inventory{},   full_readings(),   ProbeReadings{},
+    ProbeError{"no /proc"}, full_events(),    ProbeEvents{}, full_kernel_log(), ProbeKernelLog{}};
 
 TEST(ProbeProtocol, ReadsWhatItWrites) {
   for (const ProbeMessage& message : kMessages) {

@@ -301,6 +301,10 @@ class ProbeRunner::Impl {
       report(node, std::move(*events));
       return;
     }
+    if (auto* log = std::get_if<ProbeKernelLog>(&message)) {
+      report(node, std::move(*log));
+      return;
+    }
     node.heard_ns = os::boot_ns();
     node.deadline_ns = node.heard_ns + options_.interval.value() + options_.silence_limit.value();
     if (auto* inventory = std::get_if<hardware::Inventory>(&message)) {
@@ -422,6 +426,7 @@ ProbeTarget emulated_target(const std::string& node_name, const std::string& nod
   target.library = library;
   target.host_description = node_dir + "/host.json";
   target.nvidia_smi.clear();  // it would speak of the GPUs that are really there
+  target.kernel_log.clear();  // so would the kernel
   target.environment = {fmt::format("GPU_EMULATOR_STATE={}/state", node_dir)};
   return target;
 }

@@ -25,6 +25,7 @@ struct ProbeTarget {
   std::vector<std::string> environment;  // KEY=VALUE, beside what the daemon has itself
   // Asked where the library cannot be opened; empty: nothing is.
   std::string nvidia_smi = "nvidia-smi";
+  std::string kernel_log = "/dev/kmsg";  // read if it may be; empty: it is not
 };
 
 // The emulated node in a folder that `gpu-emulator create` made.
@@ -49,7 +50,8 @@ struct ProbeProblem {
 struct ProbeReport {
   std::string node_name;
   bool emulated = false;
-  std::variant<hardware::Inventory, ProbeReadings, ProbeProblem, ProbeEvents> content;
+  std::variant<hardware::Inventory, ProbeReadings, ProbeProblem, ProbeEvents, ProbeKernelLog>
+      content;
 };
 
 class ProbeListener {

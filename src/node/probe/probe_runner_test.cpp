@@ -1,5 +1,6 @@
 #include "node/probe/probe_runner.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "os/clock.h"
+#include "os/descriptor.h"
 #include "os/testing/eventually.h"
 
 namespace gpu_platform::node {
@@ -123,7 +125,7 @@ class Probes : public ::testing::Test {
   }
 
   ProbeTarget target(const std::string& library, std::vector<std::string> environment = {}) {
-    return {"n1", false, library, "", std::move(environment), ""};
+    return {"n1", false, library, "", std::move(environment), "", ""};
   }
 
   // A program that answers as nvidia-smi does.
@@ -558,8 +560,47 @@ TEST_F(Probes, AskNvidiaSmiWhereNvmlCannotBeOpened) {
   EXPECT_EQ(readings->events, std::nullopt) << "nothing waits for events";
 }
 
-TEST_F(Probes, OfAnEmulatedNodeNeverAskNvidiaSmi) {
-  EXPECT_EQ(emulated_target("n1", folder_, "libnvidia-ml.so.1").nvidia_smi, "");
+TEST_F(Probes, OfAnEmulatedNodeNeverAskTheRealMachine) {
+  const ProbeTarget node = emulated_target("n1", folder_, "libnvidia-ml.so.1");
+  EXPECT_EQ(node.nvidia_smi, "");
+  EXPECT_EQ(node.kernel_log, "");
+}
+
+TEST_F(Probes, TellWhatTheKernelsLogSaysOfGpus) {
+  ProbeTarget node = emulated("n1");
+  node.kernel_log = folder_ + "/kmsg";
+  ASSERT_EQ(mkfifo(node.kernel_log.c_str(), 0600), 0);
+  start();
+  runner_->watch(node);
+  os::Descriptor log;
+  ASSERT_TRUE(os::eventually([&] {
+    log.reset(::open(node.kernel_log.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return log.is_open();
+  })) << "a probe reads it";
+  const std::string record =
+      "3,7,1,-;NVRM: Xid (PCI:0000:1b:00): 63, pid=9, name=a, Row Remapper: New row\n";
+
+  ASSERT_EQ(::write(log.get(), record.data(), record.size()), static_cast<ssize_t>(record.size()));
+
+  const auto told = reports_.wait_for<ProbeKernelLog>("n1", seen_);
+  ASSERT_TRUE(told);
+  ASSERT_EQ(told->lines.size(), 1U);
+  EXPECT_EQ(told->lines[0].code, 63U);
+  EXPECT_EQ(told->lines[0].place, "00000000:1b:00");
+  EXPECT_EQ(told->problem, "");
+}
+
+TEST_F(Probes, SayOnceThatTheKernelsLogMayNotBeRead) {
+  ProbeTarget node = emulated("n1");
+  node.kernel_log = folder_ + "/none";
+  start();
+  runner_->watch(node);
+
+  const auto told = reports_.wait_for<ProbeKernelLog>("n1", seen_);
+
+  ASSERT_TRUE(told);
+  EXPECT_NE(told->problem.find("/none"), std::string::npos) << told->problem;
+  EXPECT_TRUE(reports_.wait_for<ProbeReadings>("n1", seen_)) << "it goes on";
 }
 
 TEST_F(Probes, TellOfBothWhereNvidiaSmiFailsToo) {
