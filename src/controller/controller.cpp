@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "controller/invariants.h"
+#include "controller/node_conditions.h"
 
 namespace gpu_platform::controller {
 
@@ -34,6 +35,7 @@ base::Status Controller::recover(base::Instant now, std::string* note) {
   published_ = core_.snapshot();
   for (PublicationListener* listener : listeners_) listener->published(published_, {}, {});
   reconcile();
+  engine_.adopt_conditions(lasting_conditions(core_.state()));
   reconcile_at_ = now + options_.reconcile_interval;
   return {};
 }

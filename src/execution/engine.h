@@ -213,6 +213,12 @@ class Engine {
   // Called after every start of the daemon, before any other order, with every attempt that holds
   // resources; and from time to time later, because reports may have been lost.
   virtual void adopt(const std::vector<KnownAttempt>& known) = 0;
+  // Called after every start of the daemon with the conditions that the core keeps as lasting. Of
+  // each that lasts no more, the engine says that it is over: it may have ended while the daemon
+  // was away. Engines that observe no conditions do nothing.
+  virtual void adopt_conditions(const std::vector<EvidenceObserved>& lasting) {
+    static_cast<void>(lasting);
+  }
 };
 
 }  // namespace gpu_platform::execution

@@ -65,4 +65,8 @@ void EngineRouter::adopt(const std::vector<KnownAttempt>& known) {
   for (const auto& [kind, engine] : engines_) engine->adopt(parts[kind]);
 }
 
+void EngineRouter::adopt_conditions(const std::vector<EvidenceObserved>& lasting) {
+  for (const auto& [kind, engine] : engines_) engine->adopt_conditions(lasting);
+}
+
 }  // namespace gpu_platform::execution

@@ -30,6 +30,8 @@ class EngineRouter final : public Engine {
   // Each engine is asked about its attempts, also if there are none. Attempts of an engine that is
   // not there (any more) are named to no engine.
   void adopt(const std::vector<KnownAttempt>& known) override;
+  // All engines: each knows its nodes.
+  void adopt_conditions(const std::vector<EvidenceObserved>& lasting) override;
 
  private:
   // Calls send(engine) for those that an order about the attempt goes to.

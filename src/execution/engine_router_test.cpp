@@ -24,6 +24,9 @@ class FakeEngine final : public Engine {
     told_.emplace_back("adopt");
     for (const KnownAttempt& attempt : known) tell("known", attempt.order.attempt);
   }
+  void adopt_conditions(const std::vector<EvidenceObserved>& lasting) override {
+    for (const EvidenceObserved& each : lasting) told_.push_back("lasts on " + each.node_name);
+  }
 
   Told take() { return std::exchange(told_, {}); }
 
@@ -82,6 +85,12 @@ TEST_F(EngineRouterTest, AResetGoesToTheEngineOfTheNode) {
   router_.reset({model::NodeId(2), "pod-1", {"GPU-2"}, EngineKind::kKubernetes});
   EXPECT_EQ(processes_.take(), Told{"reset gpu-1"});
   EXPECT_EQ(kubernetes_.take(), Told{"reset pod-1"});
+}
+
+TEST_F(EngineRouterTest, AllEnginesAreToldWhichConditionsLast) {
+  router_.adopt_conditions({{"pod-1", "", {}}});
+  EXPECT_EQ(processes_.take(), Told{"lasts on pod-1"});
+  EXPECT_EQ(kubernetes_.take(), Told{"lasts on pod-1"});
 }
 
 TEST_F(EngineRouterTest, AnEngineWithoutAttemptsIsAskedToo) {

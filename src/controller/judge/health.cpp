@@ -8,6 +8,7 @@
 #include "controller/health_records.h"
 #include "controller/judge/gpu_resets.h"
 #include "controller/judge/health_breaker.h"
+#include "controller/node_conditions.h"
 #include "health/evidence_words.h"
 #include "health/policy_rules.h"
 #include "model/job_spec.h"
@@ -267,6 +268,9 @@ std::vector<model::EvidenceRecorded> GpuHealth::take(const State& state, model::
   std::optional<std::uint32_t> gpu;
   if (place.index != PacerOfEvidence::kNodeItself) gpu = place.index;
   const Evidence news = completed(state, place.node, gpu, piece, now);
+  const KnownConditions known{kept_of(state, place.node, gpu), pacer_.put_off_of(place),
+                              restarted_at(*state.nodes.find(place.node.value))};
+  if (is_of_cluster(news) && is_known(news, known)) return {};
   const auto recorded = [&](Evidence each) {
     return model::EvidenceRecorded{place.node, gpu, std::move(each)};
   };

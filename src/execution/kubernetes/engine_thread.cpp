@@ -212,6 +212,10 @@ void EngineThread::on(AdoptOrder& order) {
   workloads_.attempts().adopt(of_workloads, os::wall_now());
 }
 
+void EngineThread::on(AdoptConditions& order) {
+  for (const EvidenceObserved& each : order.lasting) view_.adopt_fault(each);
+}
+
 void EngineThread::on(FollowOrder& order) {
   for (const PodView& pod : attempts_.pods_of(order.attempt)) output_.follow(pod);
 }

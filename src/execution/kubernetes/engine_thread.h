@@ -40,6 +40,9 @@ namespace gpu_platform::execution {
 struct AdoptOrder {
   std::vector<KnownAttempt> known;
 };
+struct AdoptConditions {
+  std::vector<EvidenceObserved> lasting;
+};
 struct FollowOrder {  // of the attempt's output
   model::AttemptId attempt;
 };
@@ -53,9 +56,9 @@ struct ChannelRequest {
 struct InputSeen {  // from a client of the job
   model::AttemptId attempt;
 };
-using EngineMessage =
-    std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, AdoptOrder, FollowOrder,
-                 RemoveOrder, ChannelRequest, WorkloadNews, EndQuestion, InputSeen, ResetOrder>;
+using EngineMessage = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, AdoptOrder,
+                                   FollowOrder, RemoveOrder, ChannelRequest, WorkloadNews,
+                                   EndQuestion, InputSeen, ResetOrder, AdoptConditions>;
 
 // The thread of a Kubernetes engine: it takes messages from an inbox, owns the parts that speak to
 // the cluster and decide what is asked of it, and drives each of them when something came or is
@@ -99,6 +102,7 @@ class EngineThread {
   void on(LimitOrder& order);
   void on(ForgetOrder& order);
   void on(AdoptOrder& order);
+  void on(AdoptConditions& order);
   void on(FollowOrder& order);
   void on(RemoveOrder& order);
   void on(ChannelRequest& request);

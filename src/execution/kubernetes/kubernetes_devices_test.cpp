@@ -64,6 +64,18 @@ class KubernetesDevicesTest : public ::testing::Test {
     EXPECT_EQ(list_at(claim, {"status", "allocation", "devices", "results"}).size(), 1U);
     return at(claim, {"status", "allocation", "devices", "config"});
   }
+  // A word of a health tool on the first node.
+  void set_condition(const std::string& type, const std::string& status) {
+    const Json condition = {{"type", type}, {"status", status}, {"reason", "Checked"}};
+    const auto set =
+        harness_.server().call("PATCH", "/api/v1/nodes/node-0/status",
+                               {{"status", {{"conditions", Json::array({condition})}}}},
+                               "application/strategic-merge-patch+json");
+    ASSERT_EQ(set.status, 200) << set.body;
+  }
+  bool has_evidence(std::size_t count) {
+    return harness_.wait_until([&] { return harness_.all_told().evidence().size() >= count; });
+  }
   static Json of_class(const std::string& kind) {
     return config("FromClass", Json::array({"gpu-0"}), kind);
   }
@@ -180,6 +192,57 @@ TEST_F(KubernetesDevicesTest, ToAllocateThePlatformMustSeeTheClasses) {
   const auto refused = KubernetesEngine::open(harness_.options(), none, told);
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, ::testing::HasSubstr("watch deviceclasses.resource.k8s.io"));
+}
+
+TEST_F(KubernetesDevicesTest, ADeviceThatIsUnhealthyToAPodIsEvidenceOfItsGpuUntilItIsHealthy) {
+  harness_.reopen();
+  const StartOrder start = harness_.order(1, {Act::Kind::kWaits, 0});
+  harness_.engine().start(start);
+  ASSERT_TRUE(harness_.wait_until([&] { return !harness_.told(start.attempt).started.empty(); }));
+  const std::string pod = "/api/v1/namespaces/jobs/pods/gp-test-1-1-0";
+  const Json claim = harness_.server().object(std::string(kJobClaims) + "/gp-test-1-1-0");
+  const Json results = list_at(claim, {"status", "allocation", "devices", "results"});
+  ASSERT_EQ(results.size(), 1U);
+  const std::string device =
+      fmt::format("{}/{}/{}", text_at(results[0], {"driver"}), text_at(results[0], {"pool"}),
+                  text_at(results[0], {"device"}));
+  const auto tell = [&](const std::string& health) {
+    Json statuses = list_at(harness_.server().object(pod), {"status", "containerStatuses"});
+    ASSERT_EQ(statuses.size(), 1U);
+    const Json resource = {{"resourceID", device}, {"health", health}};
+    const Json told = {{"name", "claim:gpus"}, {"resources", Json::array({resource})}};
+    statuses[0]["allocatedResourcesStatus"] = Json::array({told});
+    const auto set = harness_.server().call("PATCH", pod + "/status",
+                                            {{"status", {{"containerStatuses", statuses}}}});
+    ASSERT_EQ(set.status, 200) << set.body;
+  };
+  tell("Unhealthy");
+  ASSERT_TRUE(has_evidence(1));
+  const EvidenceObserved begun = harness_.all_told().evidence().front();
+  EXPECT_EQ(begun.node_name, start.nodes.front().node_name);
+  EXPECT_EQ(begun.gpu_uuid, start.nodes.front().gpus.front().info.uuid);
+  EXPECT_FALSE(begun.evidence.is_over);
+  tell("Healthy");
+  ASSERT_TRUE(has_evidence(2));
+  EXPECT_TRUE(harness_.all_told().evidence().back().evidence.is_over);
+}
+
+TEST_F(KubernetesDevicesTest, AConditionThatEndsWhileNothingLooksIsOverAtTheNextStart) {
+  harness_.reopen();
+  set_condition("GPUMissing", "True");
+  set_condition("IBLinkFlapping", "True");
+  ASSERT_TRUE(has_evidence(2));
+  const std::vector<EvidenceObserved> lasting = harness_.all_told().evidence();
+  harness_.close();
+  set_condition("GPUMissing", "False");
+  harness_.reopen();
+  ASSERT_TRUE(has_evidence(1));
+  EXPECT_EQ(harness_.all_told().evidence().front().evidence.text, "IBLinkFlapping: Checked");
+  harness_.engine().adopt_conditions(lasting);
+  ASSERT_TRUE(has_evidence(2));
+  const EvidenceObserved over = harness_.all_told().evidence().back();
+  EXPECT_EQ(over.evidence.text, "GPUMissing: Checked");
+  EXPECT_TRUE(over.evidence.is_over);
 }
 
 }  // namespace

@@ -66,6 +66,9 @@ void KubernetesEngine::reset(const ResetOrder& order) {
 void KubernetesEngine::adopt(const std::vector<KnownAttempt>& known) {
   thread_->post(AdoptOrder{known});
 }
+void KubernetesEngine::adopt_conditions(const std::vector<EvidenceObserved>& lasting) {
+  if (!lasting.empty()) thread_->post(AdoptConditions{lasting});
+}
 void KubernetesEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
   thread_->post(ChannelRequest{std::move(order), std::move(done)});
 }

@@ -47,6 +47,7 @@ class KubernetesEngine : public Engine, public AttemptAccess {
   // Refused for each GPU: nodes of a cluster are reset by what runs the cluster.
   void reset(const ResetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
+  void adopt_conditions(const std::vector<EvidenceObserved>& lasting) override;
 
   // Opens a channel into the pod of an attempt's first rank (kubernetes/pod_streams.h has what
   // Kubernetes cannot do). A client that attaches is shown the last lines of the log first. An

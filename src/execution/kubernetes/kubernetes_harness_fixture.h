@@ -28,6 +28,7 @@ class ToldByAttempt : public ObservationSink {
   // Why a GPU is not to give; empty: it is, or it was not told.
   std::string unavailable(const std::string& uuid) const;
   std::vector<ResetEnded> resets() const;
+  std::vector<EvidenceObserved> evidence() const;
   void clear();
   // Waits until something new is told, or for a little while.
   void wait_a_little() const;
@@ -40,6 +41,7 @@ class ToldByAttempt : public ObservationSink {
   std::map<std::string, model::NodeInfo> nodes_;
   std::map<std::string, std::string> unavailable_;  // by UUID
   std::vector<ResetEnded> resets_;
+  std::vector<EvidenceObserved> evidence_;
 };
 
 // The Kubernetes engine, on an API server of the tests and a cluster that the test moves: one node

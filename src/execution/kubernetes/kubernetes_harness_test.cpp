@@ -49,6 +49,8 @@ void ToldByAttempt::observe(Observation observation) {
       nodes_[node->info.name] = node->info;
     } else if (const auto* reset = std::get_if<ResetEnded>(&observation)) {
       resets_.push_back(*reset);
+    } else if (const auto* piece = std::get_if<EvidenceObserved>(&observation)) {
+      evidence_.push_back(*piece);
     } else if (const auto* gpu = std::get_if<TaintObserved>(&observation);
                gpu != nullptr && !gpu->gpu_uuid.empty()) {
       unavailable_[gpu->gpu_uuid] = gpu->text;
@@ -60,6 +62,11 @@ void ToldByAttempt::observe(Observation observation) {
 std::vector<ResetEnded> ToldByAttempt::resets() const {
   const std::lock_guard lock(mutex_);
   return resets_;
+}
+
+std::vector<EvidenceObserved> ToldByAttempt::evidence() const {
+  const std::lock_guard lock(mutex_);
+  return evidence_;
 }
 
 Told ToldByAttempt::of(model::AttemptId attempt) const {
@@ -83,6 +90,7 @@ void ToldByAttempt::clear() {
   const std::lock_guard lock(mutex_);
   told_.clear();
   unavailable_.clear();
+  evidence_.clear();
 }
 
 void ToldByAttempt::wait_a_little() const {

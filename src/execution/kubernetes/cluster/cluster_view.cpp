@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
-#include "execution/kubernetes/cluster/node_gpus.h"
 #include "execution/kubernetes/job_namespace.h"
 
 namespace gpu_platform::execution {
@@ -20,6 +19,8 @@ using Kind = ClusterView::Kind;
 constexpr std::int64_t kMaxOthersCpus = 1'000'000;
 constexpr std::int64_t kMaxOthersMemory = std::int64_t{1} << 50;
 constexpr std::int64_t kMaxOthersGpus = 1'000'000;
+// Kept in the evidence of GPUs, and found there by a later daemon.
+constexpr const char* kUnhealthy = "DeviceHealth: the GPU is unhealthy, as its driver says";
 constexpr std::string_view kNoNode = "the cluster does not have this node";
 
 std::size_t index_of(Kind kind) {
@@ -32,6 +33,11 @@ bool has_namespace(Kind kind) {
 
 std::string object_key(Kind kind, const Json& object) {
   return has_namespace(kind) ? key_of(object) : line_at(object, {"metadata", "name"});
+}
+
+// "GpuMemWatch" of "GpuMemWatch: EccError".
+std::string_view name_of_fault(std::string_view text) {
+  return text.substr(0, text.find(':'));
 }
 
 template <class Sum>
@@ -75,6 +81,7 @@ std::set<std::string> ClusterView::keys_of(Kind kind) const {
       if (pod.kind == kind) keys.insert(key);
     }
   }
+  if (kind == Kind::kLabelledPod) keys.merge(reports_.pods());
   return keys;
 }
 
@@ -92,6 +99,7 @@ void ClusterView::put(Kind kind, const Json& object) {
       return put_rule(object);
     case Kind::kOtherPod:
     case Kind::kLabelledPod:
+      see_reports(kind, object);
       return put_pod(kind, object);
   }
 }
@@ -110,8 +118,10 @@ void ClusterView::remove_by_key(Kind kind, const std::string& key) {
       return mark_devices(claims_.remove(key));
     case Kind::kTaintRule:
       return remove_rule(key);
-    case Kind::kOtherPod:
     case Kind::kLabelledPod:
+      changed_.merge(reports_.remove(key));
+      return remove_pod(kind, key);
+    case Kind::kOtherPod:
       return remove_pod(kind, key);
   }
 }
@@ -132,6 +142,13 @@ void ClusterView::remove_node(const std::string& name, std::string_view cause) {
   found->second.facts.reset();
   found->second.gone_cause = cause;
   changed_.insert(name);
+}
+
+// A pod whose label is taken away is told of by the other list, and says no more here.
+void ClusterView::see_reports(Kind kind, const Json& object) {
+  if (settings_.devices == DeviceMode::kCounts) return;
+  const bool is_ours = kind == Kind::kLabelledPod && is_of_platform(object, settings_);
+  changed_.merge(reports_.put(key_of(object), is_ours ? reports_of_pod(object) : std::nullopt));
 }
 
 void ClusterView::put_pod(Kind kind, const Json& object) {
@@ -209,6 +226,11 @@ void ClusterView::expect(std::string_view node) {
   changed_.insert(std::string(node));
 }
 
+void ClusterView::adopt_fault(const EvidenceObserved& lasting) {
+  nodes_[lasting.node_name].adopted.emplace(lasting.gpu_uuid, lasting.evidence.text);
+  changed_.insert(lasting.node_name);
+}
+
 std::vector<ClusterObservation> ClusterView::take_changes(base::Instant now) {
   std::vector<ClusterObservation> changes;
   if (!std::ranges::all_of(is_listed_, std::identity{})) return changes;
@@ -223,9 +245,10 @@ std::vector<ClusterObservation> ClusterView::take_changes(base::Instant now) {
     if (std::string cause = lost_cause(name, node, now); !cause.empty()) {
       tell_lost(name, node, std::move(cause), changes);
     } else {
-      tell(name, node, now, changes);
+      tell(name, node, changes);
     }
-    if (!node.facts && node.others == 0 && node.faults.empty()) nodes_.erase(found);
+    const bool has_faults = !node.faults.empty() || !node.adopted.empty();
+    if (!node.facts && node.others == 0 && !has_faults) nodes_.erase(found);
   }
   return changes;
 }
@@ -266,7 +289,7 @@ void ClusterView::tell_lost(const std::string& name, Node& node, std::string cau
   node.is_expected = false;
 }
 
-void ClusterView::tell(const std::string& name, Node& node, base::Instant now,
+void ClusterView::tell(const std::string& name, Node& node,
                        std::vector<ClusterObservation>& changes) {
   const NodeFacts& facts = *node.facts;
   const bool is_counted = settings_.devices == DeviceMode::kCounts;
@@ -305,19 +328,31 @@ void ClusterView::tell(const std::string& name, Node& node, base::Instant now,
     if (!text.empty()) seen.effect = model::TaintEffect::kAvoided;
     changes.emplace_back(std::move(seen));
   }
+  tell_faults(name, node, faults_of(name, node, gpus), changes);
   node.told.gpus = std::move(gpus.unavailable);
-  Faults faults(gpus.faults.begin(), gpus.faults.end());
-  for (const std::string& text : facts.gpu_conditions) faults.emplace(std::string(), text);
-  tell_faults(name, node, std::move(faults), now, changes);
 }
 
-void ClusterView::tell_faults(const std::string& name, Node& node, Faults faults, base::Instant now,
+ClusterView::Faults ClusterView::faults_of(const std::string& name, Node& node,
+                                           const NodeGpus& gpus) const {
+  Faults faults(gpus.faults.begin(), gpus.faults.end());
+  for (const std::string& text : node.facts->conditions) faults.emplace(std::string(), text);
+  for (const auto& [uuid, text] : node.adopted) {
+    if (text == kUnhealthy) node.unhealthy.insert(uuid);
+  }
+  for (const auto& [uuid, is_healthy] : reports_.health_of(name, pools_.devices_of(name))) {
+    is_healthy ? (void)node.unhealthy.erase(uuid) : (void)node.unhealthy.insert(uuid);
+  }
+  std::erase_if(node.unhealthy, [&](const auto& uuid) { return !gpus.unavailable.contains(uuid); });
+  for (const std::string& uuid : node.unhealthy) faults.emplace(uuid, kUnhealthy);
+  return faults;
+}
+
+void ClusterView::tell_faults(const std::string& name, Node& node, Faults faults,
                               std::vector<ClusterObservation>& changes) {
   const auto tell_one = [&](const auto& fault, bool is_over) {
     EvidenceObserved seen{.node_name = name, .gpu_uuid = fault.first, .evidence = {}};
     seen.evidence.kind = model::EvidenceKind::kNodeCondition;
     seen.evidence.source = model::EvidenceSource::kCluster;
-    seen.evidence.at = seen.evidence.last = now;
     seen.evidence.is_over = is_over;
     seen.evidence.text = fault.second;
     changes.emplace_back(std::move(seen));
@@ -325,10 +360,19 @@ void ClusterView::tell_faults(const std::string& name, Node& node, Faults faults
   for (const auto& fault : node.faults) {
     if (!faults.contains(fault)) tell_one(fault, true);
   }
+  // One that lasts in other words is not over: the core knows it by its name.
+  for (const auto& fault : std::exchange(node.adopted, {})) {
+    const auto is_same = [&](const auto& each) {
+      return each.first == fault.first && name_of_fault(each.second) == name_of_fault(fault.second);
+    };
+    if (std::ranges::none_of(faults, is_same)) tell_one(fault, true);
+  }
+  const bool is_other_machine = node.faults_uid != node.facts->uid;
   for (const auto& fault : faults) {
-    if (!node.faults.contains(fault)) tell_one(fault, false);
+    if (is_other_machine || !node.faults.contains(fault)) tell_one(fault, false);
   }
   node.faults = std::move(faults);
+  node.faults_uid = node.facts->uid;
 }
 
 void ClusterView::for_each_node(

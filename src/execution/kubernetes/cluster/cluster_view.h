@@ -19,8 +19,10 @@
 #include "execution/kubernetes/cluster/device_claims.h"
 #include "execution/kubernetes/cluster/device_name.h"
 #include "execution/kubernetes/cluster/device_pools.h"
+#include "execution/kubernetes/cluster/device_reports.h"
 #include "execution/kubernetes/cluster/device_taint_rules.h"
 #include "execution/kubernetes/cluster/node_facts.h"
+#include "execution/kubernetes/cluster/node_gpus.h"
 #include "execution/kubernetes/pods/pod_view.h"
 #include "execution/kubernetes/settings.h"
 
@@ -34,6 +36,10 @@
 // their own ("NODE/0"), and its type is that of the label nvidia.com/gpu.product. Network levels:
 // zone from topology.kubernetes.io/zone, rack from settings.rack_label, domain from
 // nvidia.com/gpu.clique.
+//
+// A device that the kubelet calls Unhealthy to a pod of the platform is a fault of its GPU. It is
+// over when a pod that has the device is told Healthy, or when the driver withdraws the device; the
+// end of the pod says nothing.
 //
 // For any objects, nothing here throws or ends the program. Thread: one owner.
 
@@ -60,14 +66,18 @@ class ClusterView {
   // The core knows this node from an earlier time: if the cluster does not have it, it is told to
   // be unreachable.
   void expect(std::string_view node);
+  // The core keeps this fault of a node, or of one of its GPUs, as lasting: if it does not last any
+  // more when the node is told next, it is told to be over.
+  void adopt_fault(const EvidenceObserved& lasting);
 
   // Nothing is told before all kinds were listed once (with DeviceMode::kCounts slices, claims
   // and rules need not be); then everything. `now` decides when an
   // unreachable node is lost (settings.lost_after); it is counted from the Node's own time, or,
   // where that is not told or lies ahead, from the first call that saw it. Of a lost node nothing
   // else is told, and everything again when it is back. Nodes come by name; of each, first the
-  // node, then its service, then its GPUs, then what of it speaks of faults of GPUs: as evidence
-  // that begins and ends, also across a loss of the node.
+  // node, then its service, then its GPUs, then what of it speaks of faults: as evidence that
+  // begins and ends, also across a loss of the node. Its time is not set: it is that of the core,
+  // which has just learned of a new machine. Another machine of the name begins its faults anew.
   std::vector<ClusterObservation> take_changes(base::Instant now);
   // When take_changes() has something to say although nothing came; unset: never.
   base::Instant next_due() const;
@@ -102,15 +112,18 @@ class ClusterView {
     std::map<std::string, std::string> gpus;
     bool is_lost = false;
   };
-  // What speaks of faults of GPUs, in words, with the GPU's UUID; of the whole node without.
+  // What speaks of faults, in words, with the GPU's UUID; of the whole node without.
   using Faults = std::set<std::pair<std::string, std::string>>;
   struct Node {
     std::optional<NodeFacts> facts;  // absent: there is no such node, or it is not ours
     std::string gone_cause;
     bool is_expected = false;
-    base::Instant seen_unreachable;  // unset: it is not
-    base::Instant due;               // when it will be lost; unset: never
-    Faults faults;                   // that were told and last
+    base::Instant seen_unreachable;   // unset: it is not
+    base::Instant due;                // when it will be lost; unset: never
+    Faults faults;                    // that were told and last
+    std::string faults_uid;           // of the Node of which they were told
+    Faults adopted;                   // that may last, as an earlier daemon was told
+    std::set<std::string> unhealthy;  // GPUs of which that was said, and nothing else since
     Wide others_milli_cpus = 0;
     Wide others_memory = 0;
     Wide others_gpus = 0;
@@ -123,6 +136,7 @@ class ClusterView {
   void remove_node(const std::string& name, std::string_view cause);
   void put_pod(Kind kind, const nlohmann::json& object);
   void remove_pod(Kind kind, const std::string& key);
+  void see_reports(Kind kind, const nlohmann::json& object);
   void put_claim(const nlohmann::json& object);
   void put_rule(const nlohmann::json& object);
   void remove_rule(const std::string& name);
@@ -132,9 +146,9 @@ class ClusterView {
 
   std::string lost_cause(const std::string& name, Node& node, base::Instant now);
   void set_due(const std::string& name, Node& node, base::Instant due);
-  void tell(const std::string& name, Node& node, base::Instant now,
-            std::vector<ClusterObservation>& changes);
-  static void tell_faults(const std::string& name, Node& node, Faults faults, base::Instant now,
+  void tell(const std::string& name, Node& node, std::vector<ClusterObservation>& changes);
+  Faults faults_of(const std::string& name, Node& node, const NodeGpus& gpus) const;
+  static void tell_faults(const std::string& name, Node& node, Faults faults,
                           std::vector<ClusterObservation>& changes);
   void tell_lost(const std::string& name, Node& node, std::string cause,
                  std::vector<ClusterObservation>& changes);
@@ -145,6 +159,7 @@ class ClusterView {
   DevicePools pools_;
   DeviceClaims claims_;
   DeviceTaintRules rules_;
+  DeviceReports reports_;  // of the platform's pods
   std::map<std::string, OtherPodOfKind, std::less<>> others_;
   std::set<std::string> changed_;
   std::set<std::pair<base::Instant, std::string>> due_;

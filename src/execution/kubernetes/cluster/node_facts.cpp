@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -59,12 +60,28 @@ std::string reason_of(const Json& condition) {
   return printable_line(text_at(condition, {"reason"}), text_at(condition, {"message"}));
 }
 
-// A condition of a health tool, whose status "True" means trouble.
-bool tells_of_trouble(std::string_view type) {
-  constexpr std::array<std::string_view, 4> kTypes = {
-      "KernelDeadlock", "ReadonlyFilesystem", "ContainerRuntimeUnhealthy", "KubeletUnhealthy"};
-  return std::ranges::find(kTypes, type) != kTypes.end() || type.starts_with("SysLogs") ||
-         type.starts_with("Gpu");
+// Conditions that say of a whole node that nothing should run there.
+constexpr std::array<std::string_view, 4> kOfNodes = {
+    "KernelDeadlock", "ReadonlyFilesystem", "ContainerRuntimeUnhealthy", "KubeletUnhealthy"};
+
+bool is_one_of(std::string_view type, std::span<const std::string_view> types) {
+  return std::ranges::find(types, type) != types.end();
+}
+
+// Conditions by whose name "True" is good.
+bool is_good_when_true(std::string_view type) {
+  constexpr std::array<std::string_view, 11> kEnds = {
+      "Ready",  "Healthy",   "Available",   "Present", "Active", "Enabled",
+      "Online", "Succeeded", "Initialized", "Valid",   "OK"};
+  if (type.ends_with("NotReady") || type.ends_with("NotAvailable")) return false;
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return type.ends_with(end); });
+}
+
+// A condition of a health tool that takes the node out while it is "True". That NVSentinel cannot
+// reach DCGM is no fault of the node.
+bool takes_node_out(std::string_view type) {
+  if (type == "GpuDcgmConnectivityFailure" || is_good_when_true(type)) return false;
+  return is_one_of(type, kOfNodes) || type.starts_with("SysLogs") || type.starts_with("Gpu");
 }
 
 void read_conditions(NodeFacts& facts, Causes& causes, const Json& node) {
@@ -82,11 +99,10 @@ void read_conditions(NodeFacts& facts, Causes& causes, const Json& node) {
       }
       continue;
     }
-    if (status != "True") continue;
-    if (speaks_of_gpu_fault(type)) {
-      facts.gpu_conditions.insert(printable_line(type, text_at(condition, {"reason"})));
+    if (tells_of_trouble(type, status)) {
+      facts.conditions.insert(printable_line(type, text_at(condition, {"reason"})));
     }
-    if (tells_of_trouble(type)) {
+    if (status == "True" && takes_node_out(type)) {
       causes.offline.push_back(printable_line(type, reason_of(condition)));
     }
   }
@@ -160,6 +176,15 @@ base::Bytes labelled_memory(const Json& node) {
 }
 
 }  // namespace
+
+bool tells_of_trouble(std::string_view type, std::string_view status) {
+  // The last two are marks of distributions, and good when they are True.
+  constexpr std::array<std::string_view, 8> kKubernetes = {
+      "Ready",     "MemoryPressure",     "DiskPressure", "PIDPressure",
+      "OutOfDisk", "NetworkUnavailable", "EtcdIsVoter",  "SufficientIP"};
+  if (type.empty() || is_one_of(type, kKubernetes) || is_one_of(type, kOfNodes)) return false;
+  return status == (is_good_when_true(type) ? "False" : "True");
+}
 
 bool speaks_of_gpu_fault(std::string_view text) {
   constexpr std::array<std::string_view, 10> kWords = {

@@ -36,9 +36,9 @@ struct NodeFacts {
   std::map<std::string, std::string> labels;  // as they are
   std::optional<model::TaintEffect> effect;   // of the cluster's taint; none: it sets none
   std::string cause;                          // of the taint
-  // Conditions that tell of trouble with GPUs and their links, "TYPE: REASON". Their messages
-  // change while they last, so they are not in it.
-  std::set<std::string> gpu_conditions;
+  // Conditions of health tools that tell of trouble, "TYPE: REASON": a judge says what each means.
+  // Their messages change while they last, so they are not in it.
+  std::set<std::string> conditions;
   // Its kubelet has not been heard of, since this time; the time is unset if it is not told.
   bool is_unreachable = false;
   base::Instant unreachable_since;
@@ -62,8 +62,14 @@ std::optional<NodeFacts> facts_of_node(const nlohmann::json& node,
                                        const KubernetesSettings& settings);
 kubernetes::JsonFields fields_of_nodes();
 
-// Returns whether the name of a condition, or the text of a device's taint, speaks of a fault of
-// GPUs or their links. That something is kept for maintenance, or by its users, is none.
+// Returns whether a condition with this name and status ("True", "False", "Unknown") tells of
+// trouble that a health tool has found. Kubernetes' own conditions do not, nor those that the
+// node's service has already (KernelDeadlock, …). "…Ready", "…Healthy" and the like mean trouble
+// when they are False, all others when they are True; Unknown says nothing.
+bool tells_of_trouble(std::string_view type, std::string_view status);
+
+// Returns whether the text of a device's taint speaks of a fault of GPUs or their links. That
+// something is kept for maintenance, or by its users, is none.
 bool speaks_of_gpu_fault(std::string_view text);
 
 }  // namespace gpu_platform::execution

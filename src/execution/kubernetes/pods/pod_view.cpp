@@ -332,6 +332,7 @@ kubernetes::JsonFields fields_of_pods() {
           "status.containerStatuses.name",
           "status.containerStatuses.state",
           "status.containerStatuses.allocatedResources",
+          "status.containerStatuses.allocatedResourcesStatus",
           "status.containerStatuses.resources.requests",
           "status.initContainerStatuses.name",
           "status.initContainerStatuses.state.waiting",
