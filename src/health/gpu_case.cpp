@@ -97,6 +97,13 @@ std::size_t max_within(std::span<const Burst> bursts, base::Duration window) {
   return most;
 }
 
+bool is_hard_condition(std::string_view text, const Rules& rules, std::string_view type) {
+  const ConditionMeaning meaning = meaning_of_condition(text, rules, type);
+  const FaultClass fault = meaning.rule->fault;
+  return meaning.action >= Action::kDegrade &&
+         (fault == FaultClass::kHardware || fault == FaultClass::kDriver);
+}
+
 bool is_hard(const Evidence& piece, const Rules& rules, std::string_view type) {
   switch (piece.kind) {
     case EvidenceKind::kXid: {
@@ -120,7 +127,7 @@ bool is_hard(const Evidence& piece, const Rules& rules, std::string_view type) {
     case EvidenceKind::kRemapFailed:
       return !piece.is_over;
     case EvidenceKind::kNodeCondition:
-      return !piece.is_over && is_node_fault(piece.text);
+      return !piece.is_over && is_hard_condition(piece.text, rules, type);
     default:
       return false;
   }

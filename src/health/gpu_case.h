@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "health/condition_rules.h"
 #include "health/rules.h"
 #include "health/verdict.h"
 #include "model/evidence.h"
@@ -19,9 +20,10 @@ struct Finding {
   const Rule* rule = nullptr;
   Action action = Action::kCount;
   std::uint32_t confidence_percent = 0;
-  std::string text;        // a sentence without its full stop
-  base::Instant at;        // of the latest piece
-  base::Instant again_at;  // unset: only news changes it
+  std::string text;           // a sentence without its full stop
+  base::Instant at;           // of the latest piece
+  base::Instant again_at;     // unset: only news changes it
+  bool is_condition = false;  // told by what watches the node, which tells when it is over, too
 };
 
 // The pieces that count for one GPU: until now, and since a person brought it online.
@@ -36,6 +38,9 @@ class GpuCase {
   std::span<const model::Evidence> node_pieces() const { return node_pieces_; }
   const Rule& xid(std::uint32_t code) const { return rules_.of_xid(code, gpu_.type); }
   const Rule& rule(std::string_view name) const { return rules_.of(name, gpu_.type); }
+  ConditionMeaning condition(std::string_view text) const {
+    return meaning_of_condition(text, rules_, gpu_.type);
+  }
 
   // The latest reset that worked, restart and passed check; unset: none.
   base::Instant reset_at() const { return reset_at_; }
@@ -76,6 +81,8 @@ std::size_t max_within(std::span<const Burst> bursts, base::Duration window);
 // Whether this piece alone shows broken hardware or a broken driver, so that it explains the
 // failure of jobs that it hit. `type` may be empty.
 bool is_hard(const model::Evidence& piece, const Rules& rules, std::string_view type);
+// The same of a condition that lasts.
+bool is_hard_condition(std::string_view text, const Rules& rules, std::string_view type);
 
 // Statistics: which jobs failed here, and how they did elsewhere.
 void find_suspicions(const GpuCase& gpu, std::vector<Finding>& findings);

@@ -412,19 +412,21 @@ void GpuJudgement::find_driver_events() {
 }
 
 void GpuJudgement::find_node_faults() {
-  const Rule& rule = gpu_.rule("node-fault");
-  std::map<std::string_view, const Evidence*> conditions;
   for (const std::span<const Evidence> pieces : {gpu_.node_pieces(), gpu_.pieces()}) {
+    const bool is_of_node = pieces.data() == gpu_.node_pieces().data();
+    std::map<std::string_view, const Evidence*> conditions;
     for (const Evidence& piece : pieces) {
       if (piece.kind != EvidenceKind::kNodeCondition) continue;
       const Evidence*& latest = conditions[condition_name(piece.text)];
       if (latest == nullptr || piece.last >= latest->last) latest = &piece;
     }
-  }
-  for (const auto& [name, piece] : conditions) {
-    if (piece->is_over || gpu_.is_cured(piece->last, Action::kReboot)) continue;
-    add(rule, is_node_fault(piece->text) ? rule.action : Action::kCount, piece->at,
-        fmt::format("its node: {}", piece->text));
+    for (const auto& [name, piece] : conditions) {
+      if (piece->is_over || gpu_.is_cured(piece->last, Action::kReboot)) continue;
+      const ConditionMeaning meaning = gpu_.condition(piece->text);
+      add(*meaning.rule, meaning.action, piece->at,
+          fmt::format("{}{}", is_of_node ? "its node: " : "", piece->text));
+      findings_.back().is_condition = true;
+    }
   }
 }
 
@@ -476,8 +478,14 @@ void GpuJudgement::find_repairs() {
   }
 }
 
-std::string_view what_happens(Action action) {
-  switch (action) {
+std::string_view what_happens(const Finding& finding) {
+  if (finding.is_condition && finding.action == Action::kDegrade) {
+    return "it gets no new work without --accept-degraded until that has ended";
+  }
+  if (finding.is_condition && finding.action == Action::kDrain) {
+    return "it gets no new work until that has ended";
+  }
+  switch (finding.action) {
     case Action::kNone:
     case Action::kCount:
       return "it goes on working";
@@ -497,7 +505,13 @@ std::string_view what_happens(Action action) {
   return {};
 }
 
-std::string_view what_helps(Action action, std::string_view rule) {
+std::string_view what_helps(const Finding& finding) {
+  const Action action = finding.action;
+  const std::string_view rule = finding.rule->name;
+  const bool is_held = action == Action::kDegrade || action == Action::kDrain;
+  if (finding.is_condition && is_held) {
+    return "repair its node; it comes back when the condition ends, or with 'gpu-platform online'";
+  }
   if (rule == "often-reset" || rule == "often-fatal") {
     return "ask its vendor for a replacement; then run 'gpu-platform online'";
   }
@@ -562,9 +576,9 @@ GpuVerdict GpuJudgement::verdict() {
           ? std::clamp<std::uint32_t>(100 - static_cast<std::uint32_t>(doubt), 1, 99)
           : decisive.confidence_percent;
   verdict.rule = decisive.rule->name;
-  verdict.text = fmt::format("{} at {}: {}", decisive.text, base::utc(decisive.at),
-                             what_happens(decisive.action));
-  verdict.next = what_helps(decisive.action, decisive.rule->name);
+  verdict.text =
+      fmt::format("{} at {}: {}", decisive.text, base::utc(decisive.at), what_happens(decisive));
+  verdict.next = what_helps(decisive);
   return verdict;
 }
 

@@ -10,5 +10,6 @@ namespace gpu_platform::health {
 
 std::span<const Rule> xid_rows();  // ascending by XID
 std::span<const Rule> condition_rows();
+std::span<const Rule> published_rows();  // conditions of nodes that health tools publish
 
 }  // namespace gpu_platform::health

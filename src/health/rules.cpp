@@ -97,6 +97,7 @@ Rule* find_row(std::vector<Rule>& rows, std::string_view name) {
 std::vector<Rule> rows_of(Profile profile) {
   std::vector<Rule> rows(xid_rows().begin(), xid_rows().end());
   rows.insert(rows.end(), condition_rows().begin(), condition_rows().end());
+  rows.insert(rows.end(), published_rows().begin(), published_rows().end());
   for (const Change& change : changes_of(profile)) {
     Rule* const row = find_row(rows, change.rule);
     CHECK(row != nullptr);
