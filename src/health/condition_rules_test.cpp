@@ -145,7 +145,7 @@ TEST_F(Conditions, ThatNameAnXidGoByItsRuleAndAskForNoReset) {
     EXPECT_EQ(meaning(text).rule->name, "xid-79") << text;
     EXPECT_EQ(meaning(text).action, Action::kDrain) << text;
   }
-  // A program's error drains no node, whoever calls it a condition.
+  // A program's error drains no node, although a tool calls it a condition.
   EXPECT_EQ(meaning("NvidiaXID69Error: Engine").action, Action::kCount);
   EXPECT_EQ(meaning("taint gpu.nvidia.com/xid=31:NoSchedule").action, Action::kCount);
   EXPECT_EQ(meaning("Errors: SXid 79").rule->name, "node-fault") << "one of an NVSwitch";

@@ -110,7 +110,7 @@ const auto kPublished = std::to_array<Rule>({
      "OKE: oci-hpc-oke; programs on one node do not notice", {}},
     {"condition-rdmarttcc", 0, "congestion control of RDMA", kSymptom, Action::kCount, Repeat::kNever, Action::kDegrade, 30, false, kExecute,
      "OKE: oci-hpc-oke, node problem detector", {}},
-    // Alibaba: ACK's node problem detector. Its NvidiaXID74Error and the like go by their XIDs.
+    // Alibaba: ACK's node problem detector. Its NvidiaXID74Error and the like use the rules of XIDs.
     {"condition-nvidiadevicelost", 0, "a GPU fell off the bus", kHardware, Action::kDrain, Repeat::kNever, Action::kDegrade, 95, false, kExecute,
      "ACK: hardware repair", {}},
     {"condition-nvidiaremappingrowsfailed", 0, "memory rows could not be remapped", kHardware, Action::kDrain, Repeat::kNever, Action::kDegrade, 90, false, kExecute,

@@ -11,9 +11,9 @@
 
 #include "execution/kubernetes/cluster/device_pools.h"
 
-// What kubelets say of the health of the devices that pods have (KEP-4680, Kubernetes 1.34 with the
-// feature gate ResourceHealthStatus, 1.36 without): status.containerStatuses[].
-// allocatedResourcesStatus. Pure. Thread: one owner.
+// What kubelets say of the health of the devices that pods have (KEP-4680, of DRA since Kubernetes
+// 1.34, feature gate ResourceHealthStatus): status.containerStatuses[].allocatedResourcesStatus.
+// Pure. Thread: one owner.
 
 namespace gpu_platform::execution {
 
