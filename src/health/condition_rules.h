@@ -18,8 +18,8 @@ struct ConditionMeaning {
 // - the rule of the XID that it names ("NvidiaXID79Error"), but no more than DRAIN: nothing tells
 //   which GPU it was, or what the driver wants;
 // - the row of its name ("condition-gpumissing");
-// - its words (is_node_fault), by the rule "node-fault". A condition that no list and no word knows
-//   is counted and shown.
+// - the rule "node-fault", if its words speak of hardware (is_node_fault);
+// - the rule "condition-unknown".
 ConditionMeaning meaning_of_condition(std::string_view text, const Rules& rules,
                                       std::string_view gpu_type);
 

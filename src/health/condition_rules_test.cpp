@@ -94,6 +94,7 @@ const std::vector<Published>& published() {
       {"NebiusGPUError: GPUHealthCheckFailedMK8S", "condition-nebiusgpuerror", kDrain},
       {"CperHardwareErrorFatal: CperHardwareErrorFatal", "condition-cperhardwareerrorfatal",
        kDrain},
+      {"SomethingNew: Odd", "condition-unknown", kCount, Fault::kUnknown},
   };
   return all;
 }
@@ -153,11 +154,12 @@ TEST_F(Conditions, ThatNameAnXidGoByItsRuleAndAskForNoReset) {
 
 TEST_F(Conditions, ThatNoListKnowsAreCountedUnlessTheirWordsSpeakOfHardware) {
   EXPECT_EQ(meaning("FrequentKubeletRestart: Often").action, Action::kCount);
-  EXPECT_EQ(meaning("SomethingNew: Odd").rule->name, "node-fault");
+  EXPECT_EQ(meaning("NVSwitchFault: SXid 20034").rule->name, "node-fault");
   EXPECT_EQ(meaning("NVSwitchFault: SXid 20034").action, Action::kDrain);
   book_.add_to_node("n", piece("SomethingNew: Odd", {}));
   const GpuVerdict verdict = judged();
   EXPECT_EQ(verdict.action, Action::kCount);
+  EXPECT_EQ(verdict.fault, FaultClass::kUnknown);
   EXPECT_NE(verdict.text.find("its node: SomethingNew: Odd"), std::string::npos) << verdict.text;
 }
 

@@ -128,6 +128,8 @@ const auto kPublished = std::to_array<Rule>({
      "Nebius: health checks; it cordons and restarts the node", {}},
     {"condition-cperhardwareerrorfatal", 0, "its firmware reports a fatal error", kHardware, Action::kDrain, Repeat::kNever, Action::kDegrade, 85, false, kExecute,
      "node-problem-detector: kernel monitor", {}},
+    {"condition-unknown", 0, "a condition that no list knows", kUnknown, Action::kCount, Repeat::kNever, Action::kDegrade, 30, false, kExecute,
+     "neither fatal nor fine without a word: for the operator", {}},
 });
 // clang-format on
 

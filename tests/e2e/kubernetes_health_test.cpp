@@ -233,6 +233,7 @@ TEST_F(KubernetesHealth, AConditionThatNothingKnowsIsShownAndDoesNothing) {
   ASSERT_TRUE(is_judged("alpha:0", "COUNT")) << health("alpha:0").dump(2);
   EXPECT_EQ(health("alpha:0")["gpu"]["state"], "AVAILABLE");
   EXPECT_THAT(daemon_->cli({"health", "alpha:0"}).out, HasSubstr("SomethingNew"));
+  EXPECT_THAT(daemon_->cli({"health", "alpha"}).out, HasSubstr("4 with something wrong"));
 }
 
 TEST_F(KubernetesHealth, ATaintOfADeviceKeepsThatGpuFromWorkUntilItIsLifted) {

@@ -84,6 +84,18 @@ TEST_F(Health, OfAllSaysSinceWhenWhyAndWhatIsNext) {
   EXPECT_TRUE(has(text, "; next: a reboot of node dgx-1\n")) << text;
 }
 
+TEST_F(Health, ShowsAConditionOfTheNodeThatOnlyCounts) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"gpus":[{"gpu":{"node":"n","index":0,"state":"AVAILABLE"},"verdict":{"action":"COUNT","fault":"UNKNOWN","text":"its node: SomethingNew: Odd","rule":"condition-unknown"}},)"
+        R"({"gpu":{"node":"n","index":1,"state":"AVAILABLE"},"verdict":{"action":"COUNT","fault":"APPLICATION","text":"XID 31","rule":"xid-31"}}]})");
+  });
+  EXPECT_EQ(call(server, {"health"}), 0);
+  const std::string text = new_out();
+  EXPECT_TRUE(has(text, "2 GPUs, 1 with something wrong\n")) << text;
+  EXPECT_TRUE(has(text, "its node: SomethingNew: Odd\n")) << text;
+}
+
 TEST_F(Health, SaysWhatIsNotDoneAndWhy) {
   FakeServer server([](const Request& request) {
     const std::string_view health =

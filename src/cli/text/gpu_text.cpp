@@ -114,6 +114,13 @@ std::string index_of(const v1::Gpu& gpu) {
   return fmt::format("{}", gpu.index());
 }
 
+// A condition of the node lasts that does nothing: either it is no fault of GPUs, or no list knows
+// it. What does something is the reason of the GPU's state.
+bool counts_a_condition(const v1::GpuVerdict& verdict) {
+  return verdict.action() == "COUNT" &&
+         (verdict.rule() == "node-fault" || verdict.rule().starts_with("condition-"));
+}
+
 }  // namespace
 
 std::string marked_name(const std::string& name, bool is_emulated) {
@@ -226,6 +233,7 @@ std::vector<std::string> troubles_of(const v1::GpuHealth& health, base::Instant 
   if (const std::size_t count = unnamed_unmanaged_processes(gpu); count > 0) {
     troubles.push_back(fmt::format("{} process{} of no job", count, count == 1 ? "" : "es"));
   }
+  if (counts_a_condition(health.verdict())) troubles.push_back(health.verdict().text());
   if (!health.withheld().empty()) troubles.push_back(health.withheld());
   return troubles;
 }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <set>
+#include <map>
 #include <string>
 
 #include "base/prng.h"
@@ -57,19 +57,22 @@ class Listener {
     }
   }
 
-  // A fault begins once and ends once, whatever else is told of its node.
+  // A fault begins once on each machine and ends once, whatever else is told of its node.
   void on(const EvidenceObserved& seen) {
     const std::string fault = seen.node_name + seen.gpu_uuid + seen.evidence.text;
-    EXPECT_NE(faults_.contains(fault), !seen.evidence.is_over) << fault;
+    const std::string& machine = known_.at(seen.node_name).info.boot_id;
+    const auto begun = faults_.find(fault);
     if (seen.evidence.is_over) {
+      EXPECT_NE(begun, faults_.end()) << fault;
       faults_.erase(fault);
     } else {
-      faults_.insert(fault);
+      EXPECT_TRUE(begun == faults_.end() || begun->second != machine) << fault;
+      faults_[fault] = machine;
     }
   }
 
   std::map<std::string, KnownObjects> known_;
-  std::set<std::string> faults_;
+  std::map<std::string, std::string> faults_;  // by the machine on which they were told
 };
 
 // The objects of a cluster that changes at random, and what a watch tells of it.
