@@ -1,6 +1,7 @@
 #include "monitoring/gpu_watch.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -26,6 +27,19 @@ bool has_passed(std::int64_t since_ns, base::Duration time, std::int64_t now_ns)
   return now_ns - since_ns >= time.value();
 }
 
+std::string links_down(std::uint32_t down, std::uint32_t all) {
+  return fmt::format("{} of {} links", down, all);
+}
+
+// How many links there are in all, by what links_down() wrote; 0: it did not write it.
+std::uint32_t links_in(std::string_view text) {
+  const std::size_t at = text.find(" of ");
+  std::uint32_t all = 0;
+  if (at == std::string_view::npos) return 0;
+  std::from_chars(text.data() + at + 4, text.data() + text.size(), all);
+  return all;
+}
+
 std::int64_t added(std::int64_t a, std::uint64_t b) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   return b > static_cast<std::uint64_t>(kMost - a) ? kMost : a + static_cast<std::int64_t>(b);
@@ -33,11 +47,18 @@ std::int64_t added(std::int64_t a, std::uint64_t b) {
 
 }  // namespace
 
+// The latest piece counts, as it does for the judge. It need not be the last one that is kept:
+// where a level flapped, equal pieces were joined at the place of their first.
 GpuWatch::GpuWatch(std::span<const Evidence> kept) {
+  std::map<EvidenceKind, const Evidence*> latest;
   for (const Evidence& piece : kept) {
-    if (piece.kind == EvidenceKind::kRecoveryAction) recovery_action_ = piece.code;
-    if (!model::is_level(piece.kind)) continue;
-    levels_[piece.kind] = {!piece.is_over, piece.value};
+    const Evidence*& known = latest[piece.kind];
+    if (known == nullptr || piece.last >= known->last) known = &piece;
+  }
+  for (const auto& [kind, piece] : latest) {
+    if (kind == EvidenceKind::kRecoveryAction) recovery_action_ = piece->code;
+    if (model::is_level(kind)) levels_[kind] = {!piece->is_over, piece->value};
+    if (kind == EvidenceKind::kNvlinkDown && !piece->is_over) max_links_ = links_in(piece->text);
   }
   if (lasts(EvidenceKind::kSlowdown)) slow_readings_ = kSlowReadings;
 }
@@ -247,8 +268,7 @@ void GpuWatch::take_links(const model::GpuSlowMetrics& slow, const GpuBuild& bui
     return;
   }
   const std::uint32_t down = wanted - *slow.nvlinks_active;
-  begin(EvidenceKind::kNvlinkDown,
-        {.value = down, .text = fmt::format("{} of {} links", down, wanted)});
+  begin(EvidenceKind::kNvlinkDown, {.value = down, .text = links_down(down, wanted)});
 }
 
 // ---- what the driver tells

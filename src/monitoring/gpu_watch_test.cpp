@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -343,6 +344,58 @@ TEST_F(GpuWatchTest, WhatEndedMeanwhileIsTold) {
   expect_one(read(with_slow(slow)), EvidenceKind::kRemapPending, 0, true);
   for (std::uint32_t i = 2; i < GpuWatch::kAnswers; ++i) EXPECT_TRUE(read({}).empty());
   expect_one(read({}), EvidenceKind::kLost, 0, true);
+}
+
+TEST_F(GpuWatchTest, EveryLevelThatEndedMeanwhileIsTold) {
+  const std::vector<EvidenceKind> kinds{
+      EvidenceKind::kRemapPending, EvidenceKind::kRemapFailed, EvidenceKind::kRetirementPending,
+      EvidenceKind::kHeat,         EvidenceKind::kMemoryHeat,  EvidenceKind::kSlowdown,
+      EvidenceKind::kPcieWidth,    EvidenceKind::kNvlinkDown,  EvidenceKind::kNotAnswering,
+      EvidenceKind::kLost,         EvidenceKind::kSlow};
+  std::vector<Evidence> before;
+  for (const EvidenceKind kind : kinds) before.push_back(kept(kind));
+  watch_ = GpuWatch(before);
+  GpuReading good = at(40);
+  good.memory_temperature_c = 50;
+  good.throttle_reasons = 0;
+  model::GpuSlowMetrics& slow = good.slow.emplace();
+  slow.remap_pending = slow.remap_failed = slow.retirement_pending = false;
+  slow.pcie_width = 16;
+  slow.nvlinks_active = 18;
+
+  std::vector<EvidenceKind> over;
+  const auto note = [&](const std::vector<Evidence>& told) {
+    for (const Evidence& piece : told) {
+      EXPECT_TRUE(piece.is_over) << to_string(piece.kind);
+      over.push_back(piece.kind);
+    }
+  };
+  for (int i = 0; i < 20; ++i) note(read(good));
+  note(watch_.take_speed(false, 100, now_));
+
+  std::ranges::sort(over);
+  EXPECT_EQ(over, kinds);
+}
+
+TEST_F(GpuWatchTest, TheLatestPieceSaysWhatLastsInWhateverOrderPiecesAreKept) {
+  // It began, was over, and began again at once: both begins are one piece, where the first was.
+  Evidence begins = kept(EvidenceKind::kRemapPending);
+  begins.at = now_.at;
+  begins.last = now_.at + base::seconds(4);
+  Evidence over = kept(EvidenceKind::kRemapPending, true);
+  over.at = over.last = now_.at + base::seconds(2);
+  watch_ = GpuWatch(std::vector{begins, over});
+  EXPECT_TRUE(read(with_slow({.remap_pending = true})).empty()) << "it is known";
+  expect_one(read(with_slow({.remap_pending = false})), EvidenceKind::kRemapPending, 0, true);
+}
+
+TEST_F(GpuWatchTest, LinksThatAreStillDownAfterARestartAreNotOver) {
+  read(with_slow({.nvlinks_active = 18}));
+  const auto down = read(with_slow({.nvlinks_active = 16}));
+  expect_one(down, EvidenceKind::kNvlinkDown, 2);
+  watch_ = GpuWatch(down);
+  EXPECT_TRUE(read(with_slow({.nvlinks_active = 16})).empty());
+  expect_one(read(with_slow({.nvlinks_active = 18})), EvidenceKind::kNvlinkDown, 0, true);
 }
 
 TEST_F(GpuWatchTest, WhatHadEndedBeginsAnew) {

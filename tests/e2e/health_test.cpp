@@ -121,6 +121,17 @@ TEST_F(HealthDrills, AResetThatFailsLeavesTheGpuOutAndSaysWhy) {
   EXPECT_EQ(health()["gpu"]["state"], "OFFLINE") << "a restart forgets nothing";
 }
 
+TEST_F(HealthDrills, AGpuThatComesBackWhileTheDaemonIsAwayIsInServiceAgain) {
+  inject({"lost"});
+  ASSERT_TRUE(eventually([&] { return health()["gpu"]["state"] == "OFFLINE"; })) << health();
+  daemon_.kill_now();
+  const Finished cleared = run_command(
+      {program("gpu-emulator"), "clear", "--data-dir", daemon_.data_dir(), "--gpu", kDrilledGpu});
+  ASSERT_EQ(cleared.exit_code, 0) << cleared.err;
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_TRUE(eventually([&] { return health()["gpu"]["state"] == "AVAILABLE"; })) << health();
+}
+
 TEST_F(HealthDrills, HeatKeepsNewWorkAwayAndNothingElse) {
   const std::string id = daemon_.submit({"--gpus", "1", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(daemon_.reaches(id, "RUNNING"));
