@@ -155,6 +155,7 @@ struct Event {
 enum EccClass : std::uint32_t { kEccCorrected = 0, kEccUncorrected = 1 };
 enum EccSpan : std::uint32_t { kEccVolatile = 0, kEccAggregate = 1 };
 enum class ResetFault : std::uint32_t { kNone = 0, kFails = 1, kHangs = 2 };
+enum class Listing : std::uint32_t { kInPlace = 0, kNot = 1, kLast = 2 };
 enum LinkError : std::uint32_t { kLinkCrc = 0, kLinkReplay = 1, kLinkRecovery = 2 };
 inline constexpr std::uint32_t kLinkErrors = 3;
 inline constexpr std::uint64_t kLongestHangNs = 3'600'000'000'000;
@@ -187,7 +188,8 @@ struct GpuState {
   std::uint32_t cores;
   std::uint32_t memory_bus_bits;
   std::uint32_t module_id;  // on its baseboard, from 1; 0 without one
-  std::uint32_t reserved;
+  // Listing: how programs find it that initialise NVML from now on. It may change.
+  std::atomic<std::uint32_t> listing;
   std::uint32_t has_memory_temperature;
   std::uint32_t remap_banks;  // of memory that rows are remapped in; 0: pages are retired instead
   std::uint32_t has_fabric;   // is joined to others by a fabric manager

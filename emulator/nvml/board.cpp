@@ -29,7 +29,9 @@ int writable_fd = -1;            // under lock, for the file's lock
 Totals told[kMaxGpus];           // under lock
 std::atomic<const BoardState*> current{nullptr};
 DeviceHandle handles[kMaxGpus];
-std::uint32_t visible[kMaxGpus];  // written before `mapped` is set
+// Written under lock, while the library is not initialised.
+std::uint32_t minors[kMaxGpus];  // by index on the board
+std::uint32_t visible[kMaxGpus];
 std::uint32_t visible_gpus = 0;
 
 Return return_of_errno(int error) {
@@ -67,8 +69,15 @@ void find_visible(const BoardState& state) {
   const char* folder = getenv("GPU_EMULATOR_DEVICES");
   const bool sees_all = folder == nullptr || *folder == '\0';
   visible_gpus = 0;
-  for (std::uint32_t i = 0; i < gpu_count(state); ++i) {
-    if (sees_all || has_node(folder, state.gpus[i].minor)) visible[visible_gpus++] = i;
+  std::uint32_t listed = 0;
+  for (const bool is_last : {false, true}) {
+    for (std::uint32_t i = 0; i < gpu_count(state); ++i) {
+      const auto listing =
+          static_cast<Listing>(state.gpus[i].listing.load(std::memory_order_relaxed));
+      if (listing == Listing::kNot || (listing == Listing::kLast) != is_last) continue;
+      minors[i] = listed++;
+      if (sees_all || has_node(folder, minors[i])) visible[visible_gpus++] = i;
+    }
   }
 }
 
@@ -91,7 +100,6 @@ Return map_state(const BoardState** out) {
     munmap(memory, sizeof(BoardState));
     return kLibRmVersionMismatch;
   }
-  find_visible(*state);
   *out = state;
   map_for_settling(path, status);
   return kSuccess;
@@ -131,6 +139,7 @@ Return attach() {
   Return result = kSuccess;
   if (mapped == nullptr) result = map_state(&mapped);
   if (result == kSuccess) {
+    if (attach_count == 0) find_visible(*mapped);
     ++attach_count;
     current.store(mapped, std::memory_order_release);
   }
@@ -165,6 +174,10 @@ std::uint32_t place_of_visible(std::uint32_t index) {
   std::uint32_t place = 0;
   while (place < visible_gpus && visible[place] != index) ++place;
   return place;
+}
+
+std::uint32_t minor_of(std::uint32_t index) {
+  return minors[index];
 }
 
 DeviceHandle* handle_of(std::uint32_t index) {

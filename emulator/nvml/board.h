@@ -23,10 +23,14 @@ const BoardState* board();
 
 // The GPUs that programs may know of, by their index on the board: all of them, or with
 // GPU_EMULATOR_DEVICES=DIR those that have a device node DIR/nvidiaN, as a container has them.
-// Found when the library is initialised. NVML's index is the place in this list.
+// Found when the library is initialised, also after it was shut down: as with a driver, a GPU that
+// has gone, or came back in another place, shows then. NVML's index is the place in this list.
 std::uint32_t visible_count();
 std::uint32_t visible_gpu(std::uint32_t place);       // below visible_count()
 std::uint32_t place_of_visible(std::uint32_t index);  // visible_count(): it is not visible
+
+// The number of its device node: its place among all GPUs that are listed.
+std::uint32_t minor_of(std::uint32_t index);
 
 DeviceHandle* handle_of(std::uint32_t index);
 // Gets the index behind a handle; false if it is none of ours.

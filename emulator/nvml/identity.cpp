@@ -69,7 +69,12 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* out) {
 }
 
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int* minor) {
-  return get(device, minor, [](const GpuState& gpu) { return gpu.minor; });
+  if (board() == nullptr) return kUninitialized;
+  if (minor == nullptr) return kInvalidArgument;
+  return with_gpu(device, [&](const GpuState&, std::uint32_t index) {
+    *minor = gpu_emulator::minor_of(index);
+    return kSuccess;
+  });
 }
 
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned int* brand) {

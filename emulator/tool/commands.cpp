@@ -101,6 +101,10 @@ Status inject_quietly(StateFile& file, std::uint32_t gpu, const InjectOptions& o
       return inject_replays(file, gpu, options.value);
     case Fault::kLost:
       return inject_lost(file, gpu);
+    case Fault::kVanish:
+      return inject_listing(file, gpu, Listing::kNot);
+    case Fault::kReturnLast:
+      return inject_listing(file, gpu, Listing::kLast);
     case Fault::kSlow:
       return inject_slow(file, gpu, options.value);
     case Fault::kWork:

@@ -41,6 +41,8 @@ enum class Fault {
   kRecovery,
   kReplays,
   kLost,
+  kVanish,
+  kReturnLast,
   kSlow,
   kWork,
   kRemapPending,

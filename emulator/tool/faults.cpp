@@ -310,6 +310,12 @@ Status inject_lost(StateFile& file, std::uint32_t gpu) {
   return file.set_answer(gpu, kAnswerOfLostGpu, delay_us);
 }
 
+Status inject_listing(StateFile& file, std::uint32_t gpu, Listing listing) {
+  return file.change(gpu, [&](GpuState& state) {
+    state.listing.store(static_cast<std::uint32_t>(listing), kRelaxed);
+  });
+}
+
 Status inject_slow(StateFile& file, std::uint32_t gpu, std::uint32_t milliseconds) {
   TRY(file.change(
       gpu, [&](GpuState& state) { state.answer_delay_us.store(milliseconds * 1000, kRelaxed); }));
@@ -329,7 +335,7 @@ Status clear_faults(StateFile& file, std::uint32_t gpu) {
           &state.pcie_replays, &state.remap_pending, &state.remap_failed,
           &state.injected_memory_temperature_c, &state.injected_pcie_width, &state.rows_to_remap,
           &state.remapped_rows[0], &state.remapped_rows[1], &state.retirement_pending,
-          &state.retired_count, &state.reset_fault, &state.answer_work_us}) {
+          &state.retired_count, &state.reset_fault, &state.answer_work_us, &state.listing}) {
       value->store(0, kRelaxed);
     }
     for (auto* value : {&state.injected_throttle, &state.nvlinks_down, &state.answers_from_ns}) {

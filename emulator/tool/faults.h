@@ -68,6 +68,8 @@ Status inject_reset_fault(StateFile& file, std::uint32_t gpu, ResetFault fault);
 Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds);
 // Makes every call on the GPU answer GPU_IS_LOST.
 Status inject_lost(StateFile& file, std::uint32_t gpu);
+// What programs find that initialise NVML from then on.
+Status inject_listing(StateFile& file, std::uint32_t gpu, Listing listing);
 // Makes every call on the GPU take so long; 0: no time.
 Status inject_slow(StateFile& file, std::uint32_t gpu, std::uint32_t milliseconds);
 Status inject_work(StateFile& file, std::uint32_t gpu, std::uint32_t microseconds);

@@ -213,6 +213,10 @@ void add_inject_command(CLI::App& app, Options& o) {
       ->required()
       ->check(CLI::Range(1, kMax));
   add_fault(inject, o, Fault::kLost, "lost", "Every call on the GPU answers GPU_IS_LOST");
+  add_fault(inject, o, Fault::kVanish, "vanish",
+            "Programs that open the driver from now on do not find the GPU");
+  add_fault(inject, o, Fault::kReturnLast, "return-last",
+            "They find it as the last one, with another index and minor number");
   add_fault(inject, o, Fault::kSlow, "slow", "What every call on the GPU waits; 0: no time")
       ->add_option("milliseconds", o.inject.value, "Milliseconds")
       ->required()

@@ -61,11 +61,59 @@ class Faults : public Library {
     return active;
   }
 
+  // As a program does that starts.
+  void open_driver_anew() {
+    ASSERT_EQ(find<decltype(nvmlShutdown)>("nvmlShutdown")(), kSuccess);
+    initialise();
+  }
+  unsigned count() {
+    unsigned count = 0;
+    EXPECT_EQ(find<decltype(nvmlDeviceGetCount_v2)>("nvmlDeviceGetCount_v2")(&count), kSuccess);
+    return count;
+  }
+  std::string uuid_of(unsigned index) {
+    char uuid[96] = {};
+    EXPECT_EQ(find<decltype(nvmlDeviceGetUUID)>("nvmlDeviceGetUUID")(gpu(index), uuid, sizeof uuid),
+              kSuccess);
+    return uuid;
+  }
+  unsigned minor_of(unsigned index) {
+    unsigned number = 0;
+    EXPECT_EQ(
+        find<decltype(nvmlDeviceGetMinorNumber)>("nvmlDeviceGetMinorNumber")(gpu(index), &number),
+        kSuccess);
+    return number;
+  }
+
   void reset() {
     StateFile file = state();
     ASSERT_TRUE(file.change(0, [](GpuState& gpu) { reset_gpu(gpu); }));
   }
 };
+
+TEST_F(Faults, AGpuVanishesAndComesBackInAnotherPlace) {
+  StateFile file = state();
+  const std::string first = uuid_of(0);
+  const std::string second = uuid_of(1);
+  ASSERT_TRUE(inject_listing(file, 0, Listing::kNot));
+  EXPECT_EQ(count(), 8U) << "who has the driver open sees nothing of it";
+  open_driver_anew();
+  EXPECT_EQ(count(), 7U);
+  EXPECT_EQ(uuid_of(0), second);
+  EXPECT_EQ(minor_of(0), 0U);
+
+  ASSERT_TRUE(inject_listing(file, 0, Listing::kLast));
+  open_driver_anew();
+  EXPECT_EQ(count(), 8U);
+  EXPECT_EQ(uuid_of(0), second);
+  EXPECT_EQ(uuid_of(7), first);
+  EXPECT_EQ(minor_of(7), 7U);
+
+  ASSERT_TRUE(clear_faults(file, 0));
+  open_driver_anew();
+  EXPECT_EQ(uuid_of(0), first);
+  EXPECT_EQ(minor_of(0), 0U);
+}
 
 TEST_F(Faults, RowsWaitForAReset) {
   StateFile file = state();

@@ -53,6 +53,9 @@ std::string faults_of(const GpuState& gpu) {
     if (is_there) faults.push_back(std::move(text));
   };
   add(value_of(gpu.answer) == kAnswerOfLostGpu, "lost");
+  const auto listing = static_cast<Listing>(value_of(gpu.listing));
+  add(listing == Listing::kNot, "vanish");
+  add(listing == Listing::kLast, "return-last");
   add(value_of(gpu.answer_delay_us) != 0,
       fmt::format("slow {} ms", value_of(gpu.answer_delay_us) / 1000));
   add(value_of(gpu.answer_work_us) != 0, fmt::format("work {} us", value_of(gpu.answer_work_us)));

@@ -132,6 +132,22 @@ TEST_F(HealthDrills, AGpuThatComesBackWhileTheDaemonIsAwayIsInServiceAgain) {
   EXPECT_TRUE(eventually([&] { return health()["gpu"]["state"] == "AVAILABLE"; })) << health();
 }
 
+// The driver has another index and minor number for it then.
+TEST_F(HealthDrills, AGpuThatVanishesAndComesBackInAnotherPlaceIsStillTheSame) {
+  const auto restart_with = [&](const std::string& fault) {
+    daemon_.kill_now();
+    inject({fault});
+    ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  };
+  restart_with("vanish");
+  ASSERT_TRUE(eventually([&] { return health()["gpu"]["state"] == "OFFLINE"; })) << health();
+  restart_with("return-last");
+  ASSERT_TRUE(eventually([&] { return health()["gpu"]["state"] == "AVAILABLE"; })) << health();
+  inject({"xid", "31"});
+  EXPECT_TRUE(eventually([&] { return has_evidence_of_xid(31); })) << health();
+  EXPECT_EQ(daemon_.json({"status"})["available_gpus"], 8);
+}
+
 TEST_F(HealthDrills, HeatKeepsNewWorkAwayAndNothingElse) {
   const std::string id = daemon_.submit({"--gpus", "1", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(daemon_.reaches(id, "RUNNING"));
