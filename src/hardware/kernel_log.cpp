@@ -10,7 +10,7 @@ namespace gpu_platform::hardware {
 namespace {
 
 constexpr std::size_t kLongestText = 256;
-constexpr std::size_t kMostRegisters = 7;
+constexpr std::size_t kMaxRegisters = 7;
 constexpr std::size_t kLongestProcessName = 15;  // the kernel's
 constexpr std::uint32_t kKernelFacility = 0;     // priorities are below 8
 
@@ -76,7 +76,7 @@ std::vector<std::uint32_t> registers_in(std::string_view text) {
   if (bracket == std::string_view::npos) return registers;
   text.remove_prefix(bracket);
   std::string_view before;
-  while (registers.size() < kMostRegisters && take_until(text, "0x", before)) {
+  while (registers.size() < kMaxRegisters && take_until(text, "0x", before)) {
     std::uint32_t value = 0;
     if (take_number(text, value, 16)) registers.push_back(value);
   }

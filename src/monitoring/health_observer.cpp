@@ -198,7 +198,7 @@ void HealthObserver::take_events(const std::string& node, const node::ProbeEvent
   tell_due(report.now);
 }
 
-// What lasts is told again now and then, for the case that somebody cleared it.
+// What lasts is told again now and then, for an operator may have cleared it.
 bool HealthObserver::is_new_switch_fault(const Report& report, const hardware::KernelLine& line) {
   constexpr base::Duration kAgain = base::minutes(1);
   const std::int64_t now_ns = report.now.boot_ns;

@@ -22,7 +22,7 @@ enum class XidTeller : std::uint8_t {
 // one owner.
 class XidSources {
  public:
-  // A burst of one XID on one GPU ends when nobody has told of it for so long.
+  // A burst of one XID on one GPU ends when no teller has told of it for so long.
   static constexpr base::Duration kQuiet = base::seconds(5);
 
   // A teller has told `count` of them. Returns how many of these are news. `gpu` is a name of the
