@@ -65,5 +65,19 @@ TEST(HealthRules, TheTemperaturesAreInDegrees) {
   EXPECT_FALSE(parse_configuration("health: {max_memory_temperature_c: 111}\n").has_value());
 }
 
+TEST(HealthRules, TheDeadlinesHaveBounds) {
+  const Checked checked = parse_configuration(
+      "health: {reset_deadline: 4m, check_deadline: 90s, deep_check_deadline: 1h}\n");
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_EQ(checked->reset_deadline, base::minutes(4));
+  EXPECT_EQ(checked->check_deadline, base::seconds(90));
+  EXPECT_EQ(checked->deep_check_deadline, base::minutes(60));
+  for (const char* const text :
+       {"reset_deadline: 29s", "reset_deadline: 61m", "check_deadline: 29s", "check_deadline: 61m",
+        "deep_check_deadline: 4m", "deep_check_deadline: 61m"}) {
+    EXPECT_FALSE(parse_configuration(std::string("health: {") + text + "}\n").has_value()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace gpu_platform::config
