@@ -183,6 +183,13 @@ int nvmlDeviceGetPowerUsage(device_t* device, unsigned* power) {
   return state_of(device);
 }
 
+/* More at each call. */
+int nvmlDeviceGetTotalEnergyConsumption(device_t* device, unsigned long long* millijoules) {
+  static unsigned long long energy;
+  *millijoules = energy += 5;
+  return state_of(device);
+}
+
 int nvmlDeviceGetPcieThroughput(device_t* device, unsigned direction, unsigned* kilobytes) {
   hang_while("FAKE_NVML_SLOW_HANG_WHILE");
   *kilobytes = 1000 + direction;

@@ -22,7 +22,10 @@ class NvmlGpu {
 
   void describe(GpuDescription& out);
   void read(GpuReading& out);
+  // All but the energy.
   model::GpuSlowMetrics read_slow();
+  // In millijoules. Takes 4 ms of the CPU on an H100; all that read() asks takes 0.2 ms.
+  std::optional<std::uint64_t> energy() { return wide(f_.energy); }
 
   // The ends of its NVLinks that are up, and its own place.
   NvLinkPorts ports();

@@ -195,6 +195,17 @@ TEST(NvmlLibrary, NeverCountsWhatADriverMarksAsUnavailable) {
   EXPECT_EQ(slow.nvlink_recoveries, std::nullopt) << "negative";
 }
 
+TEST(NvmlLibrary, ReadsTheEnergyWithAFewOfTheSlowReadings) {
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+
+  const auto first = library->read_slow(0).energy_mj;
+
+  ASSERT_TRUE(first);
+  for (int i = 1; i < 10; ++i) EXPECT_EQ(library->read_slow(0).energy_mj, first);
+  EXPECT_GT(library->read_slow(0).energy_mj, first);
+}
+
 TEST(NvmlLibrary, ReadsWhatTakesLongApart) {
   const auto library = opened(FAKE_NVML_NEW);
   ASSERT_TRUE(library);
