@@ -174,6 +174,11 @@ std::string program_name(std::string_view path) {
   return std::string(whole.substr(0, size));
 }
 
+std::string_view program_of(const JobSpec& spec) {
+  if (!spec.name.empty()) return spec.name;
+  return spec.command.empty() ? std::string_view() : std::string_view(spec.command.front());
+}
+
 base::Instant last_start_for_deadline(const JobSpec& spec) {
   if (!spec.deadline.is_set()) return {};
   return spec.deadline + (base::Duration() - spec.time_limit);

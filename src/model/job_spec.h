@@ -143,5 +143,8 @@ bool has_ranks(const JobSpec& spec);
 // Returns the name of a job that names none: the last part of its program's path, at most 255 bytes
 // and no part of a character.
 std::string program_name(std::string_view path);
+// Returns what "the same program" means where jobs are compared: the job's name, else the first
+// word of its command; empty if it has neither. It lives as long as the specification.
+std::string_view program_of(const JobSpec& spec);
 
 }  // namespace gpu_platform::model

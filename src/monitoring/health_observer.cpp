@@ -26,12 +26,6 @@ const model::Gpu* find_gpu_of(const model::Node* node, std::string_view uuid) {
   return index ? &node->gpus[*index] : nullptr;
 }
 
-// What "the same job" means: its name, else the first word of its command.
-std::string_view program_of(const model::JobSpec& spec) {
-  if (!spec.name.empty()) return spec.name;
-  return spec.command.empty() ? std::string_view() : std::string_view(spec.command.front());
-}
-
 }  // namespace
 
 HealthObserver::HealthObserver(execution::ObservationSink& sink, SnapshotNow snapshot,
@@ -63,7 +57,7 @@ HealthObserver::Work HealthObserver::work_on(const Report& report, std::string_v
   const model::JobId id = gpu->holders.front().attempt.job;
   const model::Job* const job = report.snapshot->jobs.find(id.value);
   if (job == nullptr || !job->spec) return {.job = id, .user = {}, .program = {}};
-  return {id, job->spec->user, program_of(*job->spec)};
+  return {id, job->spec->user, model::program_of(*job->spec)};
 }
 
 // ---- what is told

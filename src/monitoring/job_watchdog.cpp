@@ -86,7 +86,7 @@ void JobWatchdog::tell(const controller::Snapshot& snapshot, model::AttemptId at
                            .last = now};
   evidence.job = job.id;
   evidence.user = job.spec->user;
-  evidence.program = job.spec->name;
+  evidence.program = model::program_of(*job.spec);
   evidence.text =
       fmt::format("no GPU activity and no output for {}", base::written(job.spec->hang_timeout));
   for_each_gpu(snapshot, job, [&](const model::Node& node, const std::string& uuid) {

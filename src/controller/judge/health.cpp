@@ -73,16 +73,10 @@ int severity_of(std::optional<TaintEffect> effect) {
   return 4;
 }
 
-// "job", else the first word of the command.
-std::string program_of(const model::JobSpec& spec) {
-  if (!spec.name.empty()) return spec.name;
-  return spec.command.empty() ? std::string() : spec.command.front();
-}
-
 void name_job(const model::Job& job, Evidence& piece) {
   piece.job = job.id;
   if (piece.user.empty()) piece.user = job.spec->user;
-  if (piece.program.empty()) piece.program = program_of(*job.spec);
+  if (piece.program.empty()) piece.program = model::program_of(*job.spec);
 }
 
 const std::vector<Evidence>& kept_of(const State& state, model::NodeId node,
@@ -435,7 +429,7 @@ std::optional<HardwareBlame> GpuHealth::blame(const State& state, const executio
   }
   if (gpus.empty()) return std::nullopt;
   const model::Job& job = *find_job(state, seen.attempt.job);
-  const std::string program = program_of(*job.spec);
+  const std::string_view program = model::program_of(*job.spec);
   health::FailedJob failed{job.id, job.spec->user, program, {}, {}, {}};
   for (const model::GpuRef place : gpus) failed.gpus.push_back(key_of(state, place));
   failed.started_at = attempt->started_at.is_set() ? attempt->started_at : attempt->requested_at;
