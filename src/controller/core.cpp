@@ -8,6 +8,8 @@
 #include "controller/judge/endings.h"
 #include "controller/judge/gpu_changes.h"
 #include "controller/judge/gpu_resets.h"
+#include "controller/judge/health_ends.h"
+#include "controller/judge/health_evidence.h"
 #include "controller/judge/hung.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"

@@ -5,7 +5,7 @@
 
 #include "base/utc.h"
 #include "controller/judge/gpu_resets.h"
-#include "controller/judge/health.h"
+#include "controller/judge/health_evidence.h"
 #include "controller/judge/nodes.h"
 #include "model/access.h"
 #include "model/node_lookup.h"

@@ -26,15 +26,6 @@
 
 namespace gpu_platform::controller {
 
-// Returns the facts of an attempt that is about to end, for the GPUs that it holds: none if they
-// tell nothing of the GPUs. Call it before the end is applied.
-struct EndOnGpus {
-  std::vector<model::GpuRef> gpus;
-  model::Evidence evidence;
-};
-std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended& seen,
-                                     base::Instant now);
-
 // Ownership: values; owned by the core. Thread: one. Cost: a judgement is that of health/, and one
 // that takes a GPU out of service counts all GPUs.
 class GpuHealth {
@@ -83,18 +74,6 @@ class GpuHealth {
   std::set<std::pair<base::Instant, model::GpuRef>> again_;  // the same by time
   bool has_looked_at_all_ = false;
 };
-
-// Returns that the node was started anew, if that matters to what is known of its health.
-std::vector<model::EvidenceRecorded> restart_of(const State& state, model::NodeId node,
-                                                base::Instant now);
-
-// Returns whether the GPU is lost or does not answer, as the latest evidence says.
-bool is_silent(const model::Gpu& gpu);
-// Returns whether health keeps the GPU out because its driver does not answer for it any more.
-bool does_not_answer(const model::Gpu& gpu);
-
-// An operator brings the GPU online, or the node.
-model::Evidence cleared_by(const std::string& user, const std::string& reason, base::Instant now);
 
 // Returns the events that lift all that health has said, because it is switched off.
 Events lift_all_of_health(const State& state);

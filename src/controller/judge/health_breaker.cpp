@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "controller/judge/health.h"
+#include "controller/judge/health_evidence.h"
 #include "health/breaker.h"
 
 namespace gpu_platform::controller {
