@@ -181,5 +181,58 @@ TEST_F(ResetTest, AResetIsOrderedAgainAfterARestart) {
             std::vector<std::string>{"n1-0"});
 }
 
+TEST_F(ResetTest, ACheckThatIsNotAllowedChangesNothingAndIsTriedAgainAfterADay) {
+  policy_.health_reset = model::HealthReset::kAuto;
+  apply(policy_);
+  see("n1-0", EvidenceKind::kPcieWidth);
+  pass(base::minutes(6));
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+  execution::ResetEnded refused = checked("n1-0", "add the line \"allow check\"");
+  refused.refused = execution::RefusedPart::kAll;
+  see(refused);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDegraded) << gpu("n1-0").cause;
+  EXPECT_TRUE(model::is_refused_trial(gpu("n1-0").evidence->back()));
+  EXPECT_EQ(gpu("n1-0").evidence->back().text, "add the line \"allow check\"");
+  pass(base::hours(23));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 1U);
+  // An operator need not wait.
+  ASSERT_TRUE(order("n1", 0, GpuAction::kCheck));
+  see(refused);
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 2U);
+  pass(base::hours(23));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 2U);
+  pass(base::hours(2));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 3U);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+}
+
+TEST_F(ResetTest, AResetThatIsNotAllowedLeavesTheVerdict) {
+  policy_.health_reset = model::HealthReset::kAuto;
+  apply(policy_);
+  xid("n1-0", 48);
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+  pass(base::seconds(1));
+  const execution::ResetEnded refused{"n1", "n1-0", "no rules",
+                                      "",   false,  execution::RefusedPart::kAll};
+  see(refused);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").cause;
+  EXPECT_NE(gpu("n1-0").cause.find("XID 48"), std::string::npos) << gpu("n1-0").cause;
+  pass(base::hours(23));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 1U);
+  pass(base::hours(2));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 2U);
+}
+
+TEST_F(ResetTest, AResetWhoseCheckIsNotAllowedLeavesTheGpuDegraded) {
+  xid("n1-0", 48);
+  pass(base::seconds(1));
+  ASSERT_TRUE(order("n1", 0, GpuAction::kReset));
+  pass(base::seconds(3));
+  see(execution::ResetEnded{"n1", "n1-0", "no rules for checks", "", false,
+                            execution::RefusedPart::kCheckAfterReset});
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDegraded) << gpu("n1-0").cause;
+  EXPECT_NE(gpu("n1-0").cause.find("no rules for checks"), std::string::npos) << gpu("n1-0").cause;
+}
+
 }  // namespace
 }  // namespace gpu_platform::controller::testing

@@ -178,6 +178,13 @@ struct EvidenceObserved {
   friend bool operator==(const EvidenceObserved&, const EvidenceObserved&) = default;
 };
 
+// What of a ResetOrder the rules of the machine do not allow.
+enum class RefusedPart : std::uint8_t {
+  kNothing,
+  kAll,              // nothing was done to the GPU
+  kCheckAfterReset,  // it was reset, and not checked
+};
+
 // The answer to a ResetOrder: each GPU's.
 struct ResetEnded {
   std::string node_name;
@@ -185,6 +192,7 @@ struct ResetEnded {
   std::string failure;         // why it was not reset, or failed its check; empty: it is fit
   std::string detail;          // what was done, for people; may be empty
   bool without_reset = false;  // the order's
+  RefusedPart refused = RefusedPart::kNothing;  // if not kNothing, `failure` says why
 
   friend bool operator==(const ResetEnded&, const ResetEnded&) = default;
 };

@@ -97,8 +97,8 @@ void VirtualEngine::reset(const ResetOrder& order) {
   if (witness_ != nullptr) witness_->reset_began(order, now_);
   for (const std::string& uuid : order.gpu_uuids) {
     VirtualReset how = script_.reset_of(uuid);
-    resets_.emplace(now_ + how.duration,
-                    Reset{order.node_name, uuid, std::move(how.failure), order.without_reset});
+    resets_.emplace(now_ + how.duration, Reset{order.node_name, uuid, std::move(how.failure),
+                                               order.without_reset, how.refused});
   }
 }
 
@@ -107,7 +107,8 @@ void VirtualEngine::end_resets(base::Instant now) {
     const Reset reset = std::move(resets_.begin()->second);
     resets_.erase(resets_.begin());
     if (is_reachable(reset.node))
-      sink_.observe(ResetEnded{reset.node, reset.gpu_uuid, reset.failure, {}, reset.without_reset});
+      sink_.observe(ResetEnded{
+          reset.node, reset.gpu_uuid, reset.failure, {}, reset.without_reset, reset.refused});
   }
 }
 

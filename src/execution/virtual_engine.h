@@ -33,7 +33,8 @@ struct VirtualRun {
 // How the reset of a GPU goes. One that hangs fails when its time is over.
 struct VirtualReset {
   base::Duration duration = base::seconds(2);
-  std::string failure;  // empty: it is reset, and passes its check
+  std::string failure;                          // empty: it is reset, and passes its check
+  RefusedPart refused = RefusedPart::kNothing;  // kAll: as `failure` says, nothing is done
 };
 
 // Decides the behaviour of each attempt. Asked once per attempt that is started.
@@ -145,6 +146,7 @@ class VirtualEngine final : public Engine {
     std::string gpu_uuid;
     std::string failure;
     bool without_reset = false;
+    RefusedPart refused = RefusedPart::kNothing;
   };
   void end_resets(base::Instant now);
 

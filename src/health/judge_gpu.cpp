@@ -92,9 +92,14 @@ GpuVerdict GpuJudgement::judge() {
 void GpuJudgement::find_repairs() {
   const Evidence* failed_check = nullptr;
   const Evidence* failed_reset = nullptr;
+  const Evidence* refused_check = nullptr;
   std::size_t resets = 0;
   for (const std::span<const Evidence> pieces : {gpu_.node_pieces(), gpu_.pieces()}) {
     for (const Evidence& piece : pieces) {
+      if (model::is_refused_trial(piece)) {
+        if (piece.kind == EvidenceKind::kCheck) refused_check = &piece;
+        continue;
+      }
       if (piece.kind == EvidenceKind::kCheck && piece.code != 0) failed_check = &piece;
       if (piece.kind != EvidenceKind::kReset) continue;
       if (piece.code != 0) failed_reset = &piece;
@@ -117,7 +122,10 @@ void GpuJudgement::find_repairs() {
   if (gpu_.reset_at().is_set() && gpu_.checked_at() < gpu_.reset_at() &&
       gpu_.restarted_at() < gpu_.reset_at() && !gpu_.has_worked_since(gpu_.reset_at())) {
     const Rule& rule = gpu_.rule("unchecked");
-    add(rule, rule.action, gpu_.reset_at(), std::string(rule.what));
+    std::string text(rule.what);
+    const bool was_refused = refused_check != nullptr && refused_check->last >= gpu_.reset_at();
+    if (was_refused) text += fmt::format(" ({})", refused_check->text);
+    add(rule, rule.action, gpu_.reset_at(), std::move(text));
   }
   if (resets >= kResetsInAWeek) {
     const Rule& rule = gpu_.rule("often-reset");

@@ -255,6 +255,19 @@ TEST_F(Judge, FailedResetsAndChecksKeepItOut) {
   EXPECT_EQ(judged(after(base::minutes(2)), "n:1").rule, "check-failed");
 }
 
+TEST_F(Judge, TrialsThatWereNotAllowedSayNothing) {
+  const auto refused = static_cast<std::uint32_t>(model::TrialCode::kRefused);
+  see(piece_of(EvidenceKind::kReset, kNoon, refused));
+  see(piece_of(EvidenceKind::kCheck, kNoon, refused));
+  EXPECT_EQ(action(), Action::kNone);
+  see(xid(48));
+  EXPECT_EQ(action(), Action::kReset);
+  for (int day = 1; day <= 6; ++day) {
+    see(piece_of(EvidenceKind::kReset, after(base::hours(24 * day)), refused));
+  }
+  EXPECT_EQ(action(after(base::hours(24 * 6))), Action::kReset) << "and are no resets of a week";
+}
+
 TEST_F(Judge, WhatWasBeforeAPersonBroughtItOnlineDoesNotCount) {
   see(xid(95));
   see(piece_of(EvidenceKind::kCleared, after(base::minutes(1))));

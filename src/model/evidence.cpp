@@ -68,4 +68,14 @@ std::string_view to_string(EvidenceSource source) {
   return kSources[static_cast<std::size_t>(source)];
 }
 
+bool is_refused_trial(const Evidence& piece) {
+  return (piece.kind == EvidenceKind::kReset || piece.kind == EvidenceKind::kCheck) &&
+         piece.code == static_cast<std::uint32_t>(TrialCode::kRefused);
+}
+
+bool is_failed_trial(const Evidence& piece) {
+  return (piece.kind == EvidenceKind::kReset || piece.kind == EvidenceKind::kCheck) &&
+         piece.code != static_cast<std::uint32_t>(TrialCode::kPassed) && !is_refused_trial(piece);
+}
+
 }  // namespace gpu_platform::model

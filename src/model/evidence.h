@@ -50,8 +50,8 @@ enum class EvidenceKind : std::uint8_t {
   // Nodes and people.
   kNodeCondition,  // a level; text: the condition's name and words
   kNodeRestarted,
-  kReset,      // code: 0 it worked; text: why it failed
-  kCheck,      // a burn-in or preflight; code: 0 passed; text: what failed
+  kReset,  // code: a TrialCode; text: why it failed, or was refused
+  kCheck,  // a burn-in or preflight; code: a TrialCode; text: what failed, or why it was refused
   kComplaint,  // a person says that it is sick; text: in what words
   kCleared,    // a person brought it online: what was before does not count any more
 };
@@ -60,6 +60,12 @@ std::string_view to_string(EvidenceKind kind);                           // "XID
 std::optional<EvidenceKind> parse_evidence_kind(std::string_view name);  // any case
 bool is_level(EvidenceKind kind);
 
+// The codes of kReset and kCheck. The numbers are stored.
+enum class TrialCode : std::uint32_t {
+  kPassed = 0,
+  kFailed = 1,
+  kRefused = 2,  // the rules of its machine do not allow it: nothing was done
+};
 enum class EvidenceSource : std::uint8_t {
   kDriver,   // an event of NVML
   kReading,  // a reading of the probe
@@ -93,5 +99,9 @@ struct Evidence {
 
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
+
+// A reset or a check that failed, or was refused. Codes of later versions count as failures.
+bool is_failed_trial(const Evidence& piece);
+bool is_refused_trial(const Evidence& piece);
 
 }  // namespace gpu_platform::model

@@ -140,6 +140,7 @@ void fields(auto& f, FieldsOf<DriverResult> auto& m) {
 void fields(auto& f, FieldsOf<DriverAnswer> auto& m) {
   f.list(m.gpus, [&](auto& result) { fields(f, result); }, kMaxDriverGpus);
   f.cut_text(m.detail, kMaxText);
+  f.flag(m.is_refused);
   f.check(!m.gpus.empty());
 }
 
@@ -448,6 +449,12 @@ std::optional<DriverAnswer> decode_driver_answer(std::string_view bytes) {
 DriverAnswer failed_answer(const std::vector<std::string>& gpus, std::string_view why) {
   DriverAnswer answer;
   for (const std::string& gpu : gpus) answer.gpus.push_back({gpu, std::string(why)});
+  return answer;
+}
+
+DriverAnswer refused_answer(const std::vector<std::string>& gpus, std::string_view why) {
+  DriverAnswer answer = failed_answer(gpus, why);
+  answer.is_refused = true;
   return answer;
 }
 

@@ -35,7 +35,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 16;
+inline constexpr std::uint32_t kProtocolVersion = 17;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -360,12 +360,16 @@ struct DriverResult {
 struct DriverAnswer {
   std::vector<DriverResult> gpus;  // each of the request
   std::string detail;              // what was done, in words; may be empty
+  // The launcher's rules do not allow it, as the failures say: nothing was done to any of them.
+  bool is_refused = false;
   friend bool operator==(const DriverAnswer&, const DriverAnswer&) = default;
 };
 std::string encode_driver_answer(const DriverAnswer& answer);
 std::optional<DriverAnswer> decode_driver_answer(std::string_view bytes);
 // All GPUs of the request failed for one reason.
 DriverAnswer failed_answer(const std::vector<std::string>& gpus, std::string_view why);
+// The request is not allowed.
+DriverAnswer refused_answer(const std::vector<std::string>& gpus, std::string_view why);
 inline constexpr std::size_t kMaxDriverAnswer = kMaxDriverGpus * (512 + kMaxUuid + 16) + 4096;
 
 // ---- stop orders as a signal

@@ -93,15 +93,15 @@ TEST(Protocol, EveryMessageComesBackAsItWas) {
 // A node part that is older than its daemon reads these bytes. A change of one of them counts
 // kProtocolVersion up and records them anew.
 TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
-  ASSERT_EQ(kProtocolVersion, 16U);
+  ASSERT_EQ(kProtocolVersion, 17U);
   constexpr const char* kRecorded[] = {
-      "0110",
+      "0111",
       "020101000772657175657374",
       "0201020100",
       "03ffffffffffffffffff01ffffffff0f01ffffffffffffffffff01ff01",
       "040701",
       "050201010203",
-      ("06102a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
+      ("06112a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
        "2f6367726f757002010100060003776879"),
       "07026e6f",
       "080101e724",
@@ -125,8 +125,8 @@ TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
     EXPECT_EQ(base::hex(encode(messages[i])), kRecorded[i]) << i;
   }
   EXPECT_EQ(base::hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})),
-            "10018401320001");
-  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1000b84500");
+            "11018401320001");
+  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1100b84500");
   EXPECT_EQ(base::hex(encode_opened_file({13, {}})), "1a00");
   EXPECT_EQ(base::hex(encode_opened_file({0, "why"})), "0003776879");
 }
@@ -202,6 +202,9 @@ TEST(Protocol, AnswerOfTheDriverComesBackAsItWasAndIsRefusedWhenCut) {
   const DriverAnswer answer{{{"GPU-1", {}}, {"GPU-2", "it is in use"}}, "1 of 2 GPUs reset"};
   const std::string bytes = encode_driver_answer(answer);
   EXPECT_EQ(decode_driver_answer(bytes), answer);
+  const DriverAnswer refused = refused_answer({"GPU-1"}, "the rules");
+  EXPECT_TRUE(refused.is_refused);
+  EXPECT_EQ(decode_driver_answer(encode_driver_answer(refused)), refused);
   EXPECT_FALSE(decode_driver_answer(bytes + "x").has_value());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(decode_driver_answer(bytes.substr(0, size)).has_value());

@@ -124,6 +124,19 @@ std::string gpu_place(const v1::Gpu& gpu) {
   return fmt::format("{}:{}", gpu.node(), gpu.index());
 }
 
+// Why the rules of its machine did not allow what was asked for last; null: they did.
+const v1::Evidence* refusal_of(const v1::GpuHealth& health) {
+  constexpr std::uint32_t kRefused = 2;
+  const auto is_trial = [](const v1::Evidence& piece) {
+    return piece.kind() == "RESET" || piece.kind() == "CHECK";
+  };
+  const v1::Evidence* latest = nullptr;
+  for (const v1::Evidence& piece : health.evidence()) {
+    if (is_trial(piece)) latest = &piece;
+  }
+  return latest != nullptr && latest->code() == kRefused ? latest : nullptr;
+}
+
 // Waits until each of the GPUs has been checked. Returns kOk if all are back in service.
 int await_ends(Console& console, Client& client, std::vector<std::string> uuids,
                std::optional<base::Duration> at_most, const GpuOrderWords& words) {
@@ -140,10 +153,15 @@ int await_ends(Console& console, Client& client, std::vector<std::string> uuids,
     if (health && !is_under_way(*health)) {
       back_off.reset();
       const v1::Gpu& gpu = health->gpu();
-      const bool is_back = is_in_service(gpu);
-      console.note(is_back ? fmt::format("GPU {} is back in service", gpu_place(gpu))
-                           : fmt::format("GPU {} is {}: {}", gpu_place(gpu), state_name(gpu),
-                                         short_reason(gpu)));
+      const v1::Evidence* const refusal = refusal_of(*health);
+      const bool is_back = is_in_service(gpu) && refusal == nullptr;
+      console.note(refusal != nullptr
+                       ? fmt::format("GPU {} was not {}: {}", gpu_place(gpu),
+                                     refusal->kind() == "RESET" ? "reset" : "checked",
+                                     refusal->text())
+                   : is_back ? fmt::format("GPU {} is back in service", gpu_place(gpu))
+                             : fmt::format("GPU {} is {}: {}", gpu_place(gpu), state_name(gpu),
+                                           short_reason(gpu)));
       if (!is_back) result = kFailure;
       uuids.pop_back();
       continue;

@@ -117,6 +117,8 @@ TEST_F(Health, WordsOfEvidenceFitTheirKinds) {
       {R"({"kind":"HEAT","value":91})", "hot: 91 °C"},
       {R"({"kind":"HEAT","value":91,"is_over":true})", "over: hot: 91 °C"},
       {R"({"kind":"CHECK","code":1,"text":"NVLink 3"})", "the check failed: NVLink 3"},
+      {R"({"kind":"CHECK","code":2,"text":"add \"allow check\""})",
+       "no check is allowed: add \"allow check\""},
       {R"({"kind":"RESET"})", "reset"},
       {R"({"kind":"RECOVERY_ACTION","code":1})", "the driver asks for a reset"},
       {R"({"kind":"JOB_ENDED","code":1})", "a job ended with exit code 1"},
@@ -284,6 +286,17 @@ TEST_F(Health, ResetWaitsUntilTheGpuIsBackOrIsNot) {
 }
 
 // ---- health check
+
+TEST_F(Health, CheckThatTheRulesDoNotAllowIsToldAndIsAFailure) {
+  FakeServer server([&](const Request& request) {
+    if (request.method == "POST") return json_answer(std::string(kOrdered));
+    if (begins(request.target, "/v1/jobs/")) return json_answer("{}");
+    return json_answer(R"({"gpu":{"node":"dgx-1","index":3,"state":"AVAILABLE"},"evidence":[)"
+                       R"({"kind":"CHECK","code":2,"text":"root writes the rules"}]})");
+  });
+  EXPECT_EQ(call(server, {"health", "check", "dgx-1:3", "--wait"}), 1);
+  EXPECT_TRUE(has(err(), "GPU dgx-1:3 was not checked: root writes the rules")) << err();
+}
 
 TEST_F(Health, CheckOrdersEachOfTheGpusAndWaits) {
   std::vector<Json> sent;

@@ -76,8 +76,15 @@ std::string end_text(std::uint32_t code) {
 // The kinds whose code decides what happened.
 std::string text_by_code(std::string_view kind, std::uint32_t code) {
   if (kind == "JOB_ENDED") return "a job " + end_text(code);
-  if (kind == "RESET") return code == 0 ? "reset" : "the reset failed";
-  if (kind == "CHECK") return code == 0 ? "the check passed" : "the check failed";
+  constexpr std::uint32_t kRefused = 2;
+  if (kind == "RESET") {
+    return code == 0 ? "reset" : code == kRefused ? "no reset is allowed" : "the reset failed";
+  }
+  if (kind == "CHECK") {
+    return code == 0          ? "the check passed"
+           : code == kRefused ? "no check is allowed"
+                              : "the check failed";
+  }
   constexpr std::array kActions = {"asks for nothing any more", "asks for a reset",
                                    "asks for a reboot of the node", "asks to drain its peers",
                                    "asks to drain it and to reset it"};

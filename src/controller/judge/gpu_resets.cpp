@@ -17,6 +17,7 @@ using model::TaintEffect;
 using model::TaintSource;
 
 using model::GpuRepair;
+using model::TrialCode;
 
 namespace {
 
@@ -160,9 +161,10 @@ Events order_repairs(const State& state, const std::set<model::GpuRef>& gpus, Gp
 
 // Whether a check has answered what has degraded it, or too many checks have been.
 bool was_checked_enough(const model::Gpu& gpu, base::Instant degraded_at, base::Instant now) {
+  if (now < refused_until(gpu)) return true;
   std::size_t checks = 0;
   for (const model::Evidence& piece : *gpu.evidence) {
-    if (piece.kind != model::EvidenceKind::kCheck) continue;
+    if (piece.kind != model::EvidenceKind::kCheck || model::is_refused_trial(piece)) continue;
     if (piece.last >= degraded_at) return true;
     if (now - piece.last <= kResetsWithin) checks += piece.count;
   }
@@ -231,6 +233,14 @@ Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
   return order_repairs(state, gpus, GpuRepair::kReset, text, by);
 }
 
+base::Instant refused_until(const model::Gpu& gpu) {
+  base::Instant until;
+  for (const model::Evidence& piece : *gpu.evidence) {
+    if (model::is_refused_trial(piece)) until = std::max(until, piece.last + kRefusedFor);
+  }
+  return until;
+}
+
 bool may_reset_by_itself(const State& state, model::GpuRef place, base::Instant now) {
   if (state.policy->health_reset != model::HealthReset::kAuto) return false;
   const model::Node& node = *state.nodes.find(place.node.value);
@@ -239,8 +249,10 @@ bool may_reset_by_itself(const State& state, model::GpuRef place, base::Instant 
   if (!check_place(state, node, GpuRepair::kReset) || reset_of(gpu) != nullptr || !may_be) {
     return false;
   }
+  if (now < refused_until(gpu)) return false;
   const auto resets = std::ranges::count_if(*gpu.evidence, [&](const model::Evidence& piece) {
-    return piece.kind == model::EvidenceKind::kReset && now - piece.last <= kResetsWithin;
+    return piece.kind == model::EvidenceKind::kReset && !model::is_refused_trial(piece) &&
+           now - piece.last <= kResetsWithin;
   });
   return static_cast<std::size_t>(resets) < kMaxResets;
 }
@@ -326,13 +338,23 @@ std::optional<ResetEnd> judge_reset_end(const State& state, const execution::Res
       {node.id, *index},
       {},
       model::TaintChanged{node.id, *index, {TaintSource::kReset, {}, {}, "health", {}}, true}};
+  const auto add = [&](model::EvidenceKind kind, TrialCode code) {
+    model::Evidence piece = platform_piece(kind, now);
+    piece.code = static_cast<std::uint32_t>(code);
+    if (code != TrialCode::kPassed) piece.text = seen.failure;
+    end.evidence.push_back({node.id, *index, std::move(piece)});
+  };
   const auto kind = seen.without_reset ? model::EvidenceKind::kCheck : model::EvidenceKind::kReset;
-  model::Evidence reset = platform_piece(kind, now);
-  reset.code = seen.failure.empty() ? 0 : 1;
-  reset.text = seen.failure;
-  end.evidence.push_back({node.id, *index, std::move(reset)});
-  if (seen.failure.empty() && !seen.without_reset) {
-    end.evidence.push_back({node.id, *index, platform_piece(model::EvidenceKind::kCheck, now)});
+  if (seen.refused == execution::RefusedPart::kAll) {
+    add(kind, TrialCode::kRefused);
+  } else if (seen.refused == execution::RefusedPart::kCheckAfterReset) {
+    add(model::EvidenceKind::kReset, TrialCode::kPassed);
+    add(model::EvidenceKind::kCheck, TrialCode::kRefused);
+  } else {
+    add(kind, seen.failure.empty() ? TrialCode::kPassed : TrialCode::kFailed);
+    if (seen.failure.empty() && !seen.without_reset) {
+      add(model::EvidenceKind::kCheck, TrialCode::kPassed);
+    }
   }
   return end;
 }

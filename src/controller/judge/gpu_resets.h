@@ -31,15 +31,20 @@ base::Result<Events> judge_reset(const State& state, model::NodeId node,
 // Has the GPUs reset, with all that are reset with them, as soon as nothing holds them.
 Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
                     const std::string& text, const std::string& by);
+// Returns until when the platform itself orders no reset or check of the GPU, because the rules of
+// its machine did not allow the last one: they change seldom. Unset: none was refused.
+inline constexpr base::Duration kRefusedFor = base::hours(24);
+base::Instant refused_until(const model::Gpu& gpu);
 // Returns whether the platform may order it itself: the policy says so, the GPU is not to be reset
-// already, and it has not been reset kMaxResets times within kResetsWithin.
+// already, none was refused lately, and it has not been reset kMaxResets times within
+// kResetsWithin.
 inline constexpr std::size_t kMaxResets = 5;
 inline constexpr base::Duration kResetsWithin = base::hours(24 * 7);
 bool may_reset_by_itself(const State& state, model::GpuRef gpu, base::Instant now);
 
 // Returns the next check that the platform orders itself: the policy says so, health alone keeps
-// the GPU from work and has degraded it, it is empty, no check has answered that verdict yet, and
-// it has not been checked kMaxResets times within kResetsWithin.
+// the GPU from work and has degraded it, it is empty, no check has answered that verdict yet, none
+// was refused lately, and it has not been checked kMaxResets times within kResetsWithin.
 std::optional<model::Event> next_check_of_degraded(const State& state, base::Instant now);
 
 // Returns the next reset or check that is due: nothing holds the GPU any more.

@@ -192,7 +192,12 @@ Events GpuHealth::judge(const State& state, model::GpuRef place, base::Instant n
   const health::GpuVerdict verdict =
       health::judge_gpu(HealthRecords(state), key_of(state, place), rules_of(state), now);
   // What is due by now is in the verdict.
-  if (verdict.again_at > now) look_again(place, verdict.again_at);
+  base::Instant again_at = verdict.again_at > now ? verdict.again_at : base::Instant();
+  if (const base::Instant tried_again = refused_until(gpu);
+      state.policy->health_reset == model::HealthReset::kAuto && tried_again > now) {
+    again_at = again_at.is_set() ? std::min(again_at, tried_again) : tried_again;
+  }
+  if (again_at.is_set()) look_again(place, again_at);
   const std::optional<TaintEffect> effect = effect_of(verdict.action);
   const Taint* const own = model::find_taint(gpu.taints, TaintSource::kHealth);
   std::optional<TaintEffect> present;

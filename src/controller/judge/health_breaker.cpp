@@ -21,11 +21,13 @@ bool counts(std::optional<model::TaintEffect> effect) {
 bool is_proven(const model::Gpu& gpu) {
   if (is_silent(gpu)) return true;
   const auto is_trial = [](const model::Evidence& piece) {
-    return piece.kind == model::EvidenceKind::kReset || piece.kind == model::EvidenceKind::kCheck ||
-           piece.kind == model::EvidenceKind::kCleared;
+    if (piece.kind == model::EvidenceKind::kCleared) return true;
+    const bool is_of_kind =
+        piece.kind == model::EvidenceKind::kReset || piece.kind == model::EvidenceKind::kCheck;
+    return is_of_kind && !model::is_refused_trial(piece);
   };
   const auto latest = std::find_if(gpu.evidence->rbegin(), gpu.evidence->rend(), is_trial);
-  return latest != gpu.evidence->rend() && latest->code != 0;
+  return latest != gpu.evidence->rend() && model::is_failed_trial(*latest);
 }
 
 bool is_out_by_health(const model::Gpu& gpu) {

@@ -174,9 +174,15 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
       left.push_back(gpu);
       continue;
     }
-    if (is_last && !failure.empty() && !run.without_reset)
-      failure = "it was reset, but failed its check: " + failure;
-    tell(run, gpu, std::move(failure), answer.detail);
+    const bool was_reset = is_last && !run.without_reset;
+    if (was_reset && !failure.empty()) {
+      failure = fmt::format("it was reset, but {} its check: {}",
+                            answer.is_refused ? "the rules do not allow" : "failed", failure);
+    }
+    tell(run, gpu, std::move(failure), answer.detail,
+         !answer.is_refused ? RefusedPart::kNothing
+         : was_reset        ? RefusedPart::kCheckAfterReset
+                            : RefusedPart::kAll);
   }
   if (left.empty()) {
     runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -187,9 +193,9 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
 }
 
 void GpuResets::tell(const Run& run, const std::string& gpu, std::string failure,
-                     std::string detail) {
+                     std::string detail, RefusedPart refused) {
   sink_.observe(
-      ResetEnded{run.node, gpu, std::move(failure), std::move(detail), run.without_reset});
+      ResetEnded{run.node, gpu, std::move(failure), std::move(detail), run.without_reset, refused});
 }
 
 }  // namespace gpu_platform::execution

@@ -67,7 +67,8 @@ class GpuResets {
   node::RunDriver request_of(const Run& run) const;
   void hold_probe(Run& run, bool is_held);
   void finish(std::size_t index, const node::DriverAnswer& answer);
-  void tell(const Run& run, const std::string& gpu, std::string failure, std::string detail);
+  void tell(const Run& run, const std::string& gpu, std::string failure, std::string detail,
+            RefusedPart refused = RefusedPart::kNothing);
 
   const Options options_;
   ObservationSink& sink_;

@@ -109,6 +109,25 @@ TEST_F(GpuResetsTest, CheckAloneResetsNothingAndHoldsNoProbe) {
   EXPECT_THAT(held_, IsEmpty());
 }
 
+TEST_F(GpuResetsTest, WhatTheRulesDoNotAllowIsToldApartFromWhatFails) {
+  resets_.add(check_of("n1", {"GPU-1"}, false));
+  go_on();
+  answer(node::refused_answer({"GPU-1"}, "add the line \"allow check\""));
+  EXPECT_THAT(told(), ElementsAre(ResetEnded{"n1", "GPU-1", "add the line \"allow check\"", "",
+                                             true, RefusedPart::kAll}));
+  resets_.add(order_of("n1", {"GPU-2"}));
+  go_on();
+  answer(node::refused_answer({"GPU-2"}, "no resets"));
+  EXPECT_EQ(told().back(), (ResetEnded{"n1", "GPU-2", "no resets", "", false, RefusedPart::kAll}));
+  resets_.add(order_of("n1", {"GPU-3"}));
+  go_on();
+  answer({{{"GPU-3", ""}}, "it was reset"});
+  go_on();
+  answer(node::refused_answer({"GPU-3"}, "no checks"));
+  EXPECT_EQ(told().back().refused, RefusedPart::kCheckAfterReset);
+  EXPECT_THAT(told().back().failure, HasSubstr("it was reset, but the rules do not allow"));
+}
+
 TEST_F(GpuResetsTest, ResetAndCheckOfOneGpuAreBothAnswered) {
   resets_.add(check_of("n1", {"GPU-1"}, false));
   go_on();

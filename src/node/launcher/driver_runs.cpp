@@ -53,12 +53,15 @@ std::string DriverRuns::refusal_of_order(const RunDriver& order) const {
 }
 
 void DriverRuns::start(const RunDriver& order, int socket) {
-  const auto refuse = [&](const std::string& why) {
+  const auto fail = [&](const std::string& why) {
     os::send_packet(socket, encode_driver_answer(failed_answer(order.gpus, why)));
   };
   forget_ended();
-  if (watchers_.size() >= kMaxWatchers) return refuse("the driver is busy with other requests");
-  if (const std::string why = refusal_of_order(order); !why.empty()) return refuse(why);
+  if (watchers_.size() >= kMaxWatchers) return fail("the driver is busy with other requests");
+  if (const std::string why = refusal_of_order(order); !why.empty()) {
+    os::send_packet(socket, encode_driver_answer(refused_answer(order.gpus, why)));
+    return;
+  }
   DriverWatch watch;
   watch.order = &order;
   watch.program = host_.driver_program;
@@ -68,10 +71,9 @@ void DriverRuns::start(const RunDriver& order, int socket) {
       o_.client_uid, static_cast<std::uint32_t>(std::max<std::int64_t>(o_.client_gid, 0)), {}, {}};
   const bool leaves_root = geteuid() == 0 && o_.client_uid != 0 && !needs_root(order);
   if (leaves_root) watch.user = &user;
-  if (leaves_root && o_.client_gid < 0)
-    return refuse("the launcher was not told the daemon's group");
+  if (leaves_root && o_.client_gid < 0) return fail("the launcher was not told the daemon's group");
   const Child child = children_.start_driver_watch(watch);
-  if (child.pid < 0) refuse(std::string("start its program: ") + strerror(errno));
+  if (child.pid < 0) fail(std::string("start its program: ") + strerror(errno));
   if (child.pidfd >= 0) watchers_.push_back(child.pidfd);
   if (watch.lock >= 0) close(watch.lock);
 }
