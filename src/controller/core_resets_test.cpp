@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "controller/core.h"
 #include "controller/health_fixture.h"
+#include "controller/judge/gpu_resets.h"
 
 namespace gpu_platform::controller::testing {
 namespace {
@@ -160,9 +163,43 @@ TEST_F(ResetTest, ThePlatformChecksADegradedGpuOnceByItself) {
   EXPECT_EQ(orders<execution::ResetOrder>().size(), 1U);
 }
 
-TEST_F(ResetTest, A100sThatAreLinkedAreResetTogether) {
-  model::NodeInfo info = testing::node_info("n3", 2);
-  for (model::GpuInfo& each : info.gpus) each.type = "A100-80GB";
+// Four GPUs; NVLinks join those pairs.
+model::Node linked_node(std::optional<std::uint32_t> compute_major,
+                        const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+  constexpr std::size_t kGpus = 4;
+  const model::NodeInfo info = node_info("n3", kGpus);
+  model::Node node;
+  for (const model::GpuInfo& each : info.gpus) {
+    model::Gpu gpu;
+    gpu.info = each;
+    gpu.info.compute_major = compute_major;
+    node.gpus.push_back(std::move(gpu));
+  }
+  node.topology.links.assign(kGpus * (kGpus - 1) / 2, {model::LinkKind::kSystem, 0, 0});
+  for (const auto& [a, b] : pairs) {
+    node.topology.links.at(model::link_index(kGpus, a, b)) = {model::LinkKind::kNvLink, 4, 3};
+  }
+  return node;
+}
+
+TEST(ResetGroup, IsWhatTheDriverResetsTogether) {
+  using Group = std::vector<std::uint32_t>;
+  const std::vector<std::pair<std::size_t, std::size_t>> board{{0, 1}, {0, 2}, {0, 3},
+                                                               {1, 2}, {1, 3}, {2, 3}};
+  EXPECT_EQ(reset_group(linked_node(8, board), 2), (Group{0, 1, 2, 3})) << "A100 HGX";
+  EXPECT_EQ(reset_group(linked_node(9, board), 2), (Group{2})) << "H100 HGX";
+  EXPECT_EQ(reset_group(linked_node(10, board), 2), (Group{2})) << "B200 HGX";
+  EXPECT_EQ(reset_group(linked_node(8, {{0, 1}, {2, 3}}), 2), (Group{2, 3})) << "A30 with bridges";
+  EXPECT_EQ(reset_group(linked_node(8, {}), 2), (Group{2})) << "A100 PCIe";
+  EXPECT_EQ(reset_group(linked_node(7, {{0, 1}, {1, 2}, {2, 3}}), 0), (Group{0, 1, 2, 3}))
+      << "V100, some through others";
+  EXPECT_EQ(reset_group(linked_node(std::nullopt, board), 0), (Group{0, 1, 2, 3}))
+      << "not known: as an old one";
+}
+
+TEST_F(ResetTest, GpusThatAreResetTogetherLeaveWithOneOrder) {
+  model::NodeInfo info = node_info("n3", 2);
+  for (model::GpuInfo& each : info.gpus) each.compute_major = 8;
   info.topology.links = {{model::LinkKind::kNvLink, 12, 3}};
   see(execution::NodeObserved{info});
   ASSERT_TRUE(order("n3", 0, GpuAction::kReset));

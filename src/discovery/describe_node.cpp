@@ -48,6 +48,7 @@ model::GpuInfo usable_gpu(const GpuDescription& gpu) {
   info.pci_address = pci_address_of(gpu);
   info.minor = gpu.minor.value_or(model::kUnknownMinor);
   info.numa_node = gpu.numa_node ? static_cast<std::int32_t>(*gpu.numa_node) : -1;
+  if (gpu.compute_capability) info.compute_major = gpu.compute_capability->major;
   return info;
 }
 

@@ -21,6 +21,7 @@ GpuDescription h100(std::uint32_t index) {
   gpu.minor = index;
   gpu.memory = base::kMiB * 81559;
   gpu.numa_node = index / 4;
+  gpu.compute_capability = hardware::ComputeCapability{9, 0};
   return gpu;
 }
 
@@ -59,6 +60,7 @@ TEST(DescribeNode, TakesWhatTheMachineSays) {
   EXPECT_EQ(last.memory, base::kMiB * 81559);
   EXPECT_EQ(last.minor, 7u);
   EXPECT_EQ(last.numa_node, 1);
+  EXPECT_EQ(last.compute_major, 9u);
 }
 
 TEST(DescribeNode, NamesARealNodeAfterItsHost) {

@@ -31,6 +31,8 @@ struct GpuInfo {
   std::string pci_address;      // "00000000:1b:00.0", lower case
   std::uint32_t minor = 0;      // of /dev/nvidiaN, or kUnknownMinor
   std::int32_t numa_node = -1;  // -1: not known
+  // The major number of its CUDA compute capability: 8 of an A100, 9 of an H100. None: not known.
+  std::optional<std::uint32_t> compute_major;
 
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };

@@ -125,7 +125,8 @@ inline auto fields(JobArray& v) {
   return std::tie(v.id, v.members, v.size, v.limit, v.outcome);
 }
 inline auto fields(GpuInfo& v) {
-  return std::tie(v.uuid, v.model, v.type, v.memory, v.pci_address, v.minor, v.numa_node);
+  return std::tie(v.uuid, v.model, v.type, v.memory, v.pci_address, v.minor, v.numa_node,
+                  v.compute_major);
 }
 inline auto fields(GpuLink& v) {
   return std::tie(v.kind, v.nvlinks, v.nvlink_version);

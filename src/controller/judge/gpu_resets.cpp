@@ -183,16 +183,23 @@ model::Evidence platform_piece(model::EvidenceKind kind, base::Instant now) {
 }  // namespace
 
 std::vector<std::uint32_t> reset_group(const model::Node& node, std::uint32_t gpu) {
-  std::vector<std::uint32_t> group;
-  const bool is_linked = node.gpus.at(gpu).info.type.starts_with("A100");
-  for (std::uint32_t other = 0; other < node.gpus.size(); ++other) {
-    const bool is_with_it = is_linked && other != gpu && node.gpus[other].is_reported &&
-                            model::link_between(node.topology, node.gpus.size(),
-                                                std::min(gpu, other), std::max(gpu, other))
-                                    .kind == model::LinkKind::kNvLink;
-    if (other == gpu || is_with_it) group.push_back(other);
+  constexpr std::uint32_t kHopper = 9;
+  std::set<std::uint32_t> group{gpu};
+  // One whose generation is not known counts as an old one: more GPUs are kept free then.
+  if (node.gpus.at(gpu).info.compute_major.value_or(0) >= kHopper) return {gpu};
+  std::vector<std::uint32_t> added{gpu};
+  while (!added.empty()) {
+    const std::uint32_t from = added.back();
+    added.pop_back();
+    for (std::uint32_t other = 0; other < node.gpus.size(); ++other) {
+      const bool is_with_it = other != from && node.gpus[other].is_reported &&
+                              model::link_between(node.topology, node.gpus.size(),
+                                                  std::min(from, other), std::max(from, other))
+                                      .kind == model::LinkKind::kNvLink;
+      if (is_with_it && group.insert(other).second) added.push_back(other);
+    }
   }
-  return group;
+  return {group.begin(), group.end()};
 }
 
 base::Result<Events> judge_reset(const State& state, model::NodeId id,

@@ -18,8 +18,9 @@
 
 namespace gpu_platform::controller {
 
-// Returns the indices, ascending, of the GPUs that are reset with this one: an A100 with all to
-// which it has NVLinks, every other alone.
+// Returns the indices, ascending, of the GPUs that are reset with this one. From Hopper on each is
+// reset alone; before, all that NVLinks join, directly or through others, are reset together. The
+// program that resets them proves the same (node/driver/reset_group.h).
 std::vector<std::uint32_t> reset_group(const model::Node& node, std::uint32_t gpu);
 
 // Returns the events of an operator's order to reset or check these GPUs of a node; none if all of
