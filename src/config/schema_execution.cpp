@@ -283,7 +283,7 @@ constexpr std::array kExecutionKeys = {
         +[](C& c) -> std::uint32_t& { return c.policy.health_max_out_percent; },
         1, 100, Effect::kAnytime,
         "The most GPUs of a type that health keeps from work at the same time, in percent. "
-        "One GPU always may be kept out, and the last one of a kind of node never is. "
+        "One GPU may always be kept out, two from eight GPUs on, and the last one of a kind of node never is. "
         "Beyond it, what would be done is shown, and nothing is done."},
     Key{"health.max_temperature_c",
         +[](C& c) -> std::uint32_t& { return c.max_temperature_c; },

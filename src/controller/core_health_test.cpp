@@ -176,19 +176,41 @@ TEST_F(HealthTest, HeatKeepsNewWorkAwayWhileItLasts) {
   EXPECT_FALSE(model::is_kept_from_work(gpu(hot)));
 }
 
+// Sixteen GPUs of a type: ten percent are one, and at least two may be out.
 TEST_F(HealthTest, TheBreakerHoldsTheRestBackUntilOneIsBack) {
   policy_.health_max_out_percent = 10;
   apply(policy_);
-  xid("n1-0", 48);
-  xid("n1-1", 48);
+  for (const char* uuid : {"n1-0", "n1-1", "n1-2"}) xid(uuid, 48);
   EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining);
-  EXPECT_EQ(gpu("n1-1").state, GpuState::kAvailable);
-  EXPECT_NE(gpu("n1-1").withheld_verdict.find("XID 48"), std::string::npos);
+  EXPECT_EQ(gpu("n1-1").state, GpuState::kDraining);
+  EXPECT_EQ(gpu("n1-2").state, GpuState::kAvailable);
+  EXPECT_NE(gpu("n1-2").withheld_verdict.find("XID 48"), std::string::npos);
   pass(base::seconds(1));
   ASSERT_TRUE(order("n1", 0, GpuAction::kBringOnline));
   EXPECT_EQ(gpu("n1-0").state, GpuState::kAvailable);
-  EXPECT_EQ(gpu("n1-1").state, GpuState::kDraining);
-  EXPECT_EQ(gpu("n1-1").withheld_verdict, "");
+  EXPECT_EQ(gpu("n1-2").state, GpuState::kDraining);
+  EXPECT_EQ(gpu("n1-2").withheld_verdict, "");
+}
+
+TEST_F(HealthTest, DegradedGpusHoldOnlyDegradedOnesBack) {
+  policy_.health_max_out_percent = 10;
+  apply(policy_);
+  degrade("n1-0");
+  degrade("n1-1");
+  suspect("n1-2");
+  EXPECT_EQ(gpu("n1-2").state, GpuState::kAvailable);
+  EXPECT_NE(gpu("n1-2").withheld_verdict, "");
+  xid("n1-3", 48);
+  EXPECT_EQ(gpu("n1-3").state, GpuState::kDraining) << gpu("n1-3").withheld_verdict;
+  // One that gets worse asks again.
+  xid("n1-0", 48);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").withheld_verdict;
+  xid("n1-1", 48);
+  EXPECT_EQ(gpu("n1-1").state, GpuState::kDegraded);
+  EXPECT_NE(gpu("n1-1").withheld_verdict.find("XID 48"), std::string::npos);
+  // And two that are worse leave no room for a further degraded one.
+  suspect("n2-0");
+  EXPECT_EQ(gpu("n2-0").state, GpuState::kAvailable);
 }
 
 TEST_F(HealthTest, TheBreakerHoldsNoDeadGpuAndNoFailedCheckBack) {
@@ -203,12 +225,13 @@ TEST_F(HealthTest, TheBreakerHoldsNoDeadGpuAndNoFailedCheckBack) {
     see(seen);
   };
   xid("n1-0", 48);
+  xid("n1-4", 48);
   level(model::EvidenceKind::kLost, "n1-1", 0);
   EXPECT_EQ(gpu("n1-1").state, GpuState::kOffline) << gpu("n1-1").withheld_verdict;
   level(model::EvidenceKind::kReset, "n1-2", 1);
   EXPECT_EQ(gpu("n1-2").state, GpuState::kOffline) << gpu("n1-2").withheld_verdict;
   xid("n1-3", 48);
-  EXPECT_EQ(gpu("n1-3").state, GpuState::kAvailable) << "the first still counts";
+  EXPECT_EQ(gpu("n1-3").state, GpuState::kAvailable) << "the first two still count";
 }
 
 TEST_F(HealthTest, InShadowNothingIsDone) {

@@ -103,13 +103,16 @@ class HealthTest : public ::testing::Test {
   }
 
   // Many PCIe replays in a day: it is suspected, and nothing else.
-  void degrade(const std::string& uuid) {
+  void suspect(const std::string& uuid) {
     execution::EvidenceObserved seen{uuid.substr(0, 2), uuid, {}};
     seen.evidence.kind = EvidenceKind::kPcieReplays;
     seen.evidence.value = 100'000;
     seen.evidence.at = now_;
     seen.evidence.last = now_;
     see(seen);
+  }
+  void degrade(const std::string& uuid) {
+    suspect(uuid);
     ASSERT_EQ(gpu(uuid).state, GpuState::kDegraded) << gpu(uuid).cause;
     pass(base::seconds(1));
   }

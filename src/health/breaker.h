@@ -12,9 +12,16 @@ namespace gpu_platform::health {
 
 struct BreakerLimits {
   std::uint32_t percent = 10;  // of the GPUs of a type
-  std::size_t at_least = 1;    // may be out, however few there are
-  std::size_t at_most = 0;     // 0: no limit besides the percent
+  // May be out, however few there are: one, and two from one whole machine of eight on, where ten
+  // percent would let the first suspect hide the second.
+  std::size_t at_least = 1;
+  std::size_t at_least_of_many = 2;
+  std::size_t many = 8;
+  std::size_t at_most = 0;  // 0: no limit besides the percent
 };
+
+// Returns how many GPUs of a type with so many may be out at once.
+std::size_t most_out(const BreakerLimits& limits, std::size_t of_type);
 
 // How many there are, and how many of them health keeps out now, the GPU in question not counted.
 struct BreakerCounts {

@@ -25,6 +25,14 @@ TEST(Breaker, OneMayAlwaysGoHoweverFewThereAre) {
   EXPECT_TRUE(allows({.of_type = 1, .of_class = 1})) << "one GPU is the whole of its class";
 }
 
+TEST(Breaker, OnAMachineOfEightTwoMayGo) {
+  EXPECT_FALSE(allows({.of_type = 7, .out_of_type = 1}));
+  EXPECT_TRUE(allows({.of_type = 8, .out_of_type = 1, .of_class = 8, .out_of_class = 1}));
+  EXPECT_FALSE(allows({.of_type = 8, .out_of_type = 2, .of_class = 8, .out_of_class = 2}));
+  EXPECT_FALSE(allows({.of_type = 24, .out_of_type = 2}));
+  EXPECT_TRUE(allows({.of_type = 30, .out_of_type = 2}));
+}
+
 TEST(Breaker, NeverTakesTheLastOfANodeClass) {
   EXPECT_FALSE(allows({.of_type = 1000, .out_of_type = 3, .of_class = 4, .out_of_class = 3}));
   EXPECT_TRUE(allows({.of_type = 1000, .out_of_type = 2, .of_class = 4, .out_of_class = 2}));

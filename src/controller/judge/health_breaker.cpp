@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "controller/judge/health_evidence.h"
-#include "health/breaker.h"
 
 namespace gpu_platform::controller {
 
@@ -30,35 +29,50 @@ bool is_proven(const model::Gpu& gpu) {
   return latest != gpu.evidence->rend() && model::is_failed_trial(*latest);
 }
 
-bool is_out_by_health(const model::Gpu& gpu) {
+bool is_degrading(std::optional<model::TaintEffect> effect) {
+  return effect == model::TaintEffect::kDegraded;
+}
+
+// What health keeps the GPU from work with, if it counts.
+std::optional<model::TaintEffect> present_effect(const model::Gpu& gpu) {
   const model::Taint* const own = model::find_taint(gpu.taints, model::TaintSource::kHealth);
-  return own != nullptr && counts(own->effect);
+  if (own == nullptr || !counts(own->effect)) return std::nullopt;
+  return own->effect;
 }
 
 }  // namespace
+
+health::BreakerLimits limits_of_breaker(const model::Policy& policy) {
+  health::BreakerLimits limits;
+  limits.percent = policy.health_max_out_percent;
+  return limits;
+}
 
 std::optional<std::string> refusal_of_breaker(const State& state, model::GpuRef place,
                                               std::optional<model::TaintEffect> effect) {
   const model::Node& own_node = *state.nodes.find(place.node.value);
   const model::Gpu& own = own_node.gpus.at(place.index);
-  if (!counts(effect) || is_out_by_health(own)) return std::nullopt;
-  if (*effect != model::TaintEffect::kDegraded && is_proven(own)) return std::nullopt;
+  const std::optional<model::TaintEffect> present = present_effect(own);
+  const bool is_harder = !is_degrading(effect);
+  if (!counts(effect) || (present && (!is_harder || !is_degrading(present)))) return std::nullopt;
+  if (is_harder && is_proven(own)) return std::nullopt;
   health::BreakerCounts sums;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     const bool is_of_class = node.gpus.size() == own_node.gpus.size();
     for (const model::Gpu& gpu : node.gpus) {
       if (gpu.info.type != own.info.type) continue;
-      const std::size_t is_out = is_out_by_health(gpu) && !is_proven(gpu) ? 1 : 0;
+      const std::optional<model::TaintEffect> other = present_effect(gpu);
+      const bool is_out = &gpu != &own && other && !is_proven(gpu);
       ++sums.of_type;
-      sums.out_of_type += is_out;
+      // One that is degraded still runs jobs: it holds nothing back that is worse off.
+      if (is_out && !(is_harder && is_degrading(other))) ++sums.out_of_type;
       if (!is_of_class) continue;
       ++sums.of_class;
-      sums.out_of_class += is_out;
+      if (is_out) ++sums.out_of_class;
     }
   });
-  health::BreakerAnswer answer = health::ask_breaker(
-      {.percent = state.policy->health_max_out_percent, .at_least = 1, .at_most = 0}, sums,
-      own.info.type);
+  health::BreakerAnswer answer =
+      health::ask_breaker(limits_of_breaker(*state.policy), sums, own.info.type);
   if (answer.is_allowed) return std::nullopt;
   return std::move(answer.text);
 }
