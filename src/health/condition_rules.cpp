@@ -22,10 +22,11 @@ std::string lower_case(std::string_view text) {
   return small;
 }
 
-const Rule* find_rule(std::string_view name, const Rules& rules, std::string_view gpu_type) {
+const Rule* find_rule(std::string_view name, const Rules& rules, std::string_view gpu_type,
+                      std::string_view node) {
   const std::span<const Rule> rows = rules.rows(gpu_type);
-  const auto found = std::ranges::find(rows, name, &Rule::name);
-  return found == rows.end() ? nullptr : &*found;
+  const bool is_there = std::ranges::find(rows, name, &Rule::name) != rows.end();
+  return is_there ? &rules.of(name, gpu_type, node) : nullptr;
 }
 
 // The word after the name: "DCGMError" of "AcceleratedHardwareReady: DCGMError: no host process".
@@ -52,16 +53,16 @@ std::optional<std::uint32_t> xid_of(std::string_view small) {
 }  // namespace
 
 ConditionMeaning meaning_of_condition(std::string_view text, const Rules& rules,
-                                      std::string_view gpu_type) {
+                                      std::string_view gpu_type, std::string_view node) {
   const std::string name = "condition-" + lower_case(condition_name(text));
   const std::string with_reason = fmt::format("{}-{}", name, lower_case(reason_of(text)));
-  if (const Rule* rule = find_rule(with_reason, rules, gpu_type)) return {rule, rule->action};
+  if (const Rule* rule = find_rule(with_reason, rules, gpu_type, node)) return {rule, rule->action};
   if (const auto xid = xid_of(lower_case(text))) {
-    const Rule& rule = rules.of_xid(*xid, gpu_type);
+    const Rule& rule = rules.of_xid(*xid, gpu_type, node);
     return {&rule, std::min(rule.action, Action::kDrain)};
   }
-  if (const Rule* rule = find_rule(name, rules, gpu_type)) return {rule, rule->action};
-  const Rule& rule = rules.of(is_node_fault(text) ? "node-fault" : "condition-unknown", gpu_type);
+  if (const Rule* rule = find_rule(name, rules, gpu_type, node)) return {rule, rule->action};
+  const Rule& rule = rules.of(is_node_fault(text) ? "node-fault" : "condition-unknown", gpu_type, node);
   return {&rule, rule.action};
 }
 

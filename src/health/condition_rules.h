@@ -21,6 +21,6 @@ struct ConditionMeaning {
 // - the rule "node-fault", if its words speak of hardware (is_node_fault);
 // - the rule "condition-unknown".
 ConditionMeaning meaning_of_condition(std::string_view text, const Rules& rules,
-                                      std::string_view gpu_type);
+                                      std::string_view gpu_type, std::string_view node = {});
 
 }  // namespace gpu_platform::health

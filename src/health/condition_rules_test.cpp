@@ -192,12 +192,14 @@ TEST_F(Conditions, OfASiteAreChangedByTheirRules) {
   EXPECT_EQ(judged().action, Action::kCount);
 }
 
+constexpr GpuKey kH100{.node = {}, .uuid = {}, .type = "H100"};
+
 TEST_F(Conditions, ExplainTheFailureOfAJobOnlyIfTheyAreOfHardware) {
-  EXPECT_TRUE(is_hard_condition("NVLinkStatusInactive: Down", rules_, "H100"));
-  EXPECT_TRUE(is_hard_condition("NVSwitchFault: SXid 20034", rules_, "H100"));
+  EXPECT_TRUE(is_hard_condition("NVLinkStatusInactive: Down", rules_, kH100));
+  EXPECT_TRUE(is_hard_condition("NVSwitchFault: SXid 20034", rules_, kH100));
   for (const char* text : {"XIDErrors: XIDErrorsPresent", "SomethingNew: Odd",
                            "NvidiaXID69Error: Engine", "KernelReady: Fork"}) {
-    EXPECT_FALSE(is_hard_condition(text, rules_, "H100")) << text;
+    EXPECT_FALSE(is_hard_condition(text, rules_, kH100)) << text;
   }
 }
 

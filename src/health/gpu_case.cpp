@@ -74,7 +74,7 @@ bool GpuCase::is_cured(base::Instant at, Action action) const {
 }
 
 bool GpuCase::is_hard(const Evidence& piece) const {
-  return health::is_hard(piece, rules_, gpu_.type);
+  return health::is_hard(piece, rules_, gpu_);
 }
 
 void add_to_bursts(std::vector<Burst>& bursts, const Evidence& piece, base::Duration gap) {
@@ -97,18 +97,18 @@ std::size_t max_within(std::span<const Burst> bursts, base::Duration window) {
   return most;
 }
 
-bool is_hard_condition(std::string_view text, const Rules& rules, std::string_view type) {
-  const ConditionMeaning meaning = meaning_of_condition(text, rules, type);
+bool is_hard_condition(std::string_view text, const Rules& rules, const GpuKey& gpu) {
+  const ConditionMeaning meaning = meaning_of_condition(text, rules, gpu.type, gpu.node);
   const FaultClass fault = meaning.rule->fault;
   return meaning.action >= Action::kDegrade &&
          (fault == FaultClass::kHardware || fault == FaultClass::kDriver);
 }
 
-bool is_hard(const Evidence& piece, const Rules& rules, std::string_view type) {
+bool is_hard(const Evidence& piece, const Rules& rules, const GpuKey& gpu) {
   switch (piece.kind) {
     case EvidenceKind::kXid: {
       if (piece.code == 74) return true;
-      const Rule& rule = rules.of_xid(piece.code, type);
+      const Rule& rule = rules.of_xid(piece.code, gpu.type, gpu.node);
       if (piece.code == 63 || piece.code == 92) return false;  // no program dies of them
       // What the driver alone can tell is no proof without its word.
       if (rule.fault == FaultClass::kDriver && rule.trusts_driver) return false;
@@ -127,7 +127,7 @@ bool is_hard(const Evidence& piece, const Rules& rules, std::string_view type) {
     case EvidenceKind::kRemapFailed:
       return !piece.is_over;
     case EvidenceKind::kNodeCondition:
-      return !piece.is_over && is_hard_condition(piece.text, rules, type);
+      return !piece.is_over && is_hard_condition(piece.text, rules, gpu);
     default:
       return false;
   }

@@ -36,10 +36,10 @@ class GpuCase {
   base::Instant now() const { return now_; }
   std::span<const model::Evidence> pieces() const { return pieces_; }
   std::span<const model::Evidence> node_pieces() const { return node_pieces_; }
-  const Rule& xid(std::uint32_t code) const { return rules_.of_xid(code, gpu_.type); }
-  const Rule& rule(std::string_view name) const { return rules_.of(name, gpu_.type); }
+  const Rule& xid(std::uint32_t code) const { return rules_.of_xid(code, gpu_.type, gpu_.node); }
+  const Rule& rule(std::string_view name) const { return rules_.of(name, gpu_.type, gpu_.node); }
   ConditionMeaning condition(std::string_view text) const {
-    return meaning_of_condition(text, rules_, gpu_.type);
+    return meaning_of_condition(text, rules_, gpu_.type, gpu_.node);
   }
 
   // The latest reset that worked, restart and passed check; unset: none.
@@ -79,10 +79,10 @@ void add_to_bursts(std::vector<Burst>& bursts, const model::Evidence& piece, bas
 std::size_t max_within(std::span<const Burst> bursts, base::Duration window);
 
 // Whether this piece alone shows broken hardware or a broken driver, so that it explains the
-// failure of jobs that it hit. `type` may be empty.
-bool is_hard(const model::Evidence& piece, const Rules& rules, std::string_view type);
+// failure of jobs that it hit. Of the GPU only its type and its node matter; they may be empty.
+bool is_hard(const model::Evidence& piece, const Rules& rules, const GpuKey& gpu);
 // The same of a condition that lasts.
-bool is_hard_condition(std::string_view text, const Rules& rules, std::string_view type);
+bool is_hard_condition(std::string_view text, const Rules& rules, const GpuKey& gpu);
 
 // Statistics: which jobs failed here, and how they did elsewhere.
 void find_suspicions(const GpuCase& gpu, std::vector<Finding>& findings);

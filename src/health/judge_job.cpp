@@ -114,7 +114,7 @@ bool JobJudgement::was_hit_by(std::span<const Evidence> pieces, std::string_view
       lost = false;
       continue;
     }
-    if (!restarts && !remapped && !is_hard(piece, rules_, gpu.type)) continue;
+    if (!restarts && !remapped && !is_hard(piece, rules_, gpu)) continue;
     // A contained error kills the program that hit it, and no other.
     if (piece.kind == EvidenceKind::kXid && piece.code == 94 && piece.job.valid() &&
         piece.job != job_.job) {

@@ -306,6 +306,15 @@ TEST_F(Judge, RuleInShadowIsToldAndDoesNothing) {
   EXPECT_TRUE(judged().reasons.empty());
 }
 
+TEST_F(Judge, RuleOfOtherNodesDoesNotHold) {
+  rules = *Rules::make(Profile::kNvidia,
+                       std::vector<RuleOverride>{{"xid-48", "", {}, RuleMode::kOff, "m*"}});
+  see(xid(48));
+  see(xid(48), "m:0");
+  EXPECT_EQ(action(), Action::kReset);
+  EXPECT_EQ(action(after(base::minutes(2)), "m:0"), Action::kNone);
+}
+
 TEST_F(Judge, RuleOfASiteHoldsFromTheFirstPiece) {
   see(xid(31));
   EXPECT_EQ(action(), Action::kCount);

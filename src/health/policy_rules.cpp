@@ -26,8 +26,9 @@ base::Result<Rules> checked_rules(const model::Policy& policy) {
   for (std::size_t i = 0; i < policy.health_rules.size(); ++i) {
     const model::HealthRule& words = policy.health_rules[i];
     const std::string field = fmt::format("health.rules[{}]", i);
-    TRY_ASSIGN(RuleOverride by,
-               make_override({words.rule, words.gpu_type, words.action, words.mode}, field));
+    TRY_ASSIGN(
+        RuleOverride by,
+        make_override({words.rule, words.gpu_type, words.action, words.mode, words.nodes}, field));
     overrides.push_back(std::move(by));
   }
   base::Result<Rules> rules = Rules::make(profile_of(policy), overrides);

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "health/rule_table.h"
 #include "model/gpu_catalogue.h"
+#include "model/job_selection.h"
 
 namespace gpu_platform::health {
 
@@ -162,7 +163,7 @@ std::optional<RuleMode> parse_rule_mode(std::string_view name) {
 
 base::Result<RuleOverride> make_override(const OverrideWords& words, const std::string& field) {
   RuleOverride by{std::string(words.rule), std::string(words.gpu_type), parse_action(words.action),
-                  parse_rule_mode(words.mode)};
+                  parse_rule_mode(words.mode), std::string(words.nodes)};
   if (!words.action.empty() && !by.action) {
     return base::invalid(field + ".action", fmt::format("\"{}\" is not one of {}", words.action,
                                                         fmt::join(kActions, ", ")));
@@ -194,7 +195,7 @@ base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> o
                              fmt::format("it changes nothing; give action ({}) or mode ({})",
                                          fmt::join(kActions, ", "), fmt::join(kModes, ", ")));
       }
-      if (breadth_of(by.gpu_type) != breadth) continue;
+      if (breadth_of(by.gpu_type) != breadth || !by.nodes.empty()) continue;
       const std::string type = model::canonical_gpu_type(by.gpu_type).value_or(by.gpu_type);
       auto table = std::ranges::find(rules.tables_, type, &Table::gpu_type);
       if (table == rules.tables_.end()) {
@@ -205,7 +206,43 @@ base::Result<Rules> Rules::make(Profile profile, std::span<const RuleOverride> o
       change(*find_row(table->rows, by.rule), by);
     }
   }
+  for (const RuleOverride& by : overrides) {
+    if (!by.nodes.empty()) rules.add_node_row(by);
+  }
   return rules;
+}
+
+// An earlier entry for the same nodes, type and rule is changed further.
+void Rules::add_node_row(const RuleOverride& by) {
+  NodeRow added{by.nodes, model::canonical_gpu_type(by.gpu_type).value_or(by.gpu_type), {}};
+  const auto earlier = std::ranges::find_if(node_rows_, [&](const NodeRow& each) {
+    return each.nodes == added.nodes && each.gpu_type == added.gpu_type &&
+           each.rows.front().name == by.rule;
+  });
+  if (earlier != node_rows_.end()) {
+    added.rows = std::move(earlier->rows);
+    node_rows_.erase(earlier);
+  } else {
+    for (Table& table : tables_) added.rows.push_back(*find_row(table.rows, by.rule));
+  }
+  for (Rule& row : added.rows) {
+    change(row, by);
+    row.changed_by = fmt::format("configuration, for nodes {}", by.nodes);
+  }
+  node_rows_.push_back(std::move(added));
+}
+
+const Rule& Rules::on_node(const Rule& row, std::string_view gpu_type,
+                           std::string_view node) const {
+  if (node.empty()) return row;
+  for (auto each = node_rows_.rbegin(); each != node_rows_.rend(); ++each) {
+    const bool is_of_type = each->gpu_type.empty() || each->gpu_type == gpu_type ||
+                            model::gpu_type_matches(each->gpu_type, gpu_type);
+    const bool is_it = each->rows.front().name == row.name && is_of_type &&
+                       model::matches_pattern(each->nodes, node);
+    if (is_it) return each->rows[static_cast<std::size_t>(&table(gpu_type) - tables_.data())];
+  }
+  return row;
 }
 
 const Rules::Table& Rules::table(std::string_view gpu_type) const {
@@ -221,18 +258,20 @@ std::span<const Rule> Rules::rows(std::string_view gpu_type) const {
   return table(gpu_type).rows;
 }
 
-const Rule& Rules::of_xid(std::uint32_t xid, std::string_view gpu_type) const {
+const Rule& Rules::of_xid(std::uint32_t xid, std::string_view gpu_type,
+                          std::string_view node) const {
   const std::span<const Rule> xids = rows(gpu_type).first(xid_rows().size());
   const auto found = std::ranges::lower_bound(xids, xid, {}, &Rule::code);
-  if (found != xids.end() && found->code == xid) return *found;
-  return of("xid-unknown", gpu_type);
+  if (found != xids.end() && found->code == xid) return on_node(*found, gpu_type, node);
+  return of("xid-unknown", gpu_type, node);
 }
 
-const Rule& Rules::of(std::string_view name, std::string_view gpu_type) const {
+const Rule& Rules::of(std::string_view name, std::string_view gpu_type,
+                      std::string_view node) const {
   const std::span<const Rule> all = rows(gpu_type);
   const auto found = std::ranges::find(all, name, &Rule::name);
   CHECK(found != all.end());
-  return *found;
+  return on_node(*found, gpu_type, node);
 }
 
 }  // namespace gpu_platform::health

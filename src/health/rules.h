@@ -56,6 +56,7 @@ struct RuleOverride {
   std::string gpu_type;  // a type or a family; empty: of all
   std::optional<Action> action;
   std::optional<RuleMode> mode;
+  std::string nodes;  // a pattern of their names: "dgx-a*"; empty: all
 };
 
 // The same in words; an empty one is not given.
@@ -64,11 +65,14 @@ struct OverrideWords {
   std::string_view gpu_type;
   std::string_view action;  // any case
   std::string_view mode;
+  std::string_view nodes;
 };
 // `field` is where the words stand ("rules[2]"), for errors.
 base::Result<RuleOverride> make_override(const OverrideWords& words, const std::string& field);
 
-// Immutable. The rows of all GPU types and those that differ for some.
+// Immutable. The rows of all GPU types and those that differ for some, or on some nodes. What a
+// site says of nodes goes before what it says of types; of two entries for a node the later one
+// holds.
 class Rules {
  public:
   // Errors name the field ("rules[2].rule") and the allowed values.
@@ -76,9 +80,12 @@ class Rules {
 
   // Ascending by XID, the conditions behind. An XID without a row has that of "xid-unknown".
   std::span<const Rule> rows(std::string_view gpu_type = {}) const;
-  const Rule& of_xid(std::uint32_t xid, std::string_view gpu_type = {}) const;
+  // Without a node: as on nodes that no entry names.
+  const Rule& of_xid(std::uint32_t xid, std::string_view gpu_type = {},
+                     std::string_view node = {}) const;
   // The name must be one of the table.
-  const Rule& of(std::string_view name, std::string_view gpu_type = {}) const;
+  const Rule& of(std::string_view name, std::string_view gpu_type = {},
+                 std::string_view node = {}) const;
   Profile profile() const { return profile_; }
 
  private:
@@ -89,8 +96,18 @@ class Rules {
   // That of the type, else that of its family, else the general one.
   const Table& table(std::string_view gpu_type) const;
 
+  // One rule on some nodes.
+  struct NodeRow {
+    std::string nodes;  // a pattern
+    std::string gpu_type;
+    std::vector<Rule> rows;  // of each of tables_
+  };
+  void add_node_row(const RuleOverride& by);
+  const Rule& on_node(const Rule& row, std::string_view gpu_type, std::string_view node) const;
+
   Profile profile_ = Profile::kNvidia;
   std::vector<Table> tables_;  // the general one first
+  std::vector<NodeRow> node_rows_;
 };
 
 std::optional<Action> parse_action(std::string_view name);  // any case

@@ -96,5 +96,24 @@ TEST(Rules, MistakesNameTheFieldAndWhatIsAllowed) {
             "OFFLINE, REBOOT) or mode (EXECUTE, SHADOW, OFF)");
 }
 
+TEST(Rules, OfNodesGoBeforeThoseOfTypes) {
+  const Rules rules = made(Profile::kNvidia, {{"xid-94", "", {}, RuleMode::kShadow, "dgx-a*"},
+                                              {"xid-94", "H100", Action::kDrain, {}},
+                                              {"xid-94", "", Action::kCount, {}, "dgx-a*"},
+                                              {"xid-31", "A100", Action::kDegrade, {}, "*-7"},
+                                              {"xid-unknown", "", {}, RuleMode::kOff, "dgx-b1"}});
+  EXPECT_EQ(rules.of_xid(94, "H100-80GB").action, Action::kDrain);
+  EXPECT_EQ(rules.of_xid(94, "H100-80GB", "dgx-b1").action, Action::kDrain);
+  const Rule& there = rules.of_xid(94, "H100-80GB", "dgx-a7");
+  EXPECT_EQ(there.action, Action::kCount);
+  EXPECT_EQ(there.mode, RuleMode::kShadow) << "both entries of these nodes";
+  EXPECT_EQ(there.changed_by, "configuration, for nodes dgx-a*");
+  EXPECT_EQ(rules.of_xid(31, "A100-80GB", "dgx-7").action, Action::kDegrade);
+  EXPECT_EQ(rules.of_xid(31, "H100-80GB", "dgx-7").action, Action::kCount);
+  EXPECT_EQ(rules.of_xid(999, "H100-80GB", "dgx-b1").mode, RuleMode::kOff);
+  EXPECT_EQ(rules.of_xid(999, "H100-80GB", "dgx-b2").mode, RuleMode::kExecute);
+  EXPECT_EQ(mistake({{"xid-1", "", {}, RuleMode::kOff, "dgx-a*"}}).find("rules[0].rule"), 0U);
+}
+
 }  // namespace
 }  // namespace gpu_platform::health

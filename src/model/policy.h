@@ -57,6 +57,7 @@ struct HealthRule {
   std::string gpu_type;  // a type or a family; empty: all
   std::string action;    // "DEGRADE"; empty: as it is
   std::string mode;      // "shadow"; empty: as it is
+  std::string nodes;     // a pattern of their names ("dgx-a*"); empty: all
 
   friend bool operator==(const HealthRule&, const HealthRule&) = default;
 };

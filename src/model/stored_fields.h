@@ -210,7 +210,7 @@ inline auto fields(OrderWeights& v) {
   return std::tie(v.age, v.priority, v.fair_share, v.size);
 }
 inline auto fields(HealthRule& v) {
-  return std::tie(v.rule, v.gpu_type, v.action, v.mode);
+  return std::tie(v.rule, v.gpu_type, v.action, v.mode, v.nodes);
 }
 inline auto fields(Policy& v) {
   return std::tie(

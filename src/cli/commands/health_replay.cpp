@@ -126,18 +126,20 @@ int run_health_rules(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::optional<std::string> profile;
   std::optional<std::string> gpu_type;
+  std::optional<std::string> node;
   Output output;
   Arguments arguments(text);
   arguments.option("--profile", profile, "PROFILE|FILE",
                    "nvidia (the default), cloud, strict, or a JSON file of a profile and rules");
   arguments.option("--gpu-type", gpu_type, "TYPE", "with the rules that a file has for this type");
+  arguments.option("--node", node, "NODE", "with the rules that a file has for this node");
   arguments.output(output, {"rules", "rule"});
   if (const auto stop = arguments.parse(invocation.words, console)) return *stop;
   const auto rules = rules_from(console.process_environment(), profile);
   if (!rules) return usage_error(console, "--profile: " + rules.error().message, text.name);
   const std::string type = gpu_type.value_or("");
   if (output.is_document()) {
-    return print_document(console, output, health::rules_json(*rules, type));
+    return print_document(console, output, health::rules_json(*rules, type, node.value_or("")));
   }
   Table table({{.title = "RULE"},
                {.title = "WHAT", .cut_to = 20},
@@ -146,7 +148,8 @@ int run_health_rules(const CommandText& text, Invocation& invocation) {
                {.title = "AGAIN"},
                {.title = "MODE"},
                {.title = "SOURCE", .cut_to = 20, .wraps = true}});
-  for (const health::Rule& rule : rules->rows(type)) {
+  for (const health::Rule& row : rules->rows(type)) {
+    const health::Rule& rule = rules->of(row.name, type, node.value_or(""));
     table.add({std::string(rule.name), std::string(rule.what), std::string(to_string(rule.fault)),
                std::string(to_string(rule.action)),
                rule.repeat == health::Repeat::kNever ? "" : std::string(to_string(rule.repeated)),

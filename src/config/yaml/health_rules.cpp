@@ -13,7 +13,8 @@ namespace gpu_platform::config {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kHealthRuleKeys = {"rule", "gpu_type", "action", "mode"};
+constexpr std::array<std::string_view, 5> kHealthRuleKeys = {"rule", "gpu_type", "nodes", "action",
+                                                             "mode"};
 
 }  // namespace
 
@@ -32,6 +33,8 @@ void HealthRulesReader::read_rule(const YAML::Node& map) {
       // A type that is not in the catalogue is named as the driver names its model.
       const std::string type = word(value, key).value_or("");
       rule.gpu_type = model::canonical_gpu_type(type).value_or(type);
+    } else if (key == "nodes") {
+      rule.nodes = word(value, key).value_or("");
     } else if (key == "action") {
       rule.action = word(value, key).value_or("");
     } else if (key == "mode") {

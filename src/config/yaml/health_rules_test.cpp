@@ -17,11 +17,12 @@ health:
   rules:
     - {rule: xid-31, gpu_type: h100, action: DEGRADE, mode: shadow}
     - rule: xid-74
+      nodes: dgx-a*
       mode: off
 )");
   ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "site.yaml");
   const std::vector<model::HealthRule> expected{{"xid-31", "H100", "DEGRADE", "shadow"},
-                                                {"xid-74", "", "", "off"}};
+                                                {"xid-74", "", "", "off", "dgx-a*"}};
   EXPECT_EQ(checked->policy.health_rules, expected);
   const Problem second = problem_at("health.rules[1]", "wrong", *checked);
   EXPECT_EQ(describe(second, "site.yaml"), "site.yaml:5:7: wrong");

@@ -116,7 +116,7 @@ std::vector<model::EvidenceRecorded> GpuHealth::take(const State& state, model::
   std::optional<std::uint32_t> gpu;
   if (place.index != PacerOfEvidence::kNodeItself) gpu = place.index;
   const Evidence news = completed_evidence(state, place.node, gpu, piece, now);
-  const KnownConditions known{kept_of(state, place.node, gpu), pacer_.put_off_of(place),
+  const KnownConditions known{kept_evidence(state, place.node, gpu), pacer_.put_off_of(place),
                               restarted_at(*state.nodes.find(place.node.value))};
   if (is_of_cluster(news) && is_known(news, known)) return {};
   const auto recorded = [&](Evidence each) {

@@ -15,12 +15,6 @@ using model::TaintSource;
 
 namespace {
 
-const std::vector<Evidence>& kept_of(const State& state, model::NodeId node,
-                                     std::optional<std::uint32_t> gpu) {
-  if (gpu) return *gpu_of(state, {node, *gpu}).evidence;
-  return *state.nodes.find(node.value)->evidence;
-}
-
 // One that ends ends after it began, although the clock of its probe was set back meanwhile.
 void put_after_its_begin(Evidence& over, const std::vector<Evidence>& kept) {
   for (const Evidence& piece : kept) {
@@ -31,6 +25,12 @@ void put_after_its_begin(Evidence& over, const std::vector<Evidence>& kept) {
 }
 
 }  // namespace
+
+const std::vector<Evidence>& kept_evidence(const State& state, model::NodeId node,
+                                           std::optional<std::uint32_t> gpu) {
+  if (gpu) return *gpu_of(state, {node, *gpu}).evidence;
+  return *state.nodes.find(node.value)->evidence;
+}
 
 const model::Gpu& gpu_of(const State& state, model::GpuRef place) {
   return state.nodes.find(place.node.value)->gpus.at(place.index);
@@ -46,7 +46,7 @@ Evidence completed_evidence(const State& state, model::NodeId node,
                             std::optional<std::uint32_t> gpu, Evidence piece, base::Instant now) {
   if (!piece.at.is_set() || piece.at > now) piece.at = now;
   piece.last = std::clamp(piece.last, piece.at, now);
-  if (piece.is_over) put_after_its_begin(piece, kept_of(state, node, gpu));
+  if (piece.is_over) put_after_its_begin(piece, kept_evidence(state, node, gpu));
   if (piece.job.valid()) {
     const model::Job* const job = find_job(state, piece.job);
     if (job != nullptr) name_job(*job, piece);

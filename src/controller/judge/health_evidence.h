@@ -17,6 +17,10 @@ namespace gpu_platform::controller {
 // The GPU must exist.
 const model::Gpu& gpu_of(const State& state, model::GpuRef place);
 
+// The evidence that is kept of the node's GPU, or of the node itself.
+const std::vector<model::Evidence>& kept_evidence(const State& state, model::NodeId node,
+                                                  std::optional<std::uint32_t> gpu);
+
 // Names the job in the piece, with what is known of it and the piece does not say already.
 void name_job(const model::Job& job, model::Evidence& piece);
 

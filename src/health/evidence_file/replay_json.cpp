@@ -88,12 +88,14 @@ std::string replay_json(const Replay& replay) {
   return text_of(document);
 }
 
-std::string rules_json(const Rules& rules, std::string_view gpu_type) {
+std::string rules_json(const Rules& rules, std::string_view gpu_type, std::string_view node) {
   OrderedJson document;
   document["profile"] = to_string(rules.profile());
   document["gpu_type"] = gpu_type.empty() ? OrderedJson() : OrderedJson(gpu_type);
+  document["node"] = node.empty() ? OrderedJson() : OrderedJson(node);
   document["rules"] = OrderedJson::array();
-  for (const Rule& rule : rules.rows(gpu_type)) {
+  for (const Rule& row : rules.rows(gpu_type)) {
+    const Rule& rule = rules.of(row.name, gpu_type, node);
     OrderedJson entry;
     entry["rule"] = rule.name;
     entry["xid"] = rule.code != 0 ? OrderedJson(rule.code) : OrderedJson();

@@ -11,6 +11,6 @@
 namespace gpu_platform::health {
 
 std::string replay_json(const Replay& replay);
-std::string rules_json(const Rules& rules, std::string_view gpu_type);
+std::string rules_json(const Rules& rules, std::string_view gpu_type, std::string_view node = {});
 
 }  // namespace gpu_platform::health

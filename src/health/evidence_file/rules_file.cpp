@@ -26,7 +26,8 @@ base::Result<RuleOverride> read_override(const RulesJson& object, const std::str
   TRY_ASSIGN(const std::string gpu_type, word_at(object, "gpu_type", field + "."));
   TRY_ASSIGN(const std::string action, word_at(object, "action", field + "."));
   TRY_ASSIGN(const std::string mode, word_at(object, "mode", field + "."));
-  return make_override({rule, gpu_type, action, mode}, field);
+  TRY_ASSIGN(const std::string nodes, word_at(object, "nodes", field + "."));
+  return make_override({rule, gpu_type, action, mode, nodes}, field);
 }
 
 }  // namespace
