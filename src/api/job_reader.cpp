@@ -180,7 +180,8 @@ void JobReader::describe_without_spec(const model::View& view, const model::Job&
   // A pod's job starts when its container runs; one in a container of this host, with its process.
   const bool may_prepare =
       job.state == model::JobState::kStarting || job.state == model::JobState::kRunning;
-  if (may_prepare && !job.spec->image.empty() && !job.attempts.empty()) {
+  const bool has_steps = !job.spec->image.empty() || job.spec->preflight != model::Preflight::kNone;
+  if (may_prepare && has_steps && !job.attempts.empty()) {
     const std::string step = core_.outputs.container_step(job, job.attempts.back().number);
     if (!step.empty()) out.set_detail(step);
   }

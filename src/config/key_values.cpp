@@ -113,6 +113,9 @@ constexpr std::array<std::string_view, model::kHealthModes> kWords<model::Health
 template <>
 constexpr std::array<std::string_view, model::kHealthResets> kWords<model::HealthReset>{
     "ask", "auto", "never"};
+template <>
+constexpr std::array<std::string_view, model::kHealthChecksAtStart>
+    kWords<model::HealthCheckAtStart>{"none", "quick"};
 
 template <>
 constexpr std::array<std::string_view, model::kQueueOrders> kWords<model::QueueOrder>{

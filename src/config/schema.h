@@ -38,6 +38,7 @@ using Field =
                  model::HealthProfile& (*)(Configuration&),           // one of its words
                  model::HealthMode& (*)(Configuration&),              // one of its words
                  model::HealthReset& (*)(Configuration&),             // one of its words
+                 model::HealthCheckAtStart& (*)(Configuration&),      // one of its words
                  model::PriorityClass& (*)(Configuration&),           // one of its words
                  model::QueueOrder& (*)(Configuration&),              // one of its words
                  model::QuotaPeriod& (*)(Configuration&),             // one of its words

@@ -279,6 +279,13 @@ constexpr std::array kExecutionKeys = {
         "ask: an operator, with 'gpu-platform reset'. "
         "auto: also the platform itself, as soon as no job has the GPU, but at most 5 times in 7 days. "
         "never: no one may."},
+    Key{"health.check_at_start",
+        +[](C& c) -> model::HealthCheckAtStart& { return c.policy.health_check_at_start; },
+        0, 0, Effect::kAnytime,
+        "Whether an empty GPU is checked before it gets work when the daemon or its node has started, "
+        "and when the GPU is back after it was out of service. "
+        "none: it is not. "
+        "quick: by a check of seconds, as 'gpu-platform health check' does. A GPU that fails gets no work."},
     Key{"health.max_out_percent",
         +[](C& c) -> std::uint32_t& { return c.policy.health_max_out_percent; },
         1, 100, Effect::kAnytime,

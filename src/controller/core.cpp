@@ -14,6 +14,7 @@
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
+#include "controller/judge/preflight.h"
 #include "controller/judge/raising.h"
 #include "controller/judge/reservation_change.h"
 #include "controller/judge/reservations.h"
@@ -56,6 +57,7 @@ void Core::emit(model::Event event, base::Instant now) {
   model::EventRecord record{model::EventSeq(state_.seq.value + 1), std::max(now, state_.at),
                             std::move(event)};
   const std::size_t departed_before = batch_.ended_jobs.size();
+  first_checks_.note(state_, record.event);
   apply(state_, record, batch_.ended_jobs);
   for (std::size_t i = departed_before; i < batch_.ended_jobs.size(); ++i) {
     const Job& job = batch_.ended_jobs[i];
@@ -352,6 +354,8 @@ void Core::on(const execution::Started& seen, base::Instant now) {
 }
 
 void Core::on(const execution::Ended& seen, base::Instant now) {
+  // First, so that nothing new is placed on what has failed.
+  record(failed_preflights(state_, seen, now), now);
   // Of the job as it still is.
   const std::optional<HardwareBlame> blame = health_.blame(state_, seen, now);
   const std::optional<EndOnGpus> end = end_on_gpus(state_, seen, now);
@@ -420,7 +424,12 @@ void Core::judge_health(const std::set<model::GpuRef>& gpus, base::Instant now) 
 
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const auto known = state_.node_ids.find(seen.info.name);
-  if (known == state_.node_ids.end()) return emit_all(judge_node(state_, seen), now);
+  if (known == state_.node_ids.end()) {
+    emit_all(judge_node(state_, seen), now);
+    const auto made = state_.node_ids.find(seen.info.name);
+    if (made != state_.node_ids.end()) first_checks_.note(made->second);
+    return;
+  }
   const model::NodeId id = known->second;
   const std::string former_boot = state_.nodes.find(id.value)->boot_id;
   const bool rebooted = former_boot != seen.info.boot_id;
@@ -431,6 +440,7 @@ void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), is_empty, now);
   emit_all(judge_node(state_, seen), now);
   if (!(was_lost || rebooted)) return;
+  first_checks_.note(id);
   if (rebooted) record(restart_of(state_, id, now), now);
   for (execution::ResetOrder& order : reset_orders(state_, id)) {
     batch_.effects.emplace_back(std::move(order));
@@ -483,6 +493,7 @@ void Core::advance(base::Instant now) {
   while (auto piece = health_.next_put_off(state_, now)) record({*std::move(piece)}, now);
   judge_health(health_.take_due(state_, now), now);
   while (auto event = next_check_of_degraded(state_, now)) emit(*std::move(event), now);
+  emit_all(first_checks_.take(state_), now);
   while (auto event = next_due_reset(state_)) emit(*std::move(event), now);
   while (auto event = next_unstartable(state_, now)) emit(*std::move(event), now);
   admit_due_jobs(now);

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "controller/judge/events.h"
 #include "controller/judge/feasibility.h"
+#include "controller/judge/first_checks.h"
 #include "controller/judge/health.h"
 #include "controller/judge/reservations.h"
 #include "controller/judge/start_predictor.h"
@@ -139,6 +140,7 @@ class Core {
   Batch batch_;
   Feasibility feasibility_;
   GpuHealth health_;
+  FirstChecks first_checks_;
   scheduling::StageObserver* observer_ = nullptr;
   scheduling::CycleCache cycle_cache_;
   StartPredictor start_predictor_;

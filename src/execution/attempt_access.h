@@ -25,8 +25,9 @@ class AttemptAccess {
   using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
   virtual void open_channel(model::ChannelOrder order, ChannelOpened done) = 0;
 
-  // Returns what is done for the attempt before its container runs ("pulling the image, 43 %"), or
-  // why that does not go on; empty: it runs, has no container, or is not known.
+  // Returns what is done for the attempt before its start ("checking its GPUs (quick)") or before
+  // its container runs ("pulling the image, 43 %"), or why that does not go on; empty: nothing, or
+  // it is not known.
   virtual std::string step_of(model::AttemptId attempt) const = 0;
 
   // Returns the path of the present file of the output that the platform keeps of the attempt

@@ -104,6 +104,18 @@ struct Started {
   model::AttemptId attempt;
   std::uint64_t pid = 0;
   base::Instant at;
+  // What the check of its GPUs (JobSpec::preflight) did, in words; empty: none was asked for, or it
+  // was before a restart of the daemon.
+  std::string preflight = {};
+};
+
+// A GPU that failed the check before a start.
+struct UnfitGpu {
+  std::string node_name;
+  std::string gpu_uuid;
+  std::string failure;
+
+  friend bool operator==(const UnfitGpu&, const UnfitGpu&) = default;
 };
 
 // The attempt ended, or could not be started (reason kLaunchFailed, detail says why; exit code 127
@@ -113,6 +125,8 @@ struct Started {
 // StopOrder: the cluster took its place away, by no fault of the job. Reason kCancelledBy without
 // one: what the job stands for was deleted, so the job is cancelled, too. Reason kEnvironmentLost:
 // the environment that it was submitted with is not there any more (EnvironmentSource).
+// `unfit_gpus` (with kLaunchFailed): these failed the check before the start, and nothing of the
+// job was started.
 struct Ended {
   model::AttemptId attempt;
   base::Instant at;
@@ -121,6 +135,7 @@ struct Ended {
   std::string detail;
   model::Usage usage;
   std::optional<base::Duration> time_limit;
+  std::vector<UnfitGpu> unfit_gpus = {};
 };
 
 // No process of the attempt is left, and none will ever be started for it. Follows Ended; where the

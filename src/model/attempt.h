@@ -101,6 +101,7 @@ struct Attempt {
   base::Shared<JobSteps> steps;  // that it reported; none of them runs once it has ended
   // The names of its allocation. Empty if a version without this archived the job.
   base::Shared<Granted> granted;
+  std::string preflight;  // what the check of its GPUs did, in words; empty: none was asked for
 
   // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

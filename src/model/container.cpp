@@ -362,6 +362,7 @@ Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
        "the pods of a gang are one for each node or GPU"},
       {"hang_timeout_seconds", spec.hang_timeout != base::Duration(),
        "the platform reads no activity of a pod's GPUs"},
+      {"preflight", spec.preflight != Preflight::kNone, "the platform checks no GPUs of a cluster"},
   };
   return first_of(cases);
 }

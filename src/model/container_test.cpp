@@ -191,6 +191,7 @@ TEST(Container, APodCannotHaveEverything) {
             "limit_signal");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.hang_timeout = base::minutes(5); }),
             "hang_timeout_seconds");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.preflight = Preflight::kQuick; }), "preflight");
   const auto lead = [](JobSpec& spec) {
     spec.request.nodes = 2;
     spec.first_node_only = true;

@@ -203,7 +203,8 @@ struct StartRequested {
 struct AttemptStarted {
   AttemptId attempt;
   std::uint64_t pid = 0;
-  base::Instant started_at;  // as the supervisor saw it
+  base::Instant started_at;    // as the supervisor saw it
+  std::string preflight = {};  // what the check of its GPUs did, in words; empty: there was none
 };
 
 // A process of the attempt reported the present state of one of its steps.

@@ -54,6 +54,14 @@ inline constexpr std::size_t kContainerNetworks = 3;
 enum class ImagePull : std::uint8_t { kMissing, kAlways, kNever };
 inline constexpr std::size_t kImagePulls = 3;
 
+// The check of a job's GPUs on each node before anything of the job is started there.
+enum class Preflight : std::uint8_t {
+  kNone,
+  kQuick,  // of seconds
+  kDeep,   // of minutes
+};
+inline constexpr std::size_t kPreflights = 3;
+
 // The specification of a job. It never changes while it is shared: a job that is changed gets
 // another one. Values of environment variables are not in it: environment_ref names them in the
 // store's owner-only table.
@@ -133,6 +141,7 @@ struct JobSpec {
   // The job is ended after this time without output and without activity of any of its GPUs; zero:
   // never.
   base::Duration hang_timeout;
+  Preflight preflight = Preflight::kNone;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

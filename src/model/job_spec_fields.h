@@ -136,6 +136,7 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(67, "workload_pods", "", &JobSpec::workload_pods),
     spec_field(68, "notify_to", "notify-to", &JobSpec::notify_to),
     spec_field(72, "hang_timeout_seconds", "hang-timeout", &JobSpec::hang_timeout),
+    spec_field(73, "preflight", "preflight", &JobSpec::preflight),
 };
 
 inline constexpr std::size_t kSpecFieldCount =

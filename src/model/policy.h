@@ -50,6 +50,11 @@ enum class HealthReset : std::uint8_t {
 };
 inline constexpr std::size_t kHealthResets = 3;
 
+// The check of an empty GPU before its first work, when its node's daemon has started or the GPU is
+// back from being out of service.
+enum class HealthCheckAtStart : std::uint8_t { kNone, kQuick };
+inline constexpr std::size_t kHealthChecksAtStart = 2;
+
 // A site's change of one rule about faults of GPUs, in the words of the configuration.
 // health/policy_rules.h says what they mean.
 struct HealthRule {
@@ -130,6 +135,7 @@ struct Policy {
   HealthProfile health_profile = HealthProfile::kNvidia;
   HealthMode health_mode = HealthMode::kExecute;  // see mode_of()
   HealthReset health_reset = HealthReset::kAsk;
+  HealthCheckAtStart health_check_at_start = HealthCheckAtStart::kNone;
   std::uint32_t health_max_out_percent =
       10;                                // of a type's GPUs that health keeps from work at once
   std::vector<HealthRule> health_rules;  // over those of the profile

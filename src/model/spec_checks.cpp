@@ -78,11 +78,19 @@ base::Status check_watchdog(const JobSpec& spec) {
       "watch files of the user; leave out output and error, or hang_timeout_seconds");
 }
 
+base::Status check_preflight(const JobSpec& spec) {
+  if (spec.preflight == Preflight::kNone || spec.request.gpus > 0) return {};
+  return base::invalid("preflight",
+                       "preflight: the job asks for no GPU that could be checked; leave it out, or "
+                       "ask for GPUs");
+}
+
 }  // namespace
 
 // A job with several processes has no single process for a terminal.
 base::Status check_processes(const JobSpec& spec) {
   TRY(check_watchdog(spec));
+  TRY(check_preflight(spec));
   if (spec.per_gpu && spec.request.gpus == 0) {
     return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
   }

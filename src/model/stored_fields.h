@@ -109,7 +109,7 @@ inline auto fields(Attempt& v) {
                   v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
                   v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.preempted_jobs,
                   v.passed, v.is_borrowed, v.yields_at, v.stops_above, v.began_overdue, v.gpu_type,
-                  v.steps, v.granted);
+                  v.steps, v.granted, v.preflight);
 }
 inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
@@ -226,7 +226,7 @@ inline auto fields(Policy& v) {
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
-      v.health_max_out_percent, v.health_rules);
+      v.health_max_out_percent, v.health_rules, v.health_check_at_start);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -345,7 +345,7 @@ inline auto fields(StartRequested& v) {
   return std::tie(v.attempt, v.allocation, v.why, v.price_class, v.boot_id, v.passed, v.yields_at);
 }
 inline auto fields(AttemptStarted& v) {
-  return std::tie(v.attempt, v.pid, v.started_at);
+  return std::tie(v.attempt, v.pid, v.started_at, v.preflight);
 }
 inline auto fields(StepRecorded& v) {
   return std::tie(v.attempt, v.step);
@@ -495,6 +495,8 @@ inline constexpr std::size_t kValues<ContainerNetwork> = kContainerNetworks;
 template <>
 inline constexpr std::size_t kValues<ImagePull> = kImagePulls;
 template <>
+inline constexpr std::size_t kValues<Preflight> = kPreflights;
+template <>
 inline constexpr std::size_t kValues<Hold> = kHolds;
 template <>
 inline constexpr std::size_t kValues<UnmanagedProcessPolicy> = kUnmanagedProcessPolicies;
@@ -506,6 +508,8 @@ template <>
 inline constexpr std::size_t kValues<HealthMode> = kHealthModes;
 template <>
 inline constexpr std::size_t kValues<HealthReset> = kHealthResets;
+template <>
+inline constexpr std::size_t kValues<HealthCheckAtStart> = kHealthChecksAtStart;
 template <>
 inline constexpr std::size_t kValues<StartWhy> = kStartWhys;
 template <>

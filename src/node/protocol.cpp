@@ -141,6 +141,7 @@ void fields(auto& f, FieldsOf<DriverAnswer> auto& m) {
   f.list(m.gpus, [&](auto& result) { fields(f, result); }, kMaxDriverGpus);
   f.cut_text(m.detail, kMaxText);
   f.flag(m.is_refused);
+  f.flag(m.is_untried);
   f.check(!m.gpus.empty());
 }
 
@@ -455,6 +456,12 @@ DriverAnswer failed_answer(const std::vector<std::string>& gpus, std::string_vie
 DriverAnswer refused_answer(const std::vector<std::string>& gpus, std::string_view why) {
   DriverAnswer answer = failed_answer(gpus, why);
   answer.is_refused = true;
+  return answer;
+}
+
+DriverAnswer untried_answer(const std::vector<std::string>& gpus, std::string_view why) {
+  DriverAnswer answer = failed_answer(gpus, why);
+  answer.is_untried = true;
   return answer;
 }
 

@@ -362,6 +362,8 @@ struct DriverAnswer {
   std::string detail;              // what was done, in words; may be empty
   // The launcher's rules do not allow it, as the failures say: nothing was done to any of them.
   bool is_refused = false;
+  // The driver program could not be run, or had no time: the failures tell nothing of the GPUs.
+  bool is_untried = false;
   friend bool operator==(const DriverAnswer&, const DriverAnswer&) = default;
 };
 std::string encode_driver_answer(const DriverAnswer& answer);
@@ -370,6 +372,7 @@ std::optional<DriverAnswer> decode_driver_answer(std::string_view bytes);
 DriverAnswer failed_answer(const std::vector<std::string>& gpus, std::string_view why);
 // The request is not allowed.
 DriverAnswer refused_answer(const std::vector<std::string>& gpus, std::string_view why);
+DriverAnswer untried_answer(const std::vector<std::string>& gpus, std::string_view why);
 inline constexpr std::size_t kMaxDriverAnswer = kMaxDriverGpus * (512 + kMaxUuid + 16) + 4096;
 
 // ---- stop orders as a signal

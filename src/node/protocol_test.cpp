@@ -205,6 +205,9 @@ TEST(Protocol, AnswerOfTheDriverComesBackAsItWasAndIsRefusedWhenCut) {
   const DriverAnswer refused = refused_answer({"GPU-1"}, "the rules");
   EXPECT_TRUE(refused.is_refused);
   EXPECT_EQ(decode_driver_answer(encode_driver_answer(refused)), refused);
+  const DriverAnswer untried = untried_answer({"GPU-1"}, "it is busy");
+  EXPECT_TRUE(untried.is_untried);
+  EXPECT_EQ(decode_driver_answer(encode_driver_answer(untried)), untried);
   EXPECT_FALSE(decode_driver_answer(bytes + "x").has_value());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(decode_driver_answer(bytes.substr(0, size)).has_value());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +19,8 @@ constexpr const char* kDrilledGpu = "dgx-h100-1:0";
 
 class HealthDrills : public ::testing::Test {
  protected:
+  explicit HealthDrills(std::string config = "monitoring:\n  interval_seconds: 1\n")
+      : daemon_({.emulate = "dgx-h100", .config = std::move(config)}) {}
   void SetUp() override { ASSERT_TRUE(daemon_.start()) << daemon_.log(); }
 
   void inject(std::vector<std::string> fault) {
@@ -34,7 +37,7 @@ class HealthDrills : public ::testing::Test {
     return false;
   }
 
-  Daemon daemon_{{.emulate = "dgx-h100", .config = "monitoring:\n  interval_seconds: 1\n"}};
+  Daemon daemon_;
 };
 
 TEST_F(HealthDrills, AProgramsErrorLeavesTheGpuInServiceAndIsInItsStory) {
@@ -146,6 +149,38 @@ TEST_F(HealthDrills, AGpuThatVanishesAndComesBackInAnotherPlaceIsStillTheSame) {
   inject({"xid", "31"});
   EXPECT_TRUE(eventually([&] { return has_evidence_of_xid(31); })) << health();
   EXPECT_EQ(daemon_.json({"status"})["available_gpus"], 8);
+}
+
+// Readings are so rare that only the check of the job finds the fault.
+class Preflight : public HealthDrills {
+ protected:
+  Preflight() : HealthDrills("monitoring:\n  interval_seconds: 3600\n") {}
+};
+
+TEST_F(Preflight, AGpuThatFailsItIsOutAndTheJobRunsOnAnother) {
+  inject({"remap-failed"});
+  const std::string id = daemon_.submit({"--gpus", "1", "--preflight", "quick", "--", "/bin/true"});
+  ASSERT_TRUE(daemon_.reaches(id, "COMPLETED")) << daemon_.job(id);
+  const nlohmann::json job = daemon_.job(id);
+  ASSERT_EQ(job["attempts"].size(), 2U) << job;
+  EXPECT_EQ(job["exit_code"], 0) << job;
+  EXPECT_EQ(job["failures"], 0) << job;
+  EXPECT_EQ(job["losses"], 0) << job;
+  const nlohmann::json& first = job["attempts"][0];
+  EXPECT_EQ(first["gpus"][0]["index"], 0) << job;
+  EXPECT_EQ(first["reason"], "GPU_FAULT") << job;
+  EXPECT_TRUE(first["started_at"].is_null()) << job;
+  const nlohmann::json& second = job["attempts"][1];
+  EXPECT_NE(second["gpus"][0]["index"], 0) << job;
+  EXPECT_EQ(second["preflight"].get<std::string>().find("quick: passed in "), 0U) << job;
+  const std::string page = daemon_.cli({"jobs", "describe", id}).out;
+  EXPECT_NE(page.find("quick: passed in "), std::string::npos) << page;
+  EXPECT_NE(health()["gpu"]["state"], "AVAILABLE") << health();
+  bool has_failed_check = false;
+  for (const auto& piece : health()["evidence"]) {
+    has_failed_check = has_failed_check || (piece["kind"] == "CHECK" && piece["code"] == 1);
+  }
+  EXPECT_TRUE(has_failed_check) << health();
 }
 
 TEST_F(HealthDrills, HeatKeepsNewWorkAwayAndNothingElse) {

@@ -29,6 +29,9 @@ constexpr v1::ContainerNetwork to_proto(model::ContainerNetwork network) {
 constexpr v1::ImagePull to_proto(model::ImagePull pull) {
   return static_cast<v1::ImagePull>(static_cast<int>(pull) + 1);
 }
+constexpr v1::Preflight to_proto(model::Preflight preflight) {
+  return static_cast<v1::Preflight>(static_cast<int>(preflight) + 1);
+}
 constexpr v1::NumaPolicy to_proto(model::NumaPolicy policy) {
   return static_cast<v1::NumaPolicy>(static_cast<int>(policy) + 1);
 }

@@ -112,6 +112,7 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
                               : attempt.reason));
   if (!attempt.by.empty()) out.set_ended_by(attempt.by);
   if (!attempt.detail.empty()) out.set_detail(attempt.detail);
+  if (!attempt.preflight.empty()) out.set_preflight(attempt.preflight);
   if (attempt.pid != 0) out.set_pid(attempt.pid);
   for (const model::JobId id : attempt.preempted_jobs)
     out.add_preempted_jobs(fmt::format_int(id.value).str());

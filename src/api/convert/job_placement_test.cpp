@@ -252,6 +252,23 @@ TEST(HangTimeout, NeedsGpusAndKeptOutput) {
   EXPECT_EQ(refused([](Message& m) { m.set_hang_timeout_seconds(30); }), "hang_timeout_seconds");
 }
 
+TEST(Preflight, NeedsGpus) {
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_gpus(1);
+  request.set_preflight(v1::PREFLIGHT_DEEP);
+  const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+  ASSERT_TRUE(submit) << submit.error().message;
+  EXPECT_EQ(submit->spec.preflight, model::Preflight::kDeep);
+  v1::JobSpec shown;
+  to_proto(submit->spec, nodes_with_gpus(), shown);
+  EXPECT_EQ(shown.preflight(), v1::PREFLIGHT_DEEP);
+  request.set_gpus(0);
+  const auto refused = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "preflight");
+}
+
 TEST(NamedGpus, AreRefusedWhereTheyAreUnknownOrTooFew) {
   const auto refused = [](auto change) {
     v1::JobSpec request;

@@ -104,6 +104,9 @@ struct Draw {
   void operator()(model::ImagePull& pull) const {
     pull = static_cast<model::ImagePull>(random.below(model::kImagePulls));
   }
+  void operator()(model::Preflight& preflight) const {
+    preflight = static_cast<model::Preflight>(random.below(model::kPreflights));
+  }
   void operator()(std::string& text) const { text = "text-" + std::to_string(random.below(100)); }
   void operator()(bool& value) const { value = random.chance(1, 2); }
   void operator()(std::uint32_t& value) const {

@@ -429,6 +429,21 @@ std::string turn_of(const v1::Job& job) {
   return job.turn_of().empty() ? "" : fmt::format("that of job {} (jobs raise)", job.turn_of());
 }
 
+// "quick: passed in 0.4 s", or what it asks for while that is not known.
+std::string preflight_of(const v1::Job& job) {
+  if (!job.attempts().empty() && !job.attempts().rbegin()->preflight().empty()) {
+    return job.attempts().rbegin()->preflight();
+  }
+  switch (job.spec().preflight()) {
+    case v1::PREFLIGHT_QUICK:
+      return "quick";
+    case v1::PREFLIGHT_DEEP:
+      return "deep";
+    default:
+      return {};
+  }
+}
+
 // "the default of team lab"; empty if the job set its time limit.
 std::string limit_from(const v1::Job& job) {
   if (!job.has_time_limit_default_of()) return {};
@@ -440,8 +455,9 @@ std::string limit_from(const v1::Job& job) {
 
 std::string job_page(const v1::Job& job, const PageStyle& style) {
   constexpr std::size_t kKeyWidth = 16;
-  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning", "Doing", "Result",
-                                         "Advice",        "Retries",  "Yields",  "Turn"};
+  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning", "Doing",
+                                         "Result",        "Advice",   "Retries", "Yields",
+                                         "Turn",          "Preflight"};
   const base::Instant now = style.now;
   const v1::JobSpec& spec = job.spec();
   Lines lines = {
@@ -465,6 +481,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {"Input", input_of(spec)},
       {"Asks for", asked_for(spec)},
       {"Place", place_of(job)},
+      {"Preflight", preflight_of(job)},
       {"Warning", joined(texts_of(job.warnings()), "; ")},
       {"Submitted", when(job.submitted_at(), now)},
       {"Eligible", when(job.eligible_at(), now)},

@@ -136,6 +136,7 @@ void apply(Application& a, const model::AttemptStarted& event) {
   const bool is_first_start = !model::has_started(j);
   attempt.pid = event.pid;
   attempt.started_at = event.started_at;
+  attempt.preflight = event.preflight;
   move_attempt(attempt, AttemptTrigger::kStarted);
   move_job(a, j, JobTrigger::kStarted);
   a.state.books.update_held(j, attempt);

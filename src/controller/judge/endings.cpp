@@ -197,7 +197,8 @@ std::optional<model::Event> judge_start(const State& state, const execution::Sta
   const Attempt* attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || attempt->started_at.is_set()) return std::nullopt;
   if (!model::may_have_processes(attempt->state)) return std::nullopt;
-  return model::AttemptStarted{seen.attempt, seen.pid, seen.at.is_set() ? seen.at : now};
+  return model::AttemptStarted{seen.attempt, seen.pid, seen.at.is_set() ? seen.at : now,
+                               seen.preflight};
 }
 
 Events judge_end(const State& state, const execution::Ended& seen, base::Instant now,
@@ -214,7 +215,8 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
   Attempt as_ended = *attempt;
   as_ended.exit = seen.exit;
   as_ended.reason = seen.reason;
-  if (blame && seen.reason == EndReason::kNone) as_ended.reason = EndReason::kGpuFault;
+  const bool is_unnamed = seen.reason == EndReason::kNone || !seen.unfit_gpus.empty();
+  if (blame && is_unnamed) as_ended.reason = EndReason::kGpuFault;
   as_ended.detail = blame ? detail_of(job, seen, *blame) : seen.detail;
   events.push_back(model::AttemptEnded{seen.attempt, ended_at, seen.exit, as_ended.reason,
                                        as_ended.detail, seen.usage});

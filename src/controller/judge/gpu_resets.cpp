@@ -240,6 +240,21 @@ Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
   return order_repairs(state, gpus, GpuRepair::kReset, text, by);
 }
 
+Events order_first_checks(const State& state, const std::set<model::GpuRef>& gpus) {
+  std::set<model::GpuRef> free;
+  for (const model::GpuRef place : gpus) {
+    const model::Node& node = *state.nodes.find(place.node.value);
+    const model::Gpu& gpu = node.gpus.at(place.index);
+    // What another party keeps from work is not free; a check would also clear what degrades it.
+    const bool is_free = gpu.is_reported && gpu.holders.empty() && gpu.taints.empty();
+    const bool can_be =
+        node.taints.empty() && check_place(state, node, GpuRepair::kQuickCheck).has_value();
+    if (is_free && can_be) free.insert(place);
+  }
+  return order_repairs(state, free, GpuRepair::kQuickCheck, "it gets no work before that",
+                       "health");
+}
+
 base::Instant refused_until(const model::Gpu& gpu) {
   base::Instant until;
   for (const model::Evidence& piece : *gpu.evidence) {

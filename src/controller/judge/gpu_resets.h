@@ -32,6 +32,9 @@ base::Result<Events> judge_reset(const State& state, model::NodeId node,
 // Has the GPUs reset, with all that are reset with them, as soon as nothing holds them.
 Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
                     const std::string& text, const std::string& by);
+// Has the GPUs checked quickly, before they get work: those that are empty, that no party keeps
+// from work, and that can be checked.
+Events order_first_checks(const State& state, const std::set<model::GpuRef>& gpus);
 // Returns until when the platform itself orders no reset or check of the GPU, because the rules of
 // its machine did not allow the last one: they change seldom. Unset: none was refused.
 inline constexpr base::Duration kRefusedFor = base::hours(24);

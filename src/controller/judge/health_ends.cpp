@@ -7,6 +7,7 @@
 
 #include "controller/health_records.h"
 #include "controller/judge/health_evidence.h"
+#include "controller/judge/preflight.h"
 #include "health/evidence_words.h"
 #include "health/verdict.h"
 #include "model/policy.h"
@@ -89,6 +90,7 @@ std::optional<EndOnGpus> end_on_gpus(const State& state, const execution::Ended&
   const model::Attempt* const attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return std::nullopt;
   if (model::mode_of(*state.policy) == HealthMode::kOff) return std::nullopt;
+  if (!seen.unfit_gpus.empty()) return std::nullopt;  // their checks tell
   EndOnGpus end;
   end.gpus = gpus_of(attempt->allocation);
   const bool has_failed = failed_by_itself(*attempt, seen);
@@ -122,6 +124,7 @@ std::optional<HardwareBlame> blame_of_end(const State& state, const execution::E
                                           const health::Rules& rules, base::Instant now) {
   const model::Attempt* const attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return std::nullopt;
+  if (!seen.unfit_gpus.empty()) return blame_unfit(state, seen.unfit_gpus);
   const bool is_stopped = attempt->stop_reason == model::EndReason::kGpuFault;
   const bool judges = model::mode_of(*state.policy) == HealthMode::kExecute;
   if (!is_stopped && !(judges && failed_by_itself(*attempt, seen))) return std::nullopt;

@@ -22,6 +22,8 @@ constexpr std::int64_t kStopTimeout = 5000 * kMillisecond;
 // Supervisors that died before they began, until the fault is the host's.
 constexpr std::uint32_t kMaxFruitlessLaunches = 10;
 
+constexpr const char* kStoppedBeforeStart = "stopped before it was started";
+
 std::uint64_t milliseconds(base::Duration d) {
   return d.value() <= 0 ? 0 : static_cast<std::uint64_t>(base::whole_milliseconds(d));
 }
@@ -97,7 +99,7 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
   if (a == nullptr) {
     // Never started by us, and no trace of a start was there when the daemon began.
     a = &attempts_[order.attempt];
-    end_unstarted(order.attempt, *a, std::nullopt, "stopped before it was started");
+    end_unstarted(order.attempt, *a, std::nullopt, kStoppedBeforeStart);
     return;
   }
   if (a->phase == Phase::kOver) {
@@ -111,7 +113,7 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
   a->stop = order;
   a->stop_taken = false;
   if (a->phase == Phase::kWaiting) {
-    end_unstarted(order.attempt, *a, std::nullopt, "stopped before it was started");
+    end_unstarted(order.attempt, *a, std::nullopt, kStoppedBeforeStart);
   } else if (a->phase == Phase::kRunning) {
     send_stop(order.attempt, *a, now);
   }
@@ -122,7 +124,7 @@ void Attempts::set_limit(const LimitOrder& order) {
   Attempt* a = find(order.attempt);
   if (a == nullptr || a->phase == Phase::kOver) return;
   if (a->order) a->order->time_limit = order.time_limit;
-  if (a->phase == Phase::kWaiting) return;
+  if (a->phase == Phase::kWaiting || a->phase == Phase::kChecking) return;
   // Rounded up, as at the start: what the supervisor says was over is never less than was given.
   const std::uint64_t limit_ms = milliseconds(order.time_limit + base::nanoseconds(999'999));
   messages_.emplace_back(node::SetLimit{order.attempt, std::max<std::uint64_t>(limit_ms, 1)});
@@ -354,7 +356,7 @@ void Attempts::look_at_unbegun(model::AttemptId id, Attempt& a, Asked asked) {
   }
   messages_.emplace_back(node::Forget{{id}});
   if (a.stop) {
-    end_unstarted(id, a, std::nullopt, "stopped before it was started");
+    end_unstarted(id, a, std::nullopt, kStoppedBeforeStart);
   } else if (a.fruitless_launches > kMaxFruitlessLaunches) {
     end_unstarted(id, a, std::nullopt, "its supervisor died before it could begin, repeatedly");
   } else {
@@ -464,6 +466,29 @@ const StartOrder* Attempts::order_of_running(model::AttemptId id) const {
   return is_running && entry->second.order ? &*entry->second.order : nullptr;
 }
 
+const StartOrder* Attempts::begin_check(model::AttemptId id) {
+  const StartOrder* const order = order_to_launch(id);
+  if (order == nullptr || !Preflights::is_asked_for(*order)) return nullptr;
+  Attempt& a = attempts_.at(id);
+  if (!a.preflight.empty()) return nullptr;
+  a.phase = Phase::kChecking;
+  return order;
+}
+
+void Attempts::check_ended(const PreflightOutcome& outcome) {
+  Attempt* a = find(outcome.attempt);
+  if (a == nullptr || a->phase != Phase::kChecking) return;
+  if (a->stop) {
+    end_unstarted(outcome.attempt, *a, std::nullopt, kStoppedBeforeStart);
+  } else if (!outcome.unfit_gpus.empty()) {
+    end_unfit(outcome.attempt, *a, outcome.unfit_gpus);
+  } else {
+    a->preflight = outcome.note;
+    a->phase = Phase::kWaiting;
+    launches_.push_back(outcome.attempt);
+  }
+}
+
 void Attempts::launch_sent(model::AttemptId id) {
   attempts_.at(id).phase = Phase::kSent;
 }
@@ -481,7 +506,7 @@ void Attempts::tell(const Attempt& a, Observation observation) {
 
 void Attempts::tell_started(model::AttemptId id, Attempt& a, const node::StartedRecord& started) {
   if (std::exchange(a.told_started, true)) return;
-  tell(a, Started{id, started.pid, started.at});
+  tell(a, Started{id, started.pid, started.at, a.preflight});
 }
 
 void Attempts::tell_ended(model::AttemptId id, Attempt& a, const node::EndRecord& end) {
@@ -516,6 +541,17 @@ void Attempts::end_unstarted(model::AttemptId id, Attempt& a, std::optional<std:
     ended.detail = std::move(why);
     tell(a, std::move(ended));
   }
+  finish(id, a);
+}
+
+void Attempts::end_unfit(model::AttemptId id, Attempt& a, std::vector<UnfitGpu> gpus) {
+  Ended ended;
+  ended.attempt = id;
+  ended.at = os::wall_now();
+  ended.reason = model::EndReason::kLaunchFailed;
+  ended.unfit_gpus = std::move(gpus);
+  a.told_ended = true;
+  tell(a, std::move(ended));
   finish(id, a);
 }
 

@@ -12,6 +12,7 @@
 
 #include "execution/engine.h"
 #include "execution/process/attempt_files.h"
+#include "execution/process/preflights.h"
 #include "node/protocol.h"
 #include "os/descriptor.h"
 
@@ -56,6 +57,11 @@ class Attempts {
   const StartOrder* order_of(model::AttemptId id) const;
   // The same while its supervisor lives.
   const StartOrder* order_of_running(model::AttemptId id) const;
+  // Returns the attempt if its GPUs are to be checked before it is launched; null otherwise. Its
+  // check has begun then.
+  const StartOrder* begin_check(model::AttemptId id);
+  // It is launched now, unless a GPU is unfit or it was stopped meanwhile.
+  void check_ended(const PreflightOutcome& outcome);
   void launch_sent(model::AttemptId id);
   // The launch cannot even be asked for. With an exit code it is the job's own fault.
   void launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code, std::string why,
@@ -66,11 +72,12 @@ class Attempts {
 
  private:
   enum class Phase {
-    kWaiting,  // to be launched
-    kSent,     // the launcher has been asked
-    kRunning,  // its supervisor lives and is watched
-    kKilling,  // its supervisor is dead; what it left is being killed
-    kOver,     // nothing of it is left; stays known until it is forgotten
+    kWaiting,   // to be launched
+    kChecking,  // its GPUs are being checked before that
+    kSent,      // the launcher has been asked
+    kRunning,   // its supervisor lives and is watched
+    kKilling,   // its supervisor is dead; what it left is being killed
+    kOver,      // nothing of it is left; stays known until it is forgotten
   };
   enum class Due { kLook, kStop, kKill };
   enum class Asked { kAdopt, kNewLauncher, kOther };
@@ -87,6 +94,7 @@ class Attempts {
     bool stop_taken = false;
     std::int64_t give_up_stop_at = 0;
     std::uint32_t fruitless_launches = 0;
+    std::string preflight;  // what the check of its GPUs did; empty: it was not checked yet
     std::int64_t delay = 0;
     std::optional<std::pair<std::int64_t, Due>> due;
   };
@@ -113,6 +121,7 @@ class Attempts {
   void lose(model::AttemptId id, Attempt& a, bool node_lost);
   void end_unstarted(model::AttemptId id, Attempt& a, std::optional<std::uint8_t> code,
                      std::string why, model::EndReason reason = model::EndReason::kLaunchFailed);
+  void end_unfit(model::AttemptId id, Attempt& a, std::vector<UnfitGpu> gpus);
   void finish(model::AttemptId id, Attempt& a, std::string epilog_failure = {});
   Attempt* find(model::AttemptId id);
   void forget_again();

@@ -19,6 +19,11 @@ namespace {
 // Beyond its limit, for a launcher that is busy.
 constexpr std::int64_t kAnswerTimeout = base::seconds(60).value();
 
+// In which a check that was given up is expected to end.
+constexpr std::int64_t kGiveUpTimeout = base::seconds(10).value();
+// A launcher that ends takes its answers with it.
+constexpr std::uint32_t kMaxLostAnswers = 3;
+
 const node::DriverResult* result_of(const node::DriverAnswer& answer, const std::string& gpu) {
   const auto found = std::ranges::find(answer.gpus, gpu, &node::DriverResult::gpu);
   return found == answer.gpus.end() ? nullptr : &*found;
@@ -36,9 +41,15 @@ std::optional<node::BoardFiles> board_files_of(const BoardPlaces& boards, const 
 GpuResets::GpuResets(Options options, ObservationSink& sink)
     : options_(std::move(options)), sink_(sink) {}
 
+// It keeps no job from its start, and a GPU that is out stays out.
+node::DriverAnswer GpuResets::no_answer(const Run& run, std::string_view why) {
+  return run.attempt ? node::untried_answer(run.gpus, why) : node::failed_answer(run.gpus, why);
+}
+
 bool GpuResets::is_known(const ResetOrder& order, const std::string& gpu) const {
   return std::ranges::any_of(runs_, [&](const Run& run) {
-    return run.node == order.node_name && run.without_reset == order.without_reset &&
+    return !run.attempt && run.node == order.node_name &&
+           run.without_reset == order.without_reset &&
            std::ranges::find(run.gpus, gpu) != run.gpus.end();
   });
 }
@@ -65,6 +76,38 @@ void GpuResets::add(const ResetOrder& order) {
   if (!run.gpus.empty()) runs_.push_back(std::move(run));
 }
 
+void GpuResets::add(CheckBeforeStart check) {
+  Run run;
+  run.node = std::move(check.node);
+  run.gpus = std::move(check.gpus);
+  run.without_reset = true;
+  run.is_deep = check.is_deep;
+  run.stage = Stage::kCheck;
+  run.attempt = check.attempt;
+  runs_.push_back(std::move(run));
+}
+
+// The launcher ends a check when this end of the socket is shut, and the other end closes with it.
+void GpuResets::give_up(model::AttemptId attempt, std::int64_t now_ns) {
+  for (std::size_t i = 0; i < runs_.size();) {
+    Run& run = runs_[i];
+    if (run.attempt != attempt) {
+      ++i;
+    } else if (!run.answer.is_open()) {
+      finish(i, node::untried_answer(run.gpus, "the start was given up"));
+    } else {
+      shutdown(run.answer.get(), SHUT_WR);
+      run.due_ns = std::min(run.due_ns, now_ns + kGiveUpTimeout);
+      run.lost_answers = kMaxLostAnswers;
+      ++i;
+    }
+  }
+}
+
+std::vector<CheckedBeforeStart> GpuResets::take_checked() {
+  return std::exchange(checked_, {});
+}
+
 // The earlier ones of its node go first.
 bool GpuResets::must_wait(std::size_t index) const {
   return std::any_of(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(index),
@@ -79,7 +122,7 @@ LauncherLink::Sent GpuResets::go_on(const Send& send_to, std::int64_t now_ns) {
       const LauncherLink::Sent sent = send(runs_[i], send_to, now_ns);
       if (sent != LauncherLink::Sent::kYes) return sent;
       if (!runs_[i].answer.is_open()) {
-        finish(i, node::failed_answer(runs_[i].gpus, "no socket could be made for its answer"));
+        finish(i, no_answer(runs_[i], "no socket could be made for its answer"));
       }
     }
     if (runs_.size() == before) ++i;
@@ -132,12 +175,21 @@ bool GpuResets::read(int handle) {
   const os::Descriptor unwanted(packet.fd);
   std::optional<node::DriverAnswer> answer;
   if (packet.kind == os::Packet::Kind::kMessage) answer = node::decode_driver_answer(packet.bytes);
+  if (!answer && asks_again(*found)) return true;
   if (!answer) {
-    answer = node::failed_answer(
-        found->gpus, found->without_reset ? "the program that checks GPUs ended without an answer"
-                                          : "the program that resets GPUs ended without an answer");
+    answer = no_answer(*found, found->without_reset
+                                   ? "the program that checks GPUs ended without an answer"
+                                   : "the program that resets GPUs ended without an answer");
   }
   finish(static_cast<std::size_t>(found - runs_.begin()), *answer);
+  return true;
+}
+
+// A job does not lose the check of its GPUs because the launcher was started anew.
+bool GpuResets::asks_again(Run& run) {
+  if (!run.attempt || run.lost_answers >= kMaxLostAnswers) return false;
+  ++run.lost_answers;
+  run.answer.reset();
   return true;
 }
 
@@ -146,7 +198,7 @@ std::optional<std::int64_t> GpuResets::do_due(std::int64_t now_ns) {
   for (std::size_t i = 0; i < runs_.size();) {
     const std::size_t before = runs_.size();
     if (runs_[i].answer.is_open() && runs_[i].due_ns <= now_ns) {
-      finish(i, node::failed_answer(runs_[i].gpus, "the launcher does not answer"));
+      finish(i, no_answer(runs_[i], "the launcher does not answer"));
       next = now_ns;  // what comes next is to be sent
     } else if (runs_[i].answer.is_open()) {
       next = std::min(next.value_or(runs_[i].due_ns), runs_[i].due_ns);
@@ -165,6 +217,11 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
   Run& run = runs_[index];
   run.answer.reset();
   hold_probe(run, false);
+  if (run.attempt) {
+    checked_.push_back({*run.attempt, run.node, answer});
+    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(index));
+    return;
+  }
   const bool is_last = run.stage == Stage::kCheck;
   std::vector<std::string> left;
   for (const std::string& gpu : run.gpus) {

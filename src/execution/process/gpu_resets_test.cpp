@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ using node::DriverVerb;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 using Sent = LauncherLink::Sent;
 using Held = std::vector<std::pair<std::string, bool>>;
 
@@ -238,6 +240,20 @@ class ResetsOnABoard : public EngineTest, public ::testing::WithParamInterface<M
     return observed_->resets().empty() ? ResetEnded{} : observed_->resets().back();
   }
 
+  // Of a job on the first GPU.
+  StartOrder checked_start(std::uint64_t job) const {
+    StartOrder start = shell(job, "exit 0");
+    auto spec = std::make_shared<model::JobSpec>(*start.spec);
+    spec->preflight = model::Preflight::kQuick;
+    start.spec = spec;
+    start.nodes[0].node_name = "n1";
+    start.nodes[0].emulated = true;
+    LaunchGpu gpu;
+    gpu.info.uuid = first_gpu();
+    start.nodes[0].gpus = {gpu};
+    return start;
+  }
+
   std::string boards_;
 };
 INSTANTIATE_TEST_SUITE_P(Engine, ResetsOnABoard, ::testing::Values(Mode::kCgroup, Mode::kAdvisory),
@@ -257,6 +273,48 @@ TEST_P(ResetsOnABoard, GpuIsCheckedAlone) {
   ASSERT_TRUE(observed_->wait_until([&] { return !observed_->resets().empty(); }));
   EXPECT_EQ(observed_->resets().back(),
             (ResetEnded{"n1", gpu, "", "readings only: there is no libcuda", true}));
+}
+
+TEST_P(ResetsOnABoard, GpuIsCheckedBeforeItsJobStarts) {
+  const StartOrder start = checked_start(1);
+  EXPECT_EQ(run(start).exit.code, 0);
+  ASSERT_FALSE(observed_->of(start.attempt).started.empty());
+  EXPECT_THAT(observed_->of(start.attempt).started[0].preflight, StartsWith("quick: passed in "));
+  inject("remap-failed");
+  const StartOrder unfit = checked_start(2);
+  const Ended ended = run(unfit);
+  EXPECT_EQ(ended.reason, model::EndReason::kLaunchFailed);
+  ASSERT_EQ(ended.unfit_gpus.size(), 1U);
+  EXPECT_EQ(ended.unfit_gpus[0],
+            (UnfitGpu{"n1", first_gpu(), "a row of its memory could not be replaced"}));
+  EXPECT_TRUE(observed_->of(unfit.attempt).started.empty());
+}
+
+TEST_P(ResetsOnABoard, StartThatIsStoppedInItsCheckEndsTheCheck) {
+  const StartOrder start = checked_start(1);
+  inject("hang 600");
+  engine_->start(start);
+  ASSERT_TRUE(eventually([&] { return !engine_->step_of(start.attempt).empty(); }));
+  engine_->stop({start.attempt, false, {}, model::EndReason::kCancelledBy});
+  ASSERT_TRUE(observed_->wait_cleaned(start.attempt));
+  EXPECT_TRUE(observed_->of(start.attempt).started.empty());
+  EXPECT_TRUE(observed_->of(start.attempt).ended[0].unfit_gpus.empty());
+  EXPECT_EQ(engine_->step_of(start.attempt), "");
+}
+
+TEST_P(ResetsOnABoard, StartIsCheckedAnewByTheNextDaemon) {
+  const StartOrder start = checked_start(1);
+  inject("hang 600");
+  engine_->start(start);
+  ASSERT_TRUE(eventually([&] { return !engine_->step_of(start.attempt).empty(); }));
+  close_engine();
+  inject("hang 0");
+  open_engine();
+  adopt(start, model::AttemptState::kRequested);
+  engine_->start(start);  // the core repeats it
+  ASSERT_TRUE(observed_->wait_cleaned(start.attempt));
+  EXPECT_EQ(observed_->of(start.attempt).ended[0].exit.code, 0);
+  EXPECT_THAT(observed_->of(start.attempt).started.at(0).preflight, StartsWith("quick: passed"));
 }
 
 TEST_P(ResetsOnABoard, GpuThatIsNotThereIsNotReset) {

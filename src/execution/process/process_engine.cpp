@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -25,6 +26,7 @@
 #include "execution/process/job_request.h"
 #include "execution/process/kept_output.h"
 #include "execution/process/launcher_link.h"
+#include "execution/process/preflights.h"
 #include "host/user_directory.h"
 #include "model/job_spec.h"
 #include "node/protocol.h"
@@ -163,6 +165,13 @@ class ProcessEngine::Worker {
     return node_part_;
   }
 
+  // What is done before the attempt's start; empty: nothing.
+  std::string step_of(model::AttemptId attempt) const {
+    const std::lock_guard lock(mutex_);
+    const auto step = steps_.find(attempt);
+    return step == steps_.end() ? std::string() : step->second;
+  }
+
  private:
   // The user directory, which may outlive the engine, wakes the engine through this.
   struct Bell {
@@ -210,7 +219,9 @@ class ProcessEngine::Worker {
     std::optional<std::int64_t> next = attempts_.do_due(now);
     if (const auto due = resets_.do_due(now)) next = std::min(next.value_or(*due), *due);
     if (link_.fd() < 0) next = std::min(next.value_or(reconnect_at_), reconnect_at_);
+    take_checks();
     flush();  // what was due may have messages
+    if (take_checks()) return 0;
     if (!next) return -1;
     return static_cast<int>(
         std::clamp<std::int64_t>((*next - now) / base::milliseconds(1).value() + 1, 0, 60'000));
@@ -253,6 +264,7 @@ class ProcessEngine::Worker {
       attempts_.start(*start);
     } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
       attempts_.stop(*stop, os::monotonic_ns());
+      preflights_.give_up(stop->attempt, os::monotonic_ns());
     } else if (const auto* limit = std::get_if<LimitOrder>(&order)) {
       attempts_.set_limit(*limit);
     } else if (const auto* signal = std::get_if<SignalOrder>(&order)) {
@@ -275,6 +287,37 @@ class ProcessEngine::Worker {
       try_again();
     } else {
       attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), os::monotonic_ns());
+    }
+  }
+
+  // ---- checks before starts
+
+  // Returns whether one has ended.
+  bool take_checks() {
+    const std::vector<PreflightOutcome> ended = preflights_.take_ended(os::monotonic_ns());
+    for (const PreflightOutcome& outcome : ended) {
+      note_step(outcome.attempt, {});
+      attempts_.check_ended(outcome);
+    }
+    return !ended.empty();
+  }
+
+  // Returns whether the start waits for its check.
+  bool is_to_be_checked(model::AttemptId id) {
+    const StartOrder* const order = attempts_.begin_check(id);
+    if (order == nullptr) return false;
+    const bool is_deep = order->spec->preflight == model::Preflight::kDeep;
+    note_step(id, fmt::format("checking its GPUs ({})", is_deep ? "deep" : "quick"));
+    preflights_.begin(*order, os::monotonic_ns());
+    return true;
+  }
+
+  void note_step(model::AttemptId id, std::string step) {
+    const std::lock_guard lock(mutex_);
+    if (step.empty()) {
+      steps_.erase(id);
+    } else {
+      steps_[id] = std::move(step);
     }
   }
 
@@ -491,6 +534,7 @@ class ProcessEngine::Worker {
 
   // kYes also where there is nothing to send any more.
   LauncherLink::Sent launch(model::AttemptId id) {
+    if (is_to_be_checked(id)) return LauncherLink::Sent::kYes;
     const StartOrder* order = attempts_.order_to_launch(id);
     if (order == nullptr) return LauncherLink::Sent::kYes;
     const auto user = user_of(*order->spec);
@@ -575,6 +619,7 @@ class ProcessEngine::Worker {
   Attempts attempts_;
   LauncherLink link_;
   GpuResets resets_;
+  Preflights preflights_{resets_};
   const std::shared_ptr<host::UserDirectory> users_;
   std::vector<model::AttemptId> unnamed_launches_;  // they wait for their user
   std::vector<ChannelRequest> unnamed_channels_;
@@ -595,6 +640,7 @@ class ProcessEngine::Worker {
   NodePart node_part_;
   bool node_part_known_ = false;
   std::string link_error_;
+  std::map<model::AttemptId, std::string> steps_;  // before the start, in words
 
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
@@ -693,7 +739,8 @@ base::Result<os::Descriptor> ProcessEngine::ask_driver(const std::string& node_n
 }
 
 std::string ProcessEngine::step_of(model::AttemptId attempt) const {
-  return container_step(node_part().folder, attempt);
+  std::string step = worker_->step_of(attempt);
+  return step.empty() ? container_step(node_part().folder, attempt) : step;
 }
 std::string ProcessEngine::output_of(model::AttemptId attempt) const {
   return kept_output_path(node_part().folder, attempt);

@@ -54,7 +54,7 @@ std::string DriverRuns::refusal_of_order(const RunDriver& order) const {
 
 void DriverRuns::start(const RunDriver& order, int socket) {
   const auto fail = [&](const std::string& why) {
-    os::send_packet(socket, encode_driver_answer(failed_answer(order.gpus, why)));
+    os::send_packet(socket, encode_driver_answer(untried_answer(order.gpus, why)));
   };
   forget_ended();
   if (watchers_.size() >= kMaxWatchers) return fail("the driver is busy with other requests");

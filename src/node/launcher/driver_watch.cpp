@@ -35,15 +35,17 @@ class Watch {
 
   [[noreturn]] void run() {
     keep_descriptors();
-    if (!take_lock()) fail("other requests to the driver took all of its time");
+    if (!take_lock()) give_up("other requests to the driver took all of its time");
     int pidfd = -1;
     const int pid = fork_with_pidfd(&pidfd);
     if (pid == 0) become_program();
-    if (pid < 0) fail(std::string("start its program: ") + strerror(errno));
-    if (wait_for(pidfd, left_ms())) fail(end_of(pid));
+    if (pid < 0) give_up(std::string("start its program: ") + strerror(errno));
+    const bool has_ended = wait_for(pidfd, left_ms(), is_check());
+    if (has_ended) fail(end_of(pid));
     kill(-pid, SIGKILL);
     signal_pidfd(pidfd, SIGKILL);  // it may not lead its group yet
-    wait_for(pidfd, kEndMs);
+    wait_for(pidfd, kEndMs, false);
+    if (left_ms() > 0) give_up("its answer is not wanted any more");
     fail("the driver did not answer within " + std::to_string(o_.order->deadline_ms / 1000) +
          " s; the call was ended");
   }
@@ -54,6 +56,16 @@ class Watch {
     return static_cast<std::int64_t>(std::min(order.deadline_ms, kMost));
   }
 
+  // A reset is not left half done.
+  bool is_check() const {
+    return o_.order->verb == DriverVerb::kQuickCheck || o_.order->verb == DriverVerb::kDeepCheck;
+  }
+
+  static bool is_given_up() {
+    pollfd asker{kSocket, POLLRDHUP, 0};
+    return poll(&asker, 1, 0) == 1;
+  }
+
   int left_ms() const {
     return static_cast<int>(std::max<std::int64_t>(until_ms_ - os::boot_ms(), 0));
   }
@@ -61,6 +73,11 @@ class Watch {
   // The first answer counts: where the program has given one, this is not read.
   [[noreturn]] void fail(const std::string& why) const {
     os::send_packet(kSocket, encode_driver_answer(failed_answer(o_.order->gpus, why)));
+    _exit(0);
+  }
+
+  [[noreturn]] void give_up(const std::string& why) const {
+    os::send_packet(kSocket, encode_driver_answer(untried_answer(o_.order->gpus, why)));
     _exit(0);
   }
 
@@ -79,20 +96,21 @@ class Watch {
     if (o_.order->board) return true;
     if (!has_lock_) return false;
     while (flock(kLock, LOCK_EX | LOCK_NB) != 0) {
-      if (left_ms() == 0) return false;
+      if (left_ms() == 0 || (is_check() && is_given_up())) return false;
       poll(nullptr, 0, std::min(kLockRetryMs, left_ms()));
     }
     return true;
   }
 
-  // Returns whether it has ended.
-  static bool wait_for(int pidfd, int limit_ms) {
+  // Returns whether it ends within the limit. `minds_asker`: and while its answer is wanted.
+  static bool wait_for(int pidfd, int limit_ms, bool minds_asker) {
     const std::int64_t until = os::boot_ms() + limit_ms;
     while (true) {
-      pollfd end{pidfd, POLLIN, 0};
+      pollfd seen[] = {{pidfd, POLLIN, 0}, {kSocket, POLLRDHUP, 0}};
       const auto left = static_cast<int>(std::max<std::int64_t>(until - os::boot_ms(), 0));
-      if (poll(&end, 1, left) == 1) return true;
-      if (left == 0) return false;
+      poll(seen, minds_asker ? 2 : 1, left);
+      if (seen[0].revents != 0) return true;
+      if (left == 0 || seen[1].revents != 0) return false;
     }
   }
 
@@ -113,7 +131,8 @@ class Watch {
     close(kLock);
     if (o_.user != nullptr) {
       const SwitchFailure failure = UserSwitch(*o_.user).become();
-      if (failure.what != nullptr) fail(std::string("become the daemon's user: ") + failure.what);
+      if (failure.what != nullptr)
+        give_up(std::string("become the daemon's user: ") + failure.what);
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // the switch has taken it back
     }
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -121,7 +140,7 @@ class Watch {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     execute();
-    fail(o_.program + ": " + strerror(errno));
+    give_up(o_.program + ": " + strerror(errno));
   }
 
   // It gets no environment but this.

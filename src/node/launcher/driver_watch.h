@@ -15,9 +15,10 @@ struct DriverWatch {
   int lock = -1;                   // held while the program is at work on real GPUs
 };
 
-// Runs the program in a child and kills it with all that it has started at the deadline. Whatever
-// its end, an answer was sent when this process ends. Called in a process of its own, where signals
-// are blocked; a program that no signal ends is left to the kernel.
+// Runs the program in a child and kills it with all that it has started at the deadline, and a
+// check as soon as the other end of the socket is shut: another job may have its GPUs by then.
+// Whatever its end, an answer was sent when this process ends. Called in a process of its own,
+// where signals are blocked; a program that no signal ends is left to the kernel.
 [[noreturn]] void run_driver_watch(const DriverWatch& watch);
 
 }  // namespace gpu_platform::node
