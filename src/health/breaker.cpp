@@ -13,7 +13,7 @@ constexpr std::string_view kAdvice =
 
 }  // namespace
 
-std::size_t most_out(const BreakerLimits& limits, std::size_t of_type) {
+std::size_t max_out(const BreakerLimits& limits, std::size_t of_type) {
   const std::size_t least = of_type >= limits.many ? limits.at_least_of_many : limits.at_least;
   const std::size_t most = std::max(least, of_type * limits.percent / 100);
   return limits.at_most != 0 ? std::min(most, limits.at_most) : most;
@@ -21,7 +21,7 @@ std::size_t most_out(const BreakerLimits& limits, std::size_t of_type) {
 
 BreakerAnswer ask_breaker(const BreakerLimits& limits, const BreakerCounts& counts,
                           std::string_view gpu_type) {
-  const std::size_t most = most_out(limits, counts.of_type);
+  const std::size_t most = max_out(limits, counts.of_type);
   const std::string_view type = gpu_type.empty() ? std::string_view("GPUs") : gpu_type;
   if (counts.out_of_type + 1 > most) {
     return {false, fmt::format("health keeps {} of {} {} out, and at most {} may be: {}",

@@ -21,7 +21,7 @@ struct BreakerLimits {
 };
 
 // Returns how many GPUs of a type with so many may be out at once.
-std::size_t most_out(const BreakerLimits& limits, std::size_t of_type);
+std::size_t max_out(const BreakerLimits& limits, std::size_t of_type);
 
 // How many there are, and how many of them health keeps out now, the GPU in question not counted.
 struct BreakerCounts {

@@ -62,7 +62,8 @@ ConditionMeaning meaning_of_condition(std::string_view text, const Rules& rules,
     return {&rule, std::min(rule.action, Action::kDrain)};
   }
   if (const Rule* rule = find_rule(name, rules, gpu_type, node)) return {rule, rule->action};
-  const Rule& rule = rules.of(is_node_fault(text) ? "node-fault" : "condition-unknown", gpu_type, node);
+  const Rule& rule =
+      rules.of(is_node_fault(text) ? "node-fault" : "condition-unknown", gpu_type, node);
   return {&rule, rule.action};
 }
 

@@ -51,6 +51,7 @@ class GpuJudgement {
   void find_node_faults();
 
   void find_repairs();
+  bool had_fault_by(base::Instant at) const;
   GpuVerdict verdict();
 
   void add(const Rule& rule, Action action, base::Instant at, std::string text,

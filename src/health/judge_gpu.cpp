@@ -89,6 +89,19 @@ GpuVerdict GpuJudgement::judge() {
   return verdict();
 }
 
+// Resets of healthy GPUs, for a program's errors or by custom, leave nothing to be proven.
+bool GpuJudgement::had_fault_by(base::Instant at) const {
+  return std::ranges::any_of(gpu_.pieces(), [&](const Evidence& piece) {
+    if (piece.at > at) return false;
+    if (piece.kind == EvidenceKind::kXid) {
+      const FaultClass fault = gpu_.xid(piece.code).fault;
+      return fault == FaultClass::kHardware || fault == FaultClass::kDriver;
+    }
+    return piece.kind < EvidenceKind::kJobStarted || piece.kind == EvidenceKind::kComplaint ||
+           model::is_failed_trial(piece);
+  });
+}
+
 void GpuJudgement::find_repairs() {
   const Evidence* failed_check = nullptr;
   const Evidence* failed_reset = nullptr;
@@ -120,7 +133,8 @@ void GpuJudgement::find_repairs() {
                                    : fmt::format("{}: {}", rule.what, failed_reset->text));
   }
   if (gpu_.reset_at().is_set() && gpu_.checked_at() < gpu_.reset_at() &&
-      gpu_.restarted_at() < gpu_.reset_at() && !gpu_.has_worked_since(gpu_.reset_at())) {
+      gpu_.restarted_at() < gpu_.reset_at() && had_fault_by(gpu_.reset_at()) &&
+      !gpu_.has_worked_since(gpu_.reset_at())) {
     const Rule& rule = gpu_.rule("unchecked");
     std::string text(rule.what);
     const bool was_refused = refused_check != nullptr && refused_check->last >= gpu_.reset_at();
@@ -183,8 +197,8 @@ GpuVerdict GpuJudgement::verdict() {
           ? std::clamp<std::uint32_t>(100 - static_cast<std::uint32_t>(doubt), 1, 99)
           : decisive.confidence_percent;
   verdict.rule = decisive.rule->name;
-  verdict.text = fmt::format("{} at {}: {}", decisive.text, base::utc(decisive.at),
-                             what_happens(decisive));
+  verdict.text =
+      fmt::format("{} at {}: {}", decisive.text, base::utc(decisive.at), what_happens(decisive));
   verdict.next = what_helps(decisive);
   return verdict;
 }

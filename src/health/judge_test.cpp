@@ -229,9 +229,16 @@ TEST_F(Judge, WhatCuresAFault) {
   EXPECT_EQ(action(after(base::minutes(8))), Action::kNone);
 }
 
+TEST_F(Judge, AResetWithoutAFaultBeforeItNeedsNoCheck) {
+  see(xid(31));
+  see(piece_of(EvidenceKind::kReset, after(base::minutes(1))));
+  EXPECT_LT(action(after(base::minutes(2))), Action::kDegrade);
+}
+
 TEST_F(Judge, ACheckWithoutAResetClearsWhatOnlyDegrades) {
-  see(piece_of(EvidenceKind::kReset, kNoon));
-  EXPECT_EQ(judged().rule, "unchecked");
+  see(piece_of(EvidenceKind::kEccUncorrected, kNoon));
+  see(piece_of(EvidenceKind::kReset, after(base::seconds(1))));
+  EXPECT_EQ(judged(after(base::seconds(2))).rule, "unchecked");
   see(piece_of(EvidenceKind::kCheck, after(base::minutes(1))));
   EXPECT_EQ(action(after(base::minutes(2))), Action::kNone);
   see(xid(48, after(base::minutes(3))));

@@ -233,13 +233,13 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   policy.health_max_out_percent = 20;
   std::string bytes;
   append_policy(policy, bytes);
-  bytes.pop_back();  // the count of health_rules, the newest field
+  bytes.pop_back();  // health_check_at_start, the newest field
   set_length_at(bytes, 0, static_cast<std::uint32_t>(bytes.size() - 4));
   auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, policy);
 
-  bytes.pop_back();  // the one before it, one byte
+  bytes.resize(bytes.size() - 2);  // the two before it, a byte each
   set_length_at(bytes, 0, static_cast<std::uint32_t>(bytes.size() - 4));
   again = decode_policy(bytes);
   ASSERT_TRUE(again);

@@ -161,7 +161,7 @@ Events order_repairs(const State& state, const std::set<model::GpuRef>& gpus, Gp
 
 // Whether a check has answered what has degraded it, or too many checks have been.
 bool was_checked_enough(const model::Gpu& gpu, base::Instant degraded_at, base::Instant now) {
-  if (now < refused_until(gpu)) return true;
+  if (now < refused_until(gpu, model::EvidenceKind::kCheck)) return true;
   std::size_t checks = 0;
   for (const model::Evidence& piece : *gpu.evidence) {
     if (piece.kind != model::EvidenceKind::kCheck || model::is_refused_trial(piece)) continue;
@@ -255,10 +255,11 @@ Events order_first_checks(const State& state, const std::set<model::GpuRef>& gpu
                        "health");
 }
 
-base::Instant refused_until(const model::Gpu& gpu) {
+base::Instant refused_until(const model::Gpu& gpu, model::EvidenceKind kind) {
   base::Instant until;
   for (const model::Evidence& piece : *gpu.evidence) {
-    if (model::is_refused_trial(piece)) until = std::max(until, piece.last + kRefusedFor);
+    if (piece.kind == kind && model::is_refused_trial(piece))
+      until = std::max(until, piece.last + kRefusedFor);
   }
   return until;
 }
@@ -271,7 +272,7 @@ bool may_reset_by_itself(const State& state, model::GpuRef place, base::Instant 
   if (!check_place(state, node, GpuRepair::kReset) || reset_of(gpu) != nullptr || !may_be) {
     return false;
   }
-  if (now < refused_until(gpu)) return false;
+  if (now < refused_until(gpu, model::EvidenceKind::kReset)) return false;
   const auto resets = std::ranges::count_if(*gpu.evidence, [&](const model::Evidence& piece) {
     return piece.kind == model::EvidenceKind::kReset && !model::is_refused_trial(piece) &&
            now - piece.last <= kResetsWithin;

@@ -35,10 +35,11 @@ Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
 // Has the GPUs checked quickly, before they get work: those that are empty, that no party keeps
 // from work, and that can be checked.
 Events order_first_checks(const State& state, const std::set<model::GpuRef>& gpus);
-// Returns until when the platform itself orders no reset or check of the GPU, because the rules of
-// its machine did not allow the last one: they change seldom. Unset: none was refused.
+// Returns until when the platform itself orders no further reset (kReset) or check (kCheck) of the
+// GPU, because the rules of its machine did not allow the last one, which change seldom, or because
+// it could not begin. Unset: none was refused.
 inline constexpr base::Duration kRefusedFor = base::hours(24);
-base::Instant refused_until(const model::Gpu& gpu);
+base::Instant refused_until(const model::Gpu& gpu, model::EvidenceKind kind);
 // Returns whether the platform may order it itself: the policy says so, the GPU is not to be reset
 // already, none was refused lately, and it has not been reset kMaxResets times within
 // kResetsWithin.

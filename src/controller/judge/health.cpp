@@ -193,8 +193,9 @@ Events GpuHealth::judge(const State& state, model::GpuRef place, base::Instant n
       health::judge_gpu(HealthRecords(state), key_of(state, place), rules_of(state), now);
   // What is due by now is in the verdict.
   base::Instant again_at = verdict.again_at > now ? verdict.again_at : base::Instant();
-  if (const base::Instant tried_again = refused_until(gpu);
-      state.policy->health_reset == model::HealthReset::kAuto && tried_again > now) {
+  for (const auto kind : {model::EvidenceKind::kReset, model::EvidenceKind::kCheck}) {
+    const base::Instant tried_again = refused_until(gpu, kind);
+    if (state.policy->health_reset != model::HealthReset::kAuto || tried_again <= now) continue;
     again_at = again_at.is_set() ? std::min(again_at, tried_again) : tried_again;
   }
   if (again_at.is_set()) look_again(place, again_at);

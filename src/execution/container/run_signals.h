@@ -11,7 +11,7 @@
 namespace gpu_platform::execution {
 
 // What the supervisor, or a person at the terminal, tells the program that runs a container, and
-// what of it is still to be done. Signals are blocked and read where somebody looks.
+// what of it is still to be done. Signals are blocked and read where the owner looks.
 //
 // Ownership: the descriptor; the first process of a rootless container. Thread: one.
 class RunSignals {

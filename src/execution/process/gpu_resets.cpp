@@ -223,6 +223,7 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
     return;
   }
   const bool is_last = run.stage == Stage::kCheck;
+  const bool is_untouched = answer.is_refused || answer.is_untried;
   std::vector<std::string> left;
   for (const std::string& gpu : run.gpus) {
     const node::DriverResult* const result = result_of(answer, gpu);
@@ -233,13 +234,15 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
     }
     const bool was_reset = is_last && !run.without_reset;
     if (was_reset && !failure.empty()) {
-      failure = fmt::format("it was reset, but {} its check: {}",
-                            answer.is_refused ? "the rules do not allow" : "failed", failure);
+      const std::string_view how = answer.is_refused   ? "the rules do not allow"
+                                   : answer.is_untried ? "nothing could begin"
+                                                       : "failed";
+      failure = fmt::format("it was reset, but {} its check: {}", how, failure);
     }
     tell(run, gpu, std::move(failure), answer.detail,
-         !answer.is_refused ? RefusedPart::kNothing
-         : was_reset        ? RefusedPart::kCheckAfterReset
-                            : RefusedPart::kAll);
+         !is_untouched ? RefusedPart::kNothing
+         : was_reset   ? RefusedPart::kCheckAfterReset
+                       : RefusedPart::kAll);
   }
   if (left.empty()) {
     runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(index));

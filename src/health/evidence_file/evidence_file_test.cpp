@@ -128,8 +128,9 @@ TEST(Replay, BreakerStopsActsOnlyWhereTheInventoryIsKnown) {
   }
   EXPECT_TRUE(replayed(text).breaker.empty());
   const Replay stopped = replayed(text + R"({"kind": "inventory", "gpus": 8, "nodes": 1})");
-  EXPECT_EQ(stopped.breaker.size(), 2U);
+  EXPECT_EQ(stopped.breaker.size(), 1U);
   EXPECT_TRUE(stopped.gpus[0].is_out);
+  EXPECT_TRUE(stopped.gpus[1].is_out);
   EXPECT_FALSE(stopped.gpus[2].is_out);
   EXPECT_EQ(stopped.gpus[2].verdict.action, Action::kReset) << "judging goes on";
 }

@@ -56,11 +56,12 @@ class Reset {
         until_ms_(os::boot_ms() + static_cast<std::int64_t>(order.limit_ms) - kSpareMs) {}
 
   DriverAnswer run() {
-    std::string why = find_targets();
-    if (why.empty()) why = check_group();
+    if (std::string why = find_targets(); !why.empty()) return failed_answer(order_.gpus, why);
+    std::string why = check_group();
     if (why.empty()) why = wait_for_clients();
     opened_ = {};  // we were a client, too
-    if (why.empty()) why = run_tool();
+    if (!why.empty()) return untried_answer(order_.gpus, why);
+    why = run_tool();
     if (!why.empty()) return failed_answer(order_.gpus, why);
     DriverAnswer answer;
     answer.detail = output_;
