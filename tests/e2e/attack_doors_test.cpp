@@ -309,6 +309,7 @@ TEST_F(HangingHost, OutputOnADiskThatIsGoneKeepsNobodyWaiting) {
   const std::string id =
       submitted_by(kAttacker, {"--output", file, "--", "/bin/sh", "-c", "echo hello; sleep 600"});
   ASSERT_TRUE(eventually([&] { return read_file(file) == "hello\n"; }));
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
   const Finished before = by(kAttacker, {"jobs", "logs", id});
   EXPECT_EQ(before.out, "hello\n") << before.err;
   hang("disk-hangs");
