@@ -27,26 +27,28 @@ bool read_file(const char* path, char* text, std::size_t size) {
   return true;
 }
 
-// Finds the first load that the process or one below it states.
-bool find_load(std::uint64_t pid, int* visits, StatedLoad* load) {
-  if (++*visits > kMaxVisits) return false;
+}  // namespace
+
+// Finds the loads that the process and those below it state, the first of them first.
+void FollowedProcesses::find_loads(std::uint64_t pid, Loads& loads) {
+  if (++loads.visits > kMaxVisits || loads.count == kMaxOthers + 1) return;
   char path[96];
   char text[2048];
   const auto number = static_cast<unsigned long long>(pid);
   snprintf(path, sizeof path, "/proc/%llu/comm", number);
-  if (!read_file(path, text, sizeof text)) return false;
-  if (read_stated_load(text, &load->memory_bytes, &load->percent)) return true;
+  if (!read_file(path, text, sizeof text)) return;
+  StatedLoad load;
+  if (read_stated_load(text, &load.memory_bytes, &load.percent)) {
+    loads.all[loads.count++] = {pid, process_start_ticks(pid), load};
+  }
   snprintf(path, sizeof path, "/proc/%llu/task/%llu/children", number, number);
-  if (!read_file(path, text, sizeof text)) return false;
+  if (!read_file(path, text, sizeof text)) return;
   char* rest = nullptr;
   for (char* word = strtok_r(text, " \n", &rest); word != nullptr;
        word = strtok_r(nullptr, " \n", &rest)) {
-    if (find_load(strtoull(word, nullptr, 10), visits, load)) return true;
+    find_loads(strtoull(word, nullptr, 10), loads);
   }
-  return false;
 }
-
-}  // namespace
 
 void FollowedProcesses::add(const char* state_path, const char* uuids, std::uint64_t pid) {
   const std::uint64_t start_ticks = process_start_ticks(pid);
@@ -58,6 +60,7 @@ void FollowedProcesses::add(const char* state_path, const char* uuids, std::uint
   each.pid = pid;
   each.start_ticks = start_ticks;
   each.shown = {};
+  each.other_count = 0;
   ++count_;
 }
 
@@ -71,17 +74,41 @@ void FollowedProcesses::look() {
   }
 }
 
-// Without a stated load its entry stays as it is: it may have been given one by hand.
+// Without a stated load its entry stays as it is: it may have been given one by hand. The first
+// load of a job is its first process's, whichever states it.
 void FollowedProcesses::look(Followed& each) {
-  int visits = 0;
-  StatedLoad load;
-  const bool is_stated = find_load(each.pid, &visits, &load);
+  Loads loads;
+  find_loads(each.pid, loads);
+  const StatedLoad first = loads.count == 0 ? StatedLoad{} : loads.all[0].load;
   const bool was_stated = each.shown.percent != 0 || each.shown.memory_bytes != 0;
-  if (!is_stated && !was_stated) return;
-  if (load.percent == each.shown.percent && load.memory_bytes == each.shown.memory_bytes) return;
-  const RegistrationResult changed =
-      change_load(each.state_path, each.uuids, each.pid, each.start_ticks, load);
-  if (changed.exit_code == kExitDone) each.shown = load;
+  if ((loads.count != 0 || was_stated) && !(first == each.shown)) {
+    const RegistrationResult changed =
+        change_load(each.state_path, each.uuids, each.pid, each.start_ticks, first);
+    if (changed.exit_code == kExitDone) each.shown = first;
+  }
+  show_others(each, loads);
+}
+
+// The board forgets those that have ended.
+void FollowedProcesses::show_others(Followed& each, const Loads& loads) {
+  std::size_t count = 0;
+  Stated shown[kMaxOthers];
+  for (std::size_t i = 1; i < loads.count; ++i) {
+    const Stated& stated = loads.all[i];
+    bool is_shown = false;
+    for (std::size_t k = 0; k < each.other_count; ++k) {
+      const Stated& before = each.others[k];
+      is_shown =
+          is_shown || (before.pid == stated.pid && before.start_ticks == stated.start_ticks &&
+                       before.load == stated.load);
+    }
+    const bool is_done = is_shown || change_load(each.state_path, each.uuids, stated.pid,
+                                                 stated.start_ticks, stated.load)
+                                             .exit_code == kExitDone;
+    if (is_done) shown[count++] = stated;
+  }
+  for (std::size_t k = 0; k < count; ++k) each.others[k] = shown[k];
+  each.other_count = count;
 }
 
 }  // namespace gpu_emulator

@@ -31,6 +31,8 @@ RegistrationResult change_registration(Registration what, const char* state_path
 struct StatedLoad {
   std::uint64_t memory_bytes = 0;
   std::uint32_t percent = 0;  // of utilization, at most 100
+
+  friend bool operator==(const StatedLoad&, const StatedLoad&) = default;
 };
 
 // Enters the process with this load, or changes its entry; of memory at most what is free. Nothing

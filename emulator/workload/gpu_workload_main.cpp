@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/parse.h"
 #include "stated_load.h"
@@ -38,6 +40,10 @@ constexpr int kRefused = 4;
 
 struct Options {
   std::string memory = "1G";
+  std::string grow;
+  std::string grow_every = "1s";
+  std::string grow_to;
+  std::string processes = "1";
   std::string utilization = "90";
   std::string curve = "constant";
   std::string period = "60s";
@@ -45,7 +51,7 @@ struct Options {
 };
 
 struct Plan {
-  std::uint64_t memory_bytes = 0;
+  gpu_emulator::MemorySteps memory;
   Curve curve;
   std::optional<Duration> duration;
 };
@@ -57,10 +63,24 @@ Result<T> named(const char* option, Result<T> value) {
   return invalid(option, fmt::format("--{}: {}", option, value.error().message));
 }
 
+Status plan_growth(const Options& options, gpu_emulator::MemorySteps& memory) {
+  if (options.grow.empty()) return {};
+  TRY_ASSIGN(const auto step, named("grow", gpu_platform::base::parse_size(options.grow)));
+  memory.step_bytes = static_cast<std::uint64_t>(step.value());
+  TRY_ASSIGN(memory.every,
+             named("grow-every", gpu_platform::base::parse_duration(options.grow_every)));
+  if (memory.every <= Duration()) return invalid("grow-every", "--grow-every: 0 is not a time");
+  if (options.grow_to.empty()) return {};
+  TRY_ASSIGN(const auto most, named("grow-to", gpu_platform::base::parse_size(options.grow_to)));
+  memory.max_bytes = static_cast<std::uint64_t>(most.value());
+  return {};
+}
+
 Result<Plan> plan_of(const Options& options) {
   Plan plan;
   TRY_ASSIGN(const auto memory, named("memory", gpu_platform::base::parse_size(options.memory)));
-  plan.memory_bytes = static_cast<std::uint64_t>(memory.value());
+  plan.memory.first_bytes = static_cast<std::uint64_t>(memory.value());
+  TRY(plan_growth(options, plan.memory));
   TRY_ASSIGN(plan.curve.kind, gpu_emulator::parse_curve(options.curve));
   TRY_ASSIGN(const std::uint64_t percent,
              named("utilization", gpu_platform::base::parse_count(options.utilization, 0, 100)));
@@ -159,18 +179,18 @@ int wait_for_signal(const sigset_t& signals, Duration limit) {
 
 // Follows the curve until the time is over (0) or a signal comes (its number).
 Result<int> follow(const Plan& plan, Use& use, const sigset_t& signals) {
-  const Duration step = plan.curve.kind == CurveKind::kConstant
-                            ? gpu_platform::base::seconds(3600)
-                            : gpu_platform::base::milliseconds(100);
+  const bool changes = plan.curve.kind != CurveKind::kConstant || plan.memory.step_bytes != 0;
+  const Duration step =
+      changes ? gpu_platform::base::milliseconds(100) : gpu_platform::base::seconds(3600);
   timespec start{};
   clock_gettime(CLOCK_MONOTONIC, &start);
-  std::optional<std::uint32_t> shown;
+  std::optional<std::pair<std::uint64_t, std::uint32_t>> shown;
   while (true) {
     const Duration elapsed = since(start);
     if (plan.duration && elapsed >= *plan.duration) return 0;
-    const std::uint32_t percent = utilization_at(plan.curve, elapsed);
-    if (shown != percent) TRY(use.set(plan.memory_bytes, percent));
-    shown = percent;
+    const std::pair now(memory_at(plan.memory, elapsed), utilization_at(plan.curve, elapsed));
+    if (shown != now) TRY(use.set(now.first, now.second));
+    shown = now;
     const Duration left = plan.duration ? *plan.duration - elapsed : step;
     if (const int signal = wait_for_signal(signals, std::min(step, left))) return signal;
   }
@@ -217,6 +237,10 @@ constexpr char kHelp[] =
     "Usage: gpu-workload [options]\n"
     "\n"
     "  --memory SIZE          memory on each GPU: 16G, 16GB, 512 (MiB) (default: 1G)\n"
+    "  --grow SIZE            take so much more again and again; exit 4 when none is left\n"
+    "  --grow-every TIME      how often (default: 1s)\n"
+    "  --grow-to SIZE         no more than this\n"
+    "  --processes N          so many processes, each of which does the same (default: 1)\n"
     "  --utilization PERCENT  the peak of a curve (default: 90)\n"
     "  --curve NAME           constant, ramp (once) or sine (default: constant)\n"
     "  --period TIME          of the curve: 90s, 15m, a bare number is minutes (default: 60s)\n"
@@ -228,6 +252,10 @@ constexpr char kHelp[] =
 std::expected<Options, int> read_options(int argc, char** argv) {
   Options options;
   constexpr option kLong[] = {{"memory", required_argument, nullptr, 'm'},
+                              {"grow", required_argument, nullptr, 'g'},
+                              {"grow-every", required_argument, nullptr, 'e'},
+                              {"grow-to", required_argument, nullptr, 't'},
+                              {"processes", required_argument, nullptr, 'n'},
                               {"utilization", required_argument, nullptr, 'u'},
                               {"curve", required_argument, nullptr, 'c'},
                               {"period", required_argument, nullptr, 'p'},
@@ -238,6 +266,18 @@ std::expected<Options, int> read_options(int argc, char** argv) {
     switch (found) {
       case 'm':
         options.memory = optarg;
+        break;
+      case 'g':
+        options.grow = optarg;
+        break;
+      case 'e':
+        options.grow_every = optarg;
+        break;
+      case 't':
+        options.grow_to = optarg;
+        break;
+      case 'n':
+        options.processes = optarg;
         break;
       case 'u':
         options.utilization = optarg;
@@ -263,13 +303,49 @@ std::expected<Options, int> read_options(int argc, char** argv) {
   return std::unexpected(kUsage);
 }
 
+int told(const gpu_platform::base::Error& error) {
+  std::fprintf(stderr, "gpu-workload: %s\n", error.message.c_str());
+  return exit_code(error.code);
+}
+
+int run_one(const Options& options) {
+  const auto result = run(options);
+  return result ? *result : told(result.error());
+}
+
+// Ends with the first process. A failure of any one is one of all.
+int run_several(const Options& options, std::uint64_t processes) {
+  const pid_t first = ::getpid();
+  std::vector<pid_t> others;
+  for (std::uint64_t i = 1; i < processes; ++i) {
+    const pid_t child = ::fork();
+    if (child < 0) return told(gpu_platform::base::system_error("start a process", errno));
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      // A parent that has ended by now sends nothing.
+      std::_Exit(::getppid() == first ? run_one(options) : 0);
+    }
+    others.push_back(child);
+  }
+  int code = run_one(options);
+  for (const pid_t child : others) kill(child, SIGTERM);
+  for (const pid_t child : others) {
+    int status = 0;
+    if (waitpid(child, &status, 0) == child && WIFEXITED(status) && code == 0) {
+      code = WEXITSTATUS(status);
+    }
+  }
+  return code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto options = read_options(argc, argv);
   if (!options) return options.error();
-  const auto result = run(*options);
-  if (result) return *result;
-  std::fprintf(stderr, "gpu-workload: %s\n", result.error().message.c_str());
-  return exit_code(result.error().code);
+  const auto processes =
+      named("processes",
+            gpu_platform::base::parse_count(options->processes, 1, gpu_emulator::kMaxProcesses));
+  if (!processes) return told(processes.error());
+  return *processes == 1 ? run_one(*options) : run_several(*options, *processes);
 }

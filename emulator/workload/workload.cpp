@@ -57,6 +57,16 @@ std::uint32_t utilization_at(const Curve& curve, Duration elapsed) {
   return static_cast<std::uint32_t>(std::lround(share * curve.peak_percent));
 }
 
+std::uint64_t memory_at(const MemorySteps& memory, Duration elapsed) {
+  if (memory.step_bytes == 0) return memory.first_bytes;
+  // More than any GPU has; the sum stays a number.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  const auto steps = static_cast<std::uint64_t>(elapsed.value() / memory.every.value());
+  const std::uint64_t most = std::max(memory.max_bytes.value_or(kMost), memory.first_bytes);
+  const std::uint64_t room = most - memory.first_bytes;
+  return steps > room / memory.step_bytes ? most : memory.first_bytes + steps * memory.step_bytes;
+}
+
 std::vector<std::uint32_t> known_gpus(const BoardState& state, const char* folder) {
   const bool knows_all = folder == nullptr || *folder == '\0';
   std::vector<std::uint32_t> known;

@@ -23,6 +23,15 @@ struct Curve {
   gpu_platform::base::Duration period;  // positive; unused by a constant
 };
 
+// Memory over time: the first bytes, and a step more after each time, up to the maximum.
+struct MemorySteps {
+  std::uint64_t first_bytes = 0;
+  std::uint64_t step_bytes = 0;             // 0: it does not grow
+  gpu_platform::base::Duration every = {};  // positive; unused without steps
+  std::optional<std::uint64_t> max_bytes = {};
+};
+std::uint64_t memory_at(const MemorySteps& memory, gpu_platform::base::Duration elapsed);
+
 Result<CurveKind> parse_curve(const std::string& name);
 std::uint32_t utilization_at(const Curve& curve, gpu_platform::base::Duration elapsed);
 

@@ -39,6 +39,19 @@ TEST(Curves, FollowTheirForm) {
   EXPECT_EQ(utilization_at(sine, seconds(10)), 0u);
 }
 
+TEST(MemorySteps, GrowToTheirMost) {
+  MemorySteps memory{100, 30, seconds(2), 180};
+  EXPECT_EQ(memory_at(memory, seconds(0)), 100U);
+  EXPECT_EQ(memory_at(memory, milliseconds(1'999)), 100U);
+  EXPECT_EQ(memory_at(memory, seconds(2)), 130U);
+  EXPECT_EQ(memory_at(memory, seconds(5)), 160U);
+  EXPECT_EQ(memory_at(memory, seconds(6)), 180U);
+  EXPECT_EQ(memory_at(memory, gpu_platform::base::hours(100)), 180U);
+  memory.max_bytes = 50;
+  EXPECT_EQ(memory_at(memory, seconds(9)), 100U) << "it never shrinks";
+  EXPECT_EQ(memory_at({100}, seconds(9)), 100U);
+}
+
 TEST(Curves, HaveNamesThatTheErrorTells) {
   EXPECT_EQ(*parse_curve("sine"), CurveKind::kSine);
   const auto wrong = parse_curve("square");
@@ -154,6 +167,57 @@ TEST(StatedLoad, IsOfOneFormAlone) {
   for (const char* const name : {"gpu-workload", "gpuw:101:1", "gpuw:1:1000000", "gpuw:-1:5", ""}) {
     EXPECT_FALSE(read_stated_load(name, &memory, &percent)) << name;
   }
+}
+
+TEST_F(Workload, GrowsStepByStepUntilNoneIsLeft) {
+  const pid_t child =
+      start({"--memory", "2G", "--grow", "1G", "--grow-every", "1s", "--grow-to", "4G"},
+            board().gpus[2].uuid);
+  EXPECT_TRUE(gpu_platform::os::eventually(
+      [&] { return read_gpu(board().gpus[2]).used_bytes == std::uint64_t{4} << 30; }));
+  EXPECT_EQ(read_gpu(board().gpus[2]).process_count, 1U);
+  kill(child, SIGTERM);
+  EXPECT_EQ(end_of(child), 0);
+  EXPECT_EQ(end_of(start({"--grow", "99G", "--grow-every", "1s"}, board().gpus[2].uuid)), 4)
+      << "out of memory";
+  EXPECT_EQ(end_of(start({"--grow", "much"}, "0")), 2);
+  EXPECT_EQ(end_of(start({"--grow", "1G", "--grow-every", "0s"}, "0")), 2);
+}
+
+TEST_F(Workload, HasSeveralProcessesOnAGpu) {
+  const pid_t child = start({"--memory", "1G", "--processes", "3"}, board().gpus[2].uuid);
+  ASSERT_TRUE(shows(2, 3));
+  EXPECT_EQ(read_gpu(board().gpus[2]).used_bytes, std::uint64_t{3} << 30);
+  kill(child, SIGTERM);
+  EXPECT_EQ(end_of(child), 0);
+  EXPECT_TRUE(shows(2, 0)) << "all of them end";
+  EXPECT_EQ(end_of(start({"--processes", "0"}, "0")), 2);
+}
+
+// Of several processes of one job each has its own entry, also where another user owns the board.
+TEST_F(Workload, EachProcessThatStatesALoadIsEntered) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_NAME, "gpuw:10:1024");
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      prctl(PR_SET_NAME, "gpuw:20:2048");
+    }
+    while (true) pause();
+  }
+  FILE* const owner = popen(GPU_EMULATOR_REGISTER " follow", "w");
+  ASSERT_NE(owner, nullptr);
+  fmt::print(owner, "enter {}/state {} {}\n", root_, board().gpus[2].uuid, child);
+  fflush(owner);
+  EXPECT_TRUE(gpu_platform::os::eventually([&] {
+    const GpuReading now = read_gpu(board().gpus[2]);
+    return now.process_count == 2 && now.used_bytes == std::uint64_t{3} << 30;
+  }));
+  kill(child, SIGKILL);
+  EXPECT_EQ(end_of(child), 128 + SIGKILL);
+  EXPECT_TRUE(shows(2, 0));
+  EXPECT_EQ(pclose(owner), 0);
 }
 
 TEST_F(Workload, EndsAfterItsDuration) {

@@ -16,6 +16,7 @@
 #include "api/convert/topology.h"
 #include "api/evidence_view.h"
 #include "api/list_page.h"
+#include "api/part_walls.h"
 #include "api/predictions.h"
 #include "base/utc.h"
 #include "model/job_spec.h"
@@ -138,7 +139,9 @@ v1::ChangeGpusResponse changed_gpus(const CallContext& context, const model::Com
     if (node == nullptr || ref.index >= node->gpus.size()) continue;
     const model::Gpu& gpu = node->gpus[ref.index];
     const auto reading = reading_of(context, gpu.info.uuid, caller, *snapshot);
-    api::to_proto(gpu, *node, ref.index, reading.get(), *out.add_gpus());
+    v1::Gpu& shown = *out.add_gpus();
+    api::to_proto(gpu, *node, ref.index, reading.get(), shown);
+    put_walls(*snapshot, shown);
   }
   return out;
 }
@@ -156,6 +159,7 @@ v1::Status ClusterCalls::status(const v1::GetStatusRequest& request, const Peer&
     return reading_of(context_, uuid, peer.caller, *snapshot);
   };
   to_proto(snapshot->nodes, reading, out);
+  for (v1::Gpu& gpu : *out.mutable_gpus()) put_walls(*snapshot, gpu);
   tell_reserved(*snapshot, *out.mutable_nodes());
   const controller::Counts& counts = snapshot->counts;
   out.set_queued_jobs(counts.pending + counts.queued);
@@ -188,6 +192,7 @@ base::Result<v1::GpuHealth> ClusterCalls::gpu_health(const v1::GetGpuHealthReque
   v1::GpuHealth out;
   const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
   to_proto(gpu, *found.node, found.index, reading.get(), out);
+  put_walls(*snapshot, *out.mutable_gpu());
   EvidenceView evidence(context_, snapshot, peer.caller);
   evidence.put_verdict(*found.node, gpu, out);
   evidence.add_of_node(*found.node, {}, *out.mutable_evidence());
@@ -207,6 +212,7 @@ base::Result<v1::ListGpusResponse> ClusterCalls::gpus(const v1::ListGpusRequest&
       const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
       v1::GpuHealth& health = *out.add_gpus();
       to_proto(gpu, node, i, reading.get(), health);
+      put_walls(*snapshot, *health.mutable_gpu());
       evidence.put_verdict(node, gpu, health);
     }
   }));

@@ -55,6 +55,34 @@ TEST_F(ClusterCallsTest, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
   EXPECT_EQ(again->gpus_size(), 0);
 }
 
+TEST_F(ClusterCallsTest, SayOfEachPartWhatKeepsItsJobToIt) {
+  const model::JobId job = core_.add_job("ada", 1000);
+  core_.start_job(job, {2});
+  core_.edit_node([&](model::Node& node) {
+    model::GpuHolder here{{job, 1}, base::GpuShare(3500), base::kGiB * 40};
+    here.mode = model::ShareMode::kTimeSlice;
+    model::GpuHolder gone{{model::JobId(4711), 1}, base::GpuShare(1750), base::kGiB * 20};
+    gone.mode = model::ShareMode::kTimeSlice;
+    node.gpus[2].holders = {here, gone};
+    model::settle(node.gpus[2]);
+  });
+  const v1::Status status = calls_.status({}, kRoot);
+  ASSERT_EQ(status.gpus(2).parts_size(), 2);
+  // The wall is that of the job's own grant.
+  EXPECT_EQ(status.gpus(2).parts(0).memory_rung(), v1::RUNG_HARDWARE);
+  EXPECT_EQ(status.gpus(2).parts(0).compute_rung(), v1::RUNG_HARDWARE);
+  EXPECT_EQ(status.gpus(2).parts(1).memory_rung(), v1::RUNG_UNSPECIFIED) << "not in the core";
+  EXPECT_DOUBLE_EQ(status.gpus(2).free_share(), 0.25);
+  const auto gpus = calls_.gpus({}, kRoot);
+  ASSERT_TRUE(gpus.has_value());
+  EXPECT_EQ(gpus->gpus(2).gpu().parts(0).memory_rung(), v1::RUNG_HARDWARE);
+}
+
+TEST_F(ClusterCallsTest, TellSlurmsCommandsHowGpusAreShared) {
+  EXPECT_EQ(SiteCalls(context_).slurm_names().shards_per_gpu(), 4U);
+  EXPECT_FALSE(SiteCalls(context_).slurm_names().can_share());
+}
+
 TEST_F(ClusterCallsTest, TellTheNamesOfSlurmsCommands) {
   EXPECT_EQ(SiteCalls(context_).slurm_names().partitions_size(), 0);
   EXPECT_FALSE(SiteCalls(context_).slurm_names().can_notify());

@@ -111,7 +111,10 @@ v1::SlurmNames SiteCalls::slurm_names() const {
   const std::shared_ptr<const controller::Snapshot> snapshot = context_.core.snapshots.snapshot();
   out.set_can_notify(snapshot->policy->can_notify);
   out.set_max_time_seconds(seconds_of(snapshot->policy->max_time_limit));
+  out.set_can_share(snapshot->policy->sharing.is_on);
   const auto names = context_.core.slurm_names ? context_.core.slurm_names() : nullptr;
+  out.set_shards_per_gpu(names == nullptr ? config::SlurmNames().shards_per_gpu
+                                          : names->shards_per_gpu);
   if (names == nullptr) return out;
   for (const config::SlurmPartition& partition : names->partitions)
     to_proto(partition, *out.add_partitions());

@@ -110,6 +110,7 @@ Result<std::int64_t> read_with_unit(std::string_view text, std::span<const Unit>
 }
 
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+constexpr std::int64_t kNsPerMillisecond = 1'000'000;
 
 Result<Duration> read_clock(std::string_view text) {
   const std::size_t first = text.find(':');
@@ -171,6 +172,40 @@ Result<Duration> parse_duration(std::string_view text) {
   return Duration(ns);
 }
 
+Result<Duration> parse_short_duration(std::string_view text) {
+  constexpr std::array kMilliseconds = {Unit{"ms", 1}};
+  if (!text.ends_with("ms") && !text.ends_with("MS")) return parse_duration(text);
+  TRY_ASSIGN(const std::int64_t ns, read_with_unit(text, kMilliseconds, kNsPerMillisecond,
+                                                   "duration", "write it as 100ms, 10s or 1m"));
+  return Duration(ns);
+}
+
+Result<GpuShare> parse_gpu_share(std::string_view text) {
+  constexpr std::size_t kDecimals = 3;
+  constexpr std::string_view kForms = "write it as 0.5, with at most three decimals";
+  const std::size_t point = text.find('.');
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view decimals =
+      point == std::string_view::npos ? std::string_view() : text.substr(point + 1);
+  const bool is_zero = std::ranges::all_of(whole, [](char c) { return c == '0'; });
+  if (decimals.empty() || !std::ranges::all_of(decimals, is_digit) || !is_zero) {
+    return malformed(text, "part of one GPU", kForms);
+  }
+  if (decimals.size() > kDecimals) {
+    const std::string_view kept = decimals.substr(0, kDecimals);
+    return invalid({}, fmt::format("{} has more than three decimals: write 0.{}", quoted(text),
+                                   kept == "000" ? "001" : kept));
+  }
+  std::int64_t thousandths = 0;
+  for (std::size_t i = 0; i < kDecimals; ++i) {
+    thousandths = thousandths * 10 + (i < decimals.size() ? decimals[i] - '0' : 0);
+  }
+  if (thousandths == 0) {
+    return invalid({}, fmt::format("{} is no part: the least is 0.001", quoted(text)));
+  }
+  return GpuShare(thousandths * (kWholeGpu.value() / 1000));
+}
+
 Result<Bytes> parse_size(std::string_view text) {
   TRY_ASSIGN(const std::int64_t bytes, read_with_unit(text, kSizeUnits, 1, "size", kSizeForms));
   return Bytes(bytes);
@@ -213,6 +248,20 @@ std::string written(Bytes size) {
     }
   }
   return shortest;
+}
+
+std::string written_share(GpuShare share) {
+  const std::int64_t each = kWholeGpu.value() / 1000;
+  const std::int64_t thousandths = (share.value() + each / 2) / each;
+  std::string text = fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::string written_short(Duration duration) {
+  const std::int64_t ms = duration.value() / kNsPerMillisecond;
+  return ms % 1000 == 0 ? written(duration) : fmt::format("{}ms", ms);
 }
 
 }  // namespace gpu_platform::base

@@ -94,6 +94,38 @@ TEST(ParseSize, RefusesMalformedAndOversizedText) {
   }
 }
 
+TEST(ParseGpuShare, ReadsThousandthsExactly) {
+  const std::pair<std::string_view, std::int64_t> cases[] = {
+      {"0.5", 3500}, {"0.25", 1750}, {"0.001", 7}, {"0.999", 6993}, {".5", 3500}, {"0.500", 3500}};
+  for (const auto& [text, share] : cases) {
+    const auto parsed = parse_gpu_share(text);
+    ASSERT_TRUE(parsed.has_value()) << text << ": " << parsed.error().message;
+    EXPECT_EQ(*parsed, GpuShare(share)) << text;
+  }
+}
+
+TEST(ParseGpuShare, RefusesWhatIsNoPartOfOneGpu) {
+  for (const std::string_view text :
+       {"", "1", "0", "1.5", "0.", "0.0", "0.000", "-0.5", "+0.5", "0.5x", "0,5", "1e-1", "0.1234",
+        "0.0001", " 0.5", "0.5 ", "0..5", "nan"}) {
+    EXPECT_FALSE(parse_gpu_share(text).has_value()) << text;
+  }
+  EXPECT_EQ(parse_gpu_share("0.1234").error().message,
+            "'0.1234' has more than three decimals: write 0.123");
+  EXPECT_EQ(parse_gpu_share("0.0001").error().message,
+            "'0.0001' has more than three decimals: write 0.001");
+  EXPECT_EQ(parse_gpu_share("0.0").error().message, "'0.0' is no part: the least is 0.001");
+}
+
+TEST(ParseShortDuration, AlsoReadsMilliseconds) {
+  EXPECT_EQ(parse_short_duration("100ms").value(), milliseconds(100));
+  EXPECT_EQ(parse_short_duration("10s").value(), seconds(10));
+  EXPECT_EQ(parse_short_duration("1m").value(), seconds(60));
+  for (const std::string_view text : {"ms", "-1ms", "1.5ms", "99999999999999999999ms"}) {
+    EXPECT_FALSE(parse_short_duration(text).has_value()) << text;
+  }
+}
+
 TEST(ParseCount, KeepsToItsBounds) {
   EXPECT_EQ(parse_count("8", 0, 8).value(), 8U);
   EXPECT_FALSE(parse_count("9", 0, 8).has_value());
@@ -110,6 +142,21 @@ TEST(ParseMessages, ShowNoControlCharactersAndNotPages) {
   ASSERT_FALSE(parsed.has_value());
   EXPECT_EQ(parsed.error().message.find('\x1b'), std::string::npos);
   EXPECT_LT(parsed.error().message.size(), 300U);
+}
+
+TEST(Written, SharesAreNumbersOfGpus) {
+  EXPECT_EQ(written_share(GpuShare(3500)), "0.5");
+  EXPECT_EQ(written_share(GpuShare(1750)), "0.25");
+  EXPECT_EQ(written_share(kWholeGpu), "1");
+  EXPECT_EQ(written_share(GpuShare(15'750)), "2.25");
+  EXPECT_EQ(written_share(GpuShare(1000)), "0.143");
+  EXPECT_EQ(written_share(GpuShare()), "0");
+}
+
+TEST(Written, ShortDurationsKeepTheirMilliseconds) {
+  EXPECT_EQ(written_short(milliseconds(100)), "100ms");
+  EXPECT_EQ(written_short(milliseconds(1500)), "1500ms");
+  EXPECT_EQ(written_short(seconds(10)), "10s");
 }
 
 TEST(Written, IsReadBackExactly) {

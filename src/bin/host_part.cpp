@@ -70,6 +70,7 @@ base::Status HostPart::open_engine(const config::Configuration& configuration) {
              process_options(configuration,
                              {core_.data_dir(), options_.launcher, options_.programs, has_boards}));
   engine.users = options_.users;
+  engine.time_slice = configuration.policy.sharing.slice;
   engine.hold_probe = [this](const std::string& node, bool is_held) { hold_probe(node, is_held); };
   if (has_boards) {
     registrar_ = std::make_unique<BoardRegistrar>(options_.programs.gpu_register,
@@ -107,13 +108,22 @@ void HostPart::add_engine(EngineTable& engines) {
   engines[model::EngineKind::kProcess] = {engine_.get(), engine_.get()};
 }
 
+monitoring::AttemptGate::ReadNow HostPart::ask_probes() {
+  return [this](const std::string& node, const std::vector<std::string>& uuids) {
+    if (node::ProbeRunner* const runner = probes_to_ask_) runner->read_now(node, uuids);
+  };
+}
+
 void HostPart::connect() {
+  memory_ = std::make_unique<monitoring::MemoryWatchdog>(
+      observations_, [this] { return core_.snapshot(); }, ask_probes(),
+      [this](const monitoring::MemoryWatch::Excess& excess) {
+        engine_->warn_of_memory(excess.attempt, excess.used, excess.part);
+      });
   gate_ = std::make_unique<monitoring::AttemptGate>(
-      core_.loop(), [this] { return core_.snapshot(); },
-      [this](const std::string& node, const std::vector<std::string>& uuids) {
-        if (node::ProbeRunner* const runner = probes_to_ask_) runner->read_now(node, uuids);
-      },
+      core_.loop(), [this] { return core_.snapshot(); }, ask_probes(),
       [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
+  gate_->complete_ends_with([this](execution::Ended& ended) { memory_->complete(ended); });
   observations_.connect(*gate_);
 }
 
@@ -123,10 +133,14 @@ base::Status HostPart::start(const config::Configuration& configuration) {
       *options_.users);
   TRY_ASSIGN(config::NetworkPlaces places, read_network_places(configuration));
   health_ = std::make_unique<monitoring::HealthObserver>(
-      observations_, [this] { return core_.snapshot(); }, heat_limits_of(configuration));
+      observations_, [this] { return core_.snapshot(); }, heat_limits_of(configuration),
+      monitoring::HealthObserver::Clock(),
+      [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); });
+  const execution::NodePart& part = engine_->node_part();
   nodes_ = std::make_unique<monitoring::NodeObserver>(
-      observations_, *monitor_, *health_, *gate_, log_,
-      monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity});
+      observations_, *monitor_, *health_, *memory_, *gate_, log_,
+      monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity,
+                                     part.has_cgroups && part.can_switch_user});
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(
       *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,
       [this](model::AttemptId id) { return monitoring::output_mark_of(engine_->output_of(id)); });
@@ -176,11 +190,13 @@ void HostPart::warn_of_what_is_missing(const config::Configuration& configuratio
 
 void HostPart::reload(const config::Configuration& configuration) {
   if (power_ != nullptr) power_->set_wanted(configuration.power_limits);
+  if (engine_ != nullptr) engine_->use_time_slice(configuration.policy.sharing.slice);
 }
 
 void HostPart::stop() {
   if (probes_ != nullptr) {
-    gate_->stop();  // it asks them
+    memory_->stop();  // it asks them, as the gate does
+    gate_->stop();
     {
       const std::lock_guard lock(probes_guard_);  // the engine holds them
       probes_to_ask_ = nullptr;

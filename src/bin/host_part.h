@@ -25,6 +25,7 @@
 #include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/job_watchdog.h"
+#include "monitoring/memory_watchdog.h"
 #include "monitoring/node_observer.h"
 #include "node/probe/probe_runner.h"
 
@@ -73,6 +74,7 @@ class HostPart final : public EnginePart {
   base::Status find_targets(const config::Configuration& configuration);
   base::Status open_engine(const config::Configuration& configuration);
   void hold_probe(const std::string& node, bool is_held);
+  monitoring::AttemptGate::ReadNow ask_probes();
 
   const Options options_;
   CorePart& core_;
@@ -86,6 +88,7 @@ class HostPart final : public EnginePart {
   std::atomic<node::ProbeRunner*> probes_to_ask_{nullptr};
   std::mutex probes_guard_;           // while the engine has a probe let go, they stay
   std::set<std::string> held_nodes_;  // their probes have let go; under probes_guard_
+  std::unique_ptr<monitoring::MemoryWatchdog> memory_;
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::HealthObserver> health_;

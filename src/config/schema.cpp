@@ -34,6 +34,7 @@ constexpr std::array kSections = {
         "Who may do what, and who sees the jobs and data of others. "
         "docs/security.md has the roles. "
         "Root and the user that the daemon runs as are always administrators."},
+    Section{"slurm", "What Slurm's commands count and show. docs/slurm-shims.md has the commands."},
 };
 // clang-format on
 

@@ -212,6 +212,12 @@ constexpr std::array kApiKeys = {
         "Who sees the usage and the quotas of a user. "
         "Those of teams are shown to all. "
         "Operators and admins see all."},
+
+    Key{"slurm.shards_per_gpu",
+        +[](C& c) -> std::uint32_t& { return c.slurm.shards_per_gpu; },
+        1, 1000, Effect::kAnytime,
+        "The number of shards that one GPU has for --gres=shard:N, as Count of a shard in gres.conf. "
+        "One shard is that part of a GPU."},
 };
 // clang-format on
 

@@ -71,6 +71,16 @@ constexpr std::string_view kQosExample = R"(slurm:
     urgent: {priority: high, max_time: 4h, max_gpus: 8}
 )";
 
+constexpr std::string_view kSharingExample = R"(sharing:
+  gpus: [A100, T4-16GB]     # types or families; default: all GPUs
+  nodes: [dgx-1, dgx-2]     # default: all nodes
+  between_users: team       # never (default), team or all
+  max_jobs: 4               # on one GPU at a time, 1 to 48; default: 8
+  weakest_rung: watchdog    # advisory, watchdog (default), mps-limit or driver-limit
+  slice: 10s                # length of one turn, 100ms to 60s; default: 10s
+  modes: [mps, time-slice]  # the preferred one first; default: both
+)";
+
 constexpr std::string_view kHealthRulesExample = R"(health:
   rules:
     - {rule: xid-31, gpu_type: H100, action: DEGRADE}
@@ -132,6 +142,16 @@ constexpr std::array kStructures = {
         "A value beyond what the board allows is cut to it. "
         "GPUs without an entry get back the limit that they had before. "
         "The driver's rules must allow it (docs/health.md)."},
+    Structure{"sharing", "which GPUs may be shared, and how", kSharingExample,
+        "The GPUs of which jobs may ask for a part (--gpus 0.5). "
+        "Without this section, no GPU is shared. "
+        "between_users says whose jobs share a GPU: of one user alone, of users of one team, or of all users. "
+        "weakest_rung is the weakest wall between jobs that the site accepts: a mode with a weaker one, of memory or of compute, is not used. "
+        "A part without any wall is given only where it is 'advisory'. "
+        "slice is how long one turn is, where the job does not say it. "
+        "modes are the ways in which GPUs are shared. "
+        "Jobs keep their parts when this changes, and new ones follow the new rules. "
+        "docs/sharing.md explains the modes and the walls."},
     Structure{"slurm.partitions", "partitions with their rules", kPartitionsExample,
         "The partitions of sbatch -p, sinfo and other commands, instead of the one partition 'gpu'. "
         "gpu_types: the types or families of the GPUs of its nodes (default: all nodes). "

@@ -39,6 +39,7 @@ struct SlurmQos {
 struct SlurmNames {
   std::vector<SlurmPartition> partitions;  // in the site's order; one is the default
   std::vector<SlurmQos> qos;
+  std::uint32_t shards_per_gpu = 4;  // of --gres=shard
 
   friend bool operator==(const SlurmNames&, const SlurmNames&) = default;
 };

@@ -7,6 +7,7 @@
 #include "controller/judge/audit.h"
 #include "controller/judge/endings.h"
 #include "controller/judge/gpu_changes.h"
+#include "controller/judge/gpu_memory.h"
 #include "controller/judge/gpu_resets.h"
 #include "controller/judge/health_ends.h"
 #include "controller/judge/health_evidence.h"
@@ -66,7 +67,9 @@ void Core::emit(model::Event event, base::Instant now) {
     const std::string& ref = job.spec->environment_ref;
     if (!ref.empty() && !is_shared) batch_.dropped_environments.push_back(ref);
   }
-  if (std::holds_alternative<model::NodeSeen>(record.event)) feasibility_.forget();
+  const bool is_new_basis = std::holds_alternative<model::NodeSeen>(record.event) ||
+                            std::holds_alternative<model::PolicyApplied>(record.event);
+  if (is_new_basis) feasibility_.forget();
   if (auto order = order_of(state_, record.event)) batch_.effects.push_back(*std::move(order));
   batch_.events.push_back(std::move(record));
 }
@@ -358,7 +361,9 @@ void Core::on(const execution::Ended& seen, base::Instant now) {
   record(failed_preflights(state_, seen, now), now);
   // Of the job as it still is.
   const std::optional<HardwareBlame> blame = health_.blame(state_, seen, now);
-  const std::optional<EndOnGpus> end = end_on_gpus(state_, seen, now);
+  std::optional<EndOnGpus> end;
+  // What another job has done to it tells nothing of the GPU.
+  if (seen.neighbour_fault.empty()) end = end_on_gpus(state_, seen, now);
   emit_all(judge_end(state_, seen, now, blame), now);
   if (!end) return;
   std::vector<model::EvidenceRecorded> pieces;
@@ -385,6 +390,10 @@ void Core::on(const execution::TaintObserved& seen, base::Instant now) {
 void Core::on(const execution::EvidenceObserved& seen, base::Instant now) {
   record(health_.take(state_, seen, now), now);
   emit_if(judge_hung(state_, seen), now);
+}
+
+void Core::on(const execution::GpuMemoryExceeded& seen, base::Instant now) {
+  emit_if(judge_gpu_memory(state_, seen), now);
 }
 
 void Core::on(const execution::ResetEnded& seen, base::Instant now) {

@@ -56,6 +56,25 @@ void check_gpu(const State& state, const Node& node, std::size_t index, Found& f
   }
 }
 
+// Jobs that have parts of a GPU share it in one way; under MPS they are of one user. A job that has
+// it alone has all of it.
+void check_sharing(const Node& node, std::size_t index, Found& found) {
+  const std::vector<model::GpuHolder>& holders = node.gpus[index].holders;
+  if (holders.empty()) return;
+  const auto violated = [&](std::string_view what) {
+    found.push_back(fmt::format("sharing: {} GPU {} {}", node.name, index, what));
+  };
+  const model::GpuHolder& first = holders.front();
+  for (const model::GpuHolder& holder : holders) {
+    const bool is_whole = holder.share == base::kWholeGpu;
+    if (is_whole != (holder.mode == model::ShareMode::kNone)) violated("is whole and in parts");
+    if (holder.mode != first.mode) violated("is shared in two ways");
+    if (holder.mode == model::ShareMode::kMps && holder.uid != first.uid) {
+      violated("has MPS clients of two users");
+    }
+  }
+}
+
 // Its state follows from who keeps it from work and from who holds it, and from nothing else.
 void check_state(const Node& node, std::size_t index, Found& found) {
   const model::Gpu& gpu = node.gpus[index];
@@ -112,6 +131,7 @@ void check_node(const State& state, const Node& node, Found& found) {
   }
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     check_gpu(state, node, i, found);
+    check_sharing(node, i, found);
     check_state(node, i, found);
     check_reset(state, node, i, found);
     if (!node.gpus[i].evidence->empty()) {
@@ -150,7 +170,21 @@ void check_gang(const Job& job, const Attempt& attempt, Found& found) {
     found.push_back(fmt::format("gang: attempt {} of job {} is on {} of {} nodes", attempt.number,
                                 job.id.value, parts.size(), request.nodes));
   }
+  const model::Tenant owner =
+      model::is_part(request) ? model::Tenant{job.spec->uid, job.spec->team} : model::Tenant();
+  if (attempt.allocation.tenant != owner) {
+    found.push_back(fmt::format("gang: attempt {} of job {} is of another tenant", attempt.number,
+                                job.id.value));
+  }
   for (const model::NodeAllocation& part : parts) {
+    const auto is_other = [&](const model::GpuGrant& grant) {
+      return grant.share != request.share_per_gpu;
+    };
+    if (std::ranges::any_of(part.grants, is_other)) {
+      found.push_back(fmt::format("gang: attempt {} of job {} holds another share of a GPU than {}",
+                                  attempt.number, job.id.value,
+                                  model::written(request.share_per_gpu)));
+    }
     const bool is_named = std::ranges::binary_search(request.nodelist, part.node);
     if ((!request.nodelist.empty() && !is_named) ||
         std::ranges::binary_search(request.exclude, part.node)) {
@@ -172,12 +206,15 @@ void check_attempt(const State& state, const Job& job, const Attempt& attempt, F
   for (const auto& part : attempt.allocation.nodes) {
     const Node* node = state.nodes.find(part.node.value);
     for (const auto& grant : part.grants) {
-      const bool known = node != nullptr && grant.gpu_index < node->gpus.size() &&
-                         std::ranges::any_of(
-                             node->gpus[grant.gpu_index].holders,
-                             [&](const auto& holder) {
-                               return holder.attempt == id && holder.share == grant.share;
-                             });
+      const bool known =
+          node != nullptr && grant.gpu_index < node->gpus.size() &&
+          std::ranges::any_of(
+              node->gpus[grant.gpu_index].holders,
+              [&](const auto& holder) {
+                return holder.attempt == id && holder.share == grant.share &&
+                       holder.memory == grant.memory && holder.mode == grant.mode &&
+                       model::Tenant{holder.uid, holder.team} == attempt.allocation.tenant;
+              });
       if (!known) {
         found.push_back(
             fmt::format("holders: attempt {} of job {} has a grant of GPU {} of node {}, which "
@@ -216,8 +253,11 @@ void check_hold(const State& state, const Job& job, const model::PreemptionHold&
       violated("holds what is out of service");
     }
     for (const model::GpuGrant& gpu : part.grants) {
+      base::GpuShare share = gpu.share;
       for (const model::GpuHolder& holder : node->gpus.at(gpu.gpu_index).holders) {
         if (std::ranges::binary_search(hold.victims, holder.attempt)) continue;
+        share += holder.share;
+        if (gpu.mode == holder.mode && share <= base::kWholeGpu) continue;  // beside it
         violated(fmt::format("holds {} GPU {}, which job {} holds and no victim", node->name,
                              gpu.gpu_index, holder.attempt.job.value));
       }

@@ -81,6 +81,7 @@ void change_policy(State& state, const model::Policy& policy, base::Instant at) 
     });
   }
   state.books.follow(state.policy);
+  state.books.follow_sharing(state.nodes);
   follow_use(state);
 }
 

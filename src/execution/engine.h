@@ -136,6 +136,8 @@ struct Ended {
   model::Usage usage;
   std::optional<base::Duration> time_limit;
   std::vector<UnfitGpu> unfit_gpus = {};
+  // How another job on its GPU made it fail, in words; empty: none did. Engines leave it empty.
+  std::string neighbour_fault = {};
 };
 
 // No process of the attempt is left, and none will ever be started for it. Follows Ended; where the
@@ -193,6 +195,18 @@ struct EvidenceObserved {
   friend bool operator==(const EvidenceObserved&, const EvidenceObserved&) = default;
 };
 
+// The attempt uses more memory of a GPU than its part of it has, and was warned: it is to be
+// stopped. Repeated until it is.
+struct GpuMemoryExceeded {
+  model::AttemptId attempt;
+  std::string node_name;
+  std::string gpu_uuid;
+  base::Bytes used;
+  base::Bytes part;
+
+  friend bool operator==(const GpuMemoryExceeded&, const GpuMemoryExceeded&) = default;
+};
+
 // What of a ResetOrder the rules of the machine do not allow.
 enum class RefusedPart : std::uint8_t {
   kNothing,
@@ -212,9 +226,9 @@ struct ResetEnded {
   friend bool operator==(const ResetEnded&, const ResetEnded&) = default;
 };
 
-using Observation =
-    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, MachineBooted,
-                 UnmanagedProcessesObserved, TaintObserved, EvidenceObserved, ResetEnded>;
+using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
+                                 MachineBooted, UnmanagedProcessesObserved, TaintObserved,
+                                 EvidenceObserved, GpuMemoryExceeded, ResetEnded>;
 
 // Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
+
 namespace gpu_platform::execution {
 
 namespace {
@@ -48,6 +50,19 @@ void set_identity(Variables& variables, const StartOrder& order) {
   variables["GPU_PLATFORM_ATTEMPT"] = fmt::format("{}", order.attempt.attempt);
   variables["GPU_PLATFORM_JOB_NAME"] = order.spec->name;
   set_array(variables, order);
+}
+
+void set_share(Variables& variables, const StartOrder& order) {
+  const bool has_one = order.nodes.size() == 1 && order.nodes.front().gpus.size() == 1;
+  if (!has_one) return;
+  const model::GpuGrant& grant = order.nodes.front().gpus.front().grant;
+  if (grant.mode == model::ShareMode::kNone) return;
+  variables["GPU_PLATFORM_SHARE"] = base::written_share(grant.share);
+  variables["GPU_PLATFORM_SHARE_MODE"] = model::to_string(grant.mode);
+  variables["GPU_PLATFORM_GPU_MEMORY"] = fmt::format("{}", grant.memory.value());
+  variables["GPU_PLATFORM_ISOLATION"] =
+      fmt::format("memory={},compute={}", model::to_string(grant.wall.memory),
+                  model::to_string(grant.wall.compute));
 }
 
 std::vector<std::uint32_t> indices_of(const std::vector<LaunchGpu>& gpus) {

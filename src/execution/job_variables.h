@@ -24,6 +24,9 @@ Variables parse_variables(std::string_view submitted);
 // of an array that are passed on by chance are removed.
 void set_identity(Variables& variables, const StartOrder& order);
 
+// Sets the variables of a job that has a part of a GPU: how much, and what keeps it to it.
+void set_share(Variables& variables, const StartOrder& order);
+
 // Returns the indices of GPUs within their node, and what the driver calls them; one each, in their
 // order.
 std::vector<std::uint32_t> indices_of(const std::vector<LaunchGpu>& gpus);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/gpu_part.h"
 #include "model/ids.h"
 
 namespace gpu_platform::model {
@@ -13,6 +14,8 @@ struct GpuGrant {
   std::uint32_t gpu_index = 0;  // within the node
   base::GpuShare share;
   base::Bytes memory;
+  ShareMode mode = ShareMode::kNone;  // of a part; kNone: the GPU is whole
+  Wall wall;
 
   friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
 };
@@ -41,6 +44,8 @@ struct Allocation {
   std::vector<NodeAllocation> nodes;  // ascending node id
   // The speed of the job on GPUs of this type, in thousandths; see ResourceRequest::gpu_speeds.
   std::uint32_t speed = 1000;
+  // Whose part of a GPU it is; unset for whole GPUs.
+  Tenant tenant = {};
 
   std::uint32_t gpu_count() const {
     std::uint32_t count = 0;
@@ -49,5 +54,20 @@ struct Allocation {
   }
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
+
+// Returns whether it has a part of a GPU: then that is all that it has of GPUs.
+inline bool is_part(const Allocation& allocation) {
+  return allocation.nodes.size() == 1 && allocation.nodes.front().grants.size() == 1 &&
+         allocation.nodes.front().grants.front().share < base::kWholeGpu;
+}
+
+// Returns what it has of GPUs, all of them together.
+inline base::GpuShare share_of(const Allocation& allocation) {
+  base::GpuShare share;
+  for (const auto& node : allocation.nodes) {
+    for (const auto& grant : node.grants) share += grant.share;
+  }
+  return share;
+}
 
 }  // namespace gpu_platform::model

@@ -42,8 +42,9 @@ enum class EndReason : std::uint8_t {
   kEnvironmentLost,   // the store no longer has its environment variables: it was not started
   kHung,              // its GPUs were idle and it printed nothing for its hang_timeout
   kGpuFault,          // a GPU failed under it; detail says which and how
+  kGpuMemory,         // it used more memory of a GPU than its part has; detail says how much
 };
-inline constexpr std::size_t kEndReasons = 20;
+inline constexpr std::size_t kEndReasons = 21;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // Used by the whole process tree of an attempt.

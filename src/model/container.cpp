@@ -342,6 +342,9 @@ Unsupported unsupported_by_host_container(const JobSpec& spec) {
 Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
   if (!spec.workload.empty()) return {};  // its pods are there
   const UnsupportedCase cases[] = {
+      {"gpu_share", is_part(spec.request),
+       "parts of a GPU run as processes and in containers of this host's engine, not in "
+       "Kubernetes; ask for a whole GPU"},
       {"image", spec.image.empty(), "a pod runs an image, and the job sets none"},
       {"user", spec.uid == 0, "a pod does not run as root: submit the job as another user"},
       {"mounts", !spec.mounts.empty(), "a pod has no folders of the host"},

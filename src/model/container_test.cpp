@@ -192,6 +192,11 @@ TEST(Container, APodCannotHaveEverything) {
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.hang_timeout = base::minutes(5); }),
             "hang_timeout_seconds");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.preflight = Preflight::kQuick; }), "preflight");
+  const auto part = [](JobSpec& spec) {
+    spec.request.gpus = 1;
+    spec.request.share_per_gpu = base::GpuShare(3500);
+  };
+  EXPECT_EQ(field_of(part), "gpu_share");
   const auto lead = [](JobSpec& spec) {
     spec.request.nodes = 2;
     spec.first_node_only = true;

@@ -105,6 +105,8 @@ std::string_view to_string(EndReason reason) {
       return "GPU_FAULT";
     case EndReason::kHung:
       return "HUNG";
+    case EndReason::kGpuMemory:
+      return "GPU_MEMORY";
   }
   return "";
 }

@@ -49,6 +49,10 @@ std::size_t size_of(const std::optional<ArraySpec>& array) {
 std::size_t size_of(const std::vector<NotifyOn>&) {
   return 0;
 }
+// The specification's own team, which is counted there.
+std::size_t size_of(const Tenant&) {
+  return 0;
+}
 // Members that own no memory beyond themselves are counted in kSpec.
 template <class T>
   requires std::is_trivially_copyable_v<T>

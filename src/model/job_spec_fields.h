@@ -56,7 +56,7 @@ constexpr SpecField<Owner, Value> spec_field(std::uint32_t number, std::string_v
 // The order is that of the bytes in the journal: append only.
 inline constexpr auto kRequestFields = std::tuple{
     spec_field(2, "gpus", "gpus-per-node", &ResourceRequest::gpus, Change::kSet),
-    spec_field(0, "", "", &ResourceRequest::share_per_gpu),
+    spec_field(76, "gpu_share", "", &ResourceRequest::share_per_gpu, Change::kSet),
     spec_field(9, "gpu_types", "gpu-type", &ResourceRequest::gpu_types, Change::kSetOrClear),
     spec_field(11, "gpu_memory_bytes", "gpu-memory", &ResourceRequest::gpu_memory,
                Change::kSetOrClear),
@@ -78,6 +78,11 @@ inline constexpr auto kRequestFields = std::tuple{
     spec_field(70, "gpus_only", "gpus-only", &ResourceRequest::gpus_only, Change::kSetOrClear),
     spec_field(71, "accept_degraded", "accept-degraded", &ResourceRequest::accept_degraded,
                Change::kSet),
+    spec_field(77, "share_mode", "share", &ResourceRequest::share_mode, Change::kSet),
+    spec_field(74, "require_isolation", "require-isolation", &ResourceRequest::require_isolation,
+               Change::kSet),
+    spec_field(75, "slice_seconds", "slice", &ResourceRequest::slice, Change::kSetOrClear),
+    spec_field(0, "", "", &ResourceRequest::tenant),
 };
 
 // The same. `request` comes first; the table above has its members.

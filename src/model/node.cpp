@@ -39,7 +39,9 @@ NodeInfo info_of(const Node& node) {
                 node.engine,
                 node.others_cpus,
                 node.others_memory,
-                node.capacity};
+                node.capacity,
+                node.share_modes,
+                node.watches_gpu_memory};
   Indices reported;
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     if (!node.gpus[i].is_reported) continue;
@@ -72,6 +74,8 @@ void describe(Node& node, const NodeInfo& info, std::uint64_t free_places) {
   node.others_cpus = info.others_cpus;
   node.others_memory = info.others_memory;
   node.capacity = info.capacity;
+  node.share_modes = info.share_modes;
+  node.watches_gpu_memory = info.watches_gpu_memory;
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     const auto back = std::ranges::find(info.gpus, node.gpus[i].info.uuid, &GpuInfo::uuid);
     if (back != info.gpus.end() && i < 64) free_places &= ~(std::uint64_t{1} << i);

@@ -10,6 +10,7 @@
 #include "model/capacity.h"
 #include "model/engine_kind.h"
 #include "model/evidence.h"
+#include "model/gpu_part.h"
 #include "model/ids.h"
 #include "model/network.h"
 #include "model/states.h"
@@ -53,6 +54,11 @@ struct NodeInfo {
   std::uint32_t others_cpus = 0;
   base::Bytes others_memory;
   CapacityClass capacity = CapacityClass::kOnDemand;
+  // The ways in which jobs can share a GPU of the node, ascending: a mode that is not here has no
+  // mechanism there. Never kNone.
+  std::vector<ShareMode> share_modes = {};
+  // A probe of ours reads the memory of each process on its GPUs.
+  bool watches_gpu_memory = false;
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
@@ -71,6 +77,10 @@ struct GpuHolder {
   base::GpuShare share;
   base::Bytes memory;
   HolderPhase phase = HolderPhase::kAllocated;
+  // Of a part of the GPU, where the share is less than kWholeGpu: how it is shared, and its owner.
+  ShareMode mode = ShareMode::kNone;
+  std::uint32_t uid = 0;
+  std::string team = {};
 
   friend bool operator==(const GpuHolder&, const GpuHolder&) = default;
 };
@@ -125,6 +135,8 @@ struct Node {
   CapacityClass capacity = CapacityClass::kOnDemand;
   Taints taints;
   base::Shared<std::vector<Evidence>> evidence;  // of the node itself, as in Gpu
+  std::vector<ShareMode> share_modes = {};       // as in NodeInfo
+  bool watches_gpu_memory = false;               // the same
 
   // In snapshots of versions that had no taints of nodes. add_former_taints() empties them.
   bool former_is_heard = true;

@@ -103,6 +103,23 @@ struct OrderWeights {
   friend bool operator==(const OrderWeights&, const OrderWeights&) = default;
 };
 
+// Which GPUs several jobs may share, and how.
+struct Sharing {
+  std::vector<std::string> gpu_types;  // types or families; empty with is_on: all
+  std::vector<std::string> nodes;      // names; empty with is_on: all
+  bool is_on = false;
+  SharedBetween between_users = SharedBetween::kNever;
+  std::uint32_t max_jobs = 8;  // on one GPU at a time
+  Rung weakest_rung = Rung::kWatchdog;
+  base::Duration slice = base::seconds(10);
+  // In the order of preference; none that is not here is used.
+  std::vector<ShareMode> modes = {ShareMode::kMps, ShareMode::kTimeSlice};
+
+  friend bool operator==(const Sharing&, const Sharing&) = default;
+};
+inline constexpr base::Duration kMinSlice = base::milliseconds(100);
+inline constexpr base::Duration kMaxSlice = base::seconds(60);
+
 // The configuration as the core knows it. Values are checked by config/ before they come here; they
 // enter the state by the PolicyApplied event, so that history can be replayed.
 struct Policy {
@@ -176,7 +193,8 @@ struct Policy {
   base::Duration job_keep;
   std::uint64_t max_ended_jobs = 0;
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
-  bool has_containers = false;        // jobs may name an image (execution.containers)
+  Sharing sharing;
+  bool has_containers = false;  // jobs may name an image (execution.containers)
   // The engines that run jobs here, by kind: this host or its emulated nodes, a cluster.
   bool engines[kEngineKinds] = {true};
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "model/capacity.h"
 #include "model/engine_kind.h"
+#include "model/gpu_part.h"
 #include "model/ids.h"
 #include "model/network.h"
 
@@ -32,10 +33,13 @@ inline constexpr std::uint32_t kMaxGangNodes = 4096;
 // its nodes.
 struct ResourceRequest {
   std::uint32_t gpus = 0;
+  // Less than kWholeGpu: a part of one GPU, by its compute; only with one GPU on one node.
   base::GpuShare share_per_gpu = base::kWholeGpu;
   std::vector<std::string>
-      gpu_types;           // canonical catalogue names or families, best first; empty: any
-  base::Bytes gpu_memory;  // least memory of each GPU; zero: any
+      gpu_types;  // canonical catalogue names or families, best first; empty: any
+  // The memory that the job needs on each GPU: the least memory of a whole GPU (zero: any), the
+  // limit of a part (zero: the share of the GPU's).
+  base::Bytes gpu_memory;
   std::optional<std::uint32_t> cpus;
   std::optional<base::Bytes> memory;
   NumaPolicy numa = NumaPolicy::kDefault;
@@ -61,6 +65,12 @@ struct ResourceRequest {
   std::vector<std::string> gpus_avoid = {};
   std::vector<std::string> gpus_only = {};  // none but these; empty: any
   bool accept_degraded = false;             // it may have GPUs that are DEGRADED
+  // How a part must be shared; absent: as the site prefers. kNone: the job has its GPUs alone.
+  std::optional<ShareMode> share_mode = {};
+  Isolation require_isolation = Isolation::kNone;
+  base::Duration slice = {};  // of a part that takes turns; zero: the site's
+  // Of a part: whose it is. Decided when the job was submitted.
+  Tenant tenant = {};
   // GPU types that it may not have at present, for a limit by type (scheduling/cycle/limits.h).
   // Only in copies made for one decision: it is never stored.
   std::vector<std::string> barred_types = {};
@@ -69,6 +79,10 @@ struct ResourceRequest {
 };
 inline constexpr std::uint32_t kFullSpeed = 1000;
 
+// Returns whether it asks for a part of a GPU.
+inline bool is_part(const ResourceRequest& request) {
+  return request.gpus > 0 && request.share_per_gpu < base::kWholeGpu;
+}
 // May have parts on several nodes.
 bool is_gang(const ResourceRequest& request);
 // Returns whether it names GPUs, to use or to avoid.

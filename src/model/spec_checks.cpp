@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "model/policy.h"
+
 namespace gpu_platform::model {
 
 namespace {
@@ -30,10 +32,67 @@ base::Status check_named_gpus(const ResourceRequest& request) {
                                left, left == 1 ? "" : "s", total_gpus(request)));
 }
 
+base::Status check_slice(const ResourceRequest& request) {
+  if (request.slice == base::Duration()) return {};
+  const auto refused = [](std::string_view why) {
+    return base::invalid("slice_seconds", fmt::format("slice_seconds: {}", why));
+  };
+  if (!is_part(request)) {
+    return refused(
+        "is for parts of a GPU that take turns; leave it out, or ask for a part "
+        "(gpu_share)");
+  }
+  if (request.share_mode == ShareMode::kMps) {
+    return refused("jobs under MPS take no turns; leave it out, or leave out share_mode");
+  }
+  if (request.slice >= kMinSlice && request.slice <= kMaxSlice) return {};
+  return refused(fmt::format("a slice lasts {} ms to {} s", base::whole_milliseconds(kMinSlice),
+                             base::whole_milliseconds(kMaxSlice) / 1000));
+}
+
+// What it says of parts of a GPU.
+base::Status check_part(const ResourceRequest& request) {
+  TRY(check_slice(request));
+  const base::GpuShare share = request.share_per_gpu;
+  if (share == base::kWholeGpu) {
+    if (request.share_mode.value_or(ShareMode::kNone) == ShareMode::kNone) return {};
+    return base::invalid("share_mode",
+                         fmt::format("share_mode {}: is for a part of a GPU; ask for a part such "
+                                     "as 0.5 of one, or leave it out",
+                                     to_string(*request.share_mode)));
+  }
+  if (share <= base::GpuShare() || share > base::kWholeGpu || share.value() % 7 != 0) {
+    return base::invalid("gpu_share",
+                         "gpu_share: a part of a GPU is 0.001 to 1, to three decimals");
+  }
+  if (request.gpus != 1 || is_gang(request)) {
+    return base::invalid("gpu_share",
+                         fmt::format("gpu_share {}: a part is for jobs of one GPU on one node; ask "
+                                     "for one GPU, or for whole ones",
+                                     written(share)));
+  }
+  if (!request.reservation.empty()) {
+    return base::invalid("gpu_share",
+                         fmt::format("gpu_share {}: reservations hold whole GPUs; leave out "
+                                     "reservation, or ask for a whole GPU",
+                                     written(share)));
+  }
+  if (request.require_isolation == Isolation::kHardware) {
+    return base::invalid("require_isolation",
+                         "require_isolation hardware: no part of a GPU has such a wall; ask for a "
+                         "whole GPU, or for memory");
+  }
+  if (request.share_mode != ShareMode::kNone) return {};
+  return base::invalid("share_mode",
+                       "share_mode none: a part of a GPU is shared with others; leave it out, or "
+                       "ask for whole GPUs");
+}
+
 }  // namespace
 
 base::Status check_request(const ResourceRequest& request) {
   TRY(check_named_gpus(request));
+  TRY(check_part(request));
   const bool has_speeds = !request.gpu_speeds.empty();
   if (has_speeds && request.gpu_speeds.size() != request.gpu_types.size()) {
     return base::invalid("gpu_speeds",
@@ -93,6 +152,11 @@ base::Status check_processes(const JobSpec& spec) {
   TRY(check_preflight(spec));
   if (spec.per_gpu && spec.request.gpus == 0) {
     return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
+  }
+  if (spec.per_gpu && is_part(spec.request)) {
+    return base::invalid("per_gpu",
+                         "per_gpu: a job with a part of a GPU has one process; leave it out, or "
+                         "ask for whole GPUs");
   }
   if (spec.per_gpu && spec.first_node_only) {
     return base::invalid(

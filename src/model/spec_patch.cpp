@@ -55,6 +55,9 @@ bool SpecPatch::changes_request() const {
 void SpecPatch::apply_to(JobSpec& spec) const {
   for_each_given(*this, [&](const auto& field) { field.of(spec) = field.of(*values_); });
   if (get(&JobSpec::time_limit) != nullptr) spec.time_limit_default_of.reset();
+  if (get(&ResourceRequest::share_per_gpu) != nullptr) {
+    spec.request.tenant = is_part(spec.request) ? Tenant{spec.uid, spec.team} : Tenant();
+  }
 }
 
 void SpecPatch::keep(JobSpec& values, const void* fresh) {

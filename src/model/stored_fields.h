@@ -30,14 +30,20 @@ namespace gpu_platform::model {
 
 // fields(value) ties the members in their stored order. The order is the format: append only.
 
+inline auto fields(Wall& v) {
+  return std::tie(v.memory, v.compute);
+}
+inline auto fields(Tenant& v) {
+  return std::tie(v.uid, v.team);
+}
 inline auto fields(GpuGrant& v) {
-  return std::tie(v.gpu_index, v.share, v.memory);
+  return std::tie(v.gpu_index, v.share, v.memory, v.mode, v.wall);
 }
 inline auto fields(NodeAllocation& v) {
   return std::tie(v.node, v.grants, v.cpus, v.memory, v.level);
 }
 inline auto fields(Allocation& v) {
-  return std::tie(v.nodes, v.speed);
+  return std::tie(v.nodes, v.speed, v.tenant);
 }
 inline auto fields(Priority& v) {
   return std::tie(v.priority_class, v.number);
@@ -142,7 +148,8 @@ inline auto fields(Topology& v) {
 }
 inline auto fields(NodeInfo& v) {
   return std::tie(v.name, v.emulated, v.boot_id, v.cpus, v.memory, v.driver_version, v.gpus,
-                  v.topology, v.network, v.engine, v.others_cpus, v.others_memory, v.capacity);
+                  v.topology, v.network, v.engine, v.others_cpus, v.others_memory, v.capacity,
+                  v.share_modes, v.watches_gpu_memory);
 }
 inline auto fields(AttemptId& v) {
   return std::tie(v.job, v.attempt);
@@ -151,7 +158,7 @@ inline auto fields(GpuRef& v) {
   return std::tie(v.node, v.index);
 }
 inline auto fields(GpuHolder& v) {
-  return std::tie(v.attempt, v.share, v.memory, v.phase);
+  return std::tie(v.attempt, v.share, v.memory, v.phase, v.mode, v.uid, v.team);
 }
 inline auto fields(Taint& v) {
   return std::tie(v.source, v.effect, v.text, v.by, v.at, v.until, v.repair);
@@ -170,7 +177,7 @@ inline auto fields(Node& v) {
                   v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.former_is_heard,
                   v.prolog_failed_for, v.epilog_failed_for, v.network, v.engine, v.others_cpus,
                   v.others_memory, v.former_service, v.former_service_cause, v.capacity, v.taints,
-                  v.evidence);
+                  v.evidence, v.share_modes, v.watches_gpu_memory);
 }
 inline auto fields(TypeQuota& v) {
   return std::tie(v.type, v.max_gpus, v.guaranteed_gpus, v.borrow_limit, v.lend_limit, v.gpu_hours);
@@ -212,6 +219,10 @@ inline auto fields(OrderWeights& v) {
 inline auto fields(HealthRule& v) {
   return std::tie(v.rule, v.gpu_type, v.action, v.mode, v.nodes);
 }
+inline auto fields(Sharing& v) {
+  return std::tie(v.gpu_types, v.nodes, v.is_on, v.between_users, v.max_jobs, v.weakest_rung,
+                  v.slice, v.modes);
+}
 inline auto fields(Policy& v) {
   return std::tie(
       v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
@@ -226,7 +237,7 @@ inline auto fields(Policy& v) {
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
-      v.health_max_out_percent, v.health_rules, v.health_check_at_start);
+      v.health_max_out_percent, v.health_rules, v.health_check_at_start, v.sharing);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -474,6 +485,14 @@ template <>
 inline constexpr std::size_t kValues<NodeService> = kNodeServices;
 template <>
 inline constexpr std::size_t kValues<EngineKind> = kEngineKinds;
+template <>
+inline constexpr std::size_t kValues<ShareMode> = kShareModes;
+template <>
+inline constexpr std::size_t kValues<Rung> = kRungs;
+template <>
+inline constexpr std::size_t kValues<Isolation> = kIsolations;
+template <>
+inline constexpr std::size_t kValues<SharedBetween> = kSharedBetween;
 template <>
 inline constexpr std::size_t kValues<CapacityClass> = kCapacityClasses;
 template <>

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/utc.h"
+#include "model/gpu_part.h"
 
 namespace gpu_platform::model {
 
@@ -16,9 +17,10 @@ namespace {
 
 // Shortages that no end of other jobs mends come first, then those that people can act on.
 constexpr Shortage kTellingOrder[] = {
-    Shortage::kNodeState, Shortage::kGpusOffline, Shortage::kSockets,   Shortage::kGpus,
-    Shortage::kCpus,      Shortage::kMemory,      Shortage::kGpuMemory, Shortage::kGpuType,
-    Shortage::kCapacity,  Shortage::kFits,        Shortage::kReserved,  Shortage::kExcluded,
+    Shortage::kNodeState, Shortage::kGpusOffline,    Shortage::kSockets,   Shortage::kGpus,
+    Shortage::kGpuShare,  Shortage::kSharedByOthers, Shortage::kCpus,      Shortage::kGpuPartMemory,
+    Shortage::kMemory,    Shortage::kNotShared,      Shortage::kGpuMemory, Shortage::kGpuType,
+    Shortage::kCapacity,  Shortage::kFits,           Shortage::kReserved,  Shortage::kExcluded,
     Shortage::kEngine};
 static_assert(std::size(kTellingOrder) == kShortages);
 
@@ -28,6 +30,10 @@ std::string counted(std::uint64_t n, std::string_view singular, std::string_view
 
 std::string memory_amount(std::uint32_t mib) {
   return mib % 1024 == 0 ? fmt::format("{} GiB", mib / 1024) : fmt::format("{} MiB", mib);
+}
+
+std::string thousandths(std::uint32_t n) {
+  return written(base::GpuShare(std::int64_t{n} * base::kWholeGpu.value() / 1000));
 }
 
 // "4 GPUs short". short_by is the least of several nodes: only of a single one is it the exact
@@ -61,6 +67,18 @@ std::string predicate(const WaitCount& count) {
           count.short_by == 1 ? "is" : "are");
     case Shortage::kGpus:
       return fmt::format("{} {}", are, missing(count, counted(count.short_by, "GPU", "GPUs")));
+    case Shortage::kSharedByOthers:
+      return fmt::format("{} room only on GPUs that other users share, or jobs in another mode",
+                         have);
+    case Shortage::kGpuShare:
+      return fmt::format("{} {}", are,
+                         missing(count, fmt::format("{} of a GPU", thousandths(count.short_by))));
+    case Shortage::kGpuPartMemory:
+      return fmt::format("{} {}", are,
+                         missing(count, memory_amount(count.short_by) + " of a GPU's memory"));
+    case Shortage::kNotShared:
+      return fmt::format("{} no GPU that may be shared in this way (--share, --require-isolation)",
+                         have);
     case Shortage::kSockets:
       return fmt::format("{} the GPUs free only on different sockets (--allow-cross-numa)", have);
     case Shortage::kCpus:
@@ -287,6 +305,14 @@ std::string_view to_string(Shortage shortage) {
       return "gpus_offline";
     case Shortage::kGpus:
       return "gpus_short";
+    case Shortage::kNotShared:
+      return "gpus_not_shared";
+    case Shortage::kSharedByOthers:
+      return "gpus_shared_by_others";
+    case Shortage::kGpuShare:
+      return "gpu_share_short";
+    case Shortage::kGpuPartMemory:
+      return "gpu_part_memory_short";
     case Shortage::kSockets:
       return "gpus_across_sockets";
     case Shortage::kCpus:

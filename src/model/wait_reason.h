@@ -44,21 +44,26 @@ enum class Shortage : std::uint8_t {
   kNodeState,
   kGpuType,
   kGpuMemory,
+  kNotShared,    // none of its GPUs may be shared in such a way, for a part of a GPU
   kGpusOffline,  // even with nothing else running it has too few: the others are out of service
   kGpus,
-  kSockets,  // has the GPUs free, but only across sockets
+  kSharedByOthers,  // what is free of its GPUs in parts is not for jobs of this user and mode
+  kGpuShare,        // less of each GPU is free than the part
+  kGpuPartMemory,   // less of each GPU's memory
+  kSockets,         // has the GPUs free, but only across sockets
   kCpus,
   kMemory,
   kFits,
   kReserved  // has enough free, but a reservation of others begins before the job must have ended
 };
-inline constexpr std::size_t kShortages = 13;
+inline constexpr std::size_t kShortages = 17;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {
   Shortage shortage = Shortage::kGpus;
   std::uint32_t nodes = 0;
-  std::uint32_t short_by = 0;  // the least that is missing among these nodes, in GPUs, CPUs or MiB
+  // The least that is missing among these nodes, in GPUs, thousandths of a GPU, CPUs or MiB.
+  std::uint32_t short_by = 0;
 
   friend bool operator==(const WaitCount&, const WaitCount&) = default;
 };

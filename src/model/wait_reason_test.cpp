@@ -23,6 +23,15 @@ TEST(DescribeWaitReason, SaysAtLeastWhereSeveralNodesMayLackMore) {
   EXPECT_EQ(no_capacity({{Shortage::kGpus, 3, 2}}), "all 3 nodes are at least 2 GPUs short");
 }
 
+TEST(DescribeWaitReason, SaysHowMuchOfAGpuIsMissing) {
+  EXPECT_EQ(no_capacity({{Shortage::kGpuShare, 1, 250}}), "1 node is 0.25 of a GPU short");
+  EXPECT_EQ(no_capacity({{Shortage::kGpuPartMemory, 3, 2048}}),
+            "all 3 nodes are at least 2 GiB of a GPU's memory short");
+  EXPECT_EQ(no_capacity({{Shortage::kGpus, 1, 1}, {Shortage::kSharedByOthers, 1, 0}}),
+            "1 of 2 nodes is 1 GPU short, 1 has room only on GPUs that other users share, or jobs "
+            "in another mode");
+}
+
 TEST(DescribeWaitReason, CountsEachConstraintOutOfAllNodes) {
   EXPECT_EQ(no_capacity({{Shortage::kNodeState, 1, 0}, {Shortage::kGpus, 2, 4}}),
             "1 of 3 nodes is draining or down, 2 are at least 4 GPUs short");

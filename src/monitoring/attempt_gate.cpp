@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,8 +21,35 @@ constexpr std::chrono::seconds kAlertAfter{30};
 // The driver's own bookkeeping moves by some megabytes.
 const base::Bytes kTolerance = base::kMiB * 64;
 
-// Returns whether a GPU may be the cause of this end: the attempt ran, failed, and was not stopped
-// by the platform.
+// A GPU on which no attempt has a process.
+struct Resting {
+  base::Bytes memory;                    // in use beside that of the processes there
+  std::vector<std::uint32_t> residents;  // their pids, ascending
+};
+
+// Returns nothing if a process of an attempt, or one that has ended, is there, or if it is not
+// known what the processes use.
+std::optional<Resting> resting_of(const hardware::GpuReading& reading,
+                                  std::span<const SeenProcess> seen) {
+  if (!reading.processes || !reading.memory_used) return std::nullopt;
+  if (std::ranges::any_of(seen, [](const SeenProcess& process) {
+        return process.has_ended || process.attempt.has_value();
+      })) {
+    return std::nullopt;
+  }
+  if (seen.size() != reading.processes->size()) return std::nullopt;
+  Resting resting{*reading.memory_used, {}};
+  for (const hardware::GpuProcess& process : *reading.processes) {
+    if (!process.memory || *process.memory > resting.memory) return std::nullopt;
+    resting.memory -= *process.memory;
+    resting.residents.push_back(process.pid);
+  }
+  std::ranges::sort(resting.residents);
+  return resting;
+}
+
+}  // namespace
+
 bool has_failed_of_itself(const execution::Ended& ended) {
   if (ended.exit.code == 0) return false;
   switch (ended.reason) {
@@ -34,13 +62,12 @@ bool has_failed_of_itself(const execution::Ended& ended) {
   }
 }
 
-}  // namespace
-
 // The readings of one node that a probe took at one time.
 struct AttemptGate::NodeReadings {
   const std::string& node;
   const node::ProbeReadings& readings;
   const SeenProcesses& seen;
+  const controller::Snapshot& snapshot;                          // as it is published now
   std::map<std::string_view, const hardware::GpuReading*> gpus;  // by UUID
 
   // A GPU that is missing among all of the node was lost by its driver; a GPU that was not asked
@@ -65,6 +92,11 @@ AttemptGate::~AttemptGate() {
   stop();
 }
 
+void AttemptGate::complete_ends_with(Complete complete) {
+  const std::lock_guard lock(mutex_);
+  complete_ = std::move(complete);
+}
+
 void AttemptGate::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -85,7 +117,11 @@ void AttemptGate::stop() {
 void AttemptGate::observe(execution::Observation observation) {
   if (const auto* ended = std::get_if<execution::Ended>(&observation)) {
     if (has_failed_of_itself(*ended) && hold_end(*ended)) return;
-  } else if (const auto* cleaned = std::get_if<execution::Cleaned>(&observation)) {
+    const std::lock_guard lock(mutex_);
+    pass(*ended);
+    return;
+  }
+  if (const auto* cleaned = std::get_if<execution::Cleaned>(&observation)) {
     if (hold_release(*cleaned)) return;
   }
   sink_.observe(std::move(observation));
@@ -101,7 +137,8 @@ std::vector<AttemptGate::AwaitedGpu> AttemptGate::gpus_of(model::AttemptId id) c
     if (node == nullptr) continue;
     for (const model::GpuGrant& grant : part.grants) {
       const model::Gpu& gpu = node->gpus.at(grant.gpu_index);
-      if (gpu.is_reported) gpus.push_back({node->name, gpu.info.uuid, "no reading yet"});
+      if (!gpu.is_reported) continue;
+      gpus.push_back({node->name, gpu.info.uuid, {part.node, grant.gpu_index}, "no reading yet"});
     }
   }
   return gpus;
@@ -173,12 +210,14 @@ void AttemptGate::ask(const Questions& questions) const {
 
 void AttemptGate::take_readings(const std::string& node, const std::vector<std::string>& uuids,
                                 const node::ProbeReadings& readings, const SeenProcesses& seen) {
-  NodeReadings now{node, readings, seen, {}};
+  const auto snapshot = snapshot_();
+  NodeReadings now{node, readings, seen, *snapshot, {}};
   for (const hardware::GpuReading& reading : readings.gpus) {
     if (reading.index < uuids.size()) now.gpus.emplace(uuids[reading.index], &reading);
   }
   const std::lock_guard lock(mutex_);
   nodes_read_.insert(node);
+  forget_what_has_left(*snapshot);
   measure_base_lines(now);
   for (auto& [attempt, held] : held_) {
     if (held.end && readings.began_ns >= held.end->ended_ns) {
@@ -187,7 +226,7 @@ void AttemptGate::take_readings(const std::string& node, const std::vector<std::
     if (!held.release || readings.began_ns < held.release->cleaned_ns) continue;
     std::erase_if(held.release->occupied, [&, id = attempt](AwaitedGpu& gpu) {
       if (!now.speaks_of(gpu)) return false;
-      gpu.why = what_is_left(id, gpu.uuid, now);
+      gpu.why = what_is_left(id, gpu, now);
       return gpu.why.empty();
     });
   }
@@ -214,41 +253,85 @@ void AttemptGate::lose_readings(const std::string& node) {
   pass_what_may();
 }
 
+// A reading without a process of an attempt shows what the GPU is like by itself.
 void AttemptGate::measure_base_lines(const NodeReadings& now) {
   for (const auto& [uuid, reading] : now.gpus) {
-    const bool is_unused = reading->processes && reading->processes->empty();
-    if (!is_unused || !reading->memory_used) continue;
-    const auto [base, is_new] = base_line_.try_emplace(std::string(uuid), *reading->memory_used);
-    base->second = std::min(base->second, *reading->memory_used);
+    const auto seen = now.seen.find(uuid);
+    const std::span<const SeenProcess> processes =
+        seen == now.seen.end() ? std::span<const SeenProcess>() : std::span(seen->second);
+    const auto resting = resting_of(*reading, processes);
+    if (!resting) continue;
+    BaseLine& base = base_lines_[std::string(uuid)];
+    if (resting->residents.empty()) {
+      base.empty = std::min(base.empty.value_or(resting->memory), resting->memory);
+    } else if (base.residents == resting->residents) {
+      base.beside = std::min(base.beside.value_or(resting->memory), resting->memory);
+    } else {
+      base.residents = resting->residents;
+      base.beside = resting->memory;
+    }
   }
 }
 
-// Returns what of the attempt is still on the GPU, in words; empty: nothing. Living processes do
-// not delay a release, for the engine knows that none of the attempt's lives; while there are any,
-// the owner of the memory cannot be known.
-std::string AttemptGate::what_is_left(model::AttemptId attempt, const std::string& uuid,
+// The core has heard of their release.
+void AttemptGate::forget_what_has_left(const controller::Snapshot& snapshot) {
+  std::erase_if(left_, [&](model::AttemptId id) {
+    const model::Job* const job = snapshot.jobs.find(id.job.value);
+    return job == nullptr || id.attempt == 0 || id.attempt > job->attempts.size() ||
+           job->attempts[id.attempt - 1].state == model::AttemptState::kReleased;
+  });
+}
+
+// Returns whether no other attempt will be asked what is left on the GPU. Those whose processes are
+// all gone leave it together with this one.
+bool AttemptGate::is_last_on(model::AttemptId attempt, model::GpuRef place,
+                             const controller::Snapshot& snapshot) const {
+  const model::Node* const node = snapshot.nodes.find(place.node.value);
+  if (node == nullptr || place.index >= node->gpus.size()) return true;
+  return std::ranges::all_of(node->gpus[place.index].holders, [&](const model::GpuHolder& holder) {
+    if (holder.attempt == attempt) return true;
+    const auto held = held_.find(holder.attempt);
+    const bool is_leaving = held != held_.end() && held->second.release.has_value();
+    return is_leaving || left_.contains(holder.attempt);
+  });
+}
+
+// Returns what of the attempt is still on the GPU, in words; empty: nothing.
+std::string AttemptGate::what_is_left(model::AttemptId attempt, const AwaitedGpu& gpu,
                                       const NodeReadings& now) const {
-  const auto read = now.gpus.find(uuid);
+  const auto read = now.gpus.find(gpu.uuid);
   if (read == now.gpus.end()) return {};
   const hardware::GpuReading& reading = *read->second;
   if (reading.condition != hardware::GpuCondition::kAnswering) return {};
-  if (const auto seen = now.seen.find(uuid); seen != now.seen.end()) {
-    for (const SeenProcess& process : seen->second) {
-      const bool may_be_its = !process.attempt || process.attempt == attempt;
-      if (process.has_ended && may_be_its) {
-        return fmt::format("process {} has ended and is still on it", process.pid);
-      }
-    }
-    if (!seen->second.empty()) return {};
+  const bool is_last = is_last_on(attempt, gpu.place, now.snapshot);
+  const auto seen = now.seen.find(gpu.uuid);
+  std::span<const SeenProcess> processes;
+  if (seen != now.seen.end()) processes = seen->second;
+  for (const SeenProcess& process : processes) {
+    const bool is_its = process.attempt == attempt;
+    const bool may_be_its = !process.attempt && process.has_ended && is_last;
+    if (!is_its && !may_be_its) continue;
+    return process.has_ended ? fmt::format("process {} has ended and is still on it", process.pid)
+                             : fmt::format("process {} of it is still on it", process.pid);
   }
-  const auto base = base_line_.find(uuid);
-  if (!reading.memory_used || base == base_line_.end()) return {};
-  if (*reading.memory_used <= base->second + kTolerance) return {};
+  if (!is_last) return {};
+  const auto resting = resting_of(reading, processes);
+  const auto known = base_lines_.find(gpu.uuid);
+  if (!resting || known == base_lines_.end()) return {};
+  const BaseLine& base = known->second;
+  const auto& least = resting->residents.empty() ? base.empty : base.beside;
+  if (!least || resting->memory <= *least + kTolerance) return {};
   return fmt::format("{} MiB of its memory are in use by no process",
-                     (*reading.memory_used - base->second).value() / base::kMiB.value());
+                     (resting->memory - *least).value() / base::kMiB.value());
 }
 
 // ---- what goes to the core
+
+// With the lock, as all that follows.
+void AttemptGate::pass(execution::Ended ended) {
+  if (complete_) complete_(ended);
+  sink_.observe(std::move(ended));
+}
 
 // With the lock, so that no thread overtakes another with the observations of one attempt.
 void AttemptGate::pass_what_may() {
@@ -261,11 +344,14 @@ void AttemptGate::pass_what_may() {
 bool AttemptGate::pass_what_may(Held& held) {
   if (held.end && !(held.end->unread.empty() && held.end->unheard.empty())) return false;
   if (held.end) {
-    sink_.observe(std::move(held.end->ended));
+    pass(std::move(held.end->ended));
     held.end.reset();
   }
   if (held.release && !held.release->occupied.empty()) return false;
-  if (held.release) sink_.observe(std::move(held.release->cleaned));
+  if (held.release) {
+    left_.insert(held.release->cleaned.attempt);
+    sink_.observe(std::move(held.release->cleaned));
+  }
   return true;
 }
 

@@ -20,6 +20,10 @@
 
 namespace gpu_platform::monitoring {
 
+// Returns whether a GPU may be the cause of this end: the attempt ran, failed, and was not stopped
+// by the platform.
+bool has_failed_of_itself(const execution::Ended& ended);
+
 // Stands between the engine and the core. It holds back two observations of an attempt with GPUs
 // until readings that began after them:
 //
@@ -27,17 +31,17 @@ namespace gpu_platform::monitoring {
 //   to its driver for a moment longer, so that the core hears of the end after what the driver had
 //   to report (XIDs, which come up to 0.13 s later). An end never waits for longer than a few
 //   seconds, for events half a second, and not for a node whose probe is gone.
-// - That nothing of it is left, until the readings show on none of its GPUs a process of it that
-//   has ended, nor more memory in use than before the GPU was used. Until then the GPUs are
-//   CLEANING, without a time limit.
+// - That nothing of it is left, until the readings show none of its processes on any of its GPUs,
+//   nor, where it is the last attempt on the GPU, more memory in use than before the GPU was used.
+//   Until then it holds its GPUs, or its parts of them, CLEANING, without a time limit.
 //
 // One question to a node's probe serves all that waits there. The observations of an attempt keep
 // their order. Every other one passes at once.
 //
-// What is asked is whether the processes of *this attempt* are gone: an ended process of another
-// attempt delays nothing. That suffices for whole GPUs. A GPU that several attempts share will need
-// the memory in use by no process told apart from that of living holders, too; while any process
-// lives on a GPU, its memory is not looked at.
+// What is asked is whether the processes of *this attempt* are gone, not whether the GPU is empty:
+// a process of another attempt delays nothing. What belongs to no known attempt (an ended process
+// that was never seen alive, memory in use by no process) is laid to the last attempt that leaves
+// the GPU. While processes live there that are not always there, its memory is not looked at.
 //
 // Nothing is lost with this object: the engine repeats what was held back to the next daemon. A GPU
 // without readings is not waited for, and no job is placed on it.
@@ -49,6 +53,8 @@ class AttemptGate : public execution::ObservationSink {
       std::function<void(const std::string& node, const std::vector<std::string>& uuids)>;
   // Tells people that a GPU does not come free.
   using Alert = std::function<void(const std::string& text)>;
+  // Adds to an end what is known of it by then. Called with a lock held: it must not call the gate.
+  using Complete = std::function<void(execution::Ended& ended)>;
 
   static constexpr std::chrono::milliseconds kEndTimeout{2000};
   static constexpr std::chrono::milliseconds kEventsTimeout{500};
@@ -61,6 +67,9 @@ class AttemptGate : public execution::ObservationSink {
               std::chrono::milliseconds end_timeout = kEndTimeout,
               std::chrono::milliseconds events_timeout = kEventsTimeout);
   ~AttemptGate() override;
+
+  // From now on every end is completed by it before it passes. Before the first observation.
+  void complete_ends_with(Complete complete);
 
   // Asks no more questions. Ends pass, now and later; releases are held back for ever. To be called
   // before what read_now uses is gone. Once, or never.
@@ -81,7 +90,8 @@ class AttemptGate : public execution::ObservationSink {
   struct AwaitedGpu {
     std::string node;
     std::string uuid;
-    std::string why;  // what the last reading still showed
+    model::GpuRef place;
+    std::string why = {};  // what the last reading still showed
   };
   struct HeldEnd {
     execution::Ended ended;
@@ -105,6 +115,14 @@ class AttemptGate : public execution::ObservationSink {
     SteadyClock::time_point ask_at;
     std::chrono::milliseconds pause{0};  // before the next question
   };
+  // What a GPU is like when no attempt has a process on it.
+  struct BaseLine {
+    std::optional<base::Bytes> empty;  // the least memory seen in use without processes
+    // The least beside the memory of these processes, which are there all the time: a display's, a
+    // server's. Another set of them begins anew.
+    std::optional<base::Bytes> beside;
+    std::vector<std::uint32_t> residents;  // pids, ascending
+  };
   struct NodeReadings;
   using Questions = std::map<std::string, std::set<std::string>>;  // GPUs by node
 
@@ -114,9 +132,13 @@ class AttemptGate : public execution::ObservationSink {
   void begin_asking(Held& held);
   static void add_questions(const Held& held, Questions& questions);
   void ask(const Questions& questions) const;
+  void forget_what_has_left(const controller::Snapshot& snapshot);
   void measure_base_lines(const NodeReadings& now);
-  std::string what_is_left(model::AttemptId attempt, const std::string& uuid,
+  std::string what_is_left(model::AttemptId attempt, const AwaitedGpu& gpu,
                            const NodeReadings& now) const;
+  bool is_last_on(model::AttemptId attempt, model::GpuRef place,
+                  const controller::Snapshot& snapshot) const;
+  void pass(execution::Ended ended);
   void pass_what_may();
   bool pass_what_may(Held& held);
   SteadyClock::time_point let_overdue_ends_pass(SteadyClock::time_point now);
@@ -126,6 +148,7 @@ class AttemptGate : public execution::ObservationSink {
   const SnapshotNow snapshot_;
   const ReadNow read_now_;
   const Alert alert_;
+  Complete complete_;
   const std::chrono::milliseconds end_timeout_;
   const std::chrono::milliseconds events_timeout_;
 
@@ -134,9 +157,9 @@ class AttemptGate : public execution::ObservationSink {
   bool stopping_ = false;  // guarded by mutex_, as all below
   SteadyClock::time_point asleep_until_ = SteadyClock::time_point::min();  // of the thread
   std::map<model::AttemptId, Held> held_;
+  std::set<model::AttemptId> left_;  // whose release has passed, until the core shows it
   std::set<std::string, std::less<>> nodes_read_;  // whose probe's last report was a reading
-  // The least memory seen in use without processes, by UUID.
-  std::map<std::string, base::Bytes> base_line_;
+  std::map<std::string, BaseLine, std::less<>> base_lines_;  // by UUID
   std::thread thread_;
 };
 

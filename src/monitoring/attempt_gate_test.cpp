@@ -32,8 +32,10 @@ std::int64_t boot_clock_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// A node with two GPUs, "a" and "b"; job 1 has both, job 2 none.
-std::shared_ptr<const controller::Snapshot> snapshot() {
+using GpusOfJobs = std::map<std::uint64_t, std::vector<std::uint32_t>>;
+
+// A node with two GPUs, "a" and "b", and its jobs with their GPUs.
+std::shared_ptr<const controller::Snapshot> snapshot_of(const GpusOfJobs& jobs) {
   auto made = std::make_shared<controller::Snapshot>();
   model::Node node;
   node.id = model::NodeId(1);
@@ -43,19 +45,28 @@ std::shared_ptr<const controller::Snapshot> snapshot() {
     gpu.info.uuid = uuid;
     node.gpus.push_back(gpu);
   }
-  made->nodes.put(1, node);
-  for (const std::uint64_t id : {1, 2}) {
+  for (const auto& [id, gpus] : jobs) {
     model::Job job;
     job.id = JobId(id);
     job.spec = std::make_shared<const model::JobSpec>();
     model::Attempt attempt;
     attempt.number = 1;
     attempt.allocation.nodes.push_back({model::NodeId(1), {}, 1, {}});
-    if (id == 1) attempt.allocation.nodes[0].grants = {{.gpu_index = 0}, {.gpu_index = 1}};
+    for (const std::uint32_t gpu : gpus) {
+      attempt.allocation.nodes[0].grants.push_back({.gpu_index = gpu});
+      model::GpuHolder& holder = node.gpus[gpu].holders.emplace_back();
+      holder.attempt = {JobId(id), 1};
+    }
     job.attempts.push_back(attempt);
     made->jobs.put(id, job);
   }
+  made->nodes.put(1, node);
   return made;
+}
+
+// Job 1 has both GPUs, job 2 none.
+std::shared_ptr<const controller::Snapshot> snapshot() {
+  return snapshot_of({{1, {0, 1}}, {2, {}}});
 }
 
 // The gate's thread may pass an end, too.
@@ -99,7 +110,9 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
       gpu.processes.emplace();
       std::vector<SeenProcess>& of_gpu = seen[i == 0 ? "a" : "b"];
       for (const std::uint32_t pid : pids[i]) {
-        gpu.processes->push_back({pid, {}});
+        const auto memory = memory_.find(pid);
+        gpu.processes->push_back({.pid = pid, .memory = {}});
+        if (memory != memory_.end()) gpu.processes->back().memory = kMiB * memory->second;
         const auto owner = owners_.find(pid);
         of_gpu.push_back({pid, pid >= kFreePid,
                           owner == owners_.end() ? std::nullopt : std::optional(owner->second)});
@@ -130,13 +143,18 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
     asked_ = uuids;
   }
 
+  // Jobs 1 and 2 have a part of GPU "a" each.
+  void share_a_gpu() { snapshot_ = snapshot_of({{1, {0}}, {2, {0}}}); }
+
   bool are_events_told_ = true;
-  std::mutex mutex_;  // over what the gate's thread writes
+  std::shared_ptr<const controller::Snapshot> snapshot_ = snapshot();
+  std::map<std::uint32_t, std::int64_t> memory_;  // MiB of the processes that tell it, by pid
+  std::mutex mutex_;                              // over what the gate's thread writes
   std::vector<std::string> passed_;
   std::vector<std::string> asked_;
   std::map<std::uint32_t, AttemptId> owners_;  // by pid
   AttemptGate gate_{*this,
-                    [] { return snapshot(); },
+                    [this] { return snapshot_; },
                     [this](const std::string&, const auto& uuids) { note(uuids); },
                     [](const std::string&) {},
                     std::chrono::hours(1),
@@ -219,6 +237,73 @@ TEST_F(AttemptGateTest, AnEndedProcessOfAnotherJobDoesNotHoldTheGpuBack) {
   EXPECT_EQ(released(), 0U) << "one is its own";
   read({{}, {kFreePid}});
   EXPECT_EQ(released(), 1U);
+}
+
+// ---- several attempts on one GPU
+
+TEST_F(AttemptGateTest, APartIsFreeThoughOthersRunOn) {
+  share_a_gpu();
+  read({{}}, 3);
+  owners_ = {{17, {JobId(1), 1}}, {18, {JobId(2), 1}}};
+  clean(1);
+  read({{17, 18}}, 5000);
+  EXPECT_EQ(released(), 0U) << "a process of it is still there";
+  read({{18}}, 5000);
+  EXPECT_EQ(passed(), (std::vector<std::string>{"release of 1"}));
+}
+
+TEST_F(AttemptGateTest, NoHolderIsBlamedForWhatAnotherLeaves) {
+  share_a_gpu();
+  read({{}}, 3);
+  owners_ = {{kFreePid, {JobId(2), 1}}};
+  clean(1);
+  read({{kFreePid, kFreePid + 1}}, 5000);
+  EXPECT_EQ(passed(), (std::vector<std::string>{"release of 1"}));
+  clean(2);
+  read({{kFreePid + 1}}, 3);
+  EXPECT_EQ(released(), 1U) << "what is of no known attempt is laid to the last one";
+  read({{}}, 3);
+  EXPECT_EQ(released(), 2U);
+}
+
+TEST_F(AttemptGateTest, TheLastHolderWaitsForTheMemoryOfTheGpu) {
+  share_a_gpu();
+  read({{}}, 3);
+  clean(1);
+  read({{}}, 500);
+  EXPECT_EQ(passed(), (std::vector<std::string>{"release of 1"}));
+  clean(2);
+  read({{}}, 500);
+  EXPECT_EQ(released(), 1U);
+  read({{}}, 4);
+  EXPECT_EQ(released(), 2U);
+}
+
+TEST_F(AttemptGateTest, AttemptsThatLeaveTogetherBothWaitForTheMemory) {
+  share_a_gpu();
+  read({{}}, 3);
+  clean(1);
+  clean(2);
+  read({{}}, 500);
+  EXPECT_EQ(released(), 0U) << "each is the last one";
+  read({{}}, 4);
+  EXPECT_EQ(released(), 2U);
+}
+
+TEST_F(AttemptGateTest, AGpuThatIsNeverEmptyHasABaseLineToo) {
+  share_a_gpu();
+  memory_ = {{17, 100}};
+  read({{17}}, 103);
+  owners_ = {{18, {JobId(2), 1}}};
+  clean(1);
+  clean(2);
+  read({{17, 18}}, 5000);
+  EXPECT_EQ(passed(), (std::vector<std::string>{"release of 1"}));
+  read({{17}}, 600);
+  EXPECT_EQ(released(), 1U) << "500 MiB are in use by no process";
+  memory_[17] = 595;
+  read({{17}}, 600);
+  EXPECT_EQ(released(), 2U) << "they are the other process's";
 }
 
 // ---- ends
@@ -354,6 +439,19 @@ TEST_F(AttemptGateTest, AnEndPassesWhenItsTimeIsOver) {
   impatient.observe(execution::Cleaned{{JobId(1), 1}, {}});
   EXPECT_TRUE(os::eventually([&] { return !passed().empty(); }));
   EXPECT_EQ(passed(), (std::vector<std::string>{"end of 1"})) << "the release has no limit";
+}
+
+TEST_F(AttemptGateTest, EndsAreCompletedWhenTheyPass) {
+  std::vector<std::string> completed;
+  gate_.complete_ends_with([&](execution::Ended& ended) {
+    completed.push_back(fmt::format("{} {}", ended.attempt.job.value, passed().size()));
+  });
+  read({{}, {}});
+  end(1);
+  EXPECT_TRUE(completed.empty());
+  end(2, 0);
+  read({{}, {}});
+  EXPECT_EQ(completed, (std::vector<std::string>{"2 0", "1 1"}));
 }
 
 TEST_F(AttemptGateTest, EndsPassWhenItIsStoppedAndReleasesDoNot) {

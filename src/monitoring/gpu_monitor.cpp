@@ -136,11 +136,12 @@ std::vector<model::GpuProcess> GpuMonitor::processes_of(const ReadGpu& gpu,
     model::GpuProcess out{in.pid, owner.user, owner.command, in.memory, {}, false};
     if (owner.attempt) out.job = owner.attempt->job;
     if (owner.exists) out.uid = owner.uid;
-    seen.push_back({in.pid, !owner.exists, owner.attempt});
+    seen.push_back({in.pid, !owner.exists, owner.attempt, owner.is_server});
     processes.push_back(std::move(out));
   }
   remember_owners(gpu.uuid, seen);
-  const auto is_of_holder = [&](const SeenProcess& process) {
+  const auto is_managed = [&](const SeenProcess& process) {
+    if (process.is_server) return true;
     if (gpu.known == nullptr) return false;
     const auto& holders = gpu.known->holders;
     // An ended process without a known owner is its holder's: the release waits for it.
@@ -148,8 +149,17 @@ std::vector<model::GpuProcess> GpuMonitor::processes_of(const ReadGpu& gpu,
     return std::ranges::find(holders, *process.attempt, &model::GpuHolder::attempt) !=
            holders.end();
   };
-  for (std::size_t i = 0; i < seen.size(); ++i) processes[i].is_unmanaged = !is_of_holder(seen[i]);
+  for (std::size_t i = 0; i < seen.size(); ++i) processes[i].is_unmanaged = !is_managed(seen[i]);
   return processes;
+}
+
+std::optional<model::AttemptId> GpuMonitor::owner_of(const std::string& uuid, std::uint32_t pid) {
+  if (const auto seen = owners_seen_.find(uuid); seen != owners_seen_.end()) {
+    const auto owner = seen->second.find(pid);
+    if (owner != seen->second.end()) return owner->second;
+  }
+  // By its cgroup alone: without one, a first process cannot be told from one that has its pid now.
+  return owners_.find(pid, [](std::uint64_t) { return std::optional<model::AttemptId>(); }).attempt;
 }
 
 // An ended process has no cgroup and no ancestors that could tell its owner: the readings in which

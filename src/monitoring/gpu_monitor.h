@@ -39,6 +39,9 @@ class GpuMonitor {
   SeenProcesses take_readings(const std::string& node, const std::vector<std::string>& uuids,
                               const node::ProbeReadings& readings);
   void take_events(const node::ProbeEvents& events);
+  // Returns the attempt with this process on the GPU: as the last reading showed it, else as it is
+  // now. Of the taking thread.
+  std::optional<model::AttemptId> owner_of(const std::string& uuid, std::uint32_t pid);
 
   // Null: nothing was read of it yet.
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;

@@ -151,6 +151,35 @@ TEST_F(GpuMonitorTest, RemembersTheOwnerOfAProcessThatHasEnded) {
       << "never seen alive";
 }
 
+TEST_F(GpuMonitorTest, ProcessesOfEachJobOnTheGpuAreManagedAndItsOwn) {
+  give_to_job(own_);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const auto pid = static_cast<std::uint32_t>(child);
+  model::Node node = *snapshot_->nodes.find(1);
+  node.gpus[0].holders.push_back({{model::JobId(8), 1}, base::GpuShare(3500), {}});
+  snapshot_->nodes.put(1, node);
+  model::Job second = *snapshot_->jobs.find(7);
+  second.id = model::JobId(8);
+  second.attempts[0].pid = pid;
+  snapshot_->jobs.put(8, second);
+  read({own_, pid});
+  read({own_, pid});
+  EXPECT_TRUE(told_.empty()) << "neither is unmanaged";
+  const auto reading = monitor_.latest("a");
+  ASSERT_EQ(reading->processes.size(), 2U);
+  EXPECT_EQ(reading->processes[0].job, model::JobId(7));
+  EXPECT_EQ(reading->processes[1].job, model::JobId(8));
+  EXPECT_EQ(monitor_.owner_of("a", pid), (model::AttemptId{model::JobId(8), 1}));
+  EXPECT_EQ(monitor_.owner_of("a", kNoSuchPid), std::nullopt);
+  EXPECT_EQ(monitor_.owner_of("b", pid), std::nullopt);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 TEST_F(GpuMonitorTest, KeepsAFewXidsNewestFirst) {
   read({});
   for (std::uint64_t xid = 1; xid <= 40; ++xid) {

@@ -29,11 +29,12 @@ const model::Gpu* find_gpu_of(const model::Node* node, std::string_view uuid) {
 }  // namespace
 
 HealthObserver::HealthObserver(execution::ObservationSink& sink, SnapshotNow snapshot,
-                               HealthLimits limits, Clock clock)
+                               HealthLimits limits, Clock clock, OwnerOf owner_of)
     : sink_(sink),
       snapshot_(std::move(snapshot)),
       limits_(limits),
-      clock_(clock ? std::move(clock) : Clock(host_now)) {}
+      clock_(clock ? std::move(clock) : Clock(host_now)),
+      owner_of_(std::move(owner_of)) {}
 
 HealthObserver::Report HealthObserver::begin_report(const std::string& node) const {
   Report report{node, snapshot_(), nullptr, clock_()};
@@ -50,11 +51,20 @@ HealthObserver::WatchedGpu& HealthObserver::gpu_of(const Report& report, const s
   return gpus_.emplace(uuid, std::move(gpu)).first->second;
 }
 
-// Of several attempts on one GPU none is named.
-HealthObserver::Work HealthObserver::work_on(const Report& report, std::string_view uuid) const {
+// Without a pid, or if it is of no attempt there, none of several attempts on one GPU is named.
+HealthObserver::Work HealthObserver::work_on(const Report& report, const std::string& uuid,
+                                             std::uint32_t pid) const {
   const model::Gpu* const gpu = find_gpu_of(report.known, uuid);
-  if (gpu == nullptr || gpu->holders.size() != 1) return {};
-  const model::JobId id = gpu->holders.front().attempt.job;
+  if (gpu == nullptr || gpu->holders.empty()) return {};
+  auto holder = gpu->holders.begin();
+  if (gpu->holders.size() > 1) {
+    if (pid == 0 || !owner_of_) return {};
+    const auto owner = owner_of_(uuid, pid);
+    if (!owner) return {};
+    holder = std::ranges::find(gpu->holders, *owner, &model::GpuHolder::attempt);
+    if (holder == gpu->holders.end()) return {};
+  }
+  const model::JobId id = holder->attempt.job;
   const model::Job* const job = report.snapshot->jobs.find(id.value);
   if (job == nullptr || !job->spec) return {.job = id, .user = {}, .program = {}};
   return {id, job->spec->user, model::program_of(*job->spec)};
@@ -65,9 +75,9 @@ HealthObserver::Work HealthObserver::work_on(const Report& report, std::string_v
 void HealthObserver::tell(const Report& report, const std::string& uuid,
                           std::vector<Evidence> pieces) {
   if (pieces.empty()) return;
-  const Work work = work_on(report, uuid);
   for (Evidence& piece : pieces) {
     if (!piece.is_over) {
+      const Work work = work_on(report, uuid, piece.pid);
       piece.job = work.job;
       piece.user = work.user;
       piece.program = work.program;

@@ -20,15 +20,19 @@
 namespace gpu_platform::monitoring {
 
 // Reports to the core what the probes' readings and the drivers' events say about the health of
-// GPUs, as evidence with the job that held the GPU then. It judges nothing. Counters are told as
+// GPUs, as evidence with the job that held the GPU then. Of several jobs on one GPU the one with
+// the process that the driver names is named, else none. It judges nothing. Counters are told as
 // what was added, levels as their begin and end, storms as a few pieces. What the core has kept
 // tells a new observer which levels last. Thread: one (the probe runner's).
 class HealthObserver {
  public:
   using Clock = std::function<Moment()>;
+  // Returns the attempt with this process on the GPU, if that is known.
+  using OwnerOf =
+      std::function<std::optional<model::AttemptId>(const std::string& uuid, std::uint32_t pid)>;
 
   HealthObserver(execution::ObservationSink& sink, SnapshotNow snapshot, HealthLimits limits = {},
-                 Clock clock = {});
+                 Clock clock = {}, OwnerOf owner_of = {});
 
   // A GPU that the node had and that is not among several listed now is lost.
   void take_inventory(const std::string& node, const hardware::Inventory& inventory);
@@ -64,7 +68,7 @@ class HealthObserver {
   bool is_new_switch_fault(const Report& report, const hardware::KernelLine& line);
   Report begin_report(const std::string& node) const;
   WatchedGpu& gpu_of(const Report& report, const std::string& uuid);
-  Work work_on(const Report& report, std::string_view uuid) const;
+  Work work_on(const Report& report, const std::string& uuid, std::uint32_t pid = 0) const;
   void tell(const Report& report, const std::string& uuid, std::vector<model::Evidence> pieces);
   void tell_due(Moment now);
   void send(EvidenceStorm::Piece piece);
@@ -76,6 +80,7 @@ class HealthObserver {
   const SnapshotNow snapshot_;
   const HealthLimits limits_;
   const Clock clock_;
+  const OwnerOf owner_of_;
   std::map<std::string, WatchedGpu, std::less<>> gpus_;                  // by UUID
   std::map<std::string, std::vector<std::string>, std::less<>> listed_;  // UUIDs by node
   std::map<std::string, std::int64_t> switch_faults_;  // when each was told last, boot clock

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -67,7 +68,8 @@ void JobWatchdog::take_readings(const std::string& node_name) {
           watched.end()) {
         continue;
       }
-      watched.push_back({holder.attempt, job->spec->hang_timeout, {}});
+      watched.push_back(
+          {holder.attempt, hang_timeout_on_clock(job->spec->hang_timeout, holder), {}});
       for_each_gpu(*snapshot, *job, [&](const model::Node&, const std::string& uuid) {
         watched.back().gpus.push_back(uuid);
       });
@@ -92,6 +94,15 @@ void JobWatchdog::tell(const controller::Snapshot& snapshot, model::AttemptId at
   for_each_gpu(snapshot, job, [&](const model::Node& node, const std::string& uuid) {
     sink_.observe(execution::EvidenceObserved{node.name, uuid, evidence});
   });
+}
+
+base::Duration hang_timeout_on_clock(base::Duration awake, const model::GpuHolder& holder) {
+  const std::int64_t share = holder.share.value();
+  const std::int64_t whole = base::kWholeGpu.value();
+  const bool takes_turns = holder.mode == model::ShareMode::kTimeSlice;
+  if (!takes_turns || share <= 0 || share >= whole) return awake;
+  constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max();
+  return base::Duration(std::min(awake.value() / share, kLongest / whole) * whole);
 }
 
 std::optional<std::uint64_t> output_mark_of(const std::string& path) {

@@ -8,6 +8,7 @@
 #include "controller/snapshot.h"
 #include "execution/engine.h"
 #include "model/job.h"
+#include "model/node.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/hang_watch.h"
 #include "node/probe/probe_runner.h"
@@ -43,6 +44,10 @@ class JobWatchdog : public node::ProbeListener {
   HangWatch::OutputMark output_of_;
   HangWatch watch_;
 };
+
+// Returns how long a job may be quiet on the clock that may be so while it is awake: one that takes
+// turns on the GPU of this holder is awake for its share of the time, or longer.
+base::Duration hang_timeout_on_clock(base::Duration awake, const model::GpuHolder& holder);
 
 // Returns a number that changes whenever something is written to the file, which may be replaced;
 // nothing if it cannot be seen.

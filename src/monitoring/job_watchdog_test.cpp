@@ -123,6 +123,22 @@ TEST_F(JobWatchdogTest, ReadingsBetweenTheIntervalsDoNotCount) {
   EXPECT_TRUE(told_.empty());
 }
 
+// Frozen, it cannot use its GPU: of an hour it is awake for its share, or longer.
+TEST(HangTimeout, IsLongerForAJobThatTakesTurns) {
+  constexpr base::Duration kHour = base::minutes(60);
+  model::GpuHolder quarter{{model::JobId(7), 1}, base::GpuShare(1750), {}};
+  EXPECT_EQ(hang_timeout_on_clock(kHour, quarter), kHour) << "it is never frozen";
+  quarter.mode = model::ShareMode::kMps;
+  EXPECT_EQ(hang_timeout_on_clock(kHour, quarter), kHour);
+  quarter.mode = model::ShareMode::kTimeSlice;
+  // Rounded down by less than a whole GPU's thousandths, in nanoseconds.
+  const base::Duration on_clock = hang_timeout_on_clock(kHour, quarter);
+  EXPECT_LE(on_clock, kHour * 4);
+  EXPECT_GE(on_clock, kHour * 4 - base::milliseconds(1));
+  quarter.share = base::GpuShare(1);
+  EXPECT_GT(hang_timeout_on_clock(base::minutes(60 * 24 * 10'000), quarter), kHour) << "or ever";
+}
+
 TEST(OutputMark, IsUnknownWithoutAFile) {
   EXPECT_EQ(output_mark_of("/nowhere/at/all"), std::nullopt);
   EXPECT_NE(output_mark_of("/proc/self/exe"), std::nullopt);

@@ -1,6 +1,7 @@
 #include "monitoring/node_observer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,23 @@ namespace gpu_platform::monitoring {
 
 namespace {
 
+// A process that is just ending may show no memory.
+constexpr std::uint32_t kWithheldReadings = 3;
+
+// Returns whether the driver tells the memory of all processes; nothing if there are none.
+std::optional<bool> tells_memory(const node::ProbeReadings& readings) {
+  std::optional<bool> tells;
+  for (const hardware::GpuReading& gpu : readings.gpus) {
+    if (gpu.condition != hardware::GpuCondition::kAnswering) continue;
+    if (!gpu.processes) return false;
+    for (const hardware::GpuProcess& process : *gpu.processes) {
+      if (!process.memory) return false;
+      tells = true;
+    }
+  }
+  return tells;
+}
+
 logging::Source probe_of(const std::string& node) {
   return logging::of_platform("the probe of " + node);
 }
@@ -23,6 +41,7 @@ void NodeObserver::on_report(node::ProbeReport report) {
   if (const auto* problem = std::get_if<node::ProbeProblem>(&report.content)) {
     log_.warn(probe_of(report.node_name), "probe node={} trouble={}", report.node_name,
               logging::quoted(problem->message, logging::kLongestLine));
+    memory_.lose_readings(report.node_name);
     gate_.lose_readings(report.node_name);
     return;
   }
@@ -33,7 +52,9 @@ void NodeObserver::on_report(node::ProbeReport report) {
     const SeenProcesses seen = monitor_.take_readings(report.node_name, uuids, *readings);
     // Before the gate, which lets ends pass that wait for them.
     health_.take_readings(report.node_name, uuids, *readings);
+    memory_.take_readings(report.node_name, uuids, *readings, seen);
     gate_.take_readings(report.node_name, uuids, *readings, seen);
+    look_for_memory(report.node_name, *readings);
   } else if (auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
     take_events(report.node_name, std::move(*events));
   } else if (auto* log = std::get_if<node::ProbeKernelLog>(&report.content)) {
@@ -130,10 +151,26 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   described->info.capacity = site_.capacity;
   const auto place = site_.places.find(described->info.name);
   if (place != site_.places.end()) described->info.network = place->second;
+  described->info.watches_gpu_memory = true;
+  if (site_.freezes_jobs) described->info.share_modes = {model::ShareMode::kTimeSlice};
+  described_[report.node_name] = {described->info};
   const std::size_t gpus = described->info.gpus.size();
   sink_.observe(execution::NodeObserved{std::move(described->info)});
   health_.take_inventory(report.node_name, inventory);
   settle(report.node_name, gpus);
+}
+
+// Where drivers withhold it (some virtual GPUs), nothing is promised of it.
+void NodeObserver::look_for_memory(const std::string& node, const node::ProbeReadings& readings) {
+  const auto found = described_.find(node);
+  const std::optional<bool> tells = tells_memory(readings);
+  if (found == described_.end() || !tells) return;
+  Described& described = found->second;
+  described.withheld = *tells ? 0 : described.withheld + 1;
+  if (described.withheld < kWithheldReadings || !described.info.watches_gpu_memory) return;
+  log_.warn(probe_of(node), "node={} note=\"its driver withholds the memory of processes\"", node);
+  described.info.watches_gpu_memory = false;
+  sink_.observe(execution::NodeObserved{described.info});
 }
 
 void NodeObserver::settle(const std::string& node, std::size_t gpus) {

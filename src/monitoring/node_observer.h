@@ -15,14 +15,15 @@
 #include "monitoring/attempt_gate.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/health_observer.h"
+#include "monitoring/memory_watchdog.h"
 #include "monitoring/xid_sources.h"
 #include "node/probe/probe_runner.h"
 
 namespace gpu_platform::monitoring {
 
 // Passes the reports of probes on: nodes to the core, readings and events to the monitor, the
-// health observer and the gate, troubles to the log. Called on the probe runner's thread;
-// wait_for_all() on any other.
+// health observer, the memory watchdog and the gate, troubles to the log. Called on the probe
+// runner's thread; wait_for_all() on any other.
 class NodeObserver : public node::ProbeListener {
  public:
   using Places = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
@@ -30,14 +31,17 @@ class NodeObserver : public node::ProbeListener {
   struct Site {
     Places places;
     model::CapacityClass capacity = model::CapacityClass::kOnDemand;  // of all of them
+    // The node part freezes jobs that share a GPU outside their turns, and no job can undo it.
+    bool freezes_jobs = false;
   };
 
   // `log` outlives this.
   NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, HealthObserver& health,
-               AttemptGate& gate, logging::Log& log, Site site)
+               MemoryWatchdog& memory, AttemptGate& gate, logging::Log& log, Site site)
       : sink_(sink),
         monitor_(monitor),
         health_(health),
+        memory_(memory),
         gate_(gate),
         log_(log),
         site_(std::move(site)) {}
@@ -57,11 +61,13 @@ class NodeObserver : public node::ProbeListener {
   void take_kernel_log(const std::string& node, node::ProbeKernelLog log);
   void take_kernel_line(const std::string& node, hardware::KernelLine line);
   void log_xid(const std::string& node, const hardware::GpuEvent& event);
+  void look_for_memory(const std::string& node, const node::ProbeReadings& readings);
   void settle(const std::string& node, std::size_t gpus);
 
   execution::ObservationSink& sink_;
   GpuMonitor& monitor_;
   HealthObserver& health_;
+  MemoryWatchdog& memory_;
   AttemptGate& gate_;
   logging::Log& log_;
   const Site site_;
@@ -70,6 +76,11 @@ class NodeObserver : public node::ProbeListener {
   std::map<std::string, std::map<std::string, std::string>> uuids_by_place_;
   XidSources xids_;
   std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node
+  struct Described {
+    model::NodeInfo info;
+    std::uint32_t withheld = 0;  // readings in a row without the memory of processes
+  };
+  std::map<std::string, Described> described_;  // of the runner's thread; by node
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::size_t> gpus_;  // guarded by mutex_; by node

@@ -98,7 +98,8 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
   GpuMonitor monitor_{*this, now_, "", users_};
   HealthObserver health_{*this, now_};
   AttemptGate gate_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {}};
-  NodeObserver observer_{*this, monitor_, health_, gate_, log_, {}};
+  MemoryWatchdog memory_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {}};
+  NodeObserver observer_{*this, monitor_, health_, memory_, gate_, log_, {}};
 };
 
 TEST_F(NodeObserverTest, AnXidOfDriverAndKernelIsOnePiece) {

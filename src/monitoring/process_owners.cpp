@@ -57,6 +57,12 @@ std::optional<model::AttemptId> attempt_of_cgroup(std::string_view proc_cgroup,
   return ends_here ? std::optional(attempt) : std::nullopt;
 }
 
+bool is_cgroup_of_server(std::string_view proc_cgroup, std::string_view prefix) {
+  const std::size_t at = prefix.empty() ? std::string_view::npos : proc_cgroup.find(prefix);
+  return at != std::string_view::npos &&
+         proc_cgroup.substr(at + prefix.size()).starts_with(kServerCgroups);
+}
+
 ProcessOwners::ProcessOwners(const std::string& cgroup_base, host::UserDirectory& users)
     : users_(users) {
   const std::size_t slash = cgroup_base.rfind('/');
@@ -72,7 +78,10 @@ ProcessOwner ProcessOwners::find(std::uint32_t pid, const AttemptOfPid& attempt_
   owner.user = user_name(about.st_uid);
   owner.command = read_text(fmt::format("/proc/{}/comm", pid));
   if (!owner.command.empty() && owner.command.back() == '\n') owner.command.pop_back();
-  owner.attempt = attempt_of_cgroup(read_text(fmt::format("/proc/{}/cgroup", pid)), cgroup_prefix_);
+  const std::string cgroup = read_text(fmt::format("/proc/{}/cgroup", pid));
+  owner.attempt = attempt_of_cgroup(cgroup, cgroup_prefix_);
+  owner.is_server = is_cgroup_of_server(cgroup, cgroup_prefix_);
+  if (owner.is_server) return owner;  // its parents are no jobs
   std::uint32_t ancestor = pid;
   for (int i = 0; i < kMaxAncestors && !owner.attempt && ancestor > 1; ++i) {
     owner.attempt = attempt_of_pid(ancestor);

@@ -33,6 +33,15 @@ TEST(ProcessOwners, OtherCgroupsNameNone) {
   EXPECT_FALSE(attempt_of_cgroup("0::/42-3\n", "")) << "where jobs have no cgroups";
 }
 
+TEST(ProcessOwners, AnMpsServerOfOursIsKnownByItsCgroup) {
+  const std::string_view prefix = "/gpu-platform-a1/";
+  EXPECT_TRUE(is_cgroup_of_server("0::/gpu-platform-a1/mps-1001-GPU-7\n", prefix));
+  EXPECT_FALSE(is_cgroup_of_server("0::/gpu-platform-a1/42-1/mps-1001\n", prefix))
+      << "a job may name a cgroup of its own so";
+  EXPECT_FALSE(is_cgroup_of_server("0::/mps-1001\n", prefix));
+  EXPECT_FALSE(is_cgroup_of_server("0::/mps-1001\n", ""));
+}
+
 TEST(ProcessOwners, AProcessOfThisTestBelongsToItsUserAndToNoJob) {
   host::UserDirectory users;
   ProcessOwners owners("/sys/fs/cgroup/gpu-platform-none", users);

@@ -18,6 +18,7 @@ struct SeenProcess {
   // Its attempt. The owner of an ended process is remembered from the readings before; none: it is
   // of no job, or was never seen alive.
   std::optional<model::AttemptId> attempt;
+  bool is_server = false;  // an MPS server of ours: of no attempt, and not unmanaged
 
   friend bool operator==(const SeenProcess&, const SeenProcess&) = default;
 };

@@ -49,5 +49,37 @@ TEST(IdleLimit, DroppedItIsNeverReached) {
   EXPECT_EQ(limit.announcement(), 0);
 }
 
+TEST(IdleLimit, CountsNoTimeInWhichTheJobStandsStill) {
+  IdleLimit limit = begun_idle(600'000);
+  limit.pause(kNow + 100 * kSecond);
+  limit.pause(kNow + 150 * kSecond);
+  EXPECT_EQ(limit.deadline(), 0);
+  EXPECT_EQ(limit.announcement(), 0);
+  limit.go_on(kNow + 300 * kSecond);
+  EXPECT_EQ(limit.deadline(), kNow + 800 * kSecond);
+  limit.go_on(kNow + 400 * kSecond);
+  EXPECT_EQ(limit.deadline(), kNow + 800 * kSecond);
+}
+
+TEST(IdleLimit, BeginsAnewWhereSomethingIsTypedWhileTheJobStandsStill) {
+  IdleLimit limit = begun_idle(600'000);
+  limit.pause(kNow + 100 * kSecond);
+  limit.touch(kNow + 200 * kSecond);
+  EXPECT_EQ(limit.deadline(), 0);
+  limit.go_on(kNow + 300 * kSecond);
+  EXPECT_EQ(limit.deadline(), kNow + 900 * kSecond);
+  limit.pause(kNow + 400 * kSecond);
+  limit.drop();
+  limit.go_on(kNow + 500 * kSecond);
+  EXPECT_EQ(limit.deadline(), 0);
+}
+
+TEST(IdleLimit, IsNotPausedBeforeItBegins) {
+  IdleLimit limit(600'000);
+  limit.pause(kNow);
+  limit.go_on(kNow + kSecond);
+  EXPECT_EQ(limit.deadline(), 0);
+}
+
 }  // namespace
 }  // namespace gpu_platform::node

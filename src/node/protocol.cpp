@@ -64,6 +64,12 @@ void fields(auto& f, FieldsOf<SendSignal> auto& m) {
   f.check(model::is_job_signal(m.signal));
 }
 
+void fields(auto& f, FieldsOf<WarnOfMemory> auto& m) {
+  fields(f, m.attempt);
+  f.number(m.used_mib);
+  f.number(m.part_mib);
+}
+
 void fields(auto& f, FieldsOf<KillTree> auto& m) {
   fields(f, m.attempt);
 }
@@ -128,6 +134,19 @@ void fields(auto& f, FieldsOf<RunDriver> auto& m) {
   f.optional(m.board, [&](auto& board) { fields(f, board); });
   f.check(!m.gpus.empty() && m.deadline_ms != 0);
   f.check((m.verb == DriverVerb::kPower) == (m.watts != 0));
+}
+
+void fields(auto& f, FieldsOf<TimeSliceJob> auto& m) {
+  fields(f, m.attempt);
+  f.number(m.weight);
+  f.check(m.weight != 0);
+}
+
+void fields(auto& f, FieldsOf<TimeSlices> auto& m) {
+  uuid_field(f, m.gpu);
+  f.number(m.slice_ms);
+  f.list(m.jobs, [&](auto& job) { fields(f, job); }, kMaxTimeSliceJobs);
+  f.check(m.slice_ms != 0 && m.slice_ms <= kMaxSliceMs);
 }
 
 constexpr std::size_t kMaxFailure = 512;
@@ -285,6 +304,7 @@ void fields(auto& f, FieldsOf<LaunchRequest> auto& m) {
   f.flag(m.hide_processes);
   f.number(m.start_timeout_ms);
   fields(f, m.container);
+  f.flag(m.takes_turns);
   f.check(!m.command.empty() && m.command.front().size() >= 2 && m.umask <= 0777);
   f.check(m.limit_signal <= kMaxSignal && m.start_timeout_ms != 0);
   f.check(m.takes_input || (!m.terminal && m.idle_timeout_ms == 0));
@@ -480,6 +500,14 @@ StopSignal unpack(std::uint64_t bits) {
   return stop;
 }
 
+std::uint64_t pack(const WarnOfMemory& warning) {
+  return std::uint64_t{warning.used_mib} << 32 | warning.part_mib;
+}
+
+WarnOfMemory unpack_warning(std::uint64_t bits) {
+  return {{}, static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
+}
+
 int stop_signal_number() {
   return SIGRTMIN + 5;
 }
@@ -494,6 +522,10 @@ int send_signal_number() {
 
 int container_signal_number() {
   return SIGRTMIN + 8;
+}
+
+int warning_signal_number() {
+  return SIGRTMIN + 9;
 }
 
 std::string attempts_dir(std::string_view folder) {

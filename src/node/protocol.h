@@ -17,8 +17,8 @@
 //
 //   daemon   -> launcher    Message over a SOCK_SEQPACKET socket, one per packet
 //   launcher -> daemon      the same; Launched carries the supervisor's pidfd with it
-//   launcher -> supervisor  Stop, SetLimit and SendSignal as queued signals, to a supervisor
-//                           proved alive
+//   launcher -> supervisor  Stop, SetLimit, SendSignal and WarnOfMemory as queued signals, to a
+//                           supervisor proved alive
 //   daemon   -> relay       ChannelStart, then frames (model/channel.h), on the socket that came
 //                           with OpenChannel; the relay, or, of an attach, the attempt's supervisor
 //                           answers with frames
@@ -26,6 +26,7 @@
 //   driver program -> daemon  DriverAnswer, on the socket that came with RunDriver; where the
 //   program
 //                           ended without one or was killed, its watcher answers
+//   launcher -> keeper of a GPU's turns  TimeSlices, over a socket of theirs (node/time_slices)
 //   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the
 //   truth;
 //                           its reading end comes with Welcome
@@ -35,7 +36,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 17;
+inline constexpr std::uint32_t kProtocolVersion = 18;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -50,6 +51,8 @@ inline constexpr std::size_t kMaxDevices = 256;        // of a job
 inline constexpr std::size_t kMaxNumberList = 4096;    // "0-55,112-167", in bytes
 inline constexpr std::size_t kMaxDriverGpus = 64;      // of one request to the driver
 inline constexpr std::size_t kMaxUuid = 96;            // in bytes
+inline constexpr std::size_t kMaxTimeSliceJobs = 256;  // on one GPU
+inline constexpr std::uint64_t kMaxSliceMs = 3'600'000;
 
 // ---- daemon -> launcher
 
@@ -91,6 +94,15 @@ struct SendSignal {
   model::AttemptId attempt;
   std::uint8_t signal = 0;  // one of model::kJobSignals
   friend bool operator==(const SendSignal&, const SendSignal&) = default;
+};
+
+// Has the supervisor write to the output that it keeps that the job uses more memory of a GPU than
+// its part has, and is stopped if it goes on. There is no answer.
+struct WarnOfMemory {
+  model::AttemptId attempt;
+  std::uint32_t used_mib = 0;
+  std::uint32_t part_mib = 0;
+  friend bool operator==(const WarnOfMemory&, const WarnOfMemory&) = default;
 };
 
 // Kill all that is left of the attempt, whether its supervisor lives or not, and say what is left.
@@ -158,6 +170,23 @@ struct RunDriver {
   std::uint64_t deadline_ms = 0;    // from now on, with the wait for another request; at least 1
   std::optional<BoardFiles> board;  // nothing: the GPUs are real
   friend bool operator==(const RunDriver&, const RunDriver&) = default;
+};
+
+// One of the jobs that take turns on a GPU.
+struct TimeSliceJob {
+  model::AttemptId attempt;
+  std::uint32_t weight = 1;  // at least 1
+  friend bool operator==(const TimeSliceJob&, const TimeSliceJob&) = default;
+};
+
+// The jobs that take turns on a GPU from now on, all of them: it takes the place of what was said
+// of the GPU before, and may be repeated. Where there are fewer than two, none is frozen. All are
+// thawed when the daemon hangs up. There is no answer.
+struct TimeSlices {
+  std::string gpu;                 // UUID: letters, digits and '-'
+  std::uint64_t slice_ms = 0;      // the mean length of a turn; at least 1
+  std::vector<TimeSliceJob> jobs;  // none: there are no turns on it any more
+  friend bool operator==(const TimeSlices&, const TimeSlices&) = default;
 };
 
 // ---- launcher -> daemon
@@ -250,9 +279,10 @@ struct ForgetRefused {
   friend bool operator==(const ForgetRefused&, const ForgetRefused&) = default;
 };
 
-using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
-                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit,
-                             OpenChannel, OpenFile, SendSignal, RemoveOutput, RunDriver>;
+using Message =
+    std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched, Exists,
+                 LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit, OpenChannel, OpenFile,
+                 SendSignal, RemoveOutput, RunDriver, TimeSlices, WarnOfMemory>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -318,6 +348,7 @@ struct LaunchRequest {
   bool hide_processes = false;        // of other users, in its /proc; private_folders
   std::uint64_t start_timeout_ms = 30'000;  // of each of its steps, until its program is executed
   ContainerRequest container;
+  bool takes_turns = false;  // it may be frozen between its turns on a GPU (TimeSlices)
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
@@ -392,6 +423,10 @@ int stop_signal_number();
 int limit_signal_number();
 // Its 64 bits are SendSignal::signal. A supervisor that does not know it yet takes no notice.
 int send_signal_number();
+// Its 64 bits are the two numbers of a WarnOfMemory. The same holds for it.
+std::uint64_t pack(const WarnOfMemory& warning);
+WarnOfMemory unpack_warning(std::uint64_t bits);  // without the attempt
+int warning_signal_number();
 // To what speaks to a container engine, where the container is in no cgroup of ours: its number is
 // that of a signal for the container's processes.
 int container_signal_number();

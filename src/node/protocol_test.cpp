@@ -36,6 +36,7 @@ std::vector<Message> every_message() {
           ForgetRefused{attempt(1, 1)},
           SetLimit{attempt(1, 1), 5},
           SendSignal{attempt(1, 1), 10},
+          WarnOfMemory{attempt(1, 1), 23'000, 20'480},
           OpenChannel{attempt(3, 2)},
           OpenChannel{attempt(3, 2), true},
           OpenFile{1000, "/home/ann/out"},
@@ -45,7 +46,9 @@ std::vector<Message> every_message() {
                     {"GPU-1"},
                     300,
                     1,
-                    BoardFiles{"/lib/libnvidia-ml.so.1", "/b/state", "/e/nvidia-smi"}}};
+                    BoardFiles{"/lib/libnvidia-ml.so.1", "/b/state", "/e/nvidia-smi"}},
+          TimeSlices{"GPU-1", 10'000, {{attempt(1, 1), 1750}, {attempt(2, 1), 5250}}},
+          TimeSlices{"GPU-2", 100, {}}};
 }
 
 LaunchRequest a_request() {
@@ -78,6 +81,7 @@ LaunchRequest a_request() {
   request.takes_input = true;
   request.terminal = {132, 50};
   request.idle_timeout_ms = 12;
+  request.takes_turns = true;
   return request;
 }
 
@@ -93,15 +97,15 @@ TEST(Protocol, EveryMessageComesBackAsItWas) {
 // A node part that is older than its daemon reads these bytes. A change of one of them counts
 // kProtocolVersion up and records them anew.
 TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
-  ASSERT_EQ(kProtocolVersion, 17U);
+  ASSERT_EQ(kProtocolVersion, 18U);
   constexpr const char* kRecorded[] = {
-      "0111",
+      "0112",
       "020101000772657175657374",
       "0201020100",
       "03ffffffffffffffffff01ffffffff0f01ffffffffffffffffff01ff01",
       "040701",
       "050201010203",
-      ("06112a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
+      ("06122a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
        "2f6367726f757002010100060003776879"),
       "07026e6f",
       "080101e724",
@@ -112,21 +116,24 @@ TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
       "0d0101",
       "0e010105",
       "1101010a",
+      "150101d8b30180a001",
       "0f030200",
       "0f030201",
       "10e8070d2f686f6d652f616e6e2f6f7574",
       "120201ffffffffffffffffff01",
       "130002054750552d31054750552d3200e80700",
       ("130301054750552d31ac020101162f6c69622f6c69626e76696469612d6d6c2e736f2e31082f622f7374"
-       "6174650d2f652f6e76696469612d736d69")};
+       "6174650d2f652f6e76696469612d736d69"),
+      "14054750552d31904e020101d60d02018229",
+      "14054750552d326400"};
   const std::vector<Message> messages = every_message();
   ASSERT_EQ(messages.size(), std::size(kRecorded));
   for (std::size_t i = 0; i < messages.size(); ++i) {
     EXPECT_EQ(base::hex(encode(messages[i])), kRecorded[i]) << i;
   }
   EXPECT_EQ(base::hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})),
-            "11018401320001");
-  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1100b84500");
+            "12018401320001");
+  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1200b84500");
   EXPECT_EQ(base::hex(encode_opened_file({13, {}})), "1a00");
   EXPECT_EQ(base::hex(encode_opened_file({0, "why"})), "0003776879");
 }
@@ -170,6 +177,25 @@ TEST(Protocol, FilesAreNamedByAbsolutePathsOfBoundedLength) {
                                   "/" + std::string(kMaxPath, 'x')}) {
     EXPECT_FALSE(decode(encode(OpenFile{1000, path})).has_value()) << path;
   }
+}
+
+TEST(Protocol, TurnsHaveALengthAndEachJobAWeight) {
+  const TimeSlices good{"GPU-1", 100, {{attempt(1, 1), 1}}};
+  EXPECT_TRUE(decode(encode(good)).has_value());
+  TimeSlices bad = good;
+  bad.slice_ms = 0;
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad.slice_ms = kMaxSliceMs + 1;
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad = good;
+  bad.jobs.front().weight = 0;
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad = good;
+  bad.jobs.assign(kMaxTimeSliceJobs + 1, good.jobs.front());
+  EXPECT_FALSE(decode(encode(bad)).has_value());
+  bad = good;
+  bad.gpu = "../../etc";
+  EXPECT_FALSE(decode(encode(bad)).has_value());
 }
 
 TEST(Protocol, RequestToTheDriverNamesGpusAndFilesThatCanBeNothingElse) {
@@ -321,16 +347,16 @@ LaunchRequest a_request_with_an_image() {
 
 TEST(Request, BytesAreThoseOfItsVersion) {
   EXPECT_EQ(base::hex(encode_request(a_request())),
-            "1104626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
+            "1204626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
             "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
-            "61667465720001018401320c00b0ea0101000000000000010001000100000000");
+            "61667465720001018401320c00b0ea010100000000000001000100010000000001");
   const std::string bytes = encode_request(a_request_with_an_image());
   EXPECT_EQ(base::hex(bytes),
-            "1104626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
+            "1204626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
             "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
             "61667465720001000c01ac020a64656269616e3a31320001062f613a2f620001062f743a314d0040"
             "0102032f6500032f77000c6c696e75782f616d6436340001046b3d760001064750552d310001062f"
-            "783a2f7900");
+            "783a2f790001");
   EXPECT_EQ(decode_request(bytes), a_request_with_an_image());
 }
 
@@ -416,6 +442,11 @@ TEST(StopSignal, FitsIntoTheBitsOfASignal) {
     EXPECT_EQ(unpack(pack(stop)), stop);
   }
   EXPECT_EQ(unpack(pack({false, UINT64_MAX, 1})).grace_ms, (std::uint64_t{1} << 48) - 1);
+}
+
+TEST(WarnOfMemory, FitsIntoTheBitsOfASignal) {
+  const WarnOfMemory warning{{}, UINT32_MAX, 20'480};
+  EXPECT_EQ(unpack_warning(pack(warning)), warning);
 }
 
 TEST(AttemptName, OnlyItsOwnFormIsRead) {

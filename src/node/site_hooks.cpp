@@ -17,8 +17,10 @@ constexpr std::string_view kPath =
 
 // Set by the platform in every job's environment, over what was submitted.
 constexpr std::string_view kOurs[] = {
-    "CUDA_VISIBLE_DEVICES",   "CUDA_DEVICE_ORDER", "GPU_PLATFORM_NODE",         "GPU_PLATFORM_GPUS",
-    "GPU_PLATFORM_GPU_UUIDS", "GPU_PLATFORM_CPUS", "GPU_PLATFORM_MEMORY_BYTES",
+    "CUDA_VISIBLE_DEVICES",      "CUDA_DEVICE_ORDER",      "GPU_PLATFORM_NODE",
+    "GPU_PLATFORM_GPUS",         "GPU_PLATFORM_GPU_UUIDS", "GPU_PLATFORM_CPUS",
+    "GPU_PLATFORM_MEMORY_BYTES", "GPU_PLATFORM_SHARE",     "GPU_PLATFORM_SHARE_MODE",
+    "GPU_PLATFORM_GPU_MEMORY",   "GPU_PLATFORM_ISOLATION",
 };
 
 // Returns an empty text if only its owner, which is root or us, can change it.

@@ -19,6 +19,7 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
   parts.queue = WaitingQueue(OrderBasis::of(*given.policy));
   parts.queue.reorder(std::move(given.ranking));
   books.policy_ = std::move(given.policy);
+  parts.cluster.follow(books.policy_->sharing);
   nodes.for_each([&](std::uint64_t, const model::Node& node) { books.put(node); });
   parts.lending = Pools(guarantees_of(books.organisation(), parts.cluster.totals().gpus_by_type()));
   jobs.for_each([&](std::uint64_t, const model::Job& job) { books.put(job); });
@@ -213,6 +214,12 @@ void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
 void Books::follow(std::shared_ptr<const model::Policy> policy) {
   policy_ = std::move(policy);
   note(parts_.queue.reorder(*policy_));
+}
+
+void Books::follow_sharing(const base::PersistentMap<model::Node>& nodes) {
+  if (!parts_.cluster.follow(policy_->sharing)) return;
+  nodes.for_each([&](std::uint64_t, const model::Node& node) { put(node); });
+  note(true);
 }
 
 void Books::follow_limits(const base::PersistentMap<model::Job>& jobs,

@@ -126,8 +126,10 @@ class Books {
   // follow snapshots.
   void follow(Given given, const base::PersistentMap<model::Job>& jobs);
 
-  // ---- the policy and what follows from it. Each of the last two rebuilds one index.
+  // ---- the policy and what follows from it. Each of the last three rebuilds one index.
   void follow(std::shared_ptr<const model::Policy> policy);
+  // Takes over which GPUs may be shared, where that has changed. Cost: all nodes then.
+  void follow_sharing(const base::PersistentMap<model::Node>& nodes);
   void follow_limits(const base::PersistentMap<model::Job>& jobs,
                      base::Shared<PeriodUse> period_use);
   void follow_guarantees(Pools lending);

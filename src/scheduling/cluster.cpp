@@ -8,6 +8,7 @@
 #include "base/codec.h"
 #include "base/hash.h"
 #include "model/gpu_catalogue.h"
+#include "scheduling/free_of.h"
 
 namespace gpu_platform::scheduling {
 
@@ -127,8 +128,9 @@ bool Cluster::update(const model::Node& node) {
   if (is_there && has_shape(node, *known->second.shape_class->shape)) {
     NodeRecord& record = known->second;
     const bool has_new_names = gpu_names_.update(node, record.uuids);
+    const bool has_new_parts = follow_parts(record, node);
     if (record.free == free && record.in_service == in_service && record.degraded == degraded) {
-      return has_new_names;
+      return has_new_names || has_new_parts;
     }
     move(record, node.id, free);
     record.in_service = in_service;
@@ -145,6 +147,7 @@ bool Cluster::update(const model::Node& node) {
     gpu_names_.update(node, record.uuids);
     set_degraded(record, node.id, degraded);
     move(record, node.id, free);
+    follow_parts(record, node);
   }
   return true;
 }
@@ -156,6 +159,10 @@ bool Cluster::remove(model::NodeId node) {
   move(known->second, node, FreeState{});
   gpu_names_.remove(node, known->second.uuids);
   with_degraded_.erase(node);
+  for (GpuMask left = gpu_parts_.on(node); left != 0; left &= left - 1) {
+    gpu_parts_.exchange({node, static_cast<std::uint32_t>(std::countr_zero(left))}, {});
+  }
+  if (known->second.terms.gpus != 0) --shape_class.sharing_nodes;
   nodes_.erase(known);
   totals_.remove(*shape_class.shape);
   if (--shape_class.nodes == 0) erase_class(*shape_class.shape);
@@ -190,11 +197,20 @@ std::uint64_t Cluster::hash() const {
     out.u64(record.degraded);
     for (const std::string& uuid : record.uuids) out.text(uuid);
     encode(out, places_.place_of(record.leaf));
+    out.u64(record.terms.gpus);
+    for (const auto& wall : record.terms.walls) {
+      out.boolean(wall.has_value());
+      if (!wall) continue;
+      out.u64(static_cast<std::uint64_t>(wall->memory));
+      out.u64(static_cast<std::uint64_t>(wall->compute));
+    }
   }
+  gpu_parts_.encode(out);
   for (const auto& [shape, shape_class] : shapes_) {
     encode(out, shape);
     out.u64(shape_class.nodes);
     out.u64(shape_class.nodes_up);
+    out.u64(shape_class.sharing_nodes);
     for (const auto& [key, group] : shape_class.groups) {
       encode(out, FreeState{true, key.gpus, key.cpus, key.memory});
       out.u64(group.nodes.size());
@@ -203,6 +219,51 @@ std::uint64_t Cluster::hash() const {
     }
   }
   return base::hash64(bytes);
+}
+
+bool Cluster::follow(const model::Sharing& rules) {
+  if (sharing_ == rules) return false;
+  sharing_ = rules;
+  gpu_parts_.follow(rules);
+  for (auto& [id, record] : nodes_) record.are_terms_known = false;
+  return true;
+}
+
+// Terms follow from the shape and the name of the node and from its means, so most updates keep
+// them.
+void Cluster::set_terms(NodeRecord& record, const model::Node& node) {
+  if (record.are_terms_known && record.share_modes == node.share_modes &&
+      record.watches_gpu_memory == node.watches_gpu_memory) {
+    return;
+  }
+  const bool did_share = record.terms.gpus != 0;
+  record.terms = part_terms_of(sharing_, node);
+  record.share_modes = node.share_modes;
+  record.watches_gpu_memory = node.watches_gpu_memory;
+  record.are_terms_known = true;
+  const bool does_share = record.terms.gpus != 0;
+  if (does_share && !did_share) ++record.shape_class->sharing_nodes;
+  if (did_share && !does_share) --record.shape_class->sharing_nodes;
+}
+
+// Returns true if what is free of GPUs in parts has changed, or what the node offers to parts.
+bool Cluster::follow_parts(NodeRecord& record, const model::Node& node) {
+  const PartTerms former_terms = record.terms;
+  set_terms(record, node);
+  bool is_new = record.terms != former_terms;
+  const GpuMask shared = free_gpus_of(node).shared;
+  for (GpuMask left = shared | gpu_parts_.on(node.id); left != 0; left &= left - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(left));
+    const GpuMask bit = left & -left;
+    PartState state;
+    if ((shared & bit) != 0) {
+      state = part_state_of(node.gpus[index]);
+      state.type = types_.number_of(node.gpus[index].info.type);
+      state.is_open = state.is_open && (record.terms.gpus & bit) != 0;
+    }
+    is_new |= gpu_parts_.exchange({node.id, index}, state) != state;
+  }
+  return is_new;
 }
 
 void Cluster::set_degraded(NodeRecord& record, model::NodeId id, GpuMask degraded) {

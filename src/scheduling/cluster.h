@@ -13,11 +13,14 @@
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "model/node.h"
+#include "model/policy.h"
 #include "scheduling/gang/network_places.h"
 #include "scheduling/gpu_names.h"
 #include "scheduling/group_tree.h"
 #include "scheduling/node_shape.h"
 #include "scheduling/order/cluster_totals.h"
+#include "scheduling/part_index.h"
+#include "scheduling/part_rules.h"
 #include "scheduling/placement/best_subset.h"
 
 // The free capacity of all nodes, indexed for placement. The owner reports each node that an event
@@ -27,9 +30,6 @@
 // Cost: update and exchange O(log nodes); a decision costs by groups of equal nodes, not by nodes.
 
 namespace gpu_platform::scheduling {
-
-// A GPU type's number within one cluster.
-using TypeIndex = std::uint32_t;
 
 // GPUs of one type and memory size on the nodes of a shape.
 struct GpuPool {
@@ -46,6 +46,7 @@ struct ShapeClass {
   GroupTree groups;
   std::uint32_t nodes = 0;
   std::uint32_t nodes_up = 0;
+  std::uint32_t sharing_nodes = 0;  // that let jobs share some of their GPUs
 };
 
 // The names of GPU types, numbered, and which of them a request accepts. Remembers each comparison
@@ -56,6 +57,7 @@ class GpuTypes {
   TypeIndex number_of(std::string_view type);
   std::optional<TypeIndex> find(std::string_view type) const;
   std::string_view name_of(TypeIndex type) const { return names_.at(type); }
+  std::size_t size() const { return names_.size(); }
   // Returns for each known type, by number, whether a request that names `wanted` accepts it.
   const std::vector<bool>& accepted_by(const std::string& wanted) const;
 
@@ -73,7 +75,11 @@ class Cluster {
     GpuMask in_service = 0;  // GPUs that can be free again when their holder ends
     GpuMask degraded = 0;    // the same for jobs that accept degraded GPUs
     LeafIndex leaf = 0;
-    std::vector<std::string> uuids = {};  // of its GPUs, by index
+    std::vector<std::string> uuids = {};             // of its GPUs, by index
+    PartTerms terms = {};                            // what it offers to parts
+    std::vector<model::ShareMode> share_modes = {};  // that `terms` follow from
+    bool watches_gpu_memory = false;                 // the same
+    bool are_terms_known = false;
   };
 
   Cluster() = default;
@@ -85,6 +91,11 @@ class Cluster {
   // of a GPU has changed. Not while a Trial is alive.
   bool update(const model::Node& node);
   bool remove(model::NodeId node);
+
+  // Takes over which GPUs may be shared. Returns true if that is new: then the owner puts all nodes
+  // again.
+  bool follow(const model::Sharing& rules);
+  const model::Sharing& sharing() const { return sharing_; }
 
   std::size_t size() const { return nodes_.size(); }
   std::size_t nodes_up() const;
@@ -104,10 +115,13 @@ class Cluster {
   const std::set<model::NodeId>& nodes_with_degraded() const { return with_degraded_; }
   const NetworkPlaces& places() const { return places_; }
   const ClusterTotals& totals() const { return totals_; }
+  const PartIndex& gpu_parts() const { return gpu_parts_; }
 
   // Replaces the free state of a known node and returns the former one; the index follows.
-  // The one write a Trial makes: see trial.h.
+  // A Trial writes with it: see trial.h.
   FreeState exchange(model::NodeId node, const FreeState& free);
+  // The other table that a trial writes to.
+  PartIndex& gpu_parts_for_trial() { return gpu_parts_; }
 
   // Equal if hash() is equal.
   friend bool operator==(const Cluster& a, const Cluster& b) { return a.hash() == b.hash(); }
@@ -124,6 +138,8 @@ class Cluster {
 
   ShapeClass& class_of(NodeShape shape);
   void erase_class(const NodeShape& shape);
+  bool follow_parts(NodeRecord& record, const model::Node& node);
+  void set_terms(NodeRecord& record, const model::Node& node);
   void set_degraded(NodeRecord& record, model::NodeId id, GpuMask degraded);
   void hash_leaves(base::Encoder& out, const Group& group) const;
   static void move(NodeRecord& record, model::NodeId id, const FreeState& free);
@@ -134,6 +150,8 @@ class Cluster {
   std::map<NodeShape, ShapeClass> shapes_;
   Nodes nodes_;
   GpuNames gpu_names_;
+  model::Sharing sharing_;
+  PartIndex gpu_parts_;
   std::set<model::NodeId> with_degraded_;
   ClusterTotals totals_;
 };

@@ -13,6 +13,9 @@
 
 namespace gpu_platform::scheduling {
 
+// A GPU type's number within one cluster.
+using TypeIndex = std::uint32_t;
+
 // Bit i is the GPU of index i within the node.
 using GpuMask = std::uint64_t;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduling/free_of.h"
+
 namespace gpu_platform::scheduling {
 
 namespace {
@@ -92,15 +94,9 @@ FreeState free_state_of(const model::Node& node) {
   take(node.others_cpus, free.cpus, free.missing_cpus);
   take(node.memory_used, free.memory, free.missing_memory);
   take(node.others_memory, free.memory, free.missing_memory);
-  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
-  for (std::size_t i = 0; i < count; ++i) {
-    const model::Gpu& gpu = node.gpus[i];
-    if (model::is_free(gpu)) {
-      free.gpus |= GpuMask{1} << i;
-    } else if (gpu.holders.empty() && model::is_only_degraded(gpu)) {
-      free.degraded |= GpuMask{1} << i;
-    }
-  }
+  const FreeGpus gpus = free_gpus_of(node);
+  free.gpus = gpus.whole;
+  free.degraded = gpus.degraded;
   return free;
 }
 

@@ -49,7 +49,8 @@ bool has_shape(const model::Node& node, const NodeShape& shape);
 // The part of the shape that says how its GPUs lie: many shapes have the same.
 GpuLayout layout_of(const NodeShape& shape);
 
-// The resources of a node that new work can get now. A node that is not up gives none, also if some
+// The resources of a node that new work can get now: whole GPUs alone. What is free of a GPU that
+// jobs have parts of is in PartIndex. A node that is not up gives none, also if some
 // is free. Our jobs and others together may use more than the node has, because others come without
 // asking us: what jobs give back makes up for that first.
 struct FreeState {

@@ -8,6 +8,7 @@
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "scheduling/cluster.h"
+#include "scheduling/part_index.h"
 
 namespace gpu_platform::scheduling {
 
@@ -34,6 +35,7 @@ class UndoLog {
   std::vector<std::pair<Key, Value>> entries_;
 };
 
+// The GPUs that it has, or has parts of.
 GpuMask gpus_of(const model::NodeAllocation& part);
 // Returns whether all of it could be taken now: healthy GPUs alone, or degraded ones as well.
 enum class Accepts : std::uint8_t { kHealthy, kDegraded };
@@ -54,30 +56,53 @@ class Trial {
 
   const Cluster& cluster() const { return cluster_; }
 
-  // Takes the allocation, which must be free: whole GPUs, CPUs and memory, on all its nodes.
+  // Takes the allocation, which must be free: whole GPUs or a part of one, CPUs and memory, on all
+  // its nodes. The first part of a GPU takes it from those that are wholly free.
   void take(const model::Allocation& allocation);
   // Gives back an allocation, as if its attempt had ended; it must not be free now. GPUs that are
-  // out of service stay so.
+  // out of service stay so. With its last part a GPU is wholly free again.
   void release(const model::Allocation& allocation);
-  // Takes as much of the allocation as is free.
+  // Takes as much of the amount as is free. Of GPUs in parts nothing more is given.
   void withhold(model::NodeId node, const FreeState& amount);
-  // Takes all free GPUs of the node out of reach that are in the mask.
+  // Takes all free GPUs of the node out of reach that are in the mask, and so what is free of those
+  // in parts.
   void withhold_gpus(model::NodeId node, GpuMask gpus);
+  // Takes out of reach what jobs of these tenants are to have of a GPU, as far as it is free:
+  // others get parts beside it alone. A GPU in parts of another mode is out of reach as a whole.
+  void withhold_part(const model::GpuRef& gpu, const model::GpuGrant& part,
+                     const std::vector<model::Tenant>& tenants);
   // Makes free degraded GPUs as good as the others.
   void expose_degraded();
   // Shuts the node: nothing more is placed on it.
   void shut(model::NodeId node);
 
-  using Mark = UndoLog<Cluster, model::NodeId, FreeState>::Mark;
-  Mark mark() const { return log_.mark(); }
-  void rollback_to(Mark mark) { log_.rollback_to(cluster_, mark); }
-  void rollback() { rollback_to(0); }
+  struct Mark {
+    std::size_t nodes = 0;
+    std::size_t gpus = 0;
+  };
+  Mark mark() const { return {log_.mark(), part_log_.mark()}; }
+  void rollback_to(const Mark& mark) {
+    log_.rollback_to(cluster_, mark.nodes);
+    part_log_.rollback_to(cluster_.gpu_parts_for_trial(), mark.gpus);
+  }
+  void rollback() { rollback_to({}); }
   // Keeps all changes so far; earlier marks are void.
-  void commit() { log_.forget(); }
+  void commit() {
+    log_.forget();
+    part_log_.forget();
+  }
 
  private:
+  void take_part(const model::Allocation& allocation);
+  void release_part(const model::Allocation& allocation);
+  void withhold_parts(model::NodeId node, GpuMask gpus);
+  void write(const model::GpuRef& gpu, const PartState& state) {
+    part_log_.write(cluster_.gpu_parts_for_trial(), gpu, state);
+  }
+
   Cluster& cluster_;
   UndoLog<Cluster, model::NodeId, FreeState> log_;
+  UndoLog<PartIndex, model::GpuRef, PartState> part_log_;
 };
 
 }  // namespace gpu_platform::scheduling

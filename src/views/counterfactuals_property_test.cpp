@@ -111,6 +111,8 @@ class AskedSite : public testing::VirtualSite {
     switch (offered.change) {
       case Change::kGpus:
         return to.set(&model::ResourceRequest::gpus, offered.request.gpus);
+      case Change::kGpuShare:
+        break;  // no update changes a share, and no job here has a part
       case Change::kGpuTypes:
         return to.set(&model::ResourceRequest::gpu_types, offered.request.gpu_types);
       case Change::kGpuMemory:

@@ -49,7 +49,7 @@ RequestFit RequestFits::find(const model::ResourceRequest& request, base::Durati
         snapshot().reservations->of_others(request, {snapshot().at, snapshot().at + fit.runs_for});
   }
   const auto parts = [&](const model::ResourceRequest& part, std::uint32_t count) {
-    scheduling::ShortageCounter counter(part);
+    scheduling::ShortageCounter counter(part, snapshot().policy->sharing);
     snapshot().nodes.for_each(
         [&](std::uint64_t, const model::Node& node) { visit(node, others, counter, fit); });
     fit.counts = counter.counts();

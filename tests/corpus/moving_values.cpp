@@ -33,14 +33,24 @@ constexpr std::array<std::string_view, 1> kMovingKeys = {
 
 // Keys that documents have got since the answers were recorded: left out. Record the answers anew
 // where a new key is to be compared, too.
-constexpr std::array<std::string_view, 8> kNewKeys = {
+constexpr std::array<std::string_view, 19> kNewKeys = {
     "notify_to",   // of a job's specification
     "gpus_avoid",  // the same, as the next three
-    "gpus_only",     "accept_degraded", "hang_timeout_seconds",
+    "gpus_only",       "accept_degraded",   "hang_timeout_seconds",
     "preflight",      // the same, and of an attempt
     "changed_until",  // of a GPU or a node: when its drain ends by itself
-    "can_notify",     // of the names for Slurm's commands
+    "can_notify",     // of the names for Slurm's commands, as the next two
+    "shards_per_gpu",  "can_share",
+    "gpu_share",  // of a job's specification, as the next three
+    "share_mode",      "require_isolation", "slice_seconds",
+    "memory_rung",  // of a job's GPU, as the next
+    "compute_rung",
+    "available_share",  // of the cluster and its nodes
+    "parts",            // of a GPU, as the next
+    "free_share",
 };
+// The same of a job's GPU alone: other documents have these keys, too.
+constexpr std::array<std::string_view, 2> kNewKeysOfGpus = {"memory_bytes", "mode"};
 
 // ---- The end of the list.
 
@@ -48,6 +58,10 @@ void remove_keys(json& value) {
   if (value.is_object()) {
     for (const std::string_view key : kMovingKeys) value.erase(std::string(key));
     for (const std::string_view key : kNewKeys) value.erase(std::string(key));
+    const bool is_gpu_of_job = value.contains("share") && value.contains("link");
+    for (const std::string_view key : kNewKeysOfGpus) {
+      if (is_gpu_of_job) value.erase(std::string(key));
+    }
   }
   if (value.is_structured()) {
     for (json& inner : value) remove_keys(inner);

@@ -1,5 +1,7 @@
 #include "api/convert/cluster.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/convert/enums.h"
@@ -19,6 +21,30 @@ base::GpuShare held_share(const model::Gpu& gpu) {
   base::GpuShare sum;
   for (const model::GpuHolder& holder : gpu.holders) sum += holder.share;
   return sum;
+}
+
+bool is_shared(const model::Gpu& gpu) {
+  return !gpu.holders.empty() && gpu.holders.front().mode != model::ShareMode::kNone;
+}
+
+// What new jobs may get of it.
+base::GpuShare free_share(const model::Node& node, const model::Gpu& gpu) {
+  if (can_take_work(node, gpu)) return base::kWholeGpu;
+  const bool takes_parts =
+      node.state == model::NodeState::kUp && model::is_in_service(gpu) && is_shared(gpu);
+  if (!takes_parts) return {};
+  return std::max(base::kWholeGpu - held_share(gpu), base::GpuShare());
+}
+
+void put_parts(const model::Gpu& gpu, v1::Gpu& out) {
+  if (!is_shared(gpu)) return;
+  for (const model::GpuHolder& holder : gpu.holders) {
+    v1::GpuPart& part = *out.add_parts();
+    part.set_job(fmt::format_int(holder.attempt.job.value).str());
+    part.set_share(in_gpus(holder.share));
+    part.set_memory_bytes(static_cast<std::uint64_t>(holder.memory.value()));
+    part.set_mode(to_proto(holder.mode));
+  }
 }
 
 void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
@@ -58,8 +84,13 @@ void to_proto(const model::Node& node, v1::Node& out) {
   out.set_memory_allocated_bytes(static_cast<std::uint64_t>(node.memory_used.value()));
   out.set_total_gpus(static_cast<std::uint32_t>(node.gpus.size()));
   std::uint32_t available = 0;
-  for (const model::Gpu& gpu : node.gpus) available += can_take_work(node, gpu) ? 1 : 0;
+  base::GpuShare share;
+  for (const model::Gpu& gpu : node.gpus) {
+    available += can_take_work(node, gpu) ? 1 : 0;
+    share += free_share(node, gpu);
+  }
   out.set_available_gpus(available);
+  out.set_available_share(in_gpus(share));
   if (!node.driver_version.empty()) out.set_driver_version(node.driver_version);
   out.set_boot_id(node.boot_id);
   const std::string& cause = node.cause;
@@ -104,6 +135,8 @@ void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t inde
     last = holder.attempt.job;
     out.add_jobs(fmt::format_int(last.value).str());
   }
+  put_parts(gpu, out);
+  out.set_free_share(in_gpus(free_share(node, gpu)));
   out.set_memory_total_bytes(static_cast<std::uint64_t>(gpu.info.memory.value()));
   if (gpu.info.numa_node >= 0) out.set_numa_node(static_cast<std::uint32_t>(gpu.info.numa_node));
   if (reading != nullptr) put_reading(*reading, out);
@@ -121,6 +154,7 @@ void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out) 
   std::uint32_t total = 0;
   std::uint32_t available = 0;
   base::GpuShare held;
+  base::GpuShare free;
   nodes.for_each([&](std::uint64_t, const model::Node& node) {
     v1::Node& node_out = *out.add_nodes();
     to_proto(node, node_out);
@@ -130,10 +164,12 @@ void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out) 
       const model::Gpu& gpu = node.gpus[i];
       to_proto(gpu, node, i, reading_of(gpu.info.uuid).get(), *out.add_gpus());
       held += held_share(gpu);
+      free += free_share(node, gpu);
     }
   });
   out.set_total_gpus(total);
   out.set_available_gpus(available);
+  out.set_available_share(in_gpus(free));
   const double capacity = static_cast<double>(total) * static_cast<double>(base::kWholeGpu.value());
   out.set_utilization(total == 0 ? 0.0 : static_cast<double>(held.value()) / capacity);
   put_measured_use(out);

@@ -359,6 +359,10 @@ TEST(Jobs, ShowWhatTheLatestAttemptHas) {
                                        {"uuid", "GPU-a"},
                                        {"model", "NVIDIA Quadro X"},
                                        {"share", 0.5},
+                                       {"memory_bytes", 1'073'741'824},
+                                       {"mode", "NONE"},
+                                       {"memory_rung", "HARDWARE"},
+                                       {"compute_rung", "HARDWARE"},
                                        {"link", nullptr}}}));
   EXPECT_EQ(job["cpus"], 8);
   EXPECT_EQ(job["attempt"], 1);

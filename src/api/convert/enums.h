@@ -44,6 +44,15 @@ constexpr v1::CapacityClass to_proto(model::CapacityClass capacity) {
 constexpr v1::CapacityRequest to_proto(model::CapacityRequest request) {
   return static_cast<v1::CapacityRequest>(static_cast<int>(request) + 1);
 }
+constexpr v1::ShareMode to_proto(model::ShareMode mode) {
+  return static_cast<v1::ShareMode>(static_cast<int>(mode) + 1);
+}
+constexpr v1::RequiredIsolation to_proto(model::Isolation isolation) {
+  return static_cast<v1::RequiredIsolation>(static_cast<int>(isolation) + 1);
+}
+constexpr v1::Rung to_proto(model::Rung rung) {
+  return static_cast<v1::Rung>(static_cast<int>(rung) + 1);
+}
 constexpr v1::ReservationRepeat to_proto(model::Repeat repeat) {
   return static_cast<v1::ReservationRepeat>(static_cast<int>(repeat) + 1);
 }

@@ -38,8 +38,12 @@ void add_gpu(const model::GrantedGpu& granted, const model::GpuGrant& grant, v1:
     out.set_model(granted.model);
   }
   if (granted.link.kind != model::LinkKind::kUnknown) out.set_link(model::to_string(granted.link));
-  out.set_share(static_cast<double>(grant.share.value()) /
-                static_cast<double>(base::kWholeGpu.value()));
+  out.set_share(in_gpus(grant.share));
+  if (grant.share >= base::kWholeGpu) return;
+  out.set_memory_bytes(in_bytes(grant.memory));
+  out.set_mode(to_proto(grant.mode));
+  out.set_memory_rung(to_proto(grant.wall.memory));
+  out.set_compute_rung(to_proto(grant.wall.compute));
 }
 
 void add_place(const model::Allocation& allocation, const model::Granted& granted,
@@ -178,6 +182,10 @@ std::string node_name(const model::Node* node, model::NodeId id) {
 
 double in_seconds(base::Duration duration) {
   return static_cast<double>(duration.value()) / 1e9;
+}
+
+double in_gpus(base::GpuShare share) {
+  return static_cast<double>(share.value()) / static_cast<double>(base::kWholeGpu.value());
 }
 
 std::string joined(const std::vector<model::Dependency>& dependencies) {

@@ -27,6 +27,8 @@ void to_proto_without_spec(const model::Job& job, const Nodes& nodes, v1::Job& o
 // "dgx-1"; "node-7" of one that is not known any more.
 std::string node_name(const model::Node* node, model::NodeId id);
 double in_seconds(base::Duration duration);
+// 0.5 for a half.
+double in_gpus(base::GpuShare share);
 // "afterok:12,afterany:40".
 std::string joined(const std::vector<model::Dependency>& dependencies);
 

@@ -182,6 +182,17 @@ base::Status settle_gpu_types(model::SpecPatch& patch, const Nodes& nodes) {
   return {};
 }
 
+// A part is named with its GPU: a request for GPUs alone means whole ones, of which a former part
+// leaves nothing behind.
+void settle_share(model::SpecPatch& patch) {
+  using Request = model::ResourceRequest;
+  if (patch.get(&Request::gpus) == nullptr) return;
+  if (patch.get(&Request::share_per_gpu) != nullptr) return;
+  patch.set(&Request::share_per_gpu, base::kWholeGpu);
+  if (patch.get(&Request::share_mode) == nullptr) patch.set(&Request::share_mode, std::nullopt);
+  if (patch.get(&Request::slice) == nullptr) patch.set(&Request::slice, base::Duration());
+}
+
 }  // namespace
 
 base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request, const Nodes& nodes) {
@@ -199,6 +210,7 @@ base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request, con
     TRY(clear_field(name, update.to));
   }
   TRY(settle_gpu_types(update.to, nodes));
+  settle_share(update.to);
   update.remove_labels.assign(request.remove_labels().begin(), request.remove_labels().end());
   for (const std::string& key : update.remove_labels) {
     if (request.spec().labels().contains(key)) {

@@ -35,6 +35,28 @@ TEST(LimitSignal, OfAnotherFormIsRefusedWithTheRightOne) {
   }
 }
 
+TEST(Update, GpusWithoutAShareAreWhole) {
+  v1::UpdateJobRequest request;
+  request.mutable_spec()->set_gpus(1);
+  auto update = to_model(request, Nodes());
+  ASSERT_TRUE(update) << update.error().message;
+  const auto* share = update->to.get(&model::ResourceRequest::share_per_gpu);
+  ASSERT_NE(share, nullptr);
+  EXPECT_EQ(*share, base::kWholeGpu);
+  const auto* mode = update->to.get(&model::ResourceRequest::share_mode);
+  ASSERT_NE(mode, nullptr) << "whole GPUs keep nothing of a part";
+  EXPECT_EQ(*mode, std::nullopt);
+  request.mutable_spec()->set_gpu_share(0.25);
+  update = to_model(request, Nodes());
+  ASSERT_TRUE(update) << update.error().message;
+  EXPECT_EQ(*update->to.get(&model::ResourceRequest::share_per_gpu), base::GpuShare(1750));
+  v1::UpdateJobRequest other;
+  other.mutable_spec()->set_cpus(2);
+  update = to_model(other, Nodes());
+  ASSERT_TRUE(update) << update.error().message;
+  EXPECT_EQ(update->to.get(&model::ResourceRequest::share_per_gpu), nullptr);
+}
+
 TEST(JobSignal, IsANameOrANumberInAnyForm) {
   for (const char* text : {"USR1", "usr1", "SIGUSR1", "sigusr1", "10"}) {
     EXPECT_EQ(to_job_signal(text).value_or(0), SIGUSR1) << text;

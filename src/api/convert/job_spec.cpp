@@ -24,10 +24,10 @@ namespace {
 namespace pb = google::protobuf;
 using Field = pb::FieldDescriptor;
 
-// The API knows whole GPUs only, and the engines of a job are the site's.
+// The engines of a job are the site's, and whose part of a GPU it is, its user and team say.
 template <class Value>
 constexpr bool kHasNoField =
-    std::is_same_v<Value, base::GpuShare> || std::is_same_v<Value, model::EngineSet>;
+    std::is_same_v<Value, model::EngineSet> || std::is_same_v<Value, model::Tenant>;
 template <class Row>
 constexpr bool kIsSaid = !kHasNoField<typename std::remove_cvref_t<Row>::Type>;
 
@@ -61,6 +61,9 @@ class SpecWriter {
   }
   void put(const Field& field, base::Bytes value) {
     if (value != base::Bytes()) set(field, value);
+  }
+  void put(const Field& field, base::GpuShare value) {
+    if (value < base::kWholeGpu) reflection_.SetDouble(&out_, &field, in_gpus(value));
   }
   void put(const Field& field, base::Instant value) {
     if (!value.is_set()) return;
@@ -180,6 +183,17 @@ base::Result<std::vector<model::NodeId>> to_nodes(const std::vector<std::string>
   return found;
 }
 
+base::Result<base::GpuShare> to_share(double share) {
+  const double thousandths = share * 1000;
+  const auto whole = std::lround(thousandths);
+  if (std::abs(thousandths - static_cast<double>(whole)) > 1e-6) {
+    return base::invalid("gpu_share",
+                         fmt::format("gpu_share {}: has more than three decimals; write {}", share,
+                                     static_cast<double>(whole) / 1000));
+  }
+  return base::GpuShare(whole * (base::kWholeGpu.value() / 1000));
+}
+
 // Thousandths of the first one's.
 base::Result<std::vector<std::uint32_t>> to_gpu_speeds(const v1::JobSpec& message) {
   std::vector<std::uint32_t> speeds;
@@ -216,6 +230,10 @@ class SpecReader {
   }
   base::Status take(const Field& field, base::Bytes& out) {
     out = base::Bytes(static_cast<std::int64_t>(reflection_.GetUInt64(message_, &field)));
+    return {};
+  }
+  base::Status take(const Field& field, base::GpuShare& out) {
+    TRY_ASSIGN(out, to_share(reflection_.GetDouble(message_, &field)));
     return {};
   }
   base::Status take(const Field& field, base::Instant& out) {
@@ -293,6 +311,11 @@ class SpecReader {
   base::Status take(const Field&, std::optional<model::ArraySpec>& out) {
     if (message_.array().empty()) return {};
     TRY_ASSIGN(out, model::parse_array(message_.array()));
+    return {};
+  }
+  base::Status take(const Field& field, std::optional<model::ShareMode>& out) {
+    const int value = reflection_.GetEnumValue(message_, &field);
+    if (value != v1::SHARE_MODE_UNSPECIFIED) out = static_cast<model::ShareMode>(value - 1);
     return {};
   }
   template <class T>

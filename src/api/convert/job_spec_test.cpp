@@ -61,8 +61,9 @@ TEST(JobSpecTable, KnowsTheOptionsOfTheCommandLine) {
       EXPECT_TRUE(flags.contains("--" + std::string(row.option))) << row.name;
     }
     EXPECT_LE(updates, row.change) << row.name << ": the command line offers more than is done";
-    const bool goes_with_types = row.name == "gpu_speeds";  // --gpu-type gives both
-    EXPECT_TRUE(goes_with_types ||
+    // --gpu-type gives both types and speeds, and --gpus both a number and a share.
+    const bool goes_with_another = row.name == "gpu_speeds" || row.name == "gpu_share";
+    EXPECT_TRUE(goes_with_another ||
                 (updates == model::Change::kNever) == (row.change == model::Change::kNever))
         << row.name;
   });
@@ -136,6 +137,15 @@ struct Draw {
   void operator()(model::NetworkLevel& value) const {
     value = static_cast<model::NetworkLevel>(random.below(model::kNetworkLevels));
   }
+  void operator()(model::ShareMode& value) const {
+    value = static_cast<model::ShareMode>(random.below(model::kShareModes));
+  }
+  void operator()(model::Isolation& value) const {
+    value = static_cast<model::Isolation>(random.below(model::kIsolations));
+  }
+  void operator()(base::GpuShare& value) const {
+    value = base::GpuShare(static_cast<std::int64_t>(7 * (1 + random.below(1000))));
+  }
   void operator()(std::vector<std::string>& texts) const {
     texts.resize(random.below(3));
     for (std::string& text : texts) (*this)(text);
@@ -191,7 +201,7 @@ model::JobSpec drawn_spec(Prng& random) {
   model::for_each_spec_field([&](const auto& row) {
     using Value = typename std::remove_cvref_t<decltype(row)>::Type;
     constexpr bool kHasNoField =
-        std::is_same_v<Value, base::GpuShare> || std::is_same_v<Value, model::EngineSet>;
+        std::is_same_v<Value, model::EngineSet> || std::is_same_v<Value, model::Tenant>;
     if constexpr (!kHasNoField) {
       if (row.number != 0) Draw{random}(row.of(spec));
     }
@@ -241,6 +251,86 @@ TEST(JobSpecMessage, ASubmissionTakesWhatAJobShows) {
   const auto second = to_model(shown, ada, nodes);
   ASSERT_TRUE(second) << second.error().message;
   EXPECT_EQ(second->spec, first->spec);
+}
+
+TEST(JobSpecMessage, APartIsAShareOfOneGpu) {
+  const Nodes nodes = three_nodes();
+  const Account ada{"ada", 1000, 100};
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_gpu_share(0.25);
+  request.set_share_mode(v1::SHARE_MODE_TIME_SLICE);
+  request.set_require_isolation(v1::REQUIRED_ISOLATION_MEMORY);
+  request.set_slice_seconds(0.1);
+  const auto order = to_model(request, ada, nodes);
+  ASSERT_TRUE(order) << order.error().message;
+  const model::ResourceRequest& asked = order->spec.request;
+  EXPECT_EQ(asked.gpus, 1U) << "a part without a number is of one GPU";
+  EXPECT_EQ(asked.share_per_gpu, base::GpuShare(1750));
+  EXPECT_EQ(asked.share_mode, model::ShareMode::kTimeSlice);
+  EXPECT_EQ(asked.require_isolation, model::Isolation::kMemory);
+  EXPECT_EQ(asked.slice, base::milliseconds(100));
+  v1::JobSpec shown;
+  to_proto(order->spec, nodes, shown);
+  EXPECT_DOUBLE_EQ(shown.gpu_share(), 0.25);
+  EXPECT_DOUBLE_EQ(shown.slice_seconds(), 0.1);
+}
+
+TEST(JobSpecMessage, AWholeGpuHasNoShare) {
+  const Nodes nodes = three_nodes();
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_gpus(2);
+  const auto order = to_model(request, Account{"ada", 1000, 100}, nodes);
+  ASSERT_TRUE(order) << order.error().message;
+  v1::JobSpec shown;
+  to_proto(order->spec, nodes, shown);
+  EXPECT_FALSE(shown.has_gpu_share());
+  EXPECT_FALSE(shown.has_share_mode());
+  EXPECT_EQ(shown.require_isolation(), v1::REQUIRED_ISOLATION_NONE);
+}
+
+TEST(JobSpecMessage, APartIsForOneGpuOnOneNode) {
+  const Nodes nodes = three_nodes();
+  const auto refused = [&](auto change) -> std::string {
+    v1::JobSpec request;
+    request.add_command("/bin/true");
+    request.set_gpus(1);
+    request.set_gpu_share(0.5);
+    change(request);
+    const auto order = to_model(request, Account{"ada", 1000, 100}, nodes);
+    return order ? "" : order.error().field;
+  };
+  using Message = v1::JobSpec;
+  EXPECT_EQ(refused([](Message&) {}), "");
+  EXPECT_EQ(refused([](Message& m) { m.set_gpus(2); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_gpus(0); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_nodes(2); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_allow_cross_node(true); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_gpu_share(0.1234); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_gpu_share(0); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_gpu_share(1.5); }), "gpu_share");
+  EXPECT_EQ(refused([](Message& m) { m.set_per_gpu(true); }), "per_gpu");
+  EXPECT_EQ(refused([](Message& m) { m.set_share_mode(v1::SHARE_MODE_NONE); }), "share_mode");
+  EXPECT_EQ(refused([](Message& m) { m.set_slice_seconds(0.05); }), "slice_seconds");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_share_mode(v1::SHARE_MODE_MPS);
+              m.set_slice_seconds(1);
+            }),
+            "slice_seconds");
+  EXPECT_EQ(refused([](Message& m) {
+              m.clear_gpu_share();
+              m.set_share_mode(v1::SHARE_MODE_MPS);
+            }),
+            "share_mode");
+  EXPECT_EQ(refused([](Message& m) {
+              m.clear_gpu_share();
+              m.set_slice_seconds(1);
+            }),
+            "slice_seconds");
+  EXPECT_EQ(refused([](Message& m) { m.set_require_isolation(v1::REQUIRED_ISOLATION_HARDWARE); }),
+            "require_isolation");
+  EXPECT_EQ(refused([](Message& m) { m.set_reservation("lab"); }), "gpu_share");
 }
 
 TEST(JobSpecMessage, OnlyAGivenNetworkNoneRefusesANetwork) {

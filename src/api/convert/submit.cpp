@@ -154,6 +154,8 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
   TRY_ASSIGN(out.environment, joined_environment(request));
   model::JobSpec& spec = out.spec;
   TRY(to_model(request, nodes, spec));
+  // A part without a number is of one GPU.
+  if (request.has_gpu_share() && !request.has_gpus()) spec.request.gpus = 1;
   TRY(settle_paths(spec));
   TRY(settle_session(request, spec));
   TRY(make_canonical(spec.request.gpu_types, nodes));

@@ -12,6 +12,8 @@
 #include "cli/text/json_view.h"
 #include "cli/text/message_text.h"
 #include "cli/text/prediction_text.h"
+#include "cli/text/request_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/table.h"
 #include "cli/text/text.h"
 
@@ -88,7 +90,8 @@ std::string totals(const v1::Status& status, Client& client) {
   text += fmt::format(
       "{}{}, {} available, {:.0f} % allocated\n", counted(status.total_gpus(), "GPU"),
       emulated_mark(emulated_count(status.gpus()), static_cast<std::size_t>(status.gpus_size())),
-      status.available_gpus(), status.utilization() * 100);
+      free_gpus_text(status.available_gpus(), status.available_share()),
+      status.utilization() * 100);
   text += broken_gpus(status.gpus());
   text += fmt::format("{} running, {} queued, {} held, {} suspended{}\n",
                       counted(status.running_jobs(), "job"), status.queued_jobs(),
@@ -136,7 +139,7 @@ Table node_table(v1::Status& status, const NodeTableOptions& options) {
     std::vector<std::string> row = {marked_name(node.name(), node.emulated() && options.has_marks),
                                     state_name(node),
                                     fmt::format("{}", node.total_gpus()),
-                                    fmt::format("{}", node.available_gpus()),
+                                    free_gpus_text(node.available_gpus(), node.available_share()),
                                     fmt::format("{}/{}", node.cpus_allocated(), node.cpus()),
                                     memory_of(node.memory_allocated_bytes(), node.memory_bytes()),
                                     node.driver_version()};
@@ -258,7 +261,7 @@ Table queue_table(const v1::GetQueueResponse& queue, const QueueOptions& options
                                     job.spec().user(),
                                     state_name(job),
                                     job.spec().priority(),
-                                    std::to_string(total_gpus(job.spec())),
+                                    share_text(gpus_in_all(job.spec())),
                                     waited(job, now)};
     if (eta) row.push_back(starts_within(group, now));
     if (eta) row.push_back(predictions_of(group, now));

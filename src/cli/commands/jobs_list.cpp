@@ -4,6 +4,8 @@
 
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
+#include "cli/text/request_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 #include "cli/words/input.h"
 #include "cli/words/list_command.h"
@@ -66,9 +68,8 @@ std::vector<JobColumn> job_columns() {
       {.key = "gpus",
        .column = {"GPUS", Align::kRight},
        .cell = [](const v1::Job& job,
-                  base::Instant) { return std::to_string(total_gpus(job.spec())); },
-       .rank = [](const v1::Job& job,
-                  base::Instant) { return static_cast<double>(total_gpus(job.spec())); }},
+                  base::Instant) { return share_text(gpus_in_all(job.spec())); },
+       .rank = [](const v1::Job& job, base::Instant) { return gpus_in_all(job.spec()); }},
       {.key = "priority",
        .column = {.title = "PRIORITY", .expendable = 7},
        .cell = [](const v1::Job& job, base::Instant) { return job.spec().priority(); },

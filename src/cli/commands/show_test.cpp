@@ -80,9 +80,11 @@ TEST_F(Show, DescribeShowsWarnings) {
 TEST_F(Show, DescribeProposesMoreMemoryAndTime) {
   std::string end = R"("state":"FAILED","reason":"OUT_OF_MEMORY")";
   FakeServer server([&](const Request&) {
-    return json_answer(R"({"id":"42","spec":{"memory_bytes":104857600,"time_limit_seconds":3600},)"
-                       R"("attempts":[{"attempt":1,"peak_memory_bytes":104857600}],)" +
-                       end + "}");
+    return json_answer(
+        R"({"id":"42","spec":{"memory_bytes":104857600,"gpu_memory_bytes":4294967296,)"
+        R"("time_limit_seconds":3600},)"
+        R"("attempts":[{"attempt":1,"peak_memory_bytes":104857600}],)" +
+        end + "}");
   });
   EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0);
   EXPECT_TRUE(has(out(),
@@ -94,6 +96,12 @@ TEST_F(Show, DescribeProposesMoreMemoryAndTime) {
   EXPECT_TRUE(has(out(),
                   "Advice:         used all of --time 1h; try --time 2h: gpu-platform jobs rerun "
                   "42 --time 2h\n"))
+      << out();
+  end = R"("state":"FAILED","reason":"GPU_MEMORY")";
+  EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "Advice:         used more of its GPU than --gpu-memory 4G; try --gpu-memory 6G: "
+                  "gpu-platform jobs rerun 42 --gpu-memory 6G\n"))
       << out();
   end = R"("state":"FAILED","exit_code":1)";
   const std::size_t before = out().size();

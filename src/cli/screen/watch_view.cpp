@@ -10,6 +10,8 @@
 #include "cli/text/gpu_text.h"
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
+#include "cli/text/request_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/table.h"
 #include "cli/text/text.h"
 
@@ -81,7 +83,9 @@ namespace {
 // "idle 35s: 42 ada train 1h05m left, 4711 bob (no job); a fan is loud". `width`: of the terminal.
 std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view, std::size_t width) {
   std::vector<std::string> parts;
-  for (const std::string& job : gpu.jobs()) parts.push_back(job_text(job, view, width));
+  for (const std::string& job : gpu.jobs()) {
+    parts.push_back(job_text(job, view, width) + share_beside(gpu, job));
+  }
   for (const v1::GpuProcess& process : gpu.unmanaged_processes()) {
     if (unnamed_unmanaged_processes(gpu) == 0) break;
     const std::string& user = process.user();
@@ -97,7 +101,9 @@ std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view, std::size_t wid
 std::string next_job(const v1::Job& job) {
   const std::string& why = job.wait_reason().text();
   return fmt::format("next: {} {} ({}, {}){}", shown_id(job), job.spec().name(), job.spec().user(),
-                     counted(total_gpus(job.spec()), "GPU"), why.empty() ? "" : ": " + why);
+                     is_part(job.spec()) ? share_text(job.spec().gpu_share()) + " GPU"
+                                         : counted(total_gpus(job.spec()), "GPU"),
+                     why.empty() ? "" : ": " + why);
 }
 
 // The mean of what was measured.
@@ -204,7 +210,8 @@ std::vector<std::string> watch_header(const WatchView& view, std::size_t width) 
   lines.push_back(fmt::format("{}  {} GPUs{}, {} available, {:.0f} % allocated{}",
                               is_narrow(width) ? now.substr(kDateSize, kTimeSize) : now,
                               status.total_gpus(), all_emulated(gpus) ? " (emulated)" : "",
-                              status.available_gpus(), share, measured(gpus)));
+                              free_gpus_text(status.available_gpus(), status.available_share()),
+                              share, measured(gpus)));
   std::string queue =
       fmt::format("jobs: {} running, {} queued, {} held, {} suspended", status.running_jobs(),
                   status.queued_jobs(), status.held_jobs(), status.suspended_jobs());

@@ -40,7 +40,7 @@ DocumentJson number_of_text(const FieldPlan& field, const std::string& text) {
   if (field.name.ends_with("_bytes")) {
     if (const auto size = base::parse_size(text)) return size->value();
   } else if (field.name.ends_with("_seconds")) {
-    if (const auto time = base::parse_duration(text)) {
+    if (const auto time = base::parse_short_duration(text)) {
       return static_cast<double>(base::whole_milliseconds(*time)) / 1000;
     }
   }
@@ -138,9 +138,28 @@ base::Result<const YamlTree*> spec_part(const YamlTree& document) {
   return spec;
 }
 
+// "gpus: 0.5" is a part of one GPU, as on the command line.
+base::Status put_part_of_file(const YamlTree& tree, DocumentJson& json) {
+  const YamlTree* const gpus = part_named(tree, "gpus");
+  const bool is_decimal = gpus != nullptr && gpus->kind == YamlTree::Kind::kPlain &&
+                          gpus->text.find('.') != std::string::npos;
+  if (!is_decimal || part_named(tree, "gpu_share") != nullptr) return {};
+  const auto share = base::parse_gpu_share(gpus->text);
+  if (!share) {
+    return wrong_at(gpus->line, fmt::format("gpus: {} is no part of one GPU: write 0.001 to 0.999 "
+                                            "with at most three decimals, or a whole number",
+                                            gpus->text.substr(0, 64)));
+  }
+  json["gpus"] = 1;
+  json["gpu_share"] =
+      static_cast<double>(share->value()) / static_cast<double>(base::kWholeGpu.value());
+  return {};
+}
+
 base::Result<v1::JobSpec> job_of(const YamlTree& document) {
   TRY_ASSIGN(const YamlTree* const part, spec_part(document));
-  TRY_ASSIGN(const DocumentJson json, json_of(api::plan_of(*v1::JobSpec::descriptor()), *part));
+  TRY_ASSIGN(DocumentJson json, json_of(api::plan_of(*v1::JobSpec::descriptor()), *part));
+  TRY(put_part_of_file(*part, json));
   v1::JobSpec spec;
   if (const auto read =
           api::read_json(json.dump(-1, ' ', false, DocumentJson::error_handler_t::replace), spec);

@@ -45,6 +45,19 @@ TEST(JobDocument, IsTheFieldsOfASpecification) {
   EXPECT_EQ(jobs->back().kind(), v1::JOB_KIND_TRAINING);
 }
 
+TEST(JobDocument, MayAskForAPartOfAGpu) {
+  const auto jobs = read_job_documents(
+      "command: [x]\n"
+      "gpus: 0.5\n"
+      "slice_seconds: 100ms\n"
+      "share_mode: time_slice\n");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  EXPECT_EQ(jobs->front().gpus(), 1U);
+  EXPECT_DOUBLE_EQ(jobs->front().gpu_share(), 0.5);
+  EXPECT_DOUBLE_EQ(jobs->front().slice_seconds(), 0.1);
+  EXPECT_EQ(jobs->front().share_mode(), v1::SHARE_MODE_TIME_SLICE);
+}
+
 TEST(JobDocument, IsWhatDescribePrints) {
   const auto jobs = read_job_documents(
       "id: \"42\"\n"
@@ -66,6 +79,9 @@ TEST(JobDocument, NamesTheLineOfAMistake) {
             "line 2: unknown field 'stat'; did you mean 'state'?");
   EXPECT_EQ(mistake("command: [x]\n---\ncommand: [x]\ngpus: many\n"),
             "line 4: gpus: must be a whole number");
+  EXPECT_EQ(mistake("command: [x]\ngpus: 1.5\n"),
+            "line 2: gpus: 1.5 is no part of one GPU: write 0.001 to 0.999 with at most three "
+            "decimals, or a whole number");
   EXPECT_EQ(mistake("gpus: 1\n"), "line 1: the job has no command");
   EXPECT_EQ(mistake("command: [x]\ncommand: [y]\n"), "line 2: 'command' is set twice");
   EXPECT_EQ(mistake(""), ": there is no job in it");

@@ -115,7 +115,21 @@ void put_gpus_of(std::string_view option, const std::string& text,
   words.insert(words.end(), {std::string(option), text.substr(colon + 1)});
 }
 
-// "gpu", "gpu:2", "gpu:a100", "gpu:a100:2", and others with commas between.
+// "mps:50" is a percentage of one GPU.
+base::Status put_mps(const std::string& item, std::vector<std::string>& words) {
+  const std::string count = item.size() > 4 ? item.substr(4) : "1";
+  const auto percent = base::parse_count(count, 1, 100);
+  if (!percent)
+    return base::invalid("--gres", fmt::format("{}: {}", item, percent.error().message));
+  if (*percent == 100) {
+    words.insert(words.end(), {"--gpus", "1"});
+  } else {
+    words.insert(words.end(), {"--gpus", fmt::format("0.{:02}", *percent), "--share", "mps"});
+  }
+  return {};
+}
+
+// "gpu", "gpu:2", "gpu:a100", "gpu:a100:2", "mps:50", and others with commas between.
 base::Status put_gres(const SlurmOption& option, std::string list, std::vector<std::string>& words,
                       std::vector<std::string>& warnings) {
   for (std::size_t begin = 0; begin <= list.size();) {
@@ -124,6 +138,16 @@ base::Status put_gres(const SlurmOption& option, std::string list, std::vector<s
     begin = end + 1;
     if (item.starts_with("gres/")) item.erase(0, 5);
     if (item == "none") continue;
+    if (item == "mps" || item.starts_with("mps:")) {
+      TRY(put_mps(item, words));
+      continue;
+    }
+    if (item == "shard" || item.starts_with("shard:")) {
+      return base::invalid("--gres", fmt::format("how much of a GPU {} is, the site says: submit "
+                                                 "the script with 'sbatch', or write #GPU --gpus "
+                                                 "0.5",
+                                                 item));
+    }
     if (item != "gpu" && !item.starts_with("gpu:")) {
       warnings.push_back(fmt::format("--gres {} is ignored: it is not a GPU", item));
       continue;

@@ -59,6 +59,15 @@ std::string about_time(const v1::Job& job) {
                      to_try(job, "--time", base::written(limit * 2)));
 }
 
+std::string about_gpu_memory(const v1::Job& job) {
+  if (!job.spec().has_gpu_memory_bytes()) {
+    return "used more memory than its part of the GPU has; --gpu-memory says how much it needs";
+  }
+  const base::Bytes asked(static_cast<std::int64_t>(job.spec().gpu_memory_bytes()));
+  return fmt::format("used more of its GPU than --gpu-memory {}{}", base::written(asked),
+                     to_try(job, "--gpu-memory", base::written(more_memory(asked))));
+}
+
 }  // namespace
 
 std::string advice_on_end(const v1::Job& job) {
@@ -66,6 +75,8 @@ std::string advice_on_end(const v1::Job& job) {
   switch (job.reason()) {
     case v1::END_REASON_OUT_OF_MEMORY:
       return about_memory(job);
+    case v1::END_REASON_GPU_MEMORY:
+      return about_gpu_memory(job);
     case v1::END_REASON_TIME_LIMIT:
       return about_time(job);
     default:

@@ -9,6 +9,7 @@
 
 #include "cli/text/health_story.h"
 #include "cli/text/message_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 
 namespace gpu_platform::cli {
@@ -106,7 +107,9 @@ std::string xids_of(const v1::GpuHealth& health, base::Instant now) {
 
 std::string jobs_of(const v1::Gpu& gpu, const JobLabels& labels) {
   std::vector<std::string> jobs;
-  for (const std::string& id : gpu.jobs()) jobs.push_back(label_of(labels, id));
+  for (const std::string& id : gpu.jobs()) {
+    jobs.push_back(label_of(labels, id) + share_beside(gpu, id));
+  }
   return joined(jobs, ", ");
 }
 
@@ -176,21 +179,29 @@ std::size_t unnamed_unmanaged_processes(const v1::Gpu& gpu) {
 }
 
 Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks) {
-  Table table({{"NODE", Align::kLeft, 12},
-               {"GPU", Align::kRight},
-               {"TYPE", Align::kLeft, 8, 2},
-               {.title = "STATE", .is_state = true},
-               {.title = "JOBS", .cut_to = 8, .wraps = true},
-               {"MEMORY", Align::kRight, std::nullopt, 1},
-               {"UTIL", Align::kRight},
-               {"TEMP", Align::kRight, std::nullopt, 3},
-               {"POWER", Align::kRight, std::nullopt, 4},
-               {.title = "REASON", .cut_to = 22, .wraps = true},
-               {"UUID", Align::kLeft, 12, 5}});
+  const bool has_parts =
+      std::ranges::any_of(gpus, [](const v1::Gpu& gpu) { return !gpu.parts().empty(); });
+  std::vector<Column> columns = {{"NODE", Align::kLeft, 12},
+                                 {"GPU", Align::kRight},
+                                 {"TYPE", Align::kLeft, 8, 2},
+                                 {.title = "STATE", .is_state = true},
+                                 {.title = "JOBS", .cut_to = 8, .wraps = true}};
+  if (has_parts) columns.push_back({"FREE", Align::kRight});
+  const Column rest[] = {
+      {"MEMORY", Align::kRight, std::nullopt, 1},       {"UTIL", Align::kRight},
+      {"TEMP", Align::kRight, std::nullopt, 3},         {"POWER", Align::kRight, std::nullopt, 4},
+      {.title = "REASON", .cut_to = 22, .wraps = true}, {"UUID", Align::kLeft, 12, 5}};
+  columns.insert(columns.end(), std::begin(rest), std::end(rest));
+  Table table(std::move(columns));
   for (const v1::Gpu& gpu : gpus) {
-    table.add({marked_name(gpu.node(), gpu.emulated() && has_marks), index_of(gpu), gpu.type(),
-               state_name(gpu), jobs_of(gpu, labels), memory_of(gpu), utilization_of(gpu),
-               temperature_of(gpu), power_of(gpu), short_reason(gpu), gpu.uuid()});
+    std::vector<std::string> row = {marked_name(gpu.node(), gpu.emulated() && has_marks),
+                                    index_of(gpu), gpu.type(), state_name(gpu),
+                                    jobs_of(gpu, labels)};
+    if (has_parts) row.push_back(share_text(gpu.free_share()));
+    const std::string readings[] = {memory_of(gpu), utilization_of(gpu), temperature_of(gpu),
+                                    power_of(gpu),  short_reason(gpu),   gpu.uuid()};
+    row.insert(row.end(), std::begin(readings), std::end(readings));
+    table.add(std::move(row));
   }
   return table;
 }
@@ -341,6 +352,7 @@ std::string head_of(const v1::GpuHealth& health, base::Instant now, const JobLab
       {"Reason", with_local_times(gpu.reason())},
       {"Changed", changed_text(gpu, now)},
       {"Jobs", jobs_of(gpu, names)},
+      {"Free", gpu.parts().empty() ? "" : share_text(gpu.free_share()) + " of it"},
   };
   return key_value_lines(lines);
 }

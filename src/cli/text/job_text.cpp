@@ -10,6 +10,8 @@
 #include "base/letters.h"
 #include "cli/text/end_advice.h"
 #include "cli/text/message_text.h"
+#include "cli/text/request_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 #include "client/follow.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -46,46 +48,6 @@ std::string input_of(const v1::JobSpec& spec) {
     text += fmt::format("; ended when idle for {}", seconds_text(idle));
   }
   return text;
-}
-
-std::string asked_for(const v1::JobSpec& spec) {
-  std::string line = counted(total_gpus(spec), "GPU");
-  if (spec.nodes() > 1) line += fmt::format(" on {} nodes", spec.nodes());
-  if (spec.allow_cross_node()) line += " on as few nodes as possible";
-  if (const std::string level = name_at(spec, v1::JobSpec::kNetworkLevelFieldNumber);
-      !level.empty() && spec.network_level() != v1::NETWORK_LEVEL_ANYWHERE) {
-    line += " in one " + base::to_lower(level);
-  }
-  if (const std::string capacity = name_at(spec, v1::JobSpec::kCapacityFieldNumber);
-      !capacity.empty() && spec.capacity() != v1::CAPACITY_REQUEST_ANY) {
-    line += fmt::format(" on {} capacity", as_word(capacity));
-  }
-  const auto named = [&](const TextList& names, std::string_view before) {
-    if (!names.empty()) line += fmt::format(", {}{}", before, joined(texts_of(names), ","));
-  };
-  if (!spec.gpu_types().empty()) line += " of type " + joined(texts_of(spec.gpu_types()), " or ");
-  if (spec.has_gpu_memory_bytes()) {
-    line += fmt::format(" with at least {} each", size_text(spec.gpu_memory_bytes()));
-  }
-  if (spec.has_cpus()) line += ", " + counted(spec.cpus(), "CPU");
-  if (spec.has_memory_bytes()) line += ", " + size_text(spec.memory_bytes());
-  if (!spec.has_cpus() || !spec.has_memory_bytes()) {
-    line += fmt::format(", the node's share of {}{}{}", spec.has_cpus() ? "" : "CPUs",
-                        spec.has_cpus() || spec.has_memory_bytes() ? "" : " and ",
-                        spec.has_memory_bytes() ? "" : "memory");
-  }
-  named(spec.nodelist(), "only on ");
-  named(spec.exclude(), "not on ");
-  named(spec.gpus_only(), "only GPUs ");
-  named(spec.gpus_avoid(), "not GPUs ");
-  if (spec.accept_degraded()) line += ", also DEGRADED GPUs";
-  if (spec.has_time_limit_seconds()) {
-    line += ", time limit " + seconds_text(spec.time_limit_seconds());
-  }
-  if (spec.has_expected_time_seconds()) {
-    line += ", expected " + seconds_text(spec.expected_time_seconds());
-  }
-  return line;
 }
 
 // Why its latest attempt was started when it was; nothing where there is nothing to tell.
@@ -341,10 +303,6 @@ std::string result_of(const v1::Attempt& attempt) {
   return run_result(attempt);
 }
 
-std::uint64_t total_gpus(const v1::JobSpec& spec) {
-  return std::uint64_t{spec.gpus()} * (spec.has_nodes() ? spec.nodes() : 1);
-}
-
 std::string output_file(const v1::Job& job) {
   return job.output().empty() ? job.spec().output() : job.output();
 }
@@ -393,6 +351,9 @@ std::string place_of(const GpuList& gpus, const TextList& names) {
   }
   std::vector<std::string> places;
   for (const auto& [node, indices] : nodes) places.push_back(node + ":" + ranges_of(indices));
+  if (gpus.size() == 1 && is_part(gpus.Get(0))) {
+    places.front() = fmt::format("{} of {}", share_text(gpus.Get(0).share()), places.front());
+  }
   return joined(places.empty() ? texts_of(names) : places, " ");
 }
 
@@ -455,9 +416,9 @@ std::string limit_from(const v1::Job& job) {
 
 std::string job_page(const v1::Job& job, const PageStyle& style) {
   constexpr std::size_t kKeyWidth = 16;
-  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning", "Doing",
-                                         "Result",        "Advice",   "Retries", "Yields",
-                                         "Turn",          "Preflight"};
+  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning",    "Doing",
+                                         "Result",        "Advice",   "Retries",    "Yields",
+                                         "Turn",          "Part",     "Neighbours", "Preflight"};
   const base::Instant now = style.now;
   const v1::JobSpec& spec = job.spec();
   Lines lines = {
@@ -482,6 +443,8 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {"Asks for", asked_for(spec)},
       {"Place", place_of(job)},
       {"Preflight", preflight_of(job)},
+      {"Part", part_of(job)},
+      {"Neighbours", neighbours_of(job)},
       {"Warning", joined(texts_of(job.warnings()), "; ")},
       {"Submitted", when(job.submitted_at(), now)},
       {"Eligible", when(job.eligible_at(), now)},

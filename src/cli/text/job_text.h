@@ -30,9 +30,6 @@ struct SpecColumn {
 };
 std::vector<SpecColumn> spec_columns();
 
-// That a specification asks for, on all its nodes.
-std::uint64_t total_gpus(const v1::JobSpec& spec);
-
 // The files that its output and its standard error go to; before the first attempt as they were
 // asked for. Standard error: empty if it goes to the output's.
 std::string output_file(const v1::Job& job);
@@ -51,7 +48,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style);
 using GpuList = google::protobuf::RepeatedPtrField<v1::GpuUse>;
 
 // "dgx-1:0-2 dgx-2:4,6": nodes with the indices of their GPUs; the nodes alone where there are
-// none.
+// none. "0.5 of dgx-1:3" for a part.
 std::string place_of(const GpuList& gpus,
                      const google::protobuf::RepeatedPtrField<std::string>& nodes);
 std::string place_of(const v1::Attempt& attempt);

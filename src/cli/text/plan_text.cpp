@@ -10,6 +10,7 @@
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
 #include "cli/text/prediction_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 #include "cli/words/job_options.h"
 #include "client/follow.h"
@@ -193,6 +194,7 @@ void add_run(PlanPage& page, const v1::Job& job, const NameMap& names) {
   if (job.attempts().empty()) return;
   const v1::Attempt& last = *job.attempts().rbegin();
   page.add("Place", place_of(last));
+  page.add("Part", part_of(last));
   page.add("Doing", job.detail());
   page.add("Waited", waited(job, page.now()));
   page.add("Waited for", enumerated(called(job.forecast().after_jobs(), names)));

@@ -25,7 +25,6 @@ namespace {
 using api::JsonKind;
 
 constexpr std::string_view kNone = "none";
-constexpr std::uint64_t kMaxGpus = 65535;
 constexpr std::string_view kSpecPart = "spec.";  // of the fields in a request that has a job in it
 
 // May be given several times.
@@ -65,8 +64,13 @@ base::Result<std::string> count_text(const std::string& text, const api::FieldPl
 
 // Limits are told as a person writes durations: the daemon's own message counts in seconds.
 base::Result<std::string> duration_text(const std::string& text, const api::FieldPlan& field) {
-  TRY_ASSIGN(const base::Duration duration, base::parse_duration(text));
+  const bool is_short = field.field->number() == v1::JobSpec::kSliceSecondsFieldNumber;
+  TRY_ASSIGN(const base::Duration duration,
+             is_short ? base::parse_short_duration(text) : base::parse_duration(text));
   const double seconds = static_cast<double>(base::whole_milliseconds(duration)) / 1000;
+  if (is_short && (seconds < *field.limits.least || seconds > *field.limits.most)) {
+    return base::invalid({}, fmt::format("'{}' is out of range: 100ms to 60s is allowed", text));
+  }
   if (field.limits.least && seconds < *field.limits.least) {
     return base::invalid({},
                          fmt::format("'{}' is not a time: write 90s, 15m, 2h, 1d, or a number of "
@@ -292,24 +296,6 @@ std::string JobOptions::option_of(std::string_view field) const {
   return first;
 }
 
-base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64_t nodes) {
-  for (const char* const flag : {"--gpus", "--gpus-per-node"}) {
-    const std::optional<std::string>& text = job.text(flag);
-    if (!text) continue;
-    const auto count = base::parse_count(*text, 0, kMaxGpus);
-    if (!count) return base::invalid(flag, count.error().message);
-    spec.set_gpus(static_cast<std::uint32_t>(*count));
-  }
-  if (!job.has("--gpus")) return {};
-  if (spec.gpus() % nodes != 0) {
-    return base::invalid("--gpus", fmt::format("{} GPUs cannot be divided among {} nodes; say "
-                                               "--gpus-per-node",
-                                               spec.gpus(), nodes));
-  }
-  spec.set_gpus(static_cast<std::uint32_t>(spec.gpus() / nodes));
-  return {};
-}
-
 std::string JobOptions::typed(std::string_view flag) const {
   const Given& given = find(flag);
   if (given.text) return *given.text;
@@ -330,6 +316,7 @@ std::string first_option_of(const std::string& field) {
 Failure with_option_name(Failure failure, const JobOptions* given) {
   std::string name = failure.field.substr(0, failure.field.find('['));
   if (name.starts_with(kSpecPart)) name.erase(0, kSpecPart.size());
+  if (name == "gpu_share") name = "gpus";  // one option has both
   auto about = client::about_field(failure.message, failure.field);
   if (!about) return failure;
   const std::string flag = given != nullptr ? given->option_of(name) : first_option_of(name);

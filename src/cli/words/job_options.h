@@ -71,6 +71,7 @@ class JobOptions {
 
 // Puts --gpus, which is what the job has on all of `nodes`, or --gpus-per-node into gpus, which is
 // what it has on each. The error names the option.
+// A part of one GPU ("0.5") becomes one GPU and its share.
 base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64_t nodes);
 
 // Puts "H100:1.0,A100:0.5" into gpu_types and gpu_speeds, in place of what is there; a type without

@@ -18,6 +18,7 @@
 #include "config/yaml/health_rules.h"
 #include "config/yaml/organisation.h"
 #include "config/yaml/power_limits.h"
+#include "config/yaml/sharing.h"
 #include "config/yaml/slurm_names.h"
 
 namespace gpu_platform::config {
@@ -97,7 +98,8 @@ class Checker {
         access_(problems_),
         power_limits_(problems_),
         slurm_names_(problems_),
-        health_rules_(problems_) {}
+        health_rules_(problems_),
+        sharing_(problems_) {}
 
   // The document and the files that it includes.
   void check_all(const YAML::Node& root) {
@@ -123,6 +125,7 @@ class Checker {
     power_limits_.finish(configuration_);
     slurm_names_.finish(configuration_);
     health_rules_.finish(configuration_);
+    sharing_.finish(configuration_);
     if (problems_.empty()) check_rules();
     const auto place = [](const Problem& problem) {
       return std::tie(problem.file, problem.line, problem.column, problem.key, problem.message);
@@ -183,6 +186,7 @@ class Checker {
       power_limits_.in_file(file);
       slurm_names_.in_file(file);
       health_rules_.in_file(file);
+      sharing_.in_file(file);
     };
     enter(included.file);
     if (document) {
@@ -290,6 +294,7 @@ class Checker {
     if (AccessReader::reads(path)) return access_.read(path, value);
     if (HealthRulesReader::reads(path)) return health_rules_.read(path, value);
     if (PowerLimitsReader::reads(path)) return power_limits_.read(path, value);
+    if (SharingReader::reads(path)) return sharing_.read(path, value);
     organisation_.read(path, name, value);
   }
 
@@ -344,6 +349,7 @@ class Checker {
   PowerLimitsReader power_limits_;
   SlurmNamesReader slurm_names_;
   HealthRulesReader health_rules_;
+  SharingReader sharing_;
 };
 
 Checked whole_file(std::string message) {

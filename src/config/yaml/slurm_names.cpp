@@ -141,6 +141,7 @@ void SlurmNamesReader::finish(Configuration& configuration) {
   const bool has_default =
       std::ranges::find(partitions, true, &SlurmPartition::is_default) != partitions.end();
   if (!partitions.empty() && !has_default) partitions.front().is_default = true;
+  names_.shards_per_gpu = configuration.slurm.shards_per_gpu;
   configuration.slurm = std::move(names_);
 }
 

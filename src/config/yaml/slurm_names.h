@@ -18,7 +18,9 @@ class SlurmNamesReader : private StructureReader {
   explicit SlurmNamesReader(std::vector<Problem>& problems) : StructureReader(problems) {}
 
   using StructureReader::in_file;
-  static bool reads(std::string_view path) { return path.starts_with("slurm."); }
+  static bool reads(std::string_view path) {
+    return path == "slurm.partitions" || path == "slurm.qos";
+  }
   // The value of the structure `path`.
   void read(const std::string& path, const YAML::Node& value);
   // Sets what was read.

@@ -78,6 +78,11 @@ void prolog_did_well(Application& a, const Attempt& attempt) {
   if (a.state.nodes.find(id.value)->prolog_failed_for.valid()) a.node(id).prolog_failed_for = {};
 }
 
+model::GpuHolder holder_of(const model::StartRequested& event, const model::GpuGrant& grant) {
+  const model::Tenant& tenant = event.allocation.tenant;
+  return {event.attempt, grant.share, grant.memory, {}, grant.mode, tenant.uid, tenant.team};
+}
+
 void note_epilog(const model::AttemptReleased& event, const Attempt& attempt, Node& n) {
   if (!event.epilog_failure.empty()) {
     n.epilog_failed_for = event.attempt.job;
@@ -122,7 +127,7 @@ void apply(Application& a, const model::StartRequested& event) {
     n.memory_used += part.memory;
     for (const auto& grant : part.grants) {
       model::Gpu& gpu = n.gpus.at(grant.gpu_index);
-      gpu.holders.push_back({event.attempt, grant.share, grant.memory, {}});
+      gpu.holders.push_back(holder_of(event, grant));
       std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
       model::settle(gpu);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduling/part_rules.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
@@ -14,6 +15,12 @@ void update_held(State& state, model::AttemptId id) {
   if (j == nullptr) return;
   const model::Attempt& attempt = j->attempts.at(id.attempt - 1);
   if (model::holds_resources(attempt.state)) state.books.update_held(*j, attempt);
+}
+
+// Returns whether the node still gives the part what keeps it to its amounts.
+bool gives_wall(const scheduling::PartTerms& terms, const model::GpuGrant& grant) {
+  return (terms.gpus >> grant.gpu_index & 1) != 0 &&
+         terms.walls[static_cast<std::size_t>(grant.mode)] == grant.wall;
 }
 
 }  // namespace
@@ -40,10 +47,19 @@ void drop_holds_that_cannot_be_met(Application& a, const model::Node& n) {
   const scheduling::GpuMask in_service = scheduling::gpus_in_service(n);
   drop_holds_that(a, [&](const model::PreemptionHold& hold) {
     return std::ranges::any_of(hold.allocation.nodes, [&](const model::NodeAllocation& part) {
+      if (part.node != n.id) return false;
       const scheduling::GpuMask gpus = scheduling::gpus_of(part);
-      return part.node == n.id && (!is_up || (gpus & in_service) != gpus);
+      if (!is_up || (gpus & in_service) != gpus) return true;
+      return model::is_part(hold.allocation) &&
+             !gives_wall(scheduling::part_terms_of(a.state.policy->sharing, n),
+                         part.grants.front());
     });
   });
+}
+
+void drop_holds_of_parts(Application& a) {
+  drop_holds_that(
+      a, [](const model::PreemptionHold& hold) { return model::is_part(hold.allocation); });
 }
 
 void drop_holds_that_outrank_nobody(Application& a) {

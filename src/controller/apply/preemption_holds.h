@@ -14,8 +14,10 @@ namespace gpu_platform::controller {
 void drop_hold(Application& a, model::JobId beneficiary);
 void drop_holds_that(Application& a,
                      const std::function<bool(const model::PreemptionHold&)>& is_over);
-// Drops the holds on the node's GPUs that have left service.
+// Drops the holds on the node's GPUs that have left service, or give no such part any more.
 void drop_holds_that_cannot_be_met(Application& a, const model::Node& node);
+// Drops the holds of parts of GPUs.
+void drop_holds_of_parts(Application& a);
 // Drops the holds whose victims may not be stopped any more.
 void drop_holds_that_outrank_nobody(Application& a);
 

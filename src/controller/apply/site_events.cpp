@@ -12,10 +12,13 @@ namespace gpu_platform::controller {
 namespace {
 
 void follow_policy(Application& a, const model::Policy& policy) {
+  const bool shares_anew = policy.sharing != a.state.policy->sharing;
   change_policy(a.state, policy, a.at);
   follow_limits(a.state, a.at);
   lend_anew(a);
   update_held_attempts(a);
+  // They were held by other rules.
+  if (shares_anew) drop_holds_of_parts(a);
   // Victims that may not be stopped any more are spared.
   drop_holds_that_outrank_nobody(a);
 }

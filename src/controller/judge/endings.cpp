@@ -37,6 +37,12 @@ bool was_given_more_time(const Job& job, const Attempt& attempt, const execution
          *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
 }
 
+// It failed because another job on its GPU took what was its. It begins anew, and no retry is used.
+bool is_neighbours_fault(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
+  return !seen.neighbour_fault.empty() && attempt.stop_reason == EndReason::kNone &&
+         model::can_begin_anew(*job.spec);
+}
+
 struct HookFailure {
   std::string_view hook;  // "prolog"
   model::NodeId node;
@@ -84,6 +90,9 @@ class Settlement {
     const bool is_gone = attempt_.reason == EndReason::kCancelledBy;
     if (is_gone || is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
     if (blame_ != nullptr) return by_hardware();
+    if (is_neighbours_fault(job_, attempt_, seen)) {
+      return model::JobRequeued{.job = job_.id, .eligible_at = now_, .asked_for = true};
+    }
     const bool is_evicted = was_evicted(job_, attempt_);
     const bool comes_back =
         is_evicted || goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
@@ -115,7 +124,9 @@ class Settlement {
     }
     if (attempt_.exit.lost != model::Lost::kNo) return requeued_or_failed(false);
     // However it obeyed.
-    if (attempt_.reason == EndReason::kHung) return requeued_or_failed(true);
+    if (attempt_.reason == EndReason::kHung || attempt_.reason == EndReason::kGpuMemory) {
+      return requeued_or_failed(true);
+    }
     if (attempt_.reason == EndReason::kPrologFailed) return requeued_after_prolog();
     if (attempt_.reason == EndReason::kEnvironmentLost) return held_without_environment();
     if (attempt_.reason == EndReason::kLaunchFailed) {
@@ -174,6 +185,14 @@ class Settlement {
 };
 
 // What a person reads of the attempt.
+std::string detail_of(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
+  if (seen.neighbour_fault.empty()) return seen.detail;
+  return fmt::format(
+      "{}{}{}{}", seen.detail, seen.detail.empty() ? "" : "; ", seen.neighbour_fault,
+      is_neighbours_fault(job, attempt, seen) ? "; it is queued again, and no retry is used" : "");
+}
+
+// The same where GPUs are to blame.
 std::string detail_of(const Job& job, const execution::Ended& seen, const HardwareBlame& blame) {
   const std::string_view what_next =
       !model::can_begin_anew(*job.spec) ? "it is not queued again, because its input is gone"
@@ -217,7 +236,7 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
   as_ended.reason = seen.reason;
   const bool is_unnamed = seen.reason == EndReason::kNone || !seen.unfit_gpus.empty();
   if (blame && is_unnamed) as_ended.reason = EndReason::kGpuFault;
-  as_ended.detail = blame ? detail_of(job, seen, *blame) : seen.detail;
+  as_ended.detail = blame ? detail_of(job, seen, *blame) : detail_of(job, *attempt, seen);
   events.push_back(model::AttemptEnded{seen.attempt, ended_at, seen.exit, as_ended.reason,
                                        as_ended.detail, seen.usage});
   events.push_back(

@@ -8,20 +8,22 @@ void Feasibility::forget() {
 }
 
 base::Status Feasibility::check(const base::PersistentMap<model::Node>& nodes,
-                                const model::ResourceRequest& request) {
+                                const model::ResourceRequest& request,
+                                const model::Sharing& sharing) {
   for (const auto& [known, answer] : known_) {
     if (known == request) return answer;
   }
   constexpr std::size_t kRemembered = 64;
   if (known_.size() == kRemembered) known_.erase(known_.begin());
-  known_.emplace_back(request, judge(nodes, request));
+  known_.emplace_back(request, judge(nodes, request, sharing));
   return known_.back().second;
 }
 
 // Checks one part of a gang first, because its message says more.
 base::Status Feasibility::judge(const base::PersistentMap<model::Node>& nodes,
-                                const model::ResourceRequest& request) {
-  if (!request.cross_node) TRY(scheduling::could_ever_fit(nodes, request));
+                                const model::ResourceRequest& request,
+                                const model::Sharing& sharing) {
+  if (!request.cross_node) TRY(scheduling::could_ever_fit(nodes, request, sharing));
   if (!model::is_gang(request)) return {};
   if (!empty_) empty_.emplace(nodes);
   return empty_->could_ever_fit(request);

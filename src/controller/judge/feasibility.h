@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/policy.h"
 #include "model/resource_request.h"
 #include "scheduling/explain/feasibility.h"
 
@@ -18,14 +19,15 @@ namespace gpu_platform::controller {
 // Ownership: values. Thread: one owner.
 class Feasibility {
  public:
+  // `sharing`: which GPUs may be shared.
   base::Status check(const base::PersistentMap<model::Node>& nodes,
-                     const model::ResourceRequest& request);
-  // Call it after a change of the nodes.
+                     const model::ResourceRequest& request, const model::Sharing& sharing);
+  // Call it after a change of the nodes, or of the policy.
   void forget();
 
  private:
   base::Status judge(const base::PersistentMap<model::Node>& nodes,
-                     const model::ResourceRequest& request);
+                     const model::ResourceRequest& request, const model::Sharing& sharing);
 
   std::vector<std::pair<model::ResourceRequest, base::Status>> known_;
   std::optional<scheduling::EmptyCluster> empty_;  // once a gang has asked

@@ -73,7 +73,7 @@ bool could_run_without(const State& state, const model::JobSpec& spec,
     rest.cross_node = false;
     rest.gpus = 1;
   }
-  return scheduling::could_ever_fit(state.nodes, rest).has_value();
+  return scheduling::could_ever_fit(state.nodes, rest, state.policy->sharing).has_value();
 }
 
 }  // namespace

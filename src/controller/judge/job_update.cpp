@@ -209,7 +209,7 @@ base::Status check_new_request(const State& state, Feasibility& feasibility, con
   TRY(model::check_processes(then));
   TRY(check_engines(then));
   TRY(check_speeds(state, then.request, then.time_limit));
-  TRY(feasibility.check(state.nodes, then.request));
+  TRY(feasibility.check(state.nodes, then.request, state.policy->sharing));
   TRY(enter_reservation(state, then, now));
   return check_could_run(state, then);
 }

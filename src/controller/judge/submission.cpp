@@ -94,7 +94,7 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
   TRY(check_times(spec, now, limit_from));
   TRY(check_array(state, spec));
   TRY(check_queue_limits(state, caller, spec));
-  return feasibility.check(state.nodes, spec.request);
+  return feasibility.check(state.nodes, spec.request, state.policy->sharing);
 }
 
 base::Status check_quota(const State& state, const model::JobSpec& spec) {
@@ -148,6 +148,7 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
   TRY_ASSIGN(model::NewDependencies dependencies,
              judge_dependencies(state, caller, {*spec, {}, {}}, spec->dependencies, command.ended));
 
+  if (model::is_part(spec->request)) spec->request.tenant = {spec->uid, spec->team};
   spec->request.reserve_percent = state.policy->cpu_job_reserve_percent;
   if (!spec->idle_timeout && spec->terminal) spec->idle_timeout = state.policy->idle_timeout;
   TRY(enter_reservation(state, *spec, now));

@@ -112,6 +112,7 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
   a->give_up_stop_at = a->stop ? std::min(a->give_up_stop_at, give_up_at) : give_up_at;
   a->stop = order;
   a->stop_taken = false;
+  turns_.leave(order.attempt);
   if (a->phase == Phase::kWaiting) {
     end_unstarted(order.attempt, *a, std::nullopt, kStoppedBeforeStart);
   } else if (a->phase == Phase::kRunning) {
@@ -282,6 +283,10 @@ void Attempts::launcher_is_new(std::int64_t now) {
     if (a.phase == Phase::kSent) asked.push_back(id);
   }
   for (const model::AttemptId id : asked) look(id, Asked::kNewLauncher, now);
+  std::erase_if(messages_, [](const node::Message& message) {
+    return std::holds_alternative<node::TimeSlices>(message);  // what is so now follows
+  });
+  turns_.tell_all_again();
   if (has_adopted_) forget_again();
 }
 
@@ -449,6 +454,11 @@ void Attempts::clear_due(model::AttemptId id, Attempt& a) {
 
 // ---- launching
 
+std::deque<node::Message>& Attempts::messages() {
+  for (node::TimeSlices& change : turns_.take_changes()) messages_.emplace_back(std::move(change));
+  return messages_;
+}
+
 const StartOrder* Attempts::order_to_launch(model::AttemptId id) const {
   const auto entry = attempts_.find(id);
   if (entry == attempts_.end() || entry->second.phase != Phase::kWaiting) return nullptr;
@@ -506,10 +516,12 @@ void Attempts::tell(const Attempt& a, Observation observation) {
 
 void Attempts::tell_started(model::AttemptId id, Attempt& a, const node::StartedRecord& started) {
   if (std::exchange(a.told_started, true)) return;
+  if (a.order && !a.stop && !a.told_ended) turns_.join(*a.order);
   tell(a, Started{id, started.pid, started.at, a.preflight});
 }
 
 void Attempts::tell_ended(model::AttemptId id, Attempt& a, const node::EndRecord& end) {
+  turns_.leave(id);
   if (std::exchange(a.told_ended, true)) return;
   tell(a, to_ended(id, end));
 }
@@ -521,6 +533,7 @@ void Attempts::tell_record(model::AttemptId id, Attempt& a, const node::Record& 
 
 void Attempts::lose(model::AttemptId id, Attempt& a, bool node_lost) {
   a.told_ended = true;
+  turns_.leave(id);
   Ended ended;
   ended.attempt = id;
   ended.at = os::wall_now();
@@ -560,6 +573,7 @@ void Attempts::finish(model::AttemptId id, Attempt& a, std::string epilog_failur
   if (!a.told_ended) lose(id, a, false);
   drop_handle(a);
   clear_due(id, a);
+  turns_.leave(id);
   a.phase = Phase::kOver;
   a.order.reset();
   a.stop.reset();

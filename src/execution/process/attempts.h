@@ -13,6 +13,7 @@
 #include "execution/engine.h"
 #include "execution/process/attempt_files.h"
 #include "execution/process/preflights.h"
+#include "execution/process/time_slice_sets.h"
 #include "node/protocol.h"
 #include "os/descriptor.h"
 
@@ -23,8 +24,9 @@ namespace gpu_platform::execution {
 // has no thread, and touches only the attempts' records and handles of supervisors outside.
 class Attempts {
  public:
-  Attempts(std::string boot_id, ObservationSink& sink)
-      : boot_id_(std::move(boot_id)), sink_(sink) {}
+  // `slice`: see TimeSliceSets.
+  Attempts(std::string boot_id, ObservationSink& sink, base::Duration slice = base::seconds(10))
+      : boot_id_(std::move(boot_id)), sink_(sink), turns_(slice) {}
 
   // The launcher's, where the records are; before anything else.
   void use_folder(std::string folder) { folder_ = std::move(folder); }
@@ -36,6 +38,7 @@ class Attempts {
   void signal(const SignalOrder& order);
   void forget(const ForgetOrder& order);
   void adopt(const std::vector<KnownAttempt>& known, std::int64_t now);
+  void use_time_slice(base::Duration slice) { turns_.use_slice(slice); }
 
   void notice(const node::Notice& notice);
   // An answer of the launcher; pidfd comes with Launched.
@@ -49,7 +52,7 @@ class Attempts {
   std::optional<std::int64_t> do_due(std::int64_t now);
 
   // ---- what is to be sent, in this order
-  std::deque<node::Message>& messages() { return messages_; }
+  std::deque<node::Message>& messages();
   // Attempts to launch; an entry may be stale: order_to_launch says null then.
   std::deque<model::AttemptId>& launches() { return launches_; }
   const StartOrder* order_to_launch(model::AttemptId id) const;
@@ -132,6 +135,7 @@ class Attempts {
   std::map<model::AttemptId, Attempt> attempts_;
   std::map<int, model::AttemptId> by_handle_;
   std::set<std::pair<std::int64_t, model::AttemptId>> due_;
+  TimeSliceSets turns_;
   std::deque<node::Message> messages_;
   std::deque<model::AttemptId> launches_;
   std::vector<int> new_handles_;

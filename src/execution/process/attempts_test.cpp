@@ -68,5 +68,70 @@ TEST_F(StopOfAnAttempt, SharperOrderShortensTheTime) {
   EXPECT_TRUE(is_killed_at(7 * kSecond));
 }
 
+class TurnsOfAttempts : public ::testing::Test {
+ protected:
+  // It has started.
+  void run(std::uint64_t job) {
+    const model::AttemptId id{model::JobId(job), 1};
+    auto spec = std::make_shared<model::JobSpec>();
+    StartOrder order;
+    order.attempt = id;
+    order.spec = spec;
+    order.boot_id = "boot";
+    LaunchGpu gpu;
+    gpu.info.uuid = "GPU-1";
+    gpu.grant.share = base::GpuShare(3500);
+    gpu.grant.mode = model::ShareMode::kTimeSlice;
+    LaunchNode node;
+    node.gpus = {gpu};
+    order.nodes = {node};
+    attempts_.start(order);
+    attempts_.launch_sent(id);
+    node::Notice started;
+    started.kind = node::Notice::Kind::kStarted;
+    started.attempt = id;
+    attempts_.notice(started);
+  }
+  // How many take turns, by each message since it was last asked.
+  std::vector<std::size_t> told() {
+    std::vector<std::size_t> counts;
+    for (const node::Message& message : attempts_.messages()) {
+      const auto* const turns = std::get_if<node::TimeSlices>(&message);
+      if (turns != nullptr) counts.push_back(turns->jobs.size());
+    }
+    attempts_.messages().clear();
+    return counts;
+  }
+
+  Nobody sink_;
+  Attempts attempts_{"boot", sink_};
+};
+
+TEST_F(TurnsOfAttempts, BeginWithTheSecondThatHasStarted) {
+  run(1);
+  EXPECT_EQ(told(), std::vector<std::size_t>{});
+  run(2);
+  EXPECT_EQ(told(), std::vector<std::size_t>{2});
+  run(3);
+  EXPECT_EQ(told(), std::vector<std::size_t>{3});
+}
+
+TEST_F(TurnsOfAttempts, AreNotThoseOfOneThatIsStopped) {
+  run(1);
+  run(2);
+  EXPECT_EQ(told(), std::vector<std::size_t>{2});
+  attempts_.stop({{model::JobId(2), 1}, false, base::seconds(10), model::EndReason::kCancelledBy},
+                 0);
+  EXPECT_EQ(told(), std::vector<std::size_t>{1});
+}
+
+TEST_F(TurnsOfAttempts, AreToldToEachNewLauncher) {
+  run(1);
+  run(2);
+  told();
+  attempts_.launcher_is_new(0);
+  EXPECT_EQ(told(), std::vector<std::size_t>{2});
+}
+
 }  // namespace
 }  // namespace gpu_platform::execution

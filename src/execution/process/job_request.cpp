@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "execution/job_variables.h"
+#include "execution/process/time_slice_sets.h"
 #include "model/job_spec.h"
 #include "model/output_pattern.h"
 #include "node/protocol.h"
@@ -62,6 +63,7 @@ void set_ours(Variables& variables, const StartOrder& order, const CudaOptions& 
   variables["GPU_PLATFORM_GPU_UUIDS"] = fmt::format("{}", fmt::join(uuids, ","));
   variables["GPU_PLATFORM_CPUS"] = fmt::format("{}", cpus);
   variables["GPU_PLATFORM_MEMORY_BYTES"] = fmt::format("{}", memory.value());
+  set_share(variables, order);
 }
 
 std::string state_of_board(const LaunchNode& node, const BoardPlaces& places) {
@@ -333,6 +335,7 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
     request.limit_signal_before_ms = milliseconds_up(spec.limit_signal->before);
     request.limit_signal_first_only = spec.limit_signal->first_process_only;
   }
+  request.takes_turns = takes_turns(order);
   request.takes_input = spec.takes_input;
   request.terminal = spec.terminal;
   request.idle_timeout_ms = milliseconds_up(spec.idle_timeout.value_or(base::Duration()));

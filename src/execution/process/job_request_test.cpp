@@ -55,6 +55,22 @@ TEST(JobEnvironment, TellsTheJobWhatItGot) {
   }
 }
 
+TEST(JobEnvironment, TellsAJobWithAPartItsWalls) {
+  EXPECT_THAT(job_environment(an_order(), {}, a_user()),
+              Not(Contains(StartsWith("GPU_PLATFORM_SHARE"))));
+  StartOrder order = an_order();
+  order.nodes[0].gpus.resize(1);
+  model::GpuGrant& grant = order.nodes[0].gpus[0].grant;
+  grant.share = base::GpuShare(1750);
+  grant.memory = base::kGiB * 20;
+  grant.mode = model::ShareMode::kTimeSlice;
+  grant.wall = {model::Rung::kWatchdog, model::Rung::kFrozen};
+  EXPECT_THAT(job_environment(order, submitted({"GPU_PLATFORM_SHARE=1"}), a_user()),
+              IsSupersetOf({"GPU_PLATFORM_SHARE=0.25", "GPU_PLATFORM_SHARE_MODE=time-slice",
+                            "GPU_PLATFORM_GPU_MEMORY=21474836480",
+                            "GPU_PLATFORM_ISOLATION=memory=watchdog,compute=time-slice"}));
+}
+
 TEST(JobEnvironment, CountsGpusFromZeroWhereTheJobSeesNoOthers) {
   const CudaOptions hidden{.hides_others = true};
   EXPECT_THAT(job_environment(an_order(), {}, a_user(), {}, hidden),

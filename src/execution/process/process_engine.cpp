@@ -106,16 +106,20 @@ class ProcessEngine::Worker {
     node::RunDriver order;
     std::shared_ptr<const os::Descriptor> answer;  // where the driver program answers
   };
+  struct TimeSlice {
+    base::Duration slice;
+  };
   struct UserKnown {};  // what waits for a user is to be tried again
-  using Order = std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
-                             std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
-                             node::RemoveOutput, ResetOrder, DriverRequest>;
+  using Order =
+      std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
+                   std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
+                   node::RemoveOutput, ResetOrder, DriverRequest, TimeSlice, node::WarnOfMemory>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
       : options_(options),
         environment_(environment),
-        attempts_(std::move(boot_id), sink),
+        attempts_(std::move(boot_id), sink, options.time_slice),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
                options.hooks, options.launcher_rules, options.containers}),
         resets_({options.board_places, options.hold_probe, options.reset_limit_ms,
@@ -277,6 +281,10 @@ class ProcessEngine::Worker {
       if (up_) link_.send(file->order, file->answer->get());
     } else if (const auto* removal = std::get_if<node::RemoveOutput>(&order)) {
       if (up_) link_.send(*removal);
+    } else if (const auto* time = std::get_if<TimeSlice>(&order)) {
+      attempts_.use_time_slice(time->slice);
+    } else if (const auto* warning = std::get_if<node::WarnOfMemory>(&order)) {
+      if (up_) link_.send(*warning);
     } else if (const auto* reset = std::get_if<ResetOrder>(&order)) {
       resets_.add(*reset);
     } else if (const auto* request = std::get_if<DriverRequest>(&order)) {
@@ -682,11 +690,20 @@ void ProcessEngine::set_limit(const LimitOrder& order) {
 void ProcessEngine::signal(const SignalOrder& order) {
   worker_->post(order);
 }
+void ProcessEngine::warn_of_memory(model::AttemptId attempt, base::Bytes used, base::Bytes part) {
+  const auto mib = [](base::Bytes bytes) {
+    return static_cast<std::uint32_t>(bytes.value() / base::kMiB.value());
+  };
+  worker_->post(node::WarnOfMemory{attempt, mib(used), mib(part)});
+}
 void ProcessEngine::forget(const ForgetOrder& order) {
   worker_->post(order);
 }
 void ProcessEngine::reset(const ResetOrder& order) {
   worker_->post(order);
+}
+void ProcessEngine::use_time_slice(base::Duration slice) {
+  worker_->post(Worker::TimeSlice{slice});
 }
 void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {
   worker_->post(known);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "execution/attempt_access.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
@@ -49,8 +50,9 @@ struct ProcessEngineOptions {
   // Has the probe of a node let go of its driver for a reset, and look at it again after; null:
   // there is no probe. Called on the engine's thread; must not wait.
   std::function<void(const std::string& node, bool is_held)> hold_probe;
-  std::uint64_t reset_limit_ms = 180'000;  // of GPUs that are reset together
-  std::uint64_t check_limit_ms = 300'000;  // also after a reset
+  base::Duration time_slice = base::seconds(10);  // of jobs that take turns and name no other
+  std::uint64_t reset_limit_ms = 180'000;         // of GPUs that are reset together
+  std::uint64_t check_limit_ms = 300'000;         // also after a reset
   std::uint64_t deep_check_limit_ms = 1'800'000;
 };
 
@@ -91,6 +93,9 @@ class ProcessEngine : public Engine, public AttemptAccess {
   void reset(const ResetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
+  // Replaces ProcessEngineOptions::time_slice. Any thread.
+  void use_time_slice(base::Duration slice);
+
   void open_channel(model::ChannelOrder order, ChannelOpened done) override;
   std::string step_of(model::AttemptId attempt) const override;
   std::string output_of(model::AttemptId attempt) const override;
@@ -113,6 +118,10 @@ class ProcessEngine : public Engine, public AttemptAccess {
   // Returns where the answer (node::DriverAnswer) comes: it closes without one if the launcher is
   // away or busy. Any thread.
   base::Result<os::Descriptor> ask_driver(const std::string& node_name, node::RunDriver request);
+
+  // Writes to the attempt's output that it uses more memory of a GPU than its part has, unless its
+  // user has named a file for it. Best effort. Any thread.
+  void warn_of_memory(model::AttemptId attempt, base::Bytes used, base::Bytes part);
 
   // Any thread.
   NodePart node_part() const;

@@ -55,6 +55,20 @@ TEST_P(BothModes, StartedIsToldWithTheJobsPid) {
   EXPECT_TRUE(started.at.is_set());
 }
 
+TEST_P(BothModes, AWarningOfMemoryIsInTheOutputThatIsKept) {
+  const StartOrder start = shell(1, "echo before; touch there; exec sleep 1000");
+  engine_->start(start);
+  ASSERT_TRUE(observed_->wait_started(start.attempt));
+  ASSERT_TRUE(wait_for_file(path("there")));
+  engine_->warn_of_memory(start.attempt, base::kMiB * 23'654, base::kGiB * 20);
+  EXPECT_TRUE(eventually([&] {
+    return output(start).find(
+               "before\n\n[gpu-platform: the job uses 23.1 GiB of GPU memory, and "
+               "its part of the GPU has 20.0 GiB; it is stopped unless it uses less "
+               "within seconds]\n") != std::string::npos;
+  })) << output(start);
+}
+
 TEST_P(BothModes, DoubleForkedChildDoesNotOutliveItsJob) {
   StartOrder start = shell(1,
                            "setsid sh -c 'echo $$ > child; exec sleep 1000' < /dev/null & "

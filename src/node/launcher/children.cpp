@@ -1,10 +1,13 @@
 #include "node/launcher/children.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "node/confinement.h"
 #include "node/syscalls.h"
+#include "node/time_slices/slice_keeper.h"
 
 namespace gpu_platform::node {
 
@@ -47,7 +50,30 @@ Child Children::start_driver_watch(const DriverWatch& watch) {
   run_driver_watch(watch);
 }
 
+// It ends with its launcher, also where that is killed. Its log is the launcher's: it is gone as
+// soon as that is.
+Child Children::start_slice_keeper(int socket,
+                                   const std::function<int(model::AttemptId)>& open_cgroup) {
+  const int launcher = getpid();
+  Child child;
+  child.pid = fork_with_pidfd(&child.pidfd);
+  if (child.pid != 0) return child;
+  const int log = o_.error_fd < 0 ? -1 : fcntl(o_.error_fd, F_DUPFD_CLOEXEC, 3);
+  leave_launcher();
+  prctl(PR_SET_NAME, "gp-keeper");
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != launcher) _exit(0);
+  run_slice_keeper({socket, open_cgroup, log});
+  _exit(0);
+}
+
+void Children::close_private(int fd) {
+  std::erase(private_, fd);
+  close(fd);
+}
+
 void Children::leave_launcher() const {
+  for (const int fd : private_) close(fd);
   close(socket_);  // the daemon must see when the launcher is gone
   close(host_.lock_fd);
   listener_.close_in_child();

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "node/launcher/daemon_socket.h"
 #include "node/launcher/driver_watch.h"
@@ -18,8 +20,8 @@ struct Child {
 };
 
 // The copies of itself that the launcher makes: supervisors, the epilogs of lost supervisors,
-// relays and the watchers of the driver program. Each closes what only the launcher may hold before
-// it begins.
+// relays, the watchers of the driver program and the keepers of turns. Each closes what only the
+// launcher may hold before it begins.
 class Children {
  public:
   // All must outlive it. `socket`: the connection to the daemon, or -1.
@@ -46,6 +48,13 @@ class Children {
   // Watches over the program that writes to the GPUs' driver.
   Child start_driver_watch(const DriverWatch& watch);
 
+  // Keeps the turns on one GPU; `socket` and `open_cgroup`: see SliceKeeperOptions.
+  Child start_slice_keeper(int socket, const std::function<int(model::AttemptId)>& open_cgroup);
+
+  // A descriptor that no child may have, until it is closed here.
+  void keep_private(int fd) { private_.push_back(fd); }
+  void close_private(int fd);
+
  private:
   void leave_launcher() const;
   SupervisorOptions supervisor_options(model::AttemptId attempt, const LaunchRequest& request,
@@ -58,6 +67,7 @@ class Children {
   LauncherHost& host_;
   const DaemonSocket& listener_;
   const int& socket_;
+  std::vector<int> private_;
 };
 
 }  // namespace gpu_platform::node

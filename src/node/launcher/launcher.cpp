@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "node/launcher/identities.h"
 #include "node/launcher/launch_check.h"
 #include "node/launcher/launcher_host.h"
+#include "node/launcher/slice_keepers.h"
 #include "node/owed_epilog.h"
 #include "node/received_request.h"
 #include "node/record.h"
@@ -36,6 +38,11 @@ namespace {
 
 constexpr std::size_t kMaxWaiting = 4096;
 
+// Of two times to wait, of which -1 is for ever.
+int sooner(int a, int b) {
+  return a < 0 || b < 0 ? std::max(a, b) : std::min(a, b);
+}
+
 // Serves one daemon after the other. `host` is prepared.
 class Launcher {
  public:
@@ -48,6 +55,7 @@ class Launcher {
         channels_(options, host, attempts_, children_),
         cleaning_(options, host),
         driver_(options, host, children_),
+        keepers_(options, host, attempts_, children_),
         identities_(options.identities) {}
 
   // Returns why it cannot go on; empty: the only daemon has hung up.
@@ -81,6 +89,7 @@ class Launcher {
       if (order.fd >= 0) close(order.fd);
     }
     waiting_.clear();
+    keepers_.end_all();
   }
 
   // Serves the messages that are there, or the next one. Returns false if the daemon is gone or was
@@ -88,8 +97,12 @@ class Launcher {
   bool serve_some() {
     std::vector<pollfd> handles{{socket_, POLLIN, 0}};
     identities_.watch(handles);
-    if (handles.size() > 1) {
-      poll(handles.data(), handles.size(), identities_.timeout_ms(os::boot_ms()));
+    keepers_.watch(handles);
+    const int timeout_ms =
+        sooner(identities_.timeout_ms(os::boot_ms()), keepers_.timeout_ms(os::boot_ms()));
+    if (handles.size() > 1 || timeout_ms >= 0) {
+      poll(handles.data(), handles.size(), timeout_ms);
+      keepers_.work(os::boot_ms());
       if (identities_.work(os::boot_ms())) go_on_with_waiting();
       if (handles[0].revents == 0) return true;
     }
@@ -149,6 +162,8 @@ class Launcher {
     } else if (const auto* signal_order = std::get_if<SendSignal>(&message)) {
       attempts_.signal_supervisor(signal_order->attempt, send_signal_number(),
                                   signal_order->signal);
+    } else if (const auto* warning = std::get_if<WarnOfMemory>(&message)) {
+      attempts_.signal_supervisor(warning->attempt, warning_signal_number(), pack(*warning));
     } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
       answer(TreeState{kill_order->attempt, end_tree(kill_order->attempt)});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
@@ -161,6 +176,8 @@ class Launcher {
       open_file(*file_order, packet, fd);
     } else if (const auto* driver_order = std::get_if<RunDriver>(&message)) {
       if (fd >= 0) driver_.start(*driver_order, fd);
+    } else if (const auto* turns = std::get_if<TimeSlices>(&message)) {
+      keepers_.take(*turns);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -337,6 +354,7 @@ class Launcher {
   Channels channels_;
   ContainerCleaning cleaning_;
   DriverRuns driver_;
+  SliceKeepers keepers_;
   Identities identities_;
   FileOpener files_;
   std::vector<Waiting> waiting_;

@@ -11,6 +11,7 @@
 
 #include <string_view>
 
+#include "node/cgroup_freezer.h"
 #include "node/launcher/delegated_scope.h"
 #include "node/received_request.h"
 #include "node/record.h"
@@ -166,7 +167,9 @@ class Preparation {
                                           scope.why(), o_.mode_setting, o_.filter_syscalls});
     if (base.path.empty()) return {};
     host_.base_fd = open(base.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-    return host_.base_fd < 0 ? failed("open", base.path) : std::string();
+    if (host_.base_fd < 0) return failed("open", base.path);
+    thaw_cgroups_below(host_.base_fd);  // a keeper of turns that was killed has left them so
+    return {};
   }
 
   // If the kernel killed a supervisor for memory, the end of its job could not be known. Jobs get

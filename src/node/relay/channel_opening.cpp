@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "node/cgroup.h"
+#include "node/cgroup_freezer.h"
 #include "node/process_tree.h"
 #include "node/relay/container_entry.h"
 #include "node/relay/job_entry.h"
@@ -44,7 +45,7 @@ class Opening {
   std::string run() {
     std::string why = read_start();
     if (why.empty()) why = find_job();
-    if (why.empty()) why = opened_.start.port != 0 ? connect_to_port() : start_command();
+    if (why.empty()) why = enter();
     if (why.empty()) why = become_user();
     return why;
   }
@@ -102,6 +103,17 @@ class Opening {
                   attempt_name(o_.attempt),
                   o_.channel};
     return {};
+  }
+
+  // In a frozen job nothing of ours would go on until its turn.
+  std::string enter() {
+    const bool takes_turns = request_.takes_turns && o_.cgroup_fd >= 0;
+    if (takes_turns) hold_awake(o_.cgroup_fd);
+    std::string why = opened_.start.port != 0 ? connect_to_port() : start_command();
+    if (!takes_turns) return why;
+    opened_.freezer = open_freezer(o_.cgroup_fd);
+    let_go(o_.cgroup_fd);
+    return why;
   }
 
   std::string connect_to_port() {

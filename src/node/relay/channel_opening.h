@@ -17,6 +17,7 @@ struct OpenedChannel {
   int pid = -1;           // of the command, a child to be waited for; -1: there is none
   int terminal = -1;      // our side of the command's
   int control = -1;       // to the program beside a container; -1: there is none
+  int freezer = -1;       // thaws a job that takes turns; -1: it takes none
   int input = -1;         // what the client types goes here, without blocking
   int output = -1;
   int error = -1;                  // -1: it has none of its own

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "node/cgroup_freezer.h"
 #include "node/channel_refusal.h"
 #include "node/relay/channel_input.h"
 #include "node/relay/channel_opening.h"
@@ -152,7 +153,15 @@ class Relay {
                              ? model::decode_frame(packet.bytes)
                              : std::optional<model::Frame>();
       if (!frame || !take(*frame)) return lose_peer();
+      wake_job();
     }
+  }
+
+  // So that a job that takes turns on its GPU can answer. Not for each of many frames.
+  void wake_job() {
+    if (opened_.freezer < 0 || os::boot_ms() < wake_again_ms_) return;
+    wake_again_ms_ = os::boot_ms() + kThawAgainMs;
+    thaw_by(opened_.freezer);
   }
 
   // False: not a frame that a client may send now.
@@ -175,6 +184,7 @@ class Relay {
   void lose_peer() {
     if (peer_gone_) return;
     peer_gone_ = true;
+    wake_job();
     command_.hang_up();
   }
 
@@ -240,6 +250,7 @@ class Relay {
   bool job_ended_ = false;
   bool peer_gone_ = false;
   bool end_sent_ = false;
+  std::int64_t wake_again_ms_ = 0;
   model::EndFrame end_;
   char buffer_[model::kMaxFrame + 1];
 };

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "node/cgroup_freezer.h"
 #include "node/process_tree.h"
 #include "node/site_hooks.h"
 #include "node/supervisor/job_steps.h"
@@ -25,6 +26,13 @@ std::string could_not(std::string_view what) {
 
 AttemptProcesses::Cgroup cgroup_after(const LifeAction& action) {
   return action.keeps_cgroup ? AttemptProcesses::Cgroup::kKeep : AttemptProcesses::Cgroup::kRemove;
+}
+
+// "23.1 GiB"
+std::string gib_of(std::uint32_t mib) {
+  constexpr std::uint32_t kTenth = 1024 / 10;
+  return std::to_string(mib / 1024) + "." + std::to_string(std::min(mib % 1024 / kTenth, 9U)) +
+         " GiB";
 }
 
 void wait_for_child(int pid) {
@@ -95,7 +103,37 @@ bool AttemptExecutor::act() {
   return was_any;
 }
 
+// A frozen job would keep a signal until its turn, and a step on its way from its program. It has
+// turns no more once its end has begun.
+void AttemptExecutor::thaw_for(const LifeAction& action) {
+  switch (action.kind) {
+    case LifeAction::Kind::kStartProgram:
+    case LifeAction::Kind::kStartStep:
+    case LifeAction::Kind::kStopContainer:
+    case LifeAction::Kind::kKillContainer:
+    case LifeAction::Kind::kKill:
+    case LifeAction::Kind::kLook:
+      return processes_.hold_awake();
+    case LifeAction::Kind::kSignal:
+    case LifeAction::Kind::kSignalInside:
+    case LifeAction::Kind::kSignalClient:
+    case LifeAction::Kind::kSignalFirst:
+      return life_.is_ending() ? processes_.hold_awake() : processes_.wake();
+    default:
+      return;
+  }
+}
+
+void AttemptExecutor::start_is_past() {
+  if (request_.takes_turns && !life_.is_ending()) processes_.let_go();
+}
+
+bool AttemptExecutor::counts_idle_time() const {
+  return request_.takes_turns && request_.idle_timeout_ms != 0 && !life_.is_ending();
+}
+
 void AttemptExecutor::carry_out(const LifeAction& action) {
+  if (request_.takes_turns) thaw_for(action);
   switch (action.kind) {
     case LifeAction::Kind::kNoteEpilog:
       return note_epilog();
@@ -232,6 +270,7 @@ void AttemptExecutor::start_is_over() {
   if (start->was_executed()) {
     main_pid_ = start->pid();
     started_.pid = static_cast<std::uint32_t>(main_pid_);
+    start_is_past();
     return life_.step_started(os::boot_ns());
   }
   if (start->pid() > 0) wait_for_child(start->pid());  // it is on its last few steps
@@ -284,7 +323,12 @@ void AttemptExecutor::step_has_ended(int status, const rusage& usage) {
 // ---- what others ask for
 
 void AttemptExecutor::look_at_session() {
+  if (counts_idle_time()) session_.job_stands_still(processes_.stands_still(), os::boot_ns());
   session_.work(os::boot_ns());
+  if (session_.has_called() && request_.takes_turns && os::boot_ms() >= wake_again_ms_) {
+    processes_.wake();
+    wake_again_ms_ = os::boot_ms() + kThawAgainMs;
+  }
   if (!session_.is_idle(os::boot_ns())) return;
   catch_up();
   life_.job_is_idle(os::boot_ns());
@@ -299,7 +343,7 @@ void AttemptExecutor::catch_up() {
 }
 
 void AttemptExecutor::watch(pollfd* handles) const {
-  const int empty_fd = life_.is_clearing() ? processes_.handle() : -1;
+  const int empty_fd = life_.is_clearing() || counts_idle_time() ? processes_.handle() : -1;
   const int start_fd = start_ != nullptr ? start_->handle() : -1;
   handles[0] = {pump_.read_end(), POLLIN, 0};  // -1 is skipped
   handles[1] = {prolog_.output(), POLLIN, 0};
@@ -313,6 +357,15 @@ void AttemptExecutor::pump_all() {
   pump_.pump();
   prolog_.pump();
   epilog_.pump();
+}
+
+void AttemptExecutor::warn(const WarnOfMemory& warning) {
+  const std::string words = "[gpu-platform: the job uses " + gib_of(warning.used_mib) +
+                            " of GPU memory, and its part of the GPU has " +
+                            gib_of(warning.part_mib) +
+                            "; it is stopped unless it uses less within seconds]";
+  if (keeps_output_) pump_.note(words);
+  session_.note(words, os::boot_ns());
 }
 
 // ---- what is left

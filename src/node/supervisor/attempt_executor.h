@@ -41,6 +41,9 @@ class AttemptExecutor {
   // it adds to what it does.
   bool act();
 
+  // Writes the warning to the output that it keeps, and to the person at the job's terminal.
+  void warn(const WarnOfMemory& warning);
+
   // Each of these tells the life what it finds, and acts.
   void look_at_start();
   void reap();
@@ -60,6 +63,9 @@ class AttemptExecutor {
 
  private:
   void carry_out(const LifeAction& action);
+  void thaw_for(const LifeAction& action);
+  void start_is_past();
+  bool counts_idle_time() const;
 
   void note_epilog();
   SiteHook& program(SiteProgram which) { return which == SiteProgram::kProlog ? prolog_ : epilog_; }
@@ -99,6 +105,7 @@ class AttemptExecutor {
   AttemptReport report_;
   OwedEpilog owed_epilog_;
   bool is_acting_ = false;
+  std::int64_t wake_again_ms_ = 0;   // for what a client sends
   std::unique_ptr<JobStart> start_;  // of a step that is on its way
   int main_pid_ = -1;                // of the step that runs, until it is reaped
   StartedRecord started_;

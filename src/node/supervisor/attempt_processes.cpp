@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/cgroup.h"
+#include "node/cgroup_freezer.h"
 #include "node/process_tree.h"
 #include "os/small_file.h"
 
@@ -56,6 +57,29 @@ void AttemptProcesses::kill() {
   }
 }
 
+void AttemptProcesses::wake() const {
+  if (cgroup_ >= 0) thaw_cgroup(cgroup_);
+}
+
+void AttemptProcesses::hold_awake() const {
+  if (cgroup_ >= 0) node::hold_awake(cgroup_);
+}
+
+void AttemptProcesses::let_go() const {
+  if (cgroup_ >= 0) node::let_go(cgroup_);
+}
+
+bool AttemptProcesses::stands_still() {
+  return open_events() && look_at_cgroup(cgroup_, events_).stands_still;
+}
+
+bool AttemptProcesses::open_events() {
+  if (events_ < 0 && cgroup_ >= 0) {
+    events_ = openat(cgroup_, "cgroup.events", O_RDONLY | O_CLOEXEC);
+  }
+  return events_ >= 0;
+}
+
 std::optional<AttemptProcesses::Exited> AttemptProcesses::next_exited() {
   Exited exited;
   exited.pid = wait4(-1, &exited.status, WNOHANG, &exited.usage);
@@ -72,10 +96,9 @@ bool AttemptProcesses::are_gone(Cgroup what) const {
 }
 
 bool AttemptProcesses::watch(Cgroup what) {
-  if (events_ < 0) events_ = openat(cgroup_, "cgroup.events", O_RDONLY | O_CLOEXEC);
   char text[256];
   // Reading arms the next wake-up.
-  const ssize_t got = events_ < 0 ? -1 : pread(events_, text, sizeof text, 0);
+  const ssize_t got = open_events() ? pread(events_, text, sizeof text, 0) : -1;
   if (got <= 0) return true;
   if (os::number_after({text, static_cast<std::size_t>(got)}, "populated") != 0) return true;
   return !are_gone(what);

@@ -41,6 +41,15 @@ class AttemptProcesses {
   // A child that has ended and was not told before.
   std::optional<Exited> next_exited();
 
+  // A job that takes turns on a GPU may be frozen (node/cgroup_freezer.h). wake(): it gets a turn
+  // now, for what is sent to it. hold_awake(): it stays awake until let_go(), because it is being
+  // started or ended. Nothing happens where there is no cgroup.
+  void wake() const;
+  void hold_awake() const;
+  void let_go() const;
+  // Makes handle() readable (POLLPRI) when that has changed.
+  bool stands_still();
+
   enum class Cgroup { kKeep, kRemove };
   // No process is left. The cgroup goes with the last one unless it is to be kept.
   bool are_gone(Cgroup what) const;
@@ -52,6 +61,8 @@ class AttemptProcesses {
   base::Duration cpu_time() const;
 
  private:
+  bool open_events();
+
   int base_fd_;
   std::string name_;
   bool is_made_ = false;

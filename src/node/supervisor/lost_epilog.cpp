@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "node/boot_timer.h"
 #include "node/owed_epilog.h"
 #include "node/supervisor/attempt_processes.h"
 #include "node/supervisor/attempt_report.h"
-#include "node/supervisor/boot_timer.h"
 #include "node/supervisor/site_hook.h"
 #include "node/supervisor/supervisor.h"
 #include "node/time_limit.h"

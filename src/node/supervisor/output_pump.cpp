@@ -137,6 +137,16 @@ void OutputPump::write_cut_mark() {
   if (wrote > 0) size_ += static_cast<std::uint64_t>(wrote);
 }
 
+void OutputPump::note(const std::string& words) {
+  pump();
+  if (is_at_limit() || (file_ < 0 && !open_file())) return;
+  // Parts have their full size, so what does not fit is cut.
+  const std::string line = "\n" + words + "\n";
+  const ssize_t wrote =
+      write(file_, line.data(), std::min<std::uint64_t>(line.size(), space_left()));
+  if (wrote > 0) size_ += static_cast<std::uint64_t>(wrote);
+}
+
 bool OutputPump::open_file() {
   if (folder_ < 0 && !open_folder()) return false;
   file_ = open_below(folder_, options_.name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0640);

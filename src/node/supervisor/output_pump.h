@@ -36,6 +36,9 @@ class OutputPump {
   // Moves what is in the pipe now; never waits.
   void pump();
 
+  // Writes a line of ours behind what the job has written by now, as far as there is room.
+  void note(const std::string& words);
+
   std::uint64_t dropped_bytes() const { return dropped_; }
   int drop_error() const { return drop_error_; }
   // The file as it is now, for reading; -1: none. The caller closes it.

@@ -147,14 +147,26 @@ bool Session::is_idle(std::int64_t now) {
   return true;
 }
 
+void Session::job_stands_still(bool is_so, std::int64_t now) {
+  if (is_so) {
+    idle_.pause(now);
+  } else {
+    idle_.go_on(now);
+  }
+}
+
 void Session::announce_idleness(std::int64_t now) {
   if (idle_.announcement() == 0 || now < idle_.announcement()) return;
   idle_.announced();
-  const std::string words =
+  note(
       "[gpu-platform: there was no input and no output for a long time; if that "
       "goes on, the job is ended in " +
-      in_words(idle_.notice()) + "]";
-  // A terminal shows it now or later. A pipe carries only what the job prints.
+          in_words(idle_.notice()) + "]",
+      now);
+}
+
+// A terminal shows it now or later. A pipe carries only what the job prints.
+void Session::note(const std::string& words, std::int64_t now) {
   if (terminal_ >= 0) {
     append("\r\n" + words + "\r\n", now);
   } else if (person_ >= 0) {
@@ -221,6 +233,7 @@ void Session::welcome(int channel, std::int64_t now) {
   }
   part("another client has attached to job " + std::to_string(options_.attempt.job.value));
   person_ = channel;
+  has_called_ = true;
   wants_output_ = !start->without_output;
   shown_ = text_.size() - (wants_output_ ? std::min(text_.size(), kRing) : 0);
   progress_at_ = now;
@@ -253,6 +266,7 @@ void Session::read_frames(std::int64_t now) {
     const auto frame = packet.kind == os::Packet::Kind::kMessage ? model::decode_frame(packet.bytes)
                                                                  : std::optional<model::Frame>();
     if (!frame || !take(*frame, now)) return hang_up();
+    has_called_ = true;
   }
 }
 

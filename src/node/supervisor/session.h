@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "model/channel.h"
 #include "node/idle_limit.h"
@@ -53,8 +54,15 @@ class Session {
   std::int64_t wake_at() const;
   // All that can be done now.
   void work(std::int64_t now);
+  // Shows a line of ours to the attached client, if there is one.
+  void note(const std::string& words, std::int64_t now);
   // True once when nothing was typed or printed for too long.
   bool is_idle(std::int64_t now);
+  // The job is frozen between its turns, or is not: only the time awake counts for is_idle(). May
+  // be repeated.
+  void job_stands_still(bool is_so, std::int64_t now);
+  // True once after a client has come, or has sent something for the job.
+  bool has_called() { return std::exchange(has_called_, false); }
 
   // The job's main process has ended. Its output goes to the pump at once; the attached client is
   // told after it has got the rest. No client can attach any more.
@@ -105,6 +113,7 @@ class Session {
   std::string text_;            // the newest output
   std::size_t shown_ = 0;       // of text_, to the person
   std::int64_t progress_at_ = 0;
+  bool has_called_ = false;
   bool has_ended_ = false;
   model::EndFrame end_;
 };

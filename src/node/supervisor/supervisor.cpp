@@ -12,9 +12,9 @@
 #include <iterator>
 #include <string>
 
+#include "node/boot_timer.h"
 #include "node/host_shutdown.h"
 #include "node/supervisor/attempt_executor.h"
-#include "node/supervisor/boot_timer.h"
 #include "node/supervisor/life/job_life.h"
 #include "os/clock.h"
 
@@ -138,6 +138,8 @@ class Supervisor {
     } else if (number == send_signal_number()) {
       attempt_.catch_up();
       life_.signal_asked(bits);
+    } else if (number == warning_signal_number()) {
+      attempt_.warn(unpack_warning(bits));
     }
     attempt_.act();
   }

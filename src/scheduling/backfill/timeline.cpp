@@ -255,12 +255,20 @@ void Timeline::start(const model::Allocation& allocation, base::Duration time_li
   own_.emplace(end, Gain{end, &started_.back()});
 }
 
-void Timeline::book(const Slot& slot, base::Duration time_limit) {
+void Timeline::book(const Slot& slot, base::Duration time_limit, Keeps keeps) {
   const base::Instant end =
       end_of(slot.start, model::limit_at_speed(time_limit, slot.allocation.speed));
+  const bool is_part = model::is_part(slot.allocation);
   for (const model::NodeAllocation& part : slot.allocation.nodes) {
-    kept_[part.node].push_back(
-        {slot.start, end, gpus_of(part), part.cpus, part.memory, freed_on(part.node, slot.start)});
+    Kept kept{.start = slot.start,
+              .end = end,
+              .gpus = is_part && keeps == Keeps::kPart ? 0 : gpus_of(part),
+              .cpus = part.cpus,
+              .memory = part.memory,
+              .part = {},
+              .freed = freed_on(part.node, slot.start)};
+    if (is_part) kept.part = KeptPart{part.grants.front(), slot.allocation.tenant};
+    kept_[part.node].push_back(std::move(kept));
   }
   own_.emplace(end, Gain{end, nullptr});
   booked_starts_.insert(std::ranges::upper_bound(booked_starts_, slot.start), slot.start);
@@ -331,8 +339,10 @@ std::vector<Timeline::Freed> Timeline::freed_on(model::NodeId node, base::Instan
   std::vector<Freed> freed;
   for (std::size_t i = 0; const Gain* gain = running_gain(i); ++i) {
     if (gain->at > by) break;
+    const bool is_part = model::is_part(*gain->given_back);
     for (const model::NodeAllocation& part : gain->given_back->nodes) {
-      if (part.node == node) freed.push_back({gain->at, part.cpus, part.memory});
+      if (part.node != node) continue;
+      freed.push_back({gain->at, part.cpus, part.memory, is_part ? &part.grants.front() : nullptr});
     }
   }
   return freed;
@@ -364,6 +374,63 @@ void Timeline::withhold(base::Instant from, base::Instant until) {
       most.memory = std::max(most.memory, memory);
     }
     if (most != FreeState{}) trial_.withhold(node, most);
+    withhold_parts(node, from, until);
+  }
+}
+
+// Returns the most that the bookings need at once of the GPU that `kept` has a part of, while it
+// has it: as CPUs are counted.
+model::GpuGrant Timeline::needed_beside(const std::vector<Kept>& parts, const Kept& kept,
+                                        base::Instant from) {
+  model::GpuGrant need = kept.part->grant;
+  for (const Kept& other : parts) {
+    if (&other == &kept || !other.part || other.start > kept.start || other.end <= kept.start ||
+        other.end <= from || other.part->grant.gpu_index != need.gpu_index) {
+      continue;
+    }
+    need.share += other.part->grant.share;
+    need.memory += other.part->grant.memory;
+  }
+  for (const Freed& freed : kept.freed) {
+    const bool is_of_it = freed.part != nullptr && freed.part->gpu_index == need.gpu_index;
+    if (!is_of_it || freed.at <= from) continue;
+    need.share -= std::min(need.share, freed.part->share);
+    need.memory -= std::min(need.memory, freed.part->memory);
+  }
+  return need;
+}
+
+namespace {
+
+// What the bookings of parts of one GPU need of it.
+struct NeededOfGpu {
+  model::GpuGrant most;
+  std::vector<model::Tenant> tenants;
+  bool is_of_one_mode = true;
+};
+
+}  // namespace
+
+// The same for parts of GPUs. Who joins a GPU has to agree with all whose parts are booked there.
+void Timeline::withhold_parts(model::NodeId node, base::Instant from, base::Instant until) {
+  std::map<std::uint32_t, NeededOfGpu> by_gpu;
+  const std::vector<Kept>& parts = kept_.find(node)->second;
+  for (const Kept& kept : parts) {
+    const bool is_alone = !kept.part || kept.gpus != 0;
+    if (is_alone || kept.start >= until || kept.end <= from) continue;
+    const model::GpuGrant need = needed_beside(parts, kept, from);
+    NeededOfGpu& needed = by_gpu.try_emplace(need.gpu_index, NeededOfGpu{need, {}}).first->second;
+    needed.most.share = std::max(needed.most.share, need.share);
+    needed.most.memory = std::max(needed.most.memory, need.memory);
+    needed.tenants.push_back(kept.part->tenant);
+    needed.is_of_one_mode = needed.is_of_one_mode && needed.most.mode == need.mode;
+  }
+  for (const auto& [gpu, needed] : by_gpu) {
+    if (needed.is_of_one_mode) {
+      trial_.withhold_part({node, gpu}, needed.most, needed.tenants);
+    } else {
+      trial_.withhold_gpus(node, GpuMask{1} << gpu);
+    }
   }
 }
 
@@ -374,11 +441,34 @@ FreeState Timeline::booked_at(model::NodeId node, base::Instant at) const {
   if (kept == kept_.end()) return booked;
   for (const Kept& each : kept->second) {
     if (each.start > at || each.end <= at) continue;
-    booked.gpus |= each.gpus;
+    if (!each.part) booked.gpus |= each.gpus;
     booked.cpus += each.cpus;
     booked.memory += each.memory;
   }
   return booked;
+}
+
+// Returns whether the GPU has room for all parts of it that are booked for that moment.
+bool Timeline::is_booked_part_there(model::NodeId node, base::Instant at,
+                                    const KeptPart& part) const {
+  KeptPart needed = part;
+  needed.grant.share = {};
+  needed.grant.memory = {};
+  for (const Kept& each : kept_.find(node)->second) {
+    const bool counts = each.part && each.start <= at && each.end > at &&
+                        each.part->grant.gpu_index == part.grant.gpu_index;
+    if (!counts) continue;
+    needed.grant.share += each.part->grant.share;
+    needed.grant.memory += each.part->grant.memory;
+  }
+  const PartState* state = trial_.cluster().gpu_parts().find({node, part.grant.gpu_index});
+  if (state == nullptr) {
+    const FreeState& free = trial_.cluster().find(node)->free;
+    return ((free.gpus | free.degraded) >> part.grant.gpu_index & 1) != 0;
+  }
+  return state->mode == part.grant.mode && state->free_share >= needed.grant.share &&
+         state->free_memory >= needed.grant.memory &&
+         trial_.cluster().gpu_parts().admits(*state, part.tenant);
 }
 
 bool Timeline::is_there_despite(const Staying& staying, const Slot& booked) {
@@ -403,8 +493,13 @@ bool Timeline::is_there_despite(const Staying& staying, const Slot& booked) {
       std::ranges::all_of(booked.allocation.nodes, [&](const model::NodeAllocation& part) {
         const FreeState needed = booked_at(part.node, booked.start);
         const FreeState& free = trial_.cluster().find(part.node)->free;
-        return (needed.gpus & ~(free.gpus | free.degraded)) == 0 && needed.cpus <= free.cpus &&
-               needed.memory <= free.memory;
+        if ((needed.gpus & ~(free.gpus | free.degraded)) != 0 || needed.cpus > free.cpus ||
+            needed.memory > free.memory) {
+          return false;
+        }
+        return !model::is_part(booked.allocation) ||
+               is_booked_part_there(part.node, booked.start,
+                                    {part.grants.front(), booked.allocation.tenant});
       });
   trial_.rollback_to(mark);
   return is_there;

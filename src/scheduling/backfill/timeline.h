@@ -84,8 +84,11 @@ class Timeline {
   // than its time limit says.
   void start(const model::Allocation& allocation, base::Duration time_limit,
              std::optional<base::Instant> gone_by = {});
+  // A booking of a part of a GPU keeps that alone, or the whole GPU: then no other part comes
+  // there, and what others give back is left to it.
+  enum class Keeps : std::uint8_t { kPart, kGpu };
   // Cost: the ends before the slot, for each of its nodes.
-  void book(const Slot& slot, base::Duration time_limit);
+  void book(const Slot& slot, base::Duration time_limit, Keeps keeps = Keeps::kPart);
   std::size_t bookings() const { return bookings_; }
   // The times until which running attempts stay at least, also if their ends are earlier.
   using Staying = std::map<model::AttemptId, base::Instant>;
@@ -104,11 +107,17 @@ class Timeline {
     const model::Allocation* given_back = nullptr;  // null: nothing is given back
     model::AttemptId attempt = {};                  // of one that ran when the cycle began
   };
-  // CPUs and memory that running attempts give back on one node.
+  // CPUs, memory and parts of GPUs that running attempts give back on one node.
   struct Freed {
     base::Instant at;
     std::uint32_t cpus = 0;
     base::Bytes memory;
+    const model::GpuGrant* part = nullptr;  // of a running attempt; null: it has whole GPUs or none
+  };
+  // A part of a GPU.
+  struct KeptPart {
+    model::GpuGrant grant;
+    model::Tenant tenant;
   };
   // A booking's part on one node.
   struct Kept {
@@ -117,7 +126,8 @@ class Timeline {
     GpuMask gpus = 0;
     std::uint32_t cpus = 0;
     base::Bytes memory;
-    std::vector<Freed> freed;  // by its start, ascending
+    std::optional<KeptPart> part;  // `gpus` is zero if others may have parts beside it
+    std::vector<Freed> freed;      // by its start, ascending
   };
   class Search;
 
@@ -142,6 +152,10 @@ class Timeline {
                                             const Times& times);
   void withhold(base::Instant from, base::Instant until);
   std::vector<Freed> freed_on(model::NodeId node, base::Instant by);
+  bool is_booked_part_there(model::NodeId node, base::Instant at, const KeptPart& part) const;
+  static model::GpuGrant needed_beside(const std::vector<Kept>& parts, const Kept& kept,
+                                       base::Instant from);
+  void withhold_parts(model::NodeId node, base::Instant from, base::Instant until);
   FreeState booked_at(model::NodeId node, base::Instant at) const;
   base::Instant gain_at(base::Instant end) const;
   const Gain* running_gain(std::size_t index);

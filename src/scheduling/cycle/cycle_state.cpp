@@ -94,7 +94,8 @@ void CycleState::plan_start(const WaitingJob& job, Slot slot, base::Instant kept
 }
 
 void CycleState::keep_from_now(const Slot& slot, base::Duration time_limit) {
-  timeline.book({options.now, slot.allocation}, time_limit + (slot.start - options.now));
+  timeline.book({options.now, slot.allocation}, time_limit + (slot.start - options.now),
+                Timeline::Keeps::kGpu);
 }
 
 const model::PreemptionHold* CycleState::hold_of(const WaitingJob& job) const {

@@ -56,7 +56,8 @@ class CycleState {
 
   // Notes the planned start of a job whose place is kept from that time on.
   void plan_start(const WaitingJob& job, Slot slot, base::Instant kept_from);
-  // Reserves the place from the present on, although the job gets it only later.
+  // Reserves the place from the present on, although the job gets it only later; of a part, the
+  // whole GPU.
   void keep_from_now(const Slot& slot, base::Duration time_limit);
 
   // Returns the preemption hold that is kept for the job in this cycle; null if there is none.

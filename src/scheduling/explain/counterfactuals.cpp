@@ -43,6 +43,7 @@ class Search {
   std::vector<Counterfactual> run() {
     if (starts(job_.spec->request, job_.spec->time_limit)) return {};
     fewer_gpus();
+    smaller_part();
     other_types();
     less_gpu_memory();
     across_sockets();
@@ -91,6 +92,21 @@ class Search {
     if (count == 0) return;
     request.gpus = static_cast<std::uint32_t>(count);
     found(Change::kGpus, request);
+  }
+
+  // Counted in thousandths of a GPU.
+  void smaller_part() {
+    model::ResourceRequest request = job_.spec->request;
+    if (!model::is_part(request)) return;
+    constexpr std::int64_t kThousandth = base::kWholeGpu.value() / 1000;
+    const auto most = static_cast<std::uint64_t>((request.share_per_gpu.value() - 1) / kThousandth);
+    const std::uint64_t count = largest(most, [&](std::uint64_t thousandths) {
+      request.share_per_gpu = base::GpuShare(static_cast<std::int64_t>(thousandths) * kThousandth);
+      return starts(request);
+    });
+    if (count == 0) return;
+    request.share_per_gpu = base::GpuShare(static_cast<std::int64_t>(count) * kThousandth);
+    found(Change::kGpuShare, request);
   }
 
   // The types of the cluster that the request does not accept, with the number of GPUs of each.
@@ -241,6 +257,8 @@ std::string_view to_string(Change change) {
   switch (change) {
     case Change::kGpus:
       return "gpus";
+    case Change::kGpuShare:
+      return "gpu_share";
     case Change::kGpuTypes:
       return "gpu_types";
     case Change::kGpuMemory:
@@ -269,6 +287,8 @@ std::string option_of(const Counterfactual& changed) {
   switch (changed.change) {
     case Change::kGpus:
       return fmt::format("{} {}", request.nodes > 1 ? "--gpus-per-node" : "--gpus", request.gpus);
+    case Change::kGpuShare:
+      return fmt::format("--gpus {}", model::written(request.share_per_gpu));
     case Change::kGpuTypes:
       return fmt::format("--gpu-type {}", fmt::join(request.gpu_types, ","));
     case Change::kGpuMemory:

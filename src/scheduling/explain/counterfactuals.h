@@ -16,6 +16,7 @@ namespace gpu_platform::scheduling {
 
 enum class Change : std::uint8_t {
   kGpus,
+  kGpuShare,  // a smaller part of a GPU
   kGpuTypes,
   kGpuMemory,
   kNuma,

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "scheduling/explain/gpu_offer.h"
 #include "scheduling/gang/place_gang.h"
+#include "scheduling/part_rules.h"
 #include "scheduling/placement/demand.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
@@ -68,8 +69,8 @@ std::string part_text(const model::ResourceRequest& request) {
 
 }  // namespace
 
-FeasibilityCheck::FeasibilityCheck(const model::ResourceRequest& request)
-    : request_(request), verdict_(first_of_node(request)) {
+FeasibilityCheck::FeasibilityCheck(const model::ResourceRequest& request, model::Sharing rules)
+    : request_(request), rules_(std::move(rules)), verdict_(first_of_node(request)) {
   if (request.capacity != model::CapacityRequest::kAny) verdict_ = Feasibility::kCapacity;
   for (model::ResourceRequest& choice : by_choice(request))
     choices_.emplace_back(std::move(choice));
@@ -97,6 +98,8 @@ void FeasibilityCheck::visit(const model::Node& node, Choice& choice) {
     max_gpu_memory_ = std::max(max_gpu_memory_, offer.largest_memory);
     reach(Feasibility::kGpuMemory);
     if (offer.capable == 0) return;
+    reach(Feasibility::kShared);
+    if (model::is_part(request_) && !choice.offers.part_of(node, rules_).is_shared) return;
     max_gpus_ = std::max(max_gpus_, offer.capable);
     reach(Feasibility::kGpus);
     if (offer.capable < request_.gpus) return;
@@ -138,6 +141,8 @@ base::Status FeasibilityCheck::status() const {
                      fmt::format("the largest GPU{}{} has {}",
                                  request_.gpu_types.empty() ? "" : " of the requested types",
                                  allowed(), size_text(max_gpu_memory_)));
+    case Feasibility::kShared:
+      return not_shared();
     case Feasibility::kGpus:
       return refusal(
           "gpus", fmt::format("{}{}", request_.gpus, request_.nodes > 1 ? " on each node" : ""),
@@ -160,6 +165,38 @@ base::Status FeasibilityCheck::status() const {
   }
   CHECK(false);
   std::unreachable();
+}
+
+// A part that no GPU can give: by the site's rules, or because no node has the mechanism.
+base::Status FeasibilityCheck::not_shared() const {
+  const auto refused = [&](std::string_view field, std::string_view value, std::string why) {
+    return refusal(field, value, why + "; ask for a whole GPU instead");
+  };
+  const std::string share = model::written(request_.share_per_gpu);
+  if (!rules_.is_on) {
+    return refused("gpu_share", share,
+                   "this site shares no GPUs ('sharing:' in its configuration)");
+  }
+  if (modes_for(rules_, request_).empty()) {
+    return refused("share_mode", to_string(request_.share_mode.value_or(model::ShareMode::kNone)),
+                   "this site does not share GPUs in this way ('sharing:' in its configuration)");
+  }
+  if (request_.require_isolation != model::Isolation::kNone) {
+    return refused(
+        "require_isolation", to_string(request_.require_isolation),
+        fmt::format("no GPU{}{} has so strong a wall between its parts", kind(), allowed_nodes()));
+  }
+  if (request_.share_mode) {
+    return refused("share_mode", to_string(*request_.share_mode),
+                   fmt::format("no GPU{}{} can be shared in this way", kind(), allowed_nodes()));
+  }
+  return refused("gpu_share", share,
+                 fmt::format("no GPU{}{} may be shared ('sharing:' in the site's configuration)",
+                             kind(), allowed_nodes()));
+}
+
+std::string_view FeasibilityCheck::allowed_nodes() const {
+  return are_all_listed() && !has_passed_ ? "" : " on the nodes that it may use";
 }
 
 bool FeasibilityCheck::are_all_listed() const {

@@ -21,6 +21,7 @@ enum class Feasibility : std::uint8_t {
   kCapacity,
   kGpuType,
   kGpuMemory,
+  kShared,  // of a part: no GPU may be shared so
   kGpus,
   kSockets,  // strict NUMA placement
   kCpus,
@@ -33,7 +34,8 @@ enum class Feasibility : std::uint8_t {
 // the check.
 class FeasibilityCheck {
  public:
-  explicit FeasibilityCheck(const model::ResourceRequest& request);
+  // `rules`: which GPUs may be shared, for a request for a part of one.
+  explicit FeasibilityCheck(const model::ResourceRequest& request, model::Sharing rules = {});
 
   FeasibilityCheck(const FeasibilityCheck&) = delete;
   FeasibilityCheck& operator=(const FeasibilityCheck&) = delete;
@@ -53,12 +55,15 @@ class FeasibilityCheck {
   void visit(const model::Node& node, Choice& choice);
   bool are_all_listed() const;  // its lists exclude no node
   // For a request that may not use all nodes: by its lists, its engines or its capacity.
+  base::Status not_shared() const;
   std::string_view allowed() const;
+  std::string_view allowed_nodes() const;
   std::string_view kind() const;  // the GPU type, if the request narrows it
   std::string_view with_the_gpus() const;
   std::string_view with_the_rest() const;
 
   const model::ResourceRequest& request_;
+  const model::Sharing rules_;
   std::deque<Choice> choices_;  // one for each type, as placement tries them
   bool has_passed_ = false;     // a node was left out for its engine or its capacity class
   Feasibility verdict_;         // the verdict of the node that comes furthest
@@ -73,8 +78,9 @@ class FeasibilityCheck {
 // Checks a request for one node. `nodes` offers for_each(visit(key, const model::Node&)), as
 // base::PersistentMap<model::Node> does.
 template <class Nodes>
-base::Status could_ever_fit(const Nodes& nodes, const model::ResourceRequest& request) {
-  FeasibilityCheck check(request);
+base::Status could_ever_fit(const Nodes& nodes, const model::ResourceRequest& request,
+                            const model::Sharing& rules = {}) {
+  FeasibilityCheck check(request, rules);
   nodes.for_each([&](const auto&, const model::Node& node) { check.visit(node); });
   return check.status();
 }

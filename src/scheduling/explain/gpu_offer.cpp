@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
 #include "model/gpu_catalogue.h"
+#include "scheduling/free_of.h"
+#include "scheduling/part_rules.h"
 
 namespace gpu_platform::scheduling {
 
@@ -45,7 +48,9 @@ GpuOffer GpuOffers::of(const model::Node& node, GpuMask withheld) {
     if ((withheld >> i & 1) != 0) continue;
     const bool is_degraded = request_.accept_degraded && model::is_only_degraded(gpu);
     if (is_degraded || model::is_in_service(gpu)) entry.in_service |= GpuMask{1} << i;
-    const bool is_free = is_degraded ? gpu.holders.empty() : model::is_free(gpu);
+    const GpuUse use = use_of(gpu);
+    const bool is_free =
+        use == GpuUse::kFree || (use == GpuUse::kFreeDegraded && request_.accept_degraded);
     if (is_free) entry.free |= GpuMask{1} << i;
   }
   const bool has_several = request_.gpus > 1;
@@ -61,6 +66,75 @@ GpuOffer GpuOffers::of(const model::Node& node, GpuMask withheld) {
     raise(offer.capable_on_socket, max_in_one(domains.sockets, entry.capable));
     raise(offer.in_service_on_socket, max_in_one(domains.sockets, entry.in_service));
     raise(offer.free_on_socket, max_in_one(domains.sockets, entry.free));
+  }
+  return offer;
+}
+
+namespace {
+
+using model::Shortage;
+
+std::uint32_t rounded_up(std::int64_t amount, std::int64_t unit) {
+  return static_cast<std::uint32_t>((amount - 1) / unit + 1);
+}
+
+// What a GPU that jobs have parts of lacks for one more.
+std::pair<Shortage, std::uint32_t> shortage_of(const model::Gpu& gpu,
+                                               const model::ResourceRequest& request,
+                                               const std::vector<model::ShareMode>& modes,
+                                               const model::Sharing& rules) {
+  const PartState state = part_state_of(gpu);
+  const bool is_mode = std::ranges::find(modes, state.mode) != modes.end();
+  if (!is_mode || !may_join(state, request.tenant, rules.between_users, rules.max_jobs)) {
+    return {Shortage::kSharedByOthers, 0};
+  }
+  const base::GpuShare share = request.share_per_gpu;
+  if (share > state.free_share) {
+    constexpr std::int64_t kThousandth = base::kWholeGpu.value() / 1000;
+    return {Shortage::kGpuShare, rounded_up((share - state.free_share).value(), kThousandth)};
+  }
+  const base::Bytes memory = memory_of_part(request, gpu.info.memory);
+  if (memory > state.free_memory) {
+    return {Shortage::kGpuPartMemory,
+            rounded_up((memory - state.free_memory).value(), base::kMiB.value())};
+  }
+  return {Shortage::kFits, 0};
+}
+
+}  // namespace
+
+bool GpuOffers::may_have(const model::Gpu& gpu) {
+  return accepts(gpu.info.type) && gpu.info.memory >= request_.gpu_memory &&
+         (!model::names_gpus(request_) || model::may_use_gpu(request_, gpu.info.uuid));
+}
+
+PartOffer GpuOffers::part_of(const model::Node& node, const model::Sharing& rules,
+                             GpuMask withheld) {
+  PartOffer offer;
+  const PartTerms terms = part_terms_of(rules, node);
+  std::vector<model::ShareMode> modes = modes_for(rules, request_);
+  std::erase_if(modes, [&](model::ShareMode mode) {
+    const auto& wall = terms.walls[static_cast<std::size_t>(mode)];
+    return !wall || !is_strong_enough(*wall, request_);
+  });
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count && !modes.empty(); ++i) {
+    const model::Gpu& gpu = node.gpus[i];
+    if ((terms.gpus >> i & 1) == 0 || !may_have(gpu)) continue;
+    offer.is_shared = true;
+    if ((withheld >> i & 1) != 0) continue;
+    const bool is_degraded = request_.accept_degraded && model::is_only_degraded(gpu);
+    if (!is_degraded && !model::is_in_service(gpu)) continue;
+    offer.is_in_service = true;
+    std::pair<Shortage, std::uint32_t> lacks{Shortage::kGpus, 1};
+    const GpuUse use = use_of(gpu);
+    if (use == GpuUse::kFree || use == GpuUse::kFreeDegraded) lacks = {Shortage::kFits, 0};
+    if (use == GpuUse::kShared && model::is_in_service(gpu)) {
+      lacks = shortage_of(gpu, request_, modes, rules);
+    }
+    const bool is_further = lacks.first > offer.shortage ||
+                            (lacks.first == offer.shortage && lacks.second < offer.short_by);
+    if (is_further) std::tie(offer.shortage, offer.short_by) = lacks;
   }
   return offer;
 }

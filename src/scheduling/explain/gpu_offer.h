@@ -9,7 +9,9 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/policy.h"
 #include "model/resource_request.h"
+#include "model/wait_reason.h"
 #include "scheduling/gpu_layout.h"
 
 namespace gpu_platform::scheduling {
@@ -28,6 +30,15 @@ struct GpuOffer {
   std::uint32_t capable_on_socket = 0;
   std::uint32_t in_service_on_socket = 0;
   std::uint32_t free_on_socket = 0;
+};
+
+// What the GPUs of a node are to a part of one.
+struct PartOffer {
+  bool is_shared = false;      // some GPU with enough memory may be shared in such a way
+  bool is_in_service = false;  // one of those takes work
+  // What the GPU lacks that comes furthest; kFits: it has room now.
+  model::Shortage shortage = model::Shortage::kNotShared;
+  std::uint32_t short_by = 0;
 };
 
 // Returns one request for each type that the request accepts, in its order; the request itself if
@@ -51,6 +62,8 @@ class GpuOffers {
 
   // GPUs of `withheld` count as out of service.
   GpuOffer of(const model::Node& node, GpuMask withheld = 0);
+  // The same for a part of a GPU, by the site's rules.
+  PartOffer part_of(const model::Node& node, const model::Sharing& rules, GpuMask withheld = 0);
 
  private:
   struct PerType {
@@ -63,6 +76,7 @@ class GpuOffers {
 
   PerType& entry_of(std::string_view type);
   bool accepts(std::string_view type);
+  bool may_have(const model::Gpu& gpu);
   void collect_domains(const model::Node& node);
 
   const model::ResourceRequest& request_;

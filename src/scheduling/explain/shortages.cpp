@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "base/units.h"
 #include "scheduling/node_shape.h"
@@ -21,9 +22,27 @@ std::uint32_t mib_rounded_up(base::Bytes bytes) {
       std::min<std::int64_t>(mib, std::numeric_limits<std::uint32_t>::max()));
 }
 
-// Returns the node's first failing constraint, as a count of one node.
+WaitCount shortage_of_rest(const FreeState& free, const Demand& demand) {
+  if (free.cpus < demand.cpus) return {Shortage::kCpus, 1, demand.cpus - free.cpus};
+  if (free.memory < demand.memory) {
+    return {Shortage::kMemory, 1, mib_rounded_up(demand.memory - free.memory)};
+  }
+  return {Shortage::kFits, 1, 0};
+}
+
+// The same for a request for a part, as far as GPUs go; nothing where a GPU has room.
+std::optional<WaitCount> shortage_of_part(const PartOffer& offer) {
+  if (!offer.is_shared) return WaitCount{Shortage::kNotShared, 1, 0};
+  if (!offer.is_in_service) return WaitCount{Shortage::kGpusOffline, 1, 1};
+  if (offer.shortage == Shortage::kFits) return std::nullopt;
+  return WaitCount{offer.shortage, 1, offer.short_by};
+}
+
+// Returns the node's first failing constraint, as a count of one node. `part` is of a request for a
+// part of a GPU.
 WaitCount first_shortage(const model::ResourceRequest& request, const model::Node& node,
-                         const GpuOffer& offer, const Demand& demand, bool is_shut) {
+                         const GpuOffer& offer, const std::optional<PartOffer>& part,
+                         const Demand& demand, bool is_shut) {
   const FreeState free = free_state_of(node);
   if (is_shut || !free.is_up) return {Shortage::kNodeState, 1, 0};
   if (request.gpus > 0) {
@@ -31,6 +50,10 @@ WaitCount first_shortage(const model::ResourceRequest& request, const model::Nod
     if (is_barred && !offer.has_type) return {Shortage::kExcluded, 1, 0};
     if (!request.gpu_types.empty() && !offer.has_type) return {Shortage::kGpuType, 1, 0};
     if (offer.has_type && offer.capable == 0) return {Shortage::kGpuMemory, 1, 0};
+    if (part) {
+      const auto of_part = shortage_of_part(*part);
+      return of_part ? *of_part : shortage_of_rest(free, demand);
+    }
     const std::uint32_t when_empty = gpus_when_empty(request, offer);
     if (has_gpus_when_empty(request, offer) && when_empty < request.gpus) {
       return {Shortage::kGpusOffline, 1, request.gpus - when_empty};
@@ -40,16 +63,13 @@ WaitCount first_shortage(const model::ResourceRequest& request, const model::Nod
       return {Shortage::kSockets, 1, request.gpus - offer.free_on_socket};
     }
   }
-  if (free.cpus < demand.cpus) return {Shortage::kCpus, 1, demand.cpus - free.cpus};
-  if (free.memory < demand.memory) {
-    return {Shortage::kMemory, 1, mib_rounded_up(demand.memory - free.memory)};
-  }
-  return {Shortage::kFits, 1, 0};
+  return shortage_of_rest(free, demand);
 }
 
 }  // namespace
 
-ShortageCounter::ShortageCounter(const model::ResourceRequest& request) {
+ShortageCounter::ShortageCounter(const model::ResourceRequest& request, model::Sharing rules)
+    : rules_(std::move(rules)) {
   for (model::ResourceRequest& choice : by_choice(request))
     choices_.emplace_back(std::move(choice));
 }
@@ -61,10 +81,12 @@ WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
   const Demand demand = demand_on(request, {.cpus = node.cpus,
                                             .memory = node.memory,
                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
+  std::optional<PartOffer> part;
+  if (model::is_part(request)) part = choice.offers.part_of(node, rules_, withheld.gpus);
   could_hold |= node.state == model::NodeState::kUp && !withheld.whole_node &&
-                gpus_when_empty(request, offer) >= request.gpus && demand.cpus <= node.cpus &&
-                demand.memory <= node.memory;
-  return first_shortage(request, node, offer, demand, withheld.whole_node);
+                gpus_when_empty(request, offer) >= request.gpus && (!part || part->is_in_service) &&
+                demand.cpus <= node.cpus && demand.memory <= node.memory;
+  return first_shortage(request, node, offer, part, demand, withheld.whole_node);
 }
 
 ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node,

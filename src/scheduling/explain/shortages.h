@@ -19,7 +19,8 @@ namespace gpu_platform::scheduling {
 // model::Node values, so on published snapshots as well.
 class ShortageCounter {
  public:
-  explicit ShortageCounter(const model::ResourceRequest& request);
+  // `rules`: which GPUs may be shared, for a request for a part of one.
+  explicit ShortageCounter(const model::ResourceRequest& request, model::Sharing rules = {});
   ShortageCounter(const ShortageCounter&) = delete;
   ShortageCounter& operator=(const ShortageCounter&) = delete;
 
@@ -52,6 +53,7 @@ class ShortageCounter {
   model::WaitCount shortage_on(Choice& choice, const model::Node& node, const Withheld& withheld,
                                bool& could_hold) const;
 
+  const model::Sharing rules_;
   std::deque<Choice> choices_;  // one for each type, as placement tries them
   std::array<model::WaitCount, model::kShortages> counts_ = {};
   std::array<std::uint32_t, model::kEngineKinds> could_hold_ = {};
@@ -61,8 +63,9 @@ class ShortageCounter {
 // does.
 template <class Nodes>
 std::vector<model::WaitCount> count_shortages(const Nodes& nodes,
-                                              const model::ResourceRequest& request) {
-  ShortageCounter counter(request);
+                                              const model::ResourceRequest& request,
+                                              const model::Sharing& rules = {}) {
+  ShortageCounter counter(request, rules);
   nodes.for_each([&](const auto&, const model::Node& node) { counter.visit(node); });
   return counter.counts();
 }

@@ -31,6 +31,8 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
     for (const std::string& uuid : *gpus) mix(std::hash<std::string>()(uuid));
   }
   mix(request.accept_degraded ? 1 : 0);
+  mix(static_cast<std::size_t>(request.share_per_gpu.value()));
+  mix(request.tenant.uid);
   mix(std::hash<std::string>()(request.reservation));
   for (const std::string& type : request.gpu_types) mix(std::hash<std::string>()(type));
   for (const std::string* name : {&key.team, &key.user, &key.project}) {

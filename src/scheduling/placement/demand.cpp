@@ -33,7 +33,11 @@ std::uint64_t without_reserve(std::uint64_t amount, std::uint32_t percent, std::
 Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals) {
   constexpr std::uint64_t kMaxCpus = std::numeric_limits<std::uint32_t>::max();
   constexpr std::uint64_t kMaxMemory = std::numeric_limits<std::int64_t>::max();
-  const Portion of_gpus{.part = request.gpus, .whole = totals.gpus};
+  // Exactly the portion of whole GPUs where it asks for such.
+  constexpr auto kWhole = static_cast<std::uint64_t>(base::kWholeGpu.value());
+  const Portion of_gpus{
+      .part = request.gpus * static_cast<std::uint64_t>(request.share_per_gpu.value()),
+      .whole = totals.gpus * kWhole};
   std::uint64_t cpus = 1;
   if (request.cpus.has_value()) {
     cpus = *request.cpus;

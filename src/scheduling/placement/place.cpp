@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "scheduling/gang/place_gang.h"
 #include "scheduling/placement/choose_gpus.h"
+#include "scheduling/placement/place_part.h"
 
 namespace gpu_platform::scheduling {
 
@@ -246,6 +247,11 @@ std::optional<model::Allocation> place_choice(const Cluster& cluster,
   }
   const GpuFilter filter(request, cluster.types(), choice);
   std::optional<model::Allocation> allocation;
+  if (model::is_part(request)) {
+    allocation = place_part(cluster, request, filter);
+    if (allocation) allocation->speed = speed_of_choice(request, choice);
+    return allocation;
+  }
   for_each_split(request, cluster.nodes_up(), [&](const auto& part, std::uint32_t parts) {
     allocation = parts == 1 && part.nodelist.empty() ? place_on_one(cluster, part, filter)
                                                      : place_gang(cluster, part, parts, filter);
@@ -259,6 +265,9 @@ bool some_node_up_could_hold(const Cluster& cluster, const model::ResourceReques
   if (!request.gpus_only.empty()) {
     const auto near = near_only_gpus(cluster, request);
     return near && some_node_up_could_hold(cluster, *near);
+  }
+  if (model::is_part(request)) {
+    return some_node_up_could_share(cluster, request, GpuFilter(request, cluster.types()));
   }
   bool could = false;
   model::ResourceRequest of_engine = request;

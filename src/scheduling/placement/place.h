@@ -9,7 +9,7 @@
 #include "scheduling/trial.h"
 
 // Returns the nodes and GPUs that a request gets now, complete or not at all; nothing if it does
-// not fit. Requests for less than a whole GPU are refused before they reach the queue.
+// not fit. Requests for a part of a GPU take another path (place_part.h).
 
 namespace gpu_platform::scheduling {
 

@@ -42,6 +42,20 @@ std::int64_t age_ms(const Victim& victim, base::Instant now) {
   return std::max<std::int64_t>(0, base::whole_milliseconds(now - victim.started_at));
 }
 
+// The GPU time of so much of a GPU.
+std::int64_t gpu_time_ms(std::int64_t ms, base::GpuShare share) {
+  return share == base::kWholeGpu ? ms : ms * share.value() / base::kWholeGpu.value();
+}
+
+// The GPU time that stopping it loses; a job without GPUs counts as one of a GPU.
+std::int64_t lost_ms(const Victim& victim, base::Instant now) {
+  const std::int64_t age = age_ms(victim, now);
+  if (model::is_part(victim.allocation)) {
+    return gpu_time_ms(age, model::share_of(victim.allocation));
+  }
+  return age * std::max<std::int64_t>(1, victim.allocation.gpu_count());
+}
+
 // What a job on one node needs there at least, without regard to where GPUs lie.
 class NodeNeed {
  public:
@@ -60,6 +74,9 @@ class NodeNeed {
     GpuFilter(request, trial.cluster().types())
         .for_each_type(*record->shape_class, [&](GpuMask of_type) { accepted |= of_type; });
     usable_ = accepted & record->in_service;
+    // Where a part goes, placing alone says.
+    if (model::is_part(request)) gpus_ = 0;
+    note_parts(trial.cluster().gpu_parts());
     if (request.accept_degraded) {
       free_.gpus |= free_.degraded;
       usable_ |= accepted & record->degraded;
@@ -75,7 +92,11 @@ class NodeNeed {
   void give_back(const Victim& victim) {
     for (const auto& part : victim.allocation.nodes) {
       if (part.node != node_) continue;
-      free_.gpus |= gpus_of(part);
+      if (model::is_part(victim.allocation)) {
+        give_back_part(part.grants.front());
+      } else {
+        free_.gpus |= gpus_of(part);
+      }
       scheduling::give_back(free_, part);
     }
   }
@@ -85,11 +106,28 @@ class NodeNeed {
   }
 
  private:
+  void note_parts(const PartIndex& index) {
+    for (GpuMask left = index.on(node_); left != 0; left &= left - 1) {
+      const auto gpu = static_cast<std::uint32_t>(std::countr_zero(left));
+      parts_.emplace_back(gpu, index.find({node_, gpu})->free_share);
+    }
+  }
+  // With all of its parts a GPU is free.
+  void give_back_part(const model::GpuGrant& grant) {
+    const auto known = std::ranges::find(parts_, grant.gpu_index, &FreeShare::first);
+    if (known == parts_.end()) return;
+    known->second += grant.share;
+    if (known->second >= base::kWholeGpu) free_.gpus |= GpuMask{1} << grant.gpu_index;
+  }
+
+  using FreeShare = std::pair<std::uint32_t, base::GpuShare>;  // of the GPU with that index
+
   model::NodeId node_;
   std::uint32_t gpus_ = 0;
   bool is_up_ = false;
   FreeState free_;
   GpuMask usable_ = 0;
+  std::vector<FreeShare> parts_;  // of GPUs in parts
   Demand demand_;
 };
 
@@ -203,6 +241,7 @@ bool VictimSearch::is_reclaim() const {
 template <class Visit>
 void VictimSearch::for_each_candidate_while(const Visit& visit) {
   std::size_t left = options_.max_walk;
+  const base::GpuShare least_share = index_.least_share();
   const auto visit_if_candidate = [&](const Victim& victim, const LeastCost& least) {
     if (left-- == 0) return false;
     return !is_candidate(victim) || visit(victim, least);
@@ -211,7 +250,8 @@ void VictimSearch::for_each_candidate_while(const Visit& visit) {
     return index_.for_each_borrowed_while(
         options_.now, beneficiary_->pools, [&](const Victim& victim, base::Duration later) {
           return visit_if_candidate(victim,
-                                    {candidate_of(victim).stops, base::whole_milliseconds(later)});
+                                    {candidate_of(victim).stops,
+                                     gpu_time_ms(base::whole_milliseconds(later), least_share)});
         });
   }
   const auto own = beneficiary_->priority_class;
@@ -219,14 +259,14 @@ void VictimSearch::for_each_candidate_while(const Visit& visit) {
   index_.for_each_of_age_while(
       options_.now, is_overdue ? VictimIndex::from(own) : VictimIndex::below(own),
       [&](const Victim& victim) {
-        return visit_if_candidate(victim, {0, age_ms(victim, options_.now)});
+        return visit_if_candidate(victim,
+                                  {0, gpu_time_ms(age_ms(victim, options_.now), least_share)});
       });
 }
 
 VictimSearch::Candidate VictimSearch::candidate_of(const Victim& victim) const {
-  const std::int64_t gpus = std::max<std::int64_t>(1, victim.allocation.gpu_count());
   const std::uint32_t stops = is_reclaim() ? std::min(victim.stops, VictimIndex::kMaxStopRows) : 0;
-  return {&victim, age_ms(victim, options_.now) * gpus, stops};
+  return {&victim, lost_ms(victim, options_.now), stops};
 }
 
 VictimSearch::Cost VictimSearch::cost_of(const Candidates& victims) const {

@@ -22,8 +22,9 @@
 // A victim is stopped as a whole, on all its nodes. The cost of a set of victims is compared in
 // this order: where they are reclaimed, how often the one that was stopped most often has been
 // stopped before; the work lost, which is for each victim the time since its attempt began times
-// its GPUs (a job without GPUs counts as one), those on other nodes included; the class of the most
-// important victim, the lower the better; their number; the age of the oldest; their ids.
+// its GPUs (a job without GPUs counts as one, a part as its share), those on other nodes included;
+// the class of the most important victim, the lower the better; their number; the age of the
+// oldest; their ids.
 
 namespace gpu_platform::scheduling {
 

@@ -21,6 +21,7 @@ void VictimIndex::put(Victim victim) {
     rows[victim.pool].insert(borrowing_age(victim));
   }
   for (const auto& part : victim.allocation.nodes) on_[part.node].insert(victim.attempt);
+  if (model::is_part(victim.allocation)) ++part_shares_[model::share_of(victim.allocation)];
   const model::AttemptId id = victim.attempt;
   victims_.emplace(id, std::move(victim));
 }
@@ -40,6 +41,10 @@ void VictimIndex::erase(model::AttemptId attempt) {
     const auto row = rows.find(victim.pool);
     row->second.erase(borrowing_age(victim));
     if (row->second.empty()) rows.erase(row);
+  }
+  if (model::is_part(victim.allocation)) {
+    const auto row = part_shares_.find(model::share_of(victim.allocation));
+    if (--row->second == 0) part_shares_.erase(row);
   }
   for (const auto& part : victim.allocation.nodes) {
     const auto there = on_.find(part.node);

@@ -62,6 +62,10 @@ class VictimIndex {
 
   const Victim& find(model::AttemptId attempt) const { return victims_.find(attempt)->second; }
   std::size_t size() const { return victims_.size(); }
+  // Returns the smallest part of a GPU that one of them has; a whole one if none has a part.
+  base::GpuShare least_share() const {
+    return part_shares_.empty() ? base::kWholeGpu : part_shares_.begin()->first;
+  }
   // Returns the victims with a part on the node, in the order of ids; null if there are none.
   const std::set<model::AttemptId>* on(model::NodeId node) const;
   bool has_borrowed() const {
@@ -164,6 +168,7 @@ class VictimIndex {
   // By how often they were stopped, and by pool; no row is empty.
   std::array<std::map<std::string, Ages>, kMaxStopRows + 1> borrowed_;
   std::map<model::NodeId, std::set<model::AttemptId>> on_;
+  std::map<base::GpuShare, std::size_t> part_shares_;  // how many have such a part; none is zero
 };
 
 }  // namespace gpu_platform::scheduling

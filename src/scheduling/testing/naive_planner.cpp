@@ -11,6 +11,7 @@
 
 #include "model/gpu_catalogue.h"
 #include "model/job_spec.h"
+#include "scheduling/part_rules.h"
 #include "scheduling/placement/demand.h"
 #include "scheduling/testing/world.h"
 
@@ -301,6 +302,128 @@ std::optional<model::Allocation> place_on_best(const std::vector<model::Node>& n
   return model::Allocation{{part}};
 }
 
+// ---- parts of GPUs
+
+bool may_share(const model::Gpu& gpu, const model::ResourceRequest& request, model::ShareMode mode,
+               const model::Sharing& rules) {
+  if (gpu.holders.size() >= rules.max_jobs) return false;
+  const auto is_of_user = [&](const model::GpuHolder& h) { return h.uid == request.tenant.uid; };
+  const auto is_of_team = [&](const model::GpuHolder& h) {
+    return h.team == request.tenant.team && !h.team.empty();
+  };
+  if (std::ranges::all_of(gpu.holders, is_of_user)) return true;
+  if (mode == model::ShareMode::kMps) return false;
+  return rules.between_users == model::SharedBetween::kAll ||
+         (rules.between_users == model::SharedBetween::kTeam &&
+          std::ranges::all_of(gpu.holders, is_of_team));
+}
+
+// Returns the node with those GPUs alone that parts may go to.
+model::Node with_shared_gpus(const model::Node& node, const model::Sharing& rules,
+                             const model::ResourceRequest& request, model::ShareMode mode) {
+  const PartTerms terms = part_terms_of(rules, node);
+  const auto& wall = terms.walls[static_cast<std::size_t>(mode)];
+  const bool gives = wall && is_strong_enough(*wall, request);
+  model::Node shared = node;
+  for (std::size_t i = 0; i < shared.gpus.size(); ++i) {
+    if (gives && (terms.gpus >> i & 1) != 0) continue;
+    shared.gpus[i].state = model::GpuState::kOffline;
+    shared.gpus[i].taints.clear();
+    shared.gpus[i].holders.clear();
+  }
+  return shared;
+}
+
+bool is_type_of(const model::ResourceRequest& request, const model::Gpu& gpu) {
+  return request.gpu_types.empty() || model::gpu_type_matches(request.gpu_types[0], gpu.info.type);
+}
+
+model::Allocation part_on(const model::Node& node, std::uint32_t gpu, model::ShareMode mode,
+                          const model::ResourceRequest& request) {
+  const Demand demand =
+      demand_on(request, {node.cpus, node.memory, static_cast<std::uint32_t>(node.gpus.size())});
+  model::NodeAllocation part{node.id, {}, demand.cpus, demand.memory};
+  part.grants.push_back({gpu, request.share_per_gpu,
+                         memory_of_part(request, node.gpus[gpu].info.memory), mode,
+                         wall_of(node, mode).value()});
+  part.level = level_of(node, 0, {gpu});
+  model::Allocation allocation{{part}};
+  allocation.tenant = request.tenant;
+  return allocation;
+}
+
+// What is left of the node's CPUs and memory then; nothing if it has too little.
+std::optional<Score> score_of_rest(const model::Node& node, model::ResourceRequest request) {
+  request.gpus = 0;
+  request.gpu_types.clear();
+  return score_on(node, request);
+}
+
+std::optional<model::Allocation> naive_join(const std::vector<model::Node>& nodes,
+                                            const model::ResourceRequest& request,
+                                            model::ShareMode mode, const model::Sharing& rules) {
+  using Fullness = std::tuple<base::GpuShare, base::Bytes, model::NodeId, std::uint32_t>;
+  std::optional<Fullness> fullest;
+  std::optional<model::Allocation> best;
+  for (const model::Node& node : nodes) {
+    const model::Node shared = with_shared_gpus(node, rules, request, mode);
+    for (std::uint32_t i = 0; i < shared.gpus.size(); ++i) {
+      const model::Gpu& gpu = shared.gpus[i];
+      if (gpu.holders.empty() || gpu.holders[0].share == base::kWholeGpu ||
+          gpu.holders[0].mode != mode || !model::is_in_service(gpu) || !is_type_of(request, gpu) ||
+          !model::may_use_gpu(request, gpu.info.uuid) || !may_share(gpu, request, mode, rules)) {
+        continue;
+      }
+      base::GpuShare share = base::kWholeGpu;
+      base::Bytes memory = gpu.info.memory;
+      for (const model::GpuHolder& holder : gpu.holders) {
+        share -= holder.share;
+        memory -= holder.memory;
+      }
+      const model::Allocation there = part_on(node, i, mode, request);
+      model::ResourceRequest rest = request;
+      rest.cpus = there.nodes[0].cpus;
+      rest.memory = there.nodes[0].memory;
+      const Fullness fullness{share, memory, node.id, i};
+      if (share < request.share_per_gpu || memory < there.nodes[0].grants[0].memory ||
+          !score_of_rest(node, rest) || (fullest && *fullest < fullness)) {
+        continue;
+      }
+      fullest = fullness;
+      best = there;
+    }
+  }
+  return best;
+}
+
+std::optional<model::Allocation> naive_open(const std::vector<model::Node>& nodes,
+                                            const model::ResourceRequest& request,
+                                            model::ShareMode mode, const model::Sharing& rules) {
+  std::optional<Score> best_score;
+  std::optional<model::Allocation> best;
+  for (const model::Node& node : nodes) {
+    const auto option = pick_type(with_shared_gpus(node, rules, request, mode), request);
+    const auto score = score_on(node, request);
+    if (!option || !score || (best_score && *best_score < *score)) continue;
+    best_score = score;
+    best = part_on(node, std::get<Indices>(*option).front(), mode, request);
+  }
+  return best;
+}
+
+std::optional<model::Allocation> naive_place_part(const std::vector<model::Node>& nodes,
+                                                  const model::ResourceRequest& request,
+                                                  const model::Sharing& rules) {
+  for (const auto place : {naive_join, naive_open}) {
+    for (const model::ShareMode mode : modes_for(rules, request)) {
+      if (auto allocation = place(nodes, request, mode, rules)) return allocation;
+    }
+  }
+  return std::nullopt;
+}
+
+// ---- gangs
+
 // The types that exist and the request takes; one request for each.
 std::vector<model::ResourceRequest> by_type(const std::vector<model::Node>& nodes,
                                             const model::ResourceRequest& request) {
@@ -400,10 +523,13 @@ bool naive_fits(const std::vector<model::Node>& nodes, const model::ResourceRequ
 }
 
 std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
-                                             const model::ResourceRequest& request) {
+                                             const model::ResourceRequest& request,
+                                             const model::Sharing& rules) {
   for (const model::ResourceRequest& each : by_health(request)) {
     for (const model::ResourceRequest& choice : by_choice(each)) {
-      if (auto allocation = place_on_best(nodes, choice)) return allocation;
+      auto allocation = model::is_part(choice) ? naive_place_part(nodes, choice, rules)
+                                               : place_on_best(nodes, choice);
+      if (allocation) return allocation;
     }
   }
   return std::nullopt;
@@ -418,7 +544,8 @@ Plan naive_plan(std::vector<model::Node> nodes, std::vector<WaitingJob> jobs,
   });
   Plan plan;
   for (const WaitingJob& job : jobs) {
-    std::optional<model::Allocation> allocation = naive_place(nodes, job.spec->request);
+    std::optional<model::Allocation> allocation =
+        naive_place(nodes, job.spec->request, policy.sharing);
     if (!allocation.has_value()) {
       plan.blocked_head = job.id;
       break;

@@ -18,9 +18,10 @@ namespace gpu_platform::scheduling {
 Plan naive_plan(std::vector<model::Node> nodes, std::vector<WaitingJob> jobs,
                 const model::Policy& policy);
 
-// Places a request for one node.
+// Places a request for one node. `rules`: which GPUs may be shared.
 std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
-                                             const model::ResourceRequest& request);
+                                             const model::ResourceRequest& request,
+                                             const model::Sharing& rules = {});
 
 // The facts about a gang that need no choice of nodes.
 struct NaiveGang {

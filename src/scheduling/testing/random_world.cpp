@@ -152,6 +152,89 @@ void add_random_names(const Draw& draw, const std::vector<model::Node>& nodes,
   request.accept_degraded = draw(2) == 1;
 }
 
+namespace {
+
+// Three users, of which two are of one team, and one is of two.
+model::Tenant random_tenant(const Draw& draw) {
+  constexpr const char* kTeams[] = {"red", "red", "blue", ""};
+  const auto uid = static_cast<std::uint32_t>(draw(4));
+  return {std::min(uid, 2U), kTeams[uid]};
+}
+
+base::GpuShare random_part(const Draw& draw) {
+  return base::GpuShare(static_cast<std::int64_t>(1 + draw(8)) * 875);  // eighths
+}
+
+void add_parts_to(const Draw& draw, model::Gpu& gpu) {
+  base::GpuShare free = base::kWholeGpu;
+  base::Bytes memory = gpu.info.memory;
+  const auto mode = static_cast<model::ShareMode>(1 + draw(model::kShareModes - 1));
+  const model::Tenant owner = random_tenant(draw);
+  for (std::uint64_t jobs = 1 + draw(3); jobs > 0; --jobs) {
+    const base::GpuShare share = std::min(random_part(draw), base::GpuShare(7 * 875));
+    const base::Bytes amount(memory.value() / static_cast<std::int64_t>(1 + draw(4)));
+    if (share > free) break;
+    const model::Tenant tenant =
+        mode == model::ShareMode::kMps || draw(2) == 0 ? owner : random_tenant(draw);
+    gpu.holders.push_back({{model::JobId(900 + jobs), 1},
+                           share,
+                           amount,
+                           model::HolderPhase::kInUse,
+                           mode,
+                           tenant.uid,
+                           tenant.team});
+    free -= share;
+    memory -= amount;
+  }
+  std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
+  gpu.state = model::GpuState::kInUse;
+}
+
+}  // namespace
+
+model::Sharing random_sharing(const Draw& draw) {
+  model::Sharing rules;
+  rules.is_on = true;
+  rules.between_users = static_cast<model::SharedBetween>(draw(model::kSharedBetween));
+  rules.max_jobs = static_cast<std::uint32_t>(1 + draw(5));
+  if (draw(4) == 3) rules.gpu_types = {"H100", "A100-80GB"};
+  if (draw(4) == 3) rules.weakest_rung = static_cast<model::Rung>(draw(model::kRungs));
+  if (draw(3) == 2) std::ranges::reverse(rules.modes);
+  if (draw(4) == 3) rules.modes.resize(1);
+  return rules;
+}
+
+void add_random_parts(const Draw& draw, std::vector<model::Node>& nodes) {
+  for (model::Node& node : nodes) {
+    node.watches_gpu_memory = true;
+    for (const auto mode : {model::ShareMode::kTimeSlice, model::ShareMode::kMps}) {
+      if (draw(4) != 3) node.share_modes.push_back(mode);
+    }
+    for (model::Gpu& gpu : node.gpus) {
+      if (model::is_free(gpu) && draw(2) == 1) add_parts_to(draw, gpu);
+      const bool is_sick = !gpu.holders.empty() && draw(12) == 11;
+      if (!is_sick) continue;
+      model::set_taint(gpu.taints, {model::TaintSource::kHealth,
+                                    model::TaintEffect::kDegraded,
+                                    "it has XIDs",
+                                    "health",
+                                    {}});
+    }
+  }
+}
+
+void make_random_part(const Draw& draw, model::ResourceRequest& request) {
+  request.gpus = 1;
+  request.share_per_gpu = std::min(random_part(draw), base::GpuShare(7 * 875));
+  request.tenant = random_tenant(draw);
+  if (draw(3) == 2) {
+    request.share_mode = static_cast<model::ShareMode>(1 + draw(model::kShareModes - 1));
+  }
+  if (draw(12) == 11) {
+    request.require_isolation = static_cast<model::Isolation>(draw(model::kIsolations));
+  }
+}
+
 model::ResourceRequest random_gang(const Draw& draw) {
   model::ResourceRequest request = random_request(draw);
   if (draw(3) == 2) {

@@ -33,6 +33,12 @@ model::ResourceRequest random_request(const Draw& draw);  // for one node
 // degraded ones.
 void add_random_names(const Draw& draw, const std::vector<model::Node>& nodes,
                       model::ResourceRequest& request);
+// Any rules that let some GPUs be shared.
+model::Sharing random_sharing(const Draw& draw);
+// Lets nodes share their GPUs, and jobs that are not of the world have parts of some that are free.
+void add_random_parts(const Draw& draw, std::vector<model::Node>& nodes);
+// A request of one GPU becomes one for a part of it.
+void make_random_part(const Draw& draw, model::ResourceRequest& request);
 model::ResourceRequest random_gang(const Draw& draw);
 model::NetworkPlace random_place(const Draw& draw);
 

@@ -125,6 +125,18 @@ class NodeBuilder {
     model::settle(of);
     return *this;
   }
+  // Its GPUs can be shared in these ways, in their order.
+  NodeBuilder& shares(std::vector<model::ShareMode> modes = {model::ShareMode::kTimeSlice,
+                                                             model::ShareMode::kMps}) {
+    node_.share_modes = std::move(modes);
+    node_.watches_gpu_memory = true;
+    return *this;
+  }
+  // Its driver withholds the memory of processes.
+  NodeBuilder& unwatched() {
+    node_.watches_gpu_memory = false;
+    return *this;
+  }
   NodeBuilder& busy(std::uint32_t gpu) { return gpu_state(gpu, model::GpuState::kInUse); }
   operator model::Node() const { return node_; }  // NOLINT(google-explicit-constructor): a builder
 
@@ -146,6 +158,22 @@ inline model::ResourceRequest gpus(std::uint32_t count) {
   return request;
 }
 
+// A part of one GPU, in thousandths.
+inline model::ResourceRequest part(std::int64_t thousandths, model::Tenant tenant = {1000, "red"}) {
+  model::ResourceRequest request = gpus(1);
+  request.share_per_gpu = base::GpuShare(thousandths * 7);
+  request.tenant = std::move(tenant);
+  return request;
+}
+
+// The rules of a site that lets all its GPUs be shared.
+inline model::Sharing all_shared(model::SharedBetween between = model::SharedBetween::kNever) {
+  model::Sharing rules;
+  rules.is_on = true;
+  rules.between_users = between;
+  return rules;
+}
+
 inline WaitingJob waiting(std::uint64_t id, model::ResourceRequest request,
                           std::uint8_t priority = 5, std::int64_t submitted_at_s = 1) {
   auto spec = std::make_shared<model::JobSpec>();
@@ -154,8 +182,9 @@ inline WaitingJob waiting(std::uint64_t id, model::ResourceRequest request,
   return {model::JobId(id), std::move(spec), base::Instant() + base::seconds(submitted_at_s)};
 }
 
-inline Cluster cluster_of(const std::vector<model::Node>& nodes) {
+inline Cluster cluster_of(const std::vector<model::Node>& nodes, const model::Sharing& rules = {}) {
   Cluster cluster;
+  cluster.follow(rules);
   for (const model::Node& each : nodes) cluster.update(each);
   return cluster;
 }
@@ -168,7 +197,7 @@ inline WaitingQueue queue_of(const std::vector<WaitingJob>& jobs, const model::P
 
 inline Books books_of(const std::vector<model::Node>& nodes, const std::vector<WaitingJob>& jobs,
                       const model::Policy& policy) {
-  return Books({.cluster = cluster_of(nodes), .queue = queue_of(jobs, policy)});
+  return Books({.cluster = cluster_of(nodes, policy.sharing), .queue = queue_of(jobs, policy)});
 }
 
 // Enters an allocation into the nodes as the controller would.
@@ -181,7 +210,13 @@ inline void occupy(std::vector<model::Node>& nodes, const model::Allocation& all
     for (const model::GpuGrant& grant : part.grants) {
       model::Gpu& gpu = holder.gpus.at(grant.gpu_index);
       gpu.state = model::GpuState::kAllocated;
-      gpu.holders.push_back({{job, 1}, grant.share, grant.memory});
+      gpu.holders.push_back({{job, 1},
+                             grant.share,
+                             grant.memory,
+                             model::HolderPhase::kAllocated,
+                             grant.mode,
+                             allocation.tenant.uid,
+                             allocation.tenant.team});
     }
   }
 }

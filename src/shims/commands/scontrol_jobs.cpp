@@ -12,6 +12,7 @@
 #include "gpu_platform/v1/jobs.pb.h"
 #include "model/job_spec.h"
 #include "shims/text/columns.h"
+#include "shims/text/shared_gres.h"
 #include "shims/text/slurm_times.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_calls.h"
@@ -128,6 +129,10 @@ base::Status put_gres(std::string_view value, Change& change) {
   if (value.starts_with("gres:") || value.starts_with("gres/")) value.remove_prefix(5);
   std::vector<std::string> others;
   TRY_ASSIGN(const GpuCount gpus, parse_gres(value, others));
+  if (!others.empty() && is_shared_gres(others.front()))
+    return base::invalid({}, fmt::format("'{}' cannot be changed here: 'gpu-platform jobs update "
+                                         "--gpus 0.5' changes the part of a waiting job",
+                                         others.front()));
   if (!others.empty())
     return base::invalid(
         {}, fmt::format("'{}' is not supported: the only resource here is gpu", others.front()));

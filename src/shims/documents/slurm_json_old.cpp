@@ -9,6 +9,7 @@
 #include "model/job_spec.h"
 #include "shims/steps/step_variables.h"
 #include "shims/text/host_list.h"
+#include "shims/text/shared_gres.h"
 #include "shims/text/slurm_times.h"
 #include "shims/views/job_amounts.h"
 #include "shims/views/job_state.h"
@@ -102,6 +103,10 @@ Json old_node_entry(const NodeView& node, const Site& site) {
 
 Json old_gres_detail(const v1::Job& job) {
   Json detail = Json::array();
+  if (const std::string part = shared_gres_of(job.spec()); !part.empty()) {
+    if (!job.gpus().empty()) detail.push_back(fmt::format("{}(IDX:{})", part, job.gpus(0).index()));
+    return detail;
+  }
   std::string node;
   std::vector<std::int64_t> indices;
   const auto flush = [&] {

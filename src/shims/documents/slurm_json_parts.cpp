@@ -16,8 +16,9 @@ using cli::Json;
 // As sacctmgr numbers them.
 std::int64_t id_of_tres(std::string_view name) {
   constexpr std::pair<std::string_view, std::int64_t> kIds[] = {
-      {"cpu", 1},     {"mem", 2},  {"energy", 3}, {"node", 4},       {"billing", 5},
-      {"fs/disk", 6}, {"vmem", 7}, {"pages", 8},  {"gres/gpu", 1001}};
+      {"cpu", 1},         {"mem", 2},         {"energy", 3},       {"node", 4},
+      {"billing", 5},     {"fs/disk", 6},     {"vmem", 7},         {"pages", 8},
+      {"gres/gpu", 1001}, {"gres/mps", 1002}, {"gres/shard", 1003}};
   for (const auto& [known, id] : kIds) {
     if (known == name) return id;
   }

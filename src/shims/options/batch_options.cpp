@@ -61,7 +61,9 @@ constexpr Option kShared[] = {
     {"mem", 0, kValue, kHonoured, "0 is the node's share, with a warning", ""},
     {"mem-per-cpu", 0, kValue, kHonoured, "", ""},
     {"mem-per-gpu", 0, kValue, kHonoured, "", ""},
-    {"gres", 0, kValue, kHonoured, "gpu[:TYPE]:N on each node; others are ignored, with a warning",
+    {"gres", 0, kValue, kHonoured,
+     "gpu[:TYPE]:N on each node, or a part of one GPU: shard:N, mps:N; others are ignored, with a "
+     "warning",
      ""},
     {"gpus", 'G', kValue, kHonoured,
      "without a number of nodes on the fewest that hold them in equal parts", ""},

@@ -21,6 +21,7 @@ struct SiteChoice {
   std::string priority;                      // class; empty: the usual one
   std::optional<base::Duration> time_limit;  // of a job that gives none
   bool can_notify = false;                   // the site has a command for --mail-type
+  std::uint32_t shards_per_gpu = 4;          // the site's
   std::vector<std::string> warnings;
 };
 

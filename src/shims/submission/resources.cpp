@@ -45,6 +45,7 @@ struct Wishes {
   std::optional<GpuCount> gpus;
   std::optional<GpuCount> gpus_per_node;
   std::optional<GpuCount> gres;
+  std::optional<SharedGres> part;
   std::optional<GpuCount> gpus_per_task;
   std::optional<GpuCount> gpus_per_socket;
 };
@@ -86,6 +87,9 @@ base::Result<Wishes> wishes_of(const Settings& settings, std::vector<std::string
   TRY_ASSIGN(wishes.gres, read<GpuCount>(settings, "gres", [&](std::string_view text) {
                return parse_gres(text, others);
              }));
+  TRY_ASSIGN(const auto part, read<std::optional<SharedGres>>(settings, "gres", parse_shared_gres));
+  wishes.part = part.value_or(std::nullopt);
+  std::erase_if(others, is_shared_gres);
   if (!others.empty()) {
     warnings.push_back(
         fmt::format("--gres: only GPUs are counted here; {} is ignored", fmt::join(others, ", ")));
@@ -94,6 +98,13 @@ base::Result<Wishes> wishes_of(const Settings& settings, std::vector<std::string
   TRY_ASSIGN(wishes.gpus_per_node, read<GpuCount>(settings, "gpus-per-node", parse_gpus));
   TRY_ASSIGN(wishes.gpus_per_task, read<GpuCount>(settings, "gpus-per-task", parse_gpus));
   TRY(put_socket_gpus(settings, wishes, warnings));
+  const bool has_whole = wishes.gpus || wishes.gpus_per_node || wishes.gpus_per_task ||
+                         (wishes.gres && wishes.gres->count > 0);
+  if (wishes.part && has_whole) {
+    return base::invalid("--gres",
+                         "asks for a part of a GPU, and the job asks for whole GPUs too; set one "
+                         "of them");
+  }
   return wishes;
 }
 
@@ -202,6 +213,11 @@ base::Result<std::optional<GpuCount>> gpus_by_tasks(const Settings& settings, co
 // GPUs by whichever option; those that were given must agree.
 base::Status put_gpus(const Wishes& wishes, Resources& resources) {
   const std::uint32_t nodes = resources.nodes;
+  if (wishes.part) {
+    resources.part = wishes.part;
+    resources.gpus = {1, {}};
+    return {};
+  }
   if (wishes.gpus_per_task) resources.gpus_per_task = wishes.gpus_per_task->count;
   if (wishes.gpus_per_socket) resources.gpus_per_socket = wishes.gpus_per_socket->count;
   if (wishes.gpus) resources.gpus_in_all = wishes.gpus->count;

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "shims/options/option_table.h"
+#include "shims/text/shared_gres.h"
 #include "shims/text/slurm_values.h"
 
 // What the options of sbatch and srun ask for, all together. The nodes of a job have equal parts.
@@ -19,6 +20,7 @@ namespace gpu_platform::shims {
 struct Resources {
   std::uint32_t nodes = 1;
   GpuCount gpus;                             // on each node; rounded up where they cannot be equal
+  std::optional<SharedGres> part;            // of its one GPU
   std::optional<std::uint32_t> gpus_in_all;  // as asked for by --gpus or --gpus-per-task
   std::uint32_t tasks = 1;                   // in all
   bool counts_tasks = false;                 // some option says how many; else one for each node

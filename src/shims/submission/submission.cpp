@@ -67,6 +67,7 @@ base::Result<SiteChoice> choice_for(CommandCall& call, client::Client& client,
   auto choice = choose(*site, settings, resources, limit);
   if (choice) {
     choice->can_notify = site->can_notify;
+    choice->shards_per_gpu = site->shards_per_gpu;
     return std::move(*choice);
   }
   call.fail(choice.error().detail);
@@ -247,6 +248,7 @@ std::string option_of_field(const std::string& field) {
       {"dependency", "dependency"},
       {"error", "error"},
       {"exclude", "exclude"},
+      {"gpu_share", "gres"},
       {"gpu_types", "gres"},
       {"gpus", "gpus"},
       {"limit_signal", "signal"},
@@ -259,6 +261,7 @@ std::string option_of_field(const std::string& field) {
       {"output", "output"},
       {"priority", "qos"},
       {"reservation", "reservation"},
+      {"share_mode", "gres"},
       {"team", "account"},
       {"time_limit_seconds", "time"},
       {"workdir", "chdir"},
@@ -383,6 +386,7 @@ base::Result<v1::JobSpec> job_request(CommandCall& call, client::Client& client,
   const auto& [resources, choice] = wanted;
   call.warn_all(warnings);
   put_resources(settings, resources, spec);
+  if (resources.part) TRY(put_shared_gres(*resources.part, choice.shards_per_gpu, spec));
   call.warn_all(choice.warnings);
   if (choice.time_limit) put_time_limit(*choice.time_limit, spec);
   TRY(put_placement(client, settings, resources, choice, call.around().now(), spec));

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "model/job_spec.h"
+#include "shims/text/shared_gres.h"
 #include "shims/text/slurm_values.h"
 #include "shims/views/job_view.h"
 
@@ -27,6 +28,9 @@ std::string gpus_asked(const v1::Job& job, GpusPer per) {
   constexpr std::string_view kNames[] = {"job", "node", "task", "socket"};
   const std::int64_t total = gpus_of_request(job);
   if (total == 0) return {};
+  if (std::string part = shared_gres_of(job.spec()); !part.empty()) {
+    return per == GpusPer::kNode ? part : std::string();
+  }
   std::string label = label_of(job, "slurm.gpus_per");
   if (label.empty()) label = "node";
   for (const std::string& item : comma_separated(label)) {
@@ -79,7 +83,12 @@ std::string trackable(const v1::Job& job) {
   if (const auto cpus = cpus_of(job)) text += fmt::format("cpu={},", *cpus);
   if (const auto memory = memory_of(job)) text += fmt::format("mem={},", slurm_memory(*memory));
   text += fmt::format("node={},billing={}", node_count(job), cpus_of(job).value_or(1));
-  if (const auto gpus = gpus_of_request(job); gpus > 0) text += fmt::format(",gres/gpu={}", gpus);
+  if (std::string part = shared_gres_of(job.spec()); !part.empty()) {
+    std::ranges::replace(part, ':', '=');
+    text += ",gres/" + part;
+  } else if (const auto gpus = gpus_of_request(job); gpus > 0) {
+    text += fmt::format(",gres/gpu={}", gpus);
+  }
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/text/text.h"
 #include "shims/text/host_list.h"
+#include "shims/text/shared_gres.h"
 #include "shims/views/job_amounts.h"
 #include "shims/views/job_view.h"
 
@@ -43,7 +44,10 @@ std::vector<JobPart> parts_of(const v1::Job& job, const std::vector<NodeView>& n
     for (const v1::GpuUse& gpu : gpus) {
       if (gpu.node() == part.node) part.gpus.push_back(gpu.index());
     }
-    if (!part.gpus.empty()) part.gpu_type = type_on(part.node, nodes);
+    if (!part.gpus.empty()) {
+      part.gpu_type = type_on(part.node, nodes);
+      part.shared = shared_gres_of(job.spec());
+    }
     parts.push_back(std::move(part));
   }
   return parts;
@@ -51,6 +55,9 @@ std::vector<JobPart> parts_of(const v1::Job& job, const std::vector<NodeView>& n
 
 std::string gres_of(const JobPart& part) {
   if (part.gpus.empty()) return {};
+  if (!part.shared.empty()) {
+    return fmt::format("{}(IDX:{})", part.shared, cli::ranges_of(part.gpus));
+  }
   return fmt::format("{}(IDX:{})", counted_gpus(part.gpu_type, part.gpus.size()),
                      cli::ranges_of(part.gpus));
 }
@@ -58,6 +65,7 @@ std::string gres_of(const JobPart& part) {
 std::string gres_of_job(const std::vector<JobPart>& parts) {
   std::map<std::string, std::size_t> by_type;
   for (const JobPart& part : parts) {
+    if (!part.shared.empty()) return part.shared;
     if (!part.gpus.empty()) by_type[part.gpu_type] += part.gpus.size();
   }
   std::string text;

@@ -17,6 +17,7 @@ struct JobPart {
   std::int64_t memory_mib = 0;
   std::string gpu_type;            // as the node's gres names it; empty: not known, or no GPUs
   std::vector<std::int64_t> gpus;  // their numbers on the node
+  std::string shared = {};         // "shard:2": the part that it has of its one GPU
 };
 
 // In the order of the nodes' names; none while it has no node. `nodes` are those of the cluster.

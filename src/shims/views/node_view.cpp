@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -9,6 +10,7 @@
 
 #include "cli/text/text.h"
 #include "client/answer.h"
+#include "gpu_platform/v1/slurm.pb.h"
 #include "shims/text/columns.h"
 #include "shims/text/host_list.h"
 #include "shims/text/slurm_values.h"
@@ -37,7 +39,8 @@ void put_gpus_of_types(const std::vector<const v1::Gpu*>& gpus, NodeView& view) 
     auto of_type = std::ranges::find(view.gpus, type, &NodeGpus::type);
     if (of_type == view.gpus.end()) of_type = view.gpus.insert(view.gpus.end(), {type, 0, {}});
     ++of_type->total;
-    if (!gpu->jobs().empty()) of_type->used.push_back(gpu->index());
+    for (const v1::GpuPart& part : gpu->parts()) of_type->shared += part.share();
+    if (!gpu->jobs().empty() && gpu->parts().empty()) of_type->used.push_back(gpu->index());
     if (gpu->state() == v1::GPU_STATE_CLEANING) view.is_completing = true;
     if (!is_out_of_service(*gpu)) continue;
     ++out;
@@ -140,6 +143,12 @@ std::int64_t total_gpus(const NodeView& node) {
   return total;
 }
 
+// What parts hold, as the nearest number of shards.
+std::int64_t shards_used(const NodeView& node, const NodeGpus& gpus) {
+  const double shards = gpus.shared * static_cast<double>(node.shards_per_gpu);
+  return static_cast<std::int64_t>(std::floor(shards + 0.5));
+}
+
 // "dgx-9" before "dgx-10".
 std::vector<const v1::Node*> in_order_of_people(const v1::Status& status) {
   std::vector<std::pair<decltype(cli::split_name("")), const v1::Node*>> keyed;
@@ -160,8 +169,13 @@ client::Called<std::vector<NodeView>> list_nodes(client::Client& client) {
   const auto reservations =
       client.ask<v1::ListReservationsResponse>("/v1/reservations", "the answer");
   const auto topology = client.ask<v1::GetTopologyResponse>("/v1/topology", "the answer");
-  return node_views(*status, reservations.value_or(v1::ListReservationsResponse()),
-                    topology.value_or(v1::GetTopologyResponse()));
+  const auto names = client.ask<v1::SlurmNames>("/v1/slurm", "the answer");
+  std::vector<NodeView> nodes =
+      node_views(*status, reservations.value_or(v1::ListReservationsResponse()),
+                 topology.value_or(v1::GetTopologyResponse()));
+  const bool has_shards = names && names->can_share();
+  for (NodeView& node : nodes) node.shards_per_gpu = has_shards ? names->shards_per_gpu() : 0;
+  return nodes;
 }
 
 std::vector<NodeView> node_views(const v1::Status& status,
@@ -221,6 +235,11 @@ std::string gres_of(const NodeView& node) {
   std::string text;
   for (const NodeGpus& gpus : node.gpus)
     text += fmt::format("{}gpu:{}:{}", text.empty() ? "" : ",", gpus.type, gpus.total);
+  for (const NodeGpus& gpus : node.gpus) {
+    if (node.shards_per_gpu > 0) {
+      text += fmt::format(",shard:{}:{}", gpus.type, gpus.total * node.shards_per_gpu);
+    }
+  }
   return text.empty() ? std::string(kNull) : text;
 }
 
@@ -230,6 +249,11 @@ std::string gres_used_of(const NodeView& node) {
     const std::string indices = gpus.used.empty() ? "N/A" : cli::ranges_of(gpus.used);
     text += fmt::format("{}gpu:{}:{}(IDX:{})", text.empty() ? "" : ",", gpus.type, gpus.used.size(),
                         indices);
+  }
+  for (const NodeGpus& gpus : node.gpus) {
+    if (node.shards_per_gpu > 0) {
+      text += fmt::format(",shard:{}:{}", gpus.type, shards_used(node, gpus));
+    }
   }
   return text.empty() ? std::string(kNull) : text;
 }
@@ -251,7 +275,10 @@ std::string features_of(const NodeView& node) {
 std::string trackable_of(const NodeView& node) {
   std::string text = fmt::format("cpu={},mem={},billing={}", node.cpus,
                                  slurm_memory(node.memory_mib * base::kMiB.value()), node.cpus);
-  if (const auto gpus = total_gpus(node); gpus > 0) text += fmt::format(",gres/gpu={}", gpus);
+  const std::int64_t gpus = total_gpus(node);
+  if (gpus > 0) text += fmt::format(",gres/gpu={}", gpus);
+  const std::int64_t shards = gpus * node.shards_per_gpu;
+  if (shards > 0) text += fmt::format(",gres/shard={}", shards);
   return text;
 }
 
@@ -265,6 +292,9 @@ std::string trackable_used_of(const NodeView& node) {
   std::int64_t used = 0;
   for (const NodeGpus& gpus : node.gpus) used += std::ssize(gpus.used);
   if (used > 0) text += fmt::format("{}gres/gpu={}", text.empty() ? "" : ",", used);
+  std::int64_t shards = 0;
+  for (const NodeGpus& gpus : node.gpus) shards += shards_used(node, gpus);
+  if (shards > 0) text += fmt::format("{}gres/shard={}", text.empty() ? "" : ",", shards);
   return text;
 }
 

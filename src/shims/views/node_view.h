@@ -20,7 +20,8 @@ namespace gpu_platform::shims {
 struct NodeGpus {
   std::string type;
   std::int64_t total = 0;
-  std::vector<std::int64_t> used;  // their numbers among the node's GPUs
+  std::vector<std::int64_t> used;  // the numbers of those that jobs have whole
+  double shared = 0;               // what parts hold of the others: 0.5 is half a GPU
 };
 
 struct NodeView {
@@ -37,8 +38,9 @@ struct NodeView {
   std::int64_t memory_used_mib = 0;
   std::int64_t sockets = 1;
   std::vector<NodeGpus> gpus;
-  std::string reason;       // empty: none
-  std::string reason_user;  // empty: not known
+  std::int64_t shards_per_gpu = 0;  // 0: no GPU of the site is shared
+  std::string reason;               // empty: none
+  std::string reason_user;          // empty: not known
   std::optional<base::Instant> reason_at;
 };
 
@@ -60,7 +62,8 @@ std::optional<bool> is_in_node_state(const NodeView& node, std::string_view stat
 // The order of states in sinfo: drained nodes first, then mixed, allocated, idle and down ones.
 int state_rank(const NodeView& node);
 
-// "gpu:h100:8", "(null)" without GPUs; "gpu:h100:2(IDX:0-1)".
+// "gpu:h100:8", "(null)" without GPUs; "gpu:h100:2(IDX:0-1)". With shards where GPUs are shared:
+// "gpu:h100:8,shard:h100:32".
 std::string gres_of(const NodeView& node);
 std::string gres_used_of(const NodeView& node);
 // "gpu", the types of the GPUs and their families: "gpu,h100,H100-80GB"; "(null)" without GPUs.

@@ -46,6 +46,7 @@ struct Site {
   bool names_partitions = false;
   bool names_qos = false;
   bool can_notify = false;  // it has a command for --mail-type
+  std::uint32_t shards_per_gpu = 4;
 };
 
 // What the platform has without names of the site.

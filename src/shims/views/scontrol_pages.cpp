@@ -327,11 +327,12 @@ std::string step_page(const v1::Job& job, const StepView& step, bool is_one_line
 std::string config_page(base::Instant now, const std::string& host) {
   const std::pair<std::string_view, std::string> values[] = {
       {"AccountingStorageEnforce", "none"},
-      {"AccountingStorageTRES", "cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu"},
+      {"AccountingStorageTRES",
+       "cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu,gres/mps,gres/shard"},
       {"AccountingStorageType", "accounting_storage/gpu-platform"},
       {"AuthType", "auth/peer-credentials"},
       {"ClusterName", std::string(kCluster)},
-      {"GresTypes", "gpu"},
+      {"GresTypes", "gpu,mps,shard"},
       {"JobRequeue", "1"},
       {"KillOnBadExit", "0"},
       {"LaunchParameters", "(null)"},

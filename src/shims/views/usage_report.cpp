@@ -21,6 +21,13 @@ double seconds_within(const v1::Attempt& attempt, const Period& period, base::In
   return to <= from ? 0 : static_cast<double>(base::whole_milliseconds(to - from)) / 1000;
 }
 
+// A part of a GPU counts as that. A daemon that knows no parts sends no shares.
+double gpus_in(const v1::Attempt& attempt) {
+  double gpus = 0;
+  for (const v1::GpuUse& gpu : attempt.gpus()) gpus += gpu.share() > 0 ? gpu.share() : 1;
+  return gpus;
+}
+
 }  // namespace
 
 bool is_counted(std::string_view resource) {
@@ -44,7 +51,7 @@ HeldBy usage_of(const std::vector<v1::Job>& jobs, const Period& period, base::In
       held["cpu"] += seconds * attempt.cpus();
       held["mem"] += seconds * static_cast<double>(attempt.memory_bytes()) / kMib;
       held["node"] += seconds * attempt.nodes().size();
-      held["gres/gpu"] += seconds * attempt.gpus().size();
+      held["gres/gpu"] += seconds * gpus_in(attempt);
     }
   }
   return usage;

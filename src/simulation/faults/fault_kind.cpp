@@ -91,6 +91,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "evidence_late",
     "reset_ordered",
     "reset_failed",
+    "shared_gpu",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

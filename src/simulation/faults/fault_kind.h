@@ -98,8 +98,9 @@ enum class FaultKind : std::uint8_t {
   kEvidenceLate,     // what was seen of a GPU comes late, or with the time of another clock
   kResetOrdered,     // an operator resets a GPU
   kResetFailed,      // a reset fails, or hangs until its time is over
+  kSharedGpu,        // a job gets a part of a GPU that others have parts of
 };
-inline constexpr std::size_t kFaultKinds = 86;
+inline constexpr std::size_t kFaultKinds = 87;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

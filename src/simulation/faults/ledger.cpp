@@ -323,15 +323,40 @@ void Ledger::on(const model::StartRequested& event) {
     start.node_names.push_back(node_names_[part.node]);
     for (const model::GpuGrant& grant : part.grants) {
       const GpuPlace place{part.node, grant.gpu_index};
-      const auto [holder, is_free] = holders_.try_emplace(place, event.attempt);
-      if (!is_free) {
-        findings_.violated("handed-on", fmt::format("GPU {}:{} is given to {} and held by {}",
-                                                    start.node_names.back(), grant.gpu_index,
-                                                    named(event.attempt), named(holder->second)));
-      }
+      hand_on(event, place, grant);
       start.gpus.push_back(place);
     }
   }
+}
+
+void Ledger::hand_on(const model::StartRequested& event, const GpuPlace& place,
+                     const model::GpuGrant& grant) {
+  auto& holders = holders_[place];
+  base::GpuShare share = grant.share;
+  base::Bytes memory = grant.memory;
+  for (const auto& [other, held] : holders) {
+    share += held.share;
+    memory += held.memory;
+    const bool is_one_way = held.mode == grant.mode;
+    const bool is_one_user =
+        grant.mode != model::ShareMode::kMps || tenants_[other].uid == event.allocation.tenant.uid;
+    if (is_one_way && is_one_user) continue;
+    findings_.violated("shared",
+                       fmt::format("GPU {}:{} is given to {} beside {}", node_names_[place.first],
+                                   place.second, named(event.attempt), named(other)));
+  }
+  const model::Node* const node = state_.nodes.find(place.first.value);
+  const bool is_known = node != nullptr && place.second < node->gpus.size();
+  const bool is_too_much = is_known && memory > node->gpus[place.second].info.memory;
+  if (share > base::kWholeGpu || (is_too_much && !holders.empty())) {
+    findings_.violated(
+        "handed-on",
+        fmt::format("GPU {}:{} is given to {} and held by {}", node_names_[place.first],
+                    place.second, named(event.attempt), named(holders.begin()->first)));
+  }
+  if (!holders.empty()) findings_.count(FaultKind::kSharedGpu);
+  holders.emplace(event.attempt, grant);
+  tenants_[event.attempt] = event.allocation.tenant;
 }
 
 void Ledger::on(const model::AttemptStarted& event) {
@@ -514,7 +539,13 @@ void Ledger::check_exit(const model::AttemptEnded& event) {
 void Ledger::on(const model::AttemptReleased& event) {
   released_.insert(event.attempt);
   const Start& start = starts_[event.attempt];
-  for (const GpuPlace& place : start.gpus) holders_.erase(place);
+  for (const GpuPlace& place : start.gpus) {
+    const auto holders = holders_.find(place);
+    if (holders == holders_.end()) continue;
+    holders->second.erase(event.attempt);
+    if (holders->second.empty()) holders_.erase(holders);
+  }
+  tenants_.erase(event.attempt);
   const Truth::Attempt* truth = truth_.find(event.attempt);
   if (truth != nullptr && truth->is_alive) {
     findings_.violated("released", named(event.attempt) + " is released while processes are left");

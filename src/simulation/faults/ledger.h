@@ -25,7 +25,9 @@ model::JobState state_after(model::JobTrigger how);
 //   times            events never run backwards
 //   submitted-once   one submission makes at most one job
 //   numbered         attempts of a job are numbered without gaps
-//   handed-on        a GPU is given out only when its last holder's attempt was released
+//   handed-on        a GPU is given out only when its last holder's attempt was released; parts of
+//                    it, as far as the shares of those that were not leave room
+//   shared           of a GPU in parts all holders share it in one way, and under MPS as one user
 //   released         an attempt is released only when the engine has said that nothing of it is
 //                    left, or its node has booted anew, and nothing of it is left
 //   true-start       an attempt said to be running has been started
@@ -138,6 +140,8 @@ class Ledger {
   void check_exit(const model::AttemptEnded& event);
   void check_held(const model::StartRequested& event);
   void check_fit(const model::StartRequested& event);
+  void hand_on(const model::StartRequested& event, const GpuPlace& place,
+               const model::GpuGrant& grant);
   bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;
   bool has_booted_anew(const std::string& node) const;
   bool was_told_lost(model::AttemptId attempt) const;
@@ -160,7 +164,8 @@ class Ledger {
   std::set<model::AttemptId> stops_;
   std::set<model::AttemptId> ends_;
   std::set<model::AttemptId> released_;
-  std::map<GpuPlace, model::AttemptId> holders_;
+  std::map<GpuPlace, std::map<model::AttemptId, model::GpuGrant>> holders_;  // none empty
+  std::map<model::AttemptId, model::Tenant> tenants_;                        // of the holders
   // The highest class of all that were stopped for a job that waits, and for one that began since.
   std::map<model::JobId, model::PriorityClass> stopped_for_;
   std::map<model::AttemptId, model::PriorityClass> stops_above_;

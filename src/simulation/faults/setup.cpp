@@ -137,6 +137,8 @@ model::NodeInfo draw_node(Prng& random, std::size_t number) {
   if (random.chance(1, 3)) {
     node.capacity = static_cast<model::CapacityClass>(random.below(model::kCapacityClasses));
   }
+  node.share_modes = {model::ShareMode::kTimeSlice, model::ShareMode::kMps};
+  node.watches_gpu_memory = true;
   if (random.chance(1, 5)) return node;  // CPUs alone
   node.driver_version = "1";
   const std::uint64_t gpus = 1 + random.below(8);
@@ -196,6 +198,33 @@ void draw_gpus(Prng& random, const model::NodeInfo& node, model::ResourceRequest
   if (random.chance(1, 4)) request.gpu_memory = gpu.memory;
 }
 
+// Draws beside the world's own draws, which stay as they are.
+Prng aside(const Prng& random) {
+  return Prng(Prng(random).next() ^ 0x7061'7274'7300'0000);
+}
+
+// Whatever the rules are, a part has a GPU once all other jobs have ended.
+model::Sharing draw_sharing(Prng random) {
+  model::Sharing sharing;
+  sharing.is_on = true;
+  sharing.between_users = static_cast<model::SharedBetween>(random.below(model::kSharedBetween));
+  sharing.max_jobs = static_cast<std::uint32_t>(1 + random.below(6));
+  if (random.chance(1, 2)) std::ranges::reverse(sharing.modes);
+  return sharing;
+}
+
+// Makes small requests ones for a part of a GPU.
+void make_part(Prng random, model::ResourceRequest& request) {
+  if (request.gpus == 0 || request.gpus > 2 || model::is_gang(request)) return;
+  if (random.chance(1, 3)) return;
+  request.gpus = 1;
+  request.share_per_gpu = base::GpuShare(static_cast<std::int64_t>(1 + random.below(7)) * 875);
+  if (random.chance(1, 3)) {
+    request.share_mode = static_cast<model::ShareMode>(1 + random.below(model::kShareModes - 1));
+  }
+  request.gpu_memory = random.chance(1, 3) ? base::kGiB : base::Bytes();
+}
+
 std::vector<model::NodeId> draw_nodes(Prng& random, const Setup& setup) {
   std::vector<model::NodeId> nodes;
   for (std::uint64_t id = 1; id <= setup.nodes.size(); ++id) {
@@ -248,6 +277,7 @@ model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
     request.gpu_speeds.assign(request.gpu_types.size(), model::kFullSpeed);
     if (i > 0) request.gpu_speeds[i] = static_cast<std::uint32_t>(500 + random.below(1500));
   }
+  make_part(aside(random), request);
   return request;
 }
 
@@ -303,6 +333,7 @@ model::Policy draw_policy(Prng& random) {
       static_cast<model::HealthReset>(policy.max_loss_retries % model::kHealthResets);
   policy.health_max_out_percent = policy.requeue_on_node_loss ? 10 : 60;
   if (policy.max_preemptions_per_job == 3) policy.health_mode = model::HealthMode::kShadow;
+  policy.sharing = draw_sharing(aside(random));
   return policy;
 }
 

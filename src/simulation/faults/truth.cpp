@@ -25,7 +25,7 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
   for (const execution::LaunchNode& part : order.nodes) {
     gpus += part.gpus.size();
     for (const execution::LaunchGpu& gpu : part.gpus) {
-      take_gpu(id, gpu.info.uuid);
+      take_gpu(id, gpu.info.uuid, gpu.grant.share);
       attempt.gpus.push_back(gpu.info.uuid);
     }
   }
@@ -33,14 +33,25 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
   check_one_run(id);
 }
 
-void Truth::take_gpu(AttemptId id, const std::string& uuid) {
-  const auto [user, is_free] = users_of_gpus_.try_emplace(uuid, id);
-  if (is_free) return;
+void Truth::take_gpu(AttemptId id, const std::string& uuid, base::GpuShare share) {
+  Users& users = users_of_gpus_[uuid];
+  base::GpuShare used = share;
+  for (const auto& [other, of_other] : users) used += of_other;
+  const auto user = users.begin();
+  users.emplace(id, share);
+  if (used <= base::kWholeGpu) return;
   findings_.violated(
       "gpu-exclusive",
       fmt::format("GPU {} was given to attempt {} of job {} while attempt {} of job {} has "
                   "processes on it",
-                  uuid, id.attempt, id.job.value, user->second.attempt, user->second.job.value));
+                  uuid, id.attempt, id.job.value, user->first.attempt, user->first.job.value));
+}
+
+void Truth::leave_gpu(AttemptId id, const std::string& uuid) {
+  const auto users = users_of_gpus_.find(uuid);
+  if (users == users_of_gpus_.end()) return;
+  users->second.erase(id);
+  if (users->second.empty()) users_of_gpus_.erase(users);
 }
 
 void Truth::check_gang(const execution::StartOrder& order, std::size_t gpus) {
@@ -70,7 +81,7 @@ void Truth::rank_started(const execution::StartOrder& order, RankOf which,
     findings_.violated("one-start", fmt::format("rank {} of attempt {} of job {} runs once more",
                                                 which.rank, id.attempt, id.job.value));
   }
-  for (const std::string& gpu : gpus) take_gpu(id, gpu);
+  for (const std::string& gpu : gpus) take_gpu(id, gpu, base::kWholeGpu);  // pods have whole ones
   attempt.gpus.insert(attempt.gpus.end(), gpus.begin(), gpus.end());
   attempt.ranks_alive[which.rank] = gpus;
   attempt.is_alive = true;
@@ -86,7 +97,7 @@ void Truth::rank_ended(AttemptId id, std::uint32_t rank, const model::Exit& exit
   note("end", id, at);
   Attempt& attempt = attempts_[id];
   attempt.exits.push_back(exit);
-  for (const std::string& gpu : attempt.ranks_alive[rank]) users_of_gpus_.erase(gpu);
+  for (const std::string& gpu : attempt.ranks_alive[rank]) leave_gpu(id, gpu);
   attempt.ranks_alive.erase(rank);
   attempt.is_alive = !attempt.ranks_alive.empty();
   attempt.has_ended = true;
@@ -110,20 +121,18 @@ void Truth::processes_gone(AttemptId id, base::Instant at) {
   note("gone", id, at);
   Attempt& attempt = attempts_[id];
   attempt.is_alive = false;
-  for (const std::string& gpu : attempt.gpus) {
-    const auto user = users_of_gpus_.find(gpu);
-    if (user != users_of_gpus_.end() && user->second == id) users_of_gpus_.erase(user);
-  }
+  for (const std::string& gpu : attempt.gpus) leave_gpu(id, gpu);
 }
 
 void Truth::reset_began(const execution::ResetOrder& order, base::Instant at) {
   for (const std::string& uuid : order.gpu_uuids) {
     hash_ = base::hash64(uuid, hash_ + static_cast<std::uint64_t>(at.unix_ns()));
-    const auto user = users_of_gpus_.find(uuid);
-    if (user == users_of_gpus_.end()) continue;
+    const auto users = users_of_gpus_.find(uuid);
+    if (users == users_of_gpus_.end()) continue;
+    const model::AttemptId user = users->second.begin()->first;
     findings_.violated("reset", fmt::format("GPU {} is reset while attempt {} of job {} has "
                                             "processes on it",
-                                            uuid, user->second.attempt, user->second.job.value));
+                                            uuid, user.attempt, user.job.value));
   }
 }
 

@@ -17,9 +17,10 @@ namespace gpu_platform::simulation {
 // Records what really happened on the virtual nodes, seen past controller, journal and every faulty
 // link, and checks these rules:
 //   one-start        a process is started at most once for an attempt
-//   gpu-exclusive    a GPU is used by the processes of at most one attempt at any moment. This
-//                    holds without exception: a GPU on a node given up as lost stays with the
-//                    attempt that was there until the node says that nothing of it is left.
+//   gpu-exclusive    a GPU is used by the processes of at most one attempt at any moment, or of
+//                    attempts whose shares of it are one GPU together at most. This holds without
+//                    exception: a GPU on a node given up as lost stays with the attempt that was
+//                    there until the node says that nothing of it is left.
 //   gang             a process starts with exactly the GPUs that its job asked for
 //   reset            no process has a GPU when its reset begins
 //   one-run          of one job, at most one attempt has processes, unless the others were given up
@@ -70,14 +71,17 @@ class Truth final : public execution::VirtualWitness {
   std::uint64_t hash() const { return hash_; }
 
  private:
-  void take_gpu(model::AttemptId id, const std::string& uuid);
+  // A GPU in use: the attempts with processes on it, and the share of each.
+  using Users = std::map<model::AttemptId, base::GpuShare>;
+  void take_gpu(model::AttemptId id, const std::string& uuid, base::GpuShare share);
+  void leave_gpu(model::AttemptId id, const std::string& uuid);
   void check_one_run(model::AttemptId id);
   void check_gang(const execution::StartOrder& order, std::size_t gpus);
   void note(std::string_view what, model::AttemptId attempt, base::Instant at);
 
   Findings& findings_;
   std::map<model::AttemptId, Attempt> attempts_;
-  std::map<std::string, model::AttemptId> users_of_gpus_;  // by UUID
+  std::map<std::string, Users> users_of_gpus_;  // by UUID; none empty
   std::set<model::AttemptId> given_up_;
   std::uint64_t hash_ = 0;
 };

@@ -43,7 +43,7 @@ base::Status read(const std::string& text, std::uint32_t& value) {
 }
 
 base::Status read(const std::string& text, base::Duration& value) {
-  TRY_ASSIGN(value, base::parse_duration(text));
+  TRY_ASSIGN(value, base::parse_short_duration(text));
   return {};
 }
 
@@ -82,6 +82,22 @@ base::Status read(const std::string& text, model::CapacityRequest& value) {
     if (text == to_string(value)) return {};
   }
   return base::invalid({}, fmt::format("'{}' is not any, spot or on-demand", text));
+}
+
+base::Status read(const std::string& text, model::ShareMode& value) {
+  for (std::size_t i = 0; i < model::kShareModes; ++i) {
+    value = static_cast<model::ShareMode>(i);
+    if (text == to_string(value)) return {};
+  }
+  return base::invalid({}, fmt::format("'{}' is not none, time-slice or mps", text));
+}
+
+base::Status read(const std::string& text, model::Isolation& value) {
+  for (std::size_t i = 0; i < model::kIsolations; ++i) {
+    value = static_cast<model::Isolation>(i);
+    if (text == to_string(value)) return {};
+  }
+  return base::invalid({}, fmt::format("'{}' is not none, memory or hardware", text));
 }
 
 base::Status read(const std::string& text, model::ArraySpec& value) {
@@ -190,11 +206,17 @@ base::Status read_gpu_types(const std::string& text, model::ResourceRequest& req
   return {};
 }
 
-// "gpus" are those on all its nodes.
+// "gpus" are those on all its nodes, or a part of one: "0.5".
 base::Status read_gpus(const Statement& statement, model::ResourceRequest& request) {
+  const std::string* const text = option(statement, "gpus");
+  if (text == nullptr) return {};
+  if (text->find('.') != std::string::npos) {
+    TRY_ASSIGN(request.share_per_gpu, base::parse_gpu_share(*text));
+    request.gpus = 1;
+    return {};
+  }
   std::uint32_t gpus = 0;
   TRY(set_count(statement, "gpus", 0, 1000, gpus));
-  if (option(statement, "gpus") == nullptr) return {};
   if (option(statement, "gpus-per-node") != nullptr || gpus % request.nodes != 0) {
     return base::invalid({}, "gpus: cannot be divided among its nodes; say gpus-per-node");
   }
@@ -254,6 +276,10 @@ base::Status read_patch(const Statement& statement, model::SpecPatch& patch) {
   if (option(statement, "gpus") != nullptr) {
     TRY(read_gpus(statement, request));
     patch.set(&Request::gpus, request.gpus);
+    patch.set(&Request::share_per_gpu, request.share_per_gpu);
+    if (request.share_per_gpu == base::kWholeGpu) {
+      patch.set(&Request::share_mode, std::nullopt).set(&Request::slice, base::Duration());
+    }
   }
   TRY(read_numa(statement, request));
   if (request.numa != Request().numa) patch.set(&Request::numa, request.numa);

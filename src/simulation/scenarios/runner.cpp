@@ -46,6 +46,7 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
   static const std::map<std::string, Action, std::less<>> kActions = {
       {"node", &R::node},
       {"policy", &R::policy},
+      {"sharing", &R::sharing},
       {"team", &R::organisation},
       {"quota", &R::organisation},
       {"engines", &R::engines},
@@ -224,6 +225,12 @@ base::Status ScenarioRunner::engines(const Statement& statement) {
 
 base::Status ScenarioRunner::policy(const Statement& statement) {
   TRY(change_policy(statement, configuration_));
+  inputs_.emplace_back(controller::PolicyChange{configuration_.policy, "root"});
+  return {};
+}
+
+base::Status ScenarioRunner::sharing(const Statement& statement) {
+  TRY(change_sharing(statement, configuration_.policy));
   inputs_.emplace_back(controller::PolicyChange{configuration_.policy, "root"});
   return {};
 }

@@ -57,6 +57,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   // ---- statements
   base::Status node(const Statement& statement);
   base::Status policy(const Statement& statement);
+  base::Status sharing(const Statement& statement);
   base::Status organisation(const Statement& statement);
   base::Status engines(const Statement& statement);
   base::Status submit(const Statement& statement);

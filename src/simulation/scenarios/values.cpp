@@ -135,6 +135,7 @@ base::Result<model::NodeInfo> node_of(const Statement& statement) {
     if (!named) return base::invalid({}, "capacity: on-demand, spot or reserved");
     node.capacity = *named;
   }
+  TRY(set_share_modes(statement, node));
   TRY(set_count(statement, "others_cpus", 0, 100'000, node.others_cpus));
   TRY(set_size(statement, "others_memory", node.others_memory));
   if (!node.gpus.empty()) node.driver_version = "virtual";

@@ -64,6 +64,10 @@ base::Status change_policy(const Statement& statement, config::Configuration& co
 // Applies "team" and "quota": the team or the limits of the statement replace former ones of that
 // name.
 base::Status change_organisation(const Statement& statement, model::Policy& policy);
+// Applies "sharing": the statement's rules replace the former ones.
+base::Status change_sharing(const Statement& statement, model::Policy& policy);
+// Sets the ways in which jobs can share a GPU of the node.
+base::Status set_share_modes(const Statement& statement, model::NodeInfo& node);
 base::Result<model::ActOnJobs> bulk_of(const Statement& statement);
 base::Result<model::Exit> exit_of(const Statement& statement);
 std::uint32_t uid_of_user(std::string_view user);

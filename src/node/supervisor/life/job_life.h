@@ -158,6 +158,8 @@ class JobLife {
 
   bool is_over() const { return phase_ == Phase::kOver; }
   bool is_stopped() const { return cause_ != EndCause::kItself; }
+  // Its end has begun: nothing of the job but its epilog is started any more.
+  bool is_ending() const { return ending_ != Ending::kNot || is_stopped() || phase_ > Phase::kJob; }
   bool is_starting() const { return step_is_ == StepIs::kStarting; }
   bool is_clearing() const { return phase_ == Phase::kClearing || phase_ == Phase::kLastClearing; }
   bool has_started() const { return has_started_; }  // a process of the job itself

@@ -1,0 +1,85 @@
+#include "sharing/rungs.h"
+
+namespace gpu_platform::sharing {
+
+using model::Rung;
+using model::ShareMode;
+
+namespace {
+
+// A process that is in no cgroup of the job is not known to be the job's.
+Rung watched(const NodeMeans& node, const JobMeans& job) {
+  return node.watches_memory && job.is_in_cgroup ? Rung::kWatchdog : Rung::kAdvisory;
+}
+
+// The limit of one process is that of the job if it has one alone; the watchdog adds up several.
+// Whether a cgroup's limit holds for what a server allocates for its clients is not known.
+InForce of_mps(const NodeMeans& node, const JobMeans& job) {
+  InForce in_force{{watched(node, job), Rung::kAdvisory}};
+  if (!job.is_mps_client) return in_force;
+  if (job.has_one_process) in_force.wall.memory = Rung::kMpsLimit;
+  in_force.wall.compute = Rung::kMpsLimit;
+  in_force.is_compute_per_process = !job.has_one_process;
+  return in_force;
+}
+
+InForce of_time_slices(const NodeMeans& node, const JobMeans& job) {
+  const bool is_limited = node.limits_memory && job.is_in_cgroup;
+  const bool is_frozen = node.freezes && job.is_in_cgroup;
+  return {{is_limited ? Rung::kDriverLimit : watched(node, job),
+           is_frozen ? Rung::kFrozen : Rung::kAdvisory}};
+}
+
+}  // namespace
+
+InForce wall_in_force(ShareMode mode, const NodeMeans& node, const JobMeans& job) {
+  switch (mode) {
+    case ShareMode::kNone:
+      return {{Rung::kHardware, Rung::kHardware}};
+    case ShareMode::kTimeSlice:
+      return of_time_slices(node, job);
+    case ShareMode::kMps:
+      return of_mps(node, job);
+  }
+  return {{Rung::kAdvisory, Rung::kAdvisory}};
+}
+
+std::string meaning_of_memory(Rung rung) {
+  switch (rung) {
+    case Rung::kHardware:
+      return "no other job is on the GPU";
+    case Rung::kDriverLimit:
+      return "the driver gives no job more than its part";
+    case Rung::kMpsLimit:
+      return "the MPS server gives no process more than the part, unless the job raises its limit";
+    case Rung::kWatchdog:
+      return "a job that uses more than its part is warned and stopped within seconds; until then "
+             "its neighbours can run out of memory";
+    case Rung::kFrozen:  // of compute alone
+    case Rung::kAdvisory:
+      break;
+  }
+  return "nothing holds a job to its part; its neighbours can run out of memory";
+}
+
+std::string meaning_of_compute(Rung rung, bool is_per_process) {
+  switch (rung) {
+    case Rung::kHardware:
+      return "no other job is on the GPU";
+    case Rung::kFrozen:
+      return "the jobs take turns; outside its turn a job does not run";
+    case Rung::kMpsLimit:
+      return is_per_process
+                 ? "the MPS server limits each process to the part, unless the job raises its "
+                   "limit; a fault of one job ends all jobs on the GPU"
+                 : "the MPS server limits the job to the part, unless the job raises its limit; a "
+                   "fault of one job ends all jobs on the GPU";
+    case Rung::kDriverLimit:  // of memory alone
+    case Rung::kWatchdog:
+    case Rung::kAdvisory:
+      break;
+  }
+  return "nothing holds a job to its part; neighbours slow each other down";
+}
+
+}  // namespace gpu_platform::sharing
