@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -32,7 +34,8 @@ class ContainerGpus : public ::testing::Test {
                          << "\nulimit nofile 1024\nulimit nproc 1024\nimage localhost/gp-test:*\n"
                          << "mount /usr ro\nmount " << site_.path() << " ro\n";
     daemon_ = std::make_unique<Daemon>(DaemonOptions{
-        .emulate = "dgx-h100", .config = "execution:\n  containers: " + rules + "\n"});
+        .emulate = "dgx-h100",
+        .config = "execution:\n  containers: " + rules + "\nsharing:\n  slice: 300ms\n"});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
 
@@ -74,6 +77,31 @@ TEST_F(ContainerGpus, AnNvmlProgramSeesTheJobsGpusAndNoOthers) {
   std::ofstream(site_.path() + "/flag").flush();
   EXPECT_EQ(ended(first)["state"], "COMPLETED");
   EXPECT_TRUE(eventually([&] { return engine_.containers().empty(); }));
+}
+
+// Each prints the time again and again. What is frozen prints nothing for the turns of the other.
+TEST_F(ContainerGpus, ContainersThatShareAGpuTakeTurns) {
+  const std::string script =
+      "until [ -e /site/flag ]; do read up idle < /proc/uptime; echo $up; sleep 0.02; done";
+  const std::string first = submit("0.5", script);
+  const std::string second = submit("0.5", script);
+  for (const std::string& id : {first, second}) {
+    ASSERT_TRUE(eventually([&] { return daemon_->job(id)["state"] == "RUNNING"; }))
+        << daemon_->job(id).dump(2);
+  }
+  EXPECT_EQ(daemon_->job(second)["gpus"][0]["mode"], "TIME_SLICE") << daemon_->job(second);
+  const auto long_gaps = [&](const std::string& id) {
+    std::istringstream lines(output(id));
+    std::size_t gaps = 0;
+    double last = 0;
+    for (double at = 0; lines >> at; last = at) gaps += last > 0 && at - last > 0.2 ? 1U : 0U;
+    return gaps;
+  };
+  EXPECT_TRUE(eventually([&] { return long_gaps(first) >= 5 && long_gaps(second) >= 5; }))
+      << long_gaps(first) << " " << long_gaps(second);
+  std::ofstream(site_.path() + "/flag").flush();
+  EXPECT_EQ(ended(first)["state"], "COMPLETED") << output(first);
+  EXPECT_EQ(ended(second)["state"], "COMPLETED") << output(second);
 }
 
 TEST_F(ContainerGpus, AContainerWithoutGpusHasNoneAndNvmlNoDriver) {
