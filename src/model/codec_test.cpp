@@ -226,7 +226,6 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
   EXPECT_EQ(jobs, (std::vector<JobId>{JobId(3), JobId(4)}));
 }
 
-// A new field breaks replay of old logs: not here.
 // Of values that end with a composite: its length comes first.
 void drop_last_composite(std::string& bytes) {
   std::size_t at = bytes.size() - 4;
@@ -238,6 +237,7 @@ void drop_last_composite(std::string& bytes) {
   bytes.resize(at);
 }
 
+// A new field breaks replay of old logs: not here.
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
