@@ -25,18 +25,6 @@ std::string_view to_string(ShareMode mode) {
   return kModeNames[static_cast<std::size_t>(mode)];
 }
 
-std::optional<ShareMode> parse_share_mode(std::string_view name) {
-  const auto* found = std::ranges::find(kModeNames, name);
-  if (found == std::end(kModeNames)) return std::nullopt;
-  return static_cast<ShareMode>(found - std::begin(kModeNames));
-}
-
-std::optional<Isolation> parse_isolation(std::string_view name) {
-  const auto* found = std::ranges::find(kIsolationNames, name);
-  if (found == std::end(kIsolationNames)) return std::nullopt;
-  return static_cast<Isolation>(found - std::begin(kIsolationNames));
-}
-
 std::string_view to_string(Rung rung) {
   return kRungNames[static_cast<std::size_t>(rung)];
 }
@@ -55,20 +43,6 @@ std::string written(base::GpuShare share) {
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
   return text;
-}
-
-std::optional<base::GpuShare> parse_share(std::string_view text) {
-  if (text == "1") return base::kWholeGpu;
-  constexpr std::string_view kStart = "0.";
-  if (!text.starts_with(kStart)) return std::nullopt;
-  std::string decimals(text.substr(kStart.size()));
-  const bool are_digits =
-      std::ranges::all_of(decimals, [](char c) { return c >= '0' && c <= '9'; });
-  if (decimals.empty() || decimals.size() > 3 || !are_digits) return std::nullopt;
-  decimals.resize(3, '0');
-  std::int64_t thousandths = 0;
-  for (const char digit : decimals) thousandths = thousandths * 10 + (digit - '0');
-  return base::GpuShare(thousandths * base::kWholeGpu.value() / 1000);
 }
 
 bool is_enough(const Wall& wall, Isolation isolation) {

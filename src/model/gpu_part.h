@@ -3,7 +3,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +20,6 @@ enum class ShareMode : std::uint8_t {
 };
 inline constexpr std::size_t kShareModes = 3;
 std::string_view to_string(ShareMode mode);  // "none", "time-slice", "mps"
-
-std::optional<ShareMode> parse_share_mode(std::string_view name);
 
 // What holds a job to its part, from the weakest to the strongest. A rung is never said of a part
 // whose mechanism is not in force.
@@ -45,7 +42,6 @@ enum class Isolation : std::uint8_t {
 };
 inline constexpr std::size_t kIsolations = 3;
 std::string_view to_string(Isolation isolation);  // "none"
-std::optional<Isolation> parse_isolation(std::string_view name);
 
 // What keeps a part's memory and its compute to their amounts.
 struct Wall {
@@ -67,9 +63,6 @@ struct Tenant {
 
 // Returns "0.25"; rounded down to thousandths of a GPU.
 std::string written(base::GpuShare share);
-// Reads "0.25" or "1", with three decimals at most; nothing for other texts and for more than a
-// GPU.
-std::optional<base::GpuShare> parse_share(std::string_view text);
 
 // Whose jobs may share a GPU with each other. Jobs of one user always may.
 enum class SharedBetween : std::uint8_t {

@@ -20,22 +20,6 @@ TEST(GpuPart, AShareIsWrittenToThousandths) {
   EXPECT_EQ(written(base::GpuShare(1000)), "0.142") << "rounded down";
 }
 
-TEST(GpuPart, AShareIsReadToThousandths) {
-  EXPECT_EQ(parse_share("0.5"), base::GpuShare(3500));
-  EXPECT_EQ(parse_share("0.125"), base::GpuShare(875));
-  EXPECT_EQ(parse_share("1"), base::kWholeGpu);
-  EXPECT_EQ(parse_share("0.000"), base::GpuShare());
-  for (const char* bad : {"", "2", "0.", "0.1234", "0.5x", "-0.5", ".5", "1.5", "0.+5"}) {
-    EXPECT_FALSE(parse_share(bad)) << bad;
-  }
-  for (std::size_t i = 0; i < kShareModes; ++i) {
-    const auto mode = static_cast<ShareMode>(i);
-    EXPECT_EQ(parse_share_mode(to_string(mode)), mode);
-  }
-  EXPECT_FALSE(parse_share_mode("turns"));
-  EXPECT_EQ(parse_isolation("memory"), Isolation::kMemory);
-}
-
 TEST(GpuPart, AWallIsOnlyAsStrongAsItsRungs) {
   const Wall mps{Rung::kMpsLimit, Rung::kMpsLimit};
   EXPECT_TRUE(is_enough(mps, Isolation::kNone));

@@ -44,42 +44,4 @@ InForce wall_in_force(ShareMode mode, const NodeMeans& node, const JobMeans& job
   return {{Rung::kAdvisory, Rung::kAdvisory}};
 }
 
-std::string meaning_of_memory(Rung rung) {
-  switch (rung) {
-    case Rung::kHardware:
-      return "no other job is on the GPU";
-    case Rung::kDriverLimit:
-      return "the driver gives no job more than its part";
-    case Rung::kMpsLimit:
-      return "the MPS server gives no process more than the part, unless the job raises its limit";
-    case Rung::kWatchdog:
-      return "a job that uses more than its part is warned and stopped within seconds; until then "
-             "its neighbours can run out of memory";
-    case Rung::kFrozen:  // of compute alone
-    case Rung::kAdvisory:
-      break;
-  }
-  return "nothing holds a job to its part; its neighbours can run out of memory";
-}
-
-std::string meaning_of_compute(Rung rung, bool is_per_process) {
-  switch (rung) {
-    case Rung::kHardware:
-      return "no other job is on the GPU";
-    case Rung::kFrozen:
-      return "the jobs take turns; outside its turn a job does not run";
-    case Rung::kMpsLimit:
-      return is_per_process
-                 ? "the MPS server limits each process to the part, unless the job raises its "
-                   "limit; a fault of one job ends all jobs on the GPU"
-                 : "the MPS server limits the job to the part, unless the job raises its limit; a "
-                   "fault of one job ends all jobs on the GPU";
-    case Rung::kDriverLimit:  // of memory alone
-    case Rung::kWatchdog:
-    case Rung::kAdvisory:
-      break;
-  }
-  return "nothing holds a job to its part; neighbours slow each other down";
-}
-
 }  // namespace gpu_platform::sharing

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 
 #include "model/gpu_part.h"
 
@@ -49,10 +48,5 @@ inline InForce promised_wall(model::ShareMode mode, const NodeMeans& node,
                              bool is_in_cgroup = true) {
   return wall_in_force(mode, node, {.is_in_cgroup = is_in_cgroup});
 }
-
-// What the rung of a part's memory, or of its compute, holds, and what a neighbour can still do: a
-// sentence for people, without its full stop.
-std::string meaning_of_memory(model::Rung rung);
-std::string meaning_of_compute(model::Rung rung, bool is_per_process);
 
 }  // namespace gpu_platform::sharing

@@ -145,13 +145,5 @@ TEST(Rungs, OfMemoryAreNoneOfComputeAndTheOtherWayRound) {
   }
 }
 
-TEST(Rungs, SayWhatANeighbourCanDo) {
-  EXPECT_NE(meaning_of_memory(Rung::kAdvisory).find("nothing holds"), std::string::npos);
-  EXPECT_NE(meaning_of_memory(Rung::kWatchdog).find("within seconds"), std::string::npos);
-  EXPECT_NE(meaning_of_compute(Rung::kMpsLimit, true).find("each process"), std::string::npos);
-  EXPECT_NE(meaning_of_compute(Rung::kMpsLimit, false), meaning_of_compute(Rung::kMpsLimit, true));
-  EXPECT_NE(meaning_of_compute(Rung::kFrozen, false).find("turns"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace gpu_platform::sharing
