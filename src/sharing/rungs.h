@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include "model/gpu_part.h"
 
 // Which wall is in force around a job's part of a GPU. Never overstated: a rung is said only if its
