@@ -94,9 +94,23 @@ Json metadata_of_rank(const StartOrder& order, std::uint32_t rank,
   return metadata;
 }
 
-Json metadata_of_pod(const StartOrder& order, std::uint32_t rank,
-                     const KubernetesSettings& settings) {
+// Before the platform's own, which win. The core has let only those pass that the site names.
+base::Status put_annotations(Json& metadata, const model::JobSpec& spec) {
+  for (const model::Label& annotation : spec.annotations) {
+    if (!is_text(annotation.key) || !is_text(annotation.value)) {
+      return base::invalid("annotations",
+                           "an annotation contains a NUL or is not UTF-8, and Kubernetes takes no "
+                           "other");
+    }
+    metadata["annotations"][annotation.key] = annotation.value;
+  }
+  return {};
+}
+
+base::Result<Json> metadata_of_pod(const StartOrder& order, std::uint32_t rank,
+                                   const KubernetesSettings& settings) {
   Json metadata = metadata_of_rank(order, rank, settings);
+  TRY(put_annotations(metadata, *order.spec));
   put_labels(metadata, *order.spec);
   put_person(metadata, kUserLabel, order.spec->user);
   put_person(metadata, kTeamLabel, order.spec->team);
@@ -320,6 +334,7 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
     return base::invalid("nodes", fmt::format("a job has at most {} pods", kMaxRanks));
   }
   const Rank rank = rank_at(order, options.rank);
+  TRY_ASSIGN(Json metadata, metadata_of_pod(order, options.rank, settings));
   TRY_ASSIGN(Json container, container_of(spec, rank, options, settings));
   Json pod = {
       {"restartPolicy", "Never"},
@@ -343,7 +358,7 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
   }
   return Json{{"apiVersion", "v1"},
               {"kind", "Pod"},
-              {"metadata", metadata_of_pod(order, options.rank, settings)},
+              {"metadata", std::move(metadata)},
               {"spec", std::move(pod)}};
 }
 

@@ -37,8 +37,8 @@ struct PodOptions {
 // escalation, no token; on its node; restartPolicy Never; kFinalizer. The error names the field
 // that Kubernetes would not take: a command or an environment that is too large or no text, the
 // user root. Labels of the job that Kubernetes would not take, or that belong to others (with a
-// '/'), are together in the annotation kOtherLabels: no user sets a label or an annotation that
-// steers the cluster.
+// '/'), are together in the annotation kOtherLabels: no user sets a label that steers the cluster.
+// The annotations of the job, which are among those that the site names, are there as they are.
 base::Result<nlohmann::json> pod_manifest(const StartOrder& order, const PodOptions& options,
                                           const KubernetesSettings& settings);
 // A ResourceClaim (resource.k8s.io/v1) pinned to the rank's GPUs by their UUIDs: one request for

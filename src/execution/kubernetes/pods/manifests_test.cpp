@@ -254,6 +254,33 @@ TEST(PodManifest, NoLabelOfAUserSteersTheCluster) {
                             "note":"two words"})"));
 }
 
+TEST(PodManifest, HasTheAnnotationsOfItsJobBesideThePlatforms) {
+  model::JobSpec spec = a_spec();
+  spec.annotations = {{"gpu-fraction", "0.5"},
+                      {"nvidia.com/container.main.gpu-memory.limit", "8Gi $(HOME)"}};
+  const Json pod = pod_of(an_order(spec, {a_node("n1", 1)}));
+  EXPECT_EQ(pod["metadata"]["annotations"],
+            Json::parse(R"json({"gpu-fraction":"0.5","gpu-platform/job-name":"train",
+              "nvidia.com/container.main.gpu-memory.limit":"8Gi $(HOME)"})json"));
+  EXPECT_EQ(pod["spec"]["containers"][0]["name"], "main") << "keys name the container";
+  EXPECT_EQ(pod["metadata"]["labels"].size(), 6U) << "no label comes of it";
+  EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["claims"],
+            Json::parse(R"([{"name":"gpus"}])"))
+      << "the pod has the whole device";
+}
+
+TEST(PodManifest, NoAnnotationOfAJobReplacesOneOfThePlatform) {
+  model::JobSpec spec = a_spec();
+  spec.user = "ann@corp.example";
+  spec.labels = {{"note", "two words"}};
+  spec.annotations = {
+      {"gpu-platform/job-name", "x"}, {"gpu-platform/labels", "x"}, {"gpu-platform/user", "root"}};
+  const Json annotations = pod_of(an_order(spec, {a_node("n1", 1)}))["metadata"]["annotations"];
+  EXPECT_EQ(annotations["gpu-platform/job-name"], "train");
+  EXPECT_EQ(annotations["gpu-platform/user"], "ann@corp.example");
+  EXPECT_NE(annotations["gpu-platform/labels"], "x");
+}
+
 TEST(PodManifest, RefusesWhatKubernetesWouldNotTake) {
   model::JobSpec spec = a_spec();
   spec.uid = 0;
@@ -261,6 +288,9 @@ TEST(PodManifest, RefusesWhatKubernetesWouldNotTake) {
   spec = a_spec();
   spec.command = {"a\xff"};
   EXPECT_THAT(error_of(an_order(spec, {a_node("n1", 1)})), HasSubstr("command: "));
+  spec = a_spec();
+  spec.annotations = {{"a", "\xff"}};
+  EXPECT_THAT(error_of(an_order(spec, {a_node("n1", 1)})), HasSubstr("annotations: "));
   const StartOrder order = an_order(a_spec(), {a_node("n1", 1)});
   EXPECT_THAT(error_of(order, {.environment = {"A=\xff"}}), HasSubstr("the value of A"));
   EXPECT_THAT(error_of(order, {.environment = {"A=" + std::string(std::size_t{1} << 20, 'x')}}),
