@@ -123,6 +123,17 @@ TEST(PodEnvironment, TheUserChoosesNoDevicesAndNoIdentity) {
   EXPECT_THAT(environment, Not(Contains("MASTER_PORT=1")));
 }
 
+TEST(PodEnvironment, WhatDividesTheDevicesOfAPodIsTheUsersToSay) {
+  const std::vector<std::string> of_plugins = {
+      "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8G",
+      "CUDA_MPS_PIPE_DIRECTORY=/mps", "NVIDIA_GPU_MEMORY_LIMIT=8192",
+      "NVIDIA_GPU_MEMORY_REQUEST=4096"};
+  std::string bytes;
+  for (const std::string& entry : of_plugins) bytes.append(entry).push_back('\0');
+  EXPECT_THAT(pod_environment(rank_order(a_gang()), 0, bytes, rank_settings()),
+              IsSupersetOf(of_plugins));
+}
+
 TEST(PodEnvironment, ADevicePluginSaysItselfWhichGpusThereAre) {
   KubernetesSettings counts = rank_settings();
   counts.devices = DeviceMode::kCounts;
