@@ -19,6 +19,7 @@ model::Policy policy_of(const config::Configuration& configuration, std::uint32_
   policy.has_containers = !configuration.containers.path.empty();
   policy.set_engine(model::EngineKind::kProcess, configuration.local_engine);
   policy.set_engine(model::EngineKind::kKubernetes, has_kubernetes(configuration));
+  policy.pod_annotations = configuration.kubernetes_annotations.words;
   policy.own_uid = own_uid;
   return policy;
 }

@@ -35,11 +35,14 @@ TEST(SitePolicy, HasTheFactsThatFollowFromOtherKeys) {
   model::Policy policy = policy_of(site, 0);
   EXPECT_EQ(policy.max_queue_size, 7U);
   EXPECT_FALSE(policy.allow_root_jobs || policy.can_notify || policy.has_containers);
+  EXPECT_TRUE(policy.pod_annotations.empty()) << "a site that names none passes none";
   site.root_jobs = config::RootJobs::kAllow;
   site.notify_command = "/usr/local/bin/tell";
   site.containers.path = "/etc/gpu-platform/containers.yaml";
+  site.kubernetes_annotations.words = {"gpu-fraction", "nvidia.com/container.main.gpu-memory.*"};
   policy = policy_of(site, 0);
   EXPECT_TRUE(policy.allow_root_jobs && policy.can_notify && policy.has_containers);
+  EXPECT_EQ(policy.pod_annotations, site.kubernetes_annotations.words);
 }
 
 TEST(SitePolicy, RulesOfHealthThatThereAreNotAreAProblemAtTheirEntry) {

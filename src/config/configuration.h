@@ -134,6 +134,7 @@ struct Configuration {
   SiteName kubernetes_driver{"gpu.nvidia.com"};
   SiteName kubernetes_priority_class;
   bool kubernetes_runs_as_user = true;
+  WordList kubernetes_annotations;  // patterns
   base::Duration kubernetes_start_timeout = base::minutes(10);
   base::Duration kubernetes_lost_after = base::minutes(5);
   bool kubernetes_workloads = false;

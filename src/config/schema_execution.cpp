@@ -215,6 +215,14 @@ constexpr std::array kExecutionKeys = {
         0, 0, Effect::kRestart,
         "Whether pods run with the uid and gid of the job's user. "
         "With false they run as the image's user, which must not be root."},
+    Key{"engines.kubernetes.annotations",
+        +[](C& c) -> WordList& { return c.kubernetes_annotations; },
+        0, 0, Effect::kAnytime,
+        "The annotations that jobs may set on their pods (--annotation), separated by blanks. "
+        "'*' stands for any text, as in nvidia.com/container.main.gpu-memory.*. "
+        "Plugins that divide the GPUs of a pod read some (docs/kubernetes.md). "
+        "Keys of Kubernetes and of the platform, and keys that end with .gpus.devices, are refused even so. "
+        "Empty: none."},
     Key{"engines.kubernetes.start_timeout",
         +[](C& c) -> base::Duration& { return c.kubernetes_start_timeout; },
         0, kDay, Effect::kRestart,

@@ -18,12 +18,23 @@ constexpr bool has_kubernetes(const C& c) {
   return c.kubernetes_in_cluster || !c.kubernetes_kubeconfig.path.empty();
 }
 
+bool is_letter_or_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 bool is_cluster_label(std::string_view text) {
   constexpr std::size_t kMaxBytes = 24;
   const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   return !text.empty() && text.size() <= kMaxBytes && is_plain(text.front()) &&
          is_plain(text.back()) &&
          std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-'; });
+}
+
+bool is_annotation_pattern(std::string_view text) {
+  const auto is_allowed = [](char c) {
+    return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-' || c == '/' || c == '*';
+  };
+  return is_letter_or_digit(text.front()) && std::ranges::all_of(text, is_allowed);
 }
 
 constexpr bool has_tls(const C& c) {
@@ -101,6 +112,13 @@ const std::array kRules = {
                [](const std::string& word) { return word.find('=', 1) != std::string::npos; });
          },
          "must be LABEL=VALUE, several separated by blanks"},
+    Rule{
+        "engines.kubernetes.annotations",
+        [](const C& c) {
+          return std::ranges::all_of(c.kubernetes_annotations.words, is_annotation_pattern);
+        },
+        "must be keys of annotations, separated by blanks. '*' stands for any text, but not at the "
+        "beginning of a key"},
     Rule{"access.openid.algorithms", [](const C& c) { return are_algorithms(c.openid_algorithms); },
          "the algorithms are RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA"},
     Rule{"access.openid.user_claim", [](const C& c) { return !c.openid_user_claim.text.empty(); },

@@ -209,6 +209,37 @@ TEST_F(EnginesTest, WithMountsItIsForThisHost) {
   EXPECT_EQ(engines_of(accepted(spec)), model::kProcessesOnly);
 }
 
+TEST_F(EnginesTest, OnlyAnnotationsThatTheSiteNamesReachAPod) {
+  model::JobSpec spec = with_image(1);
+  spec.annotations = {{"gpu-memory", "8192"},
+                      {"nvidia.com/container.main.gpu-memory.limit", "8Gi"}};
+  EXPECT_EQ(engines_of(accepted(spec)), model::kProcessesOnly) << "this host has rules of its own";
+  policy_.set_engine(model::EngineKind::kProcess, false);
+  policy_.pod_annotations = {"nvidia.com/container.main.gpu-memory.*", "gpu-fraction"};
+  apply_policy();
+  const base::Error refusal = refusal_of(spec);
+  EXPECT_EQ(refusal.code, ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(refusal.field, "annotations");
+  EXPECT_THAT(refusal.message, HasSubstr("'gpu-memory'"));
+  EXPECT_THAT(refusal.message, HasSubstr("engines.kubernetes.annotations"));
+  spec.annotations.erase(spec.annotations.begin());
+  const std::uint64_t id = accepted(spec);
+  EXPECT_EQ(engines_of(id), EngineSet::of(EngineKind::kKubernetes));
+  EXPECT_EQ(job(id).spec->annotations, spec.annotations);
+}
+
+TEST_F(EnginesTest, NoSiteNamesAnnotationsThatSteerACluster) {
+  policy_.set_engine(model::EngineKind::kProcess, false);
+  policy_.pod_annotations = {"gpu-platform/*", "cdi.k8s.io/*", "nvidia.com/*"};
+  apply_policy();
+  for (const char* const key :
+       {"gpu-platform/job", "cdi.k8s.io/gpus", "nvidia.com/container.main.gpus.devices"}) {
+    model::JobSpec spec = with_image(1);
+    spec.annotations = {{key, "1"}};
+    EXPECT_EQ(refusal_of(spec).field, "annotations") << key;
+  }
+}
+
 TEST_F(EnginesTest, WithoutANetworkItIsForThisHost) {
   model::Command offline = testing::submission(with_image(1));
   std::get<model::SubmitJob>(offline.body).refuses_network = true;

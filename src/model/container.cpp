@@ -23,6 +23,7 @@ constexpr std::size_t kMaxPlatform = 64;
 constexpr std::size_t kMaxAnnotations = 64;
 constexpr std::size_t kMaxAnnotationKey = 253;
 constexpr std::size_t kMaxAnnotationValue = 1024;
+constexpr std::size_t kMaxDnsLabel = 63;
 constexpr std::size_t kMaxShown = 64;  // of a text in an error
 
 bool is_lower_or_digit(char c) {
@@ -129,6 +130,17 @@ base::Status wrong(std::string_view field, std::string_view message) {
   return base::invalid(std::string(field), fmt::format("{}: {}", field, message));
 }
 
+bool is_domain(std::string_view text) {
+  const auto is_allowed = [](char c) { return is_lower_or_digit(c) || c == '.' || c == '-'; };
+  return !text.empty() && is_lower_or_digit(text.front()) && is_lower_or_digit(text.back()) &&
+         std::ranges::all_of(text, is_allowed) && text.find("..") == std::string_view::npos;
+}
+
+bool is_in_domain(std::string_view name, std::string_view domain) {
+  if (!name.ends_with(domain)) return false;
+  return name.size() == domain.size() || name[name.size() - domain.size() - 1] == '.';
+}
+
 // No two things in one place.
 base::Status check_places(const JobSpec& spec) {
   std::set<std::string> targets;
@@ -175,6 +187,15 @@ Unsupported first_of(std::span<const UnsupportedCase> cases) {
   const auto found = std::ranges::find_if(cases, &UnsupportedCase::is_there);
   if (found == cases.end()) return {};
   return {std::string(found->field), fmt::format("{}: {}", found->field, found->why)};
+}
+
+Unsupported unsupported_annotation(const JobSpec& spec) {
+  for (const Label& annotation : spec.annotations) {
+    const std::string why = error_in_pod_annotation(annotation.key);
+    if (why.empty()) continue;
+    return {"annotations", fmt::format("annotations: '{}' {}", shown(annotation.key), why)};
+  }
+  return {};
 }
 
 base::Status check_no_container(const JobSpec& spec) {
@@ -260,6 +281,28 @@ std::string error_in_annotation(std::string_view key, std::string_view value) {
     return fmt::format("has a value of more than {} bytes", kMaxAnnotationValue);
   }
   return value.find('\0') != value.npos ? "has a value with a NUL" : "";
+}
+
+std::string error_in_pod_annotation(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  const bool has_domain = slash != std::string_view::npos;
+  const std::string_view domain = has_domain ? key.substr(0, slash) : std::string_view();
+  const std::string_view name = has_domain ? key.substr(slash + 1) : key;
+  const bool is_name = !name.empty() && name.size() <= kMaxDnsLabel &&
+                       is_letter_or_digit(name.front()) && is_letter_or_digit(name.back()) &&
+                       name.find('/') == std::string_view::npos;
+  if (!is_name || (has_domain && !is_domain(domain))) {
+    return fmt::format(
+        "is not a key as pods have it; write NAME or DOMAIN/NAME, with a name of at most {} "
+        "letters, digits, '.', '_' and '-'",
+        kMaxDnsLabel);
+  }
+  if (is_in_domain(domain, "gpu-platform")) return "belongs to the platform";
+  if (is_in_domain(domain, "kubernetes.io") || is_in_domain(domain, "k8s.io")) {
+    return "belongs to Kubernetes";
+  }
+  if (name.ends_with(".gpus.devices")) return "chooses devices, and the platform does that";
+  return {};
 }
 
 base::Result<ContainerMount> parse_container_mount(std::string_view text) {
@@ -350,7 +393,6 @@ Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
       {"mounts", !spec.mounts.empty(), "a pod has no folders of the host"},
       {"container_platform", !spec.container_platform.empty(),
        "a pod runs what its node's processor runs"},
-      {"annotations", !spec.annotations.empty(), "a pod has only the platform's annotations"},
       {"output", !spec.output.empty(),
        "a pod writes to no file of the user; leave it out, and the platform keeps the output"},
       {"error", !spec.error.empty(),
@@ -367,7 +409,8 @@ Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
        "the platform reads no activity of a pod's GPUs"},
       {"preflight", spec.preflight != Preflight::kNone, "the platform checks no GPUs of a cluster"},
   };
-  return first_of(cases);
+  Unsupported unsupported = first_of(cases);
+  return unsupported.field.empty() ? unsupported_annotation(spec) : unsupported;
 }
 
 namespace {

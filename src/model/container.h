@@ -50,6 +50,11 @@ std::string error_in_platform(std::string_view platform);
 // "gpu-platform." are the platform's own.
 std::string error_in_annotation(std::string_view key, std::string_view value);
 
+// Returns why no pod of a job may have an annotation of that key, which error_in_annotation has
+// passed; empty: it may where the site names it. Keys of Kubernetes and of the platform steer the
+// cluster, and "….gpus.devices" opens devices that the job was not given.
+std::string error_in_pod_annotation(std::string_view key);
+
 // What of a job an engine does not support: a field of the API, and why, as a sentence that begins
 // with the field. No field: it supports all.
 struct Unsupported {

@@ -143,6 +143,28 @@ TEST(Container, AnnotationsHaveKeysOfTheirOwn) {
   EXPECT_EQ(check_container(spec).error().field, "annotations");
 }
 
+TEST(Container, APodHasNoAnnotationThatSteersItsCluster) {
+  for (const char* const right :
+       {"gpu-fraction", "nvidia.com/container.main.gpu-memory.limit", "a.example/B_c",
+        "k8s.io.example/a", "mykubernetes.io/a", "nvidia.com/container.main.gpus.devices.note"}) {
+    EXPECT_EQ(error_in_pod_annotation(right), "") << right;
+  }
+  for (const char* const wrong : {"a/b/c", "A.example/b", "a./b", "a..b/c", "a/_b", "a/b-"}) {
+    EXPECT_THAT(error_in_pod_annotation(wrong), HasSubstr("write NAME or DOMAIN/NAME")) << wrong;
+  }
+  EXPECT_NE(error_in_pod_annotation("a/" + std::string(64, 'b')), "");
+  EXPECT_EQ(error_in_pod_annotation("a/" + std::string(63, 'b')), "");
+  for (const char* const ours : {"gpu-platform/cluster", "job.gpu-platform/run"}) {
+    EXPECT_EQ(error_in_pod_annotation(ours), "belongs to the platform") << ours;
+  }
+  for (const char* const theirs :
+       {"cdi.k8s.io/gpus", "k8s.io/a", "container.apparmor.security.beta.kubernetes.io/main"}) {
+    EXPECT_EQ(error_in_pod_annotation(theirs), "belongs to Kubernetes") << theirs;
+  }
+  EXPECT_THAT(error_in_pod_annotation("nvidia.com/container.main.gpus.devices"),
+              HasSubstr("chooses devices"));
+}
+
 TEST(Container, WhatAContainerCannotHaveIsRefused) {
   JobSpec spec = in_container();
   EXPECT_TRUE(check_container(spec));
@@ -181,6 +203,11 @@ TEST(Container, APodCannotHaveEverything) {
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.uid = 0; }), "user");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.mounts = {"/a:/b"}; }), "mounts");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.takes_input = true; }), "") << "clients attach to it";
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.annotations = {{"a", "1"}}; }), "")
+      << "the site says which";
+  EXPECT_EQ(
+      field_of([](JobSpec& spec) { spec.annotations = {{"a", "1"}, {"gpu-platform/job", "1"}}; }),
+      "annotations");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.output = "out.txt"; }), "output");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.error = "err.txt"; }), "error");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.prolog = "p"; }), "prolog");

@@ -24,7 +24,8 @@ constexpr EngineTraits kTraits[] = {
      .is_empty_after_boot = false,
      .admits_workloads = true,
      .needs_container_engine = false,
-     .gives_network = true},
+     .gives_network = true,
+     .needs_named_annotations = true},
 };
 static_assert(std::size(kTraits) == kEngineKinds);
 

@@ -35,6 +35,8 @@ struct EngineTraits {
   // A job with an image runs in a container engine of the site (execution.containers).
   bool needs_container_engine = false;
   bool gives_network = false;  // a job with an image always has a network
+  // A job has only annotations that the site names in Policy::pod_annotations.
+  bool needs_named_annotations = false;
 };
 const EngineTraits& traits_of(EngineKind kind);
 

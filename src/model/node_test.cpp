@@ -175,8 +175,9 @@ TEST(Engines, AreToldApartByWhatTheyCanDo) {
   const EngineTraits& processes = traits_of(EngineKind::kProcess);
   EXPECT_TRUE(processes.delivers_signals && processes.is_on_this_machine &&
               processes.is_empty_after_boot && processes.needs_container_engine);
+  EXPECT_FALSE(processes.needs_named_annotations) << "the node part knows its rules";
   const EngineTraits& pods = traits_of(EngineKind::kKubernetes);
-  EXPECT_TRUE(pods.admits_workloads);
+  EXPECT_TRUE(pods.admits_workloads && pods.needs_named_annotations);
   EXPECT_FALSE(pods.delivers_signals || pods.is_on_this_machine || pods.is_empty_after_boot ||
                pods.needs_container_engine);
   for (const EngineKind kind : kAllEngineKinds) {

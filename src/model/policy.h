@@ -197,6 +197,8 @@ struct Policy {
   bool has_containers = false;  // jobs may name an image (execution.containers)
   // The engines that run jobs here, by kind: this host or its emulated nodes, a cluster.
   bool engines[kEngineKinds] = {true};
+  // Patterns of the annotations that jobs may set on their pods; empty: none.
+  std::vector<std::string> pod_annotations;
 
   bool has_engine(EngineKind kind) const { return engines[static_cast<std::size_t>(kind)]; }
   void set_engine(EngineKind kind, bool is_there) {

@@ -237,7 +237,8 @@ inline auto fields(Policy& v) {
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
-      v.health_max_out_percent, v.health_rules, v.health_check_at_start, v.sharing);
+      v.health_max_out_percent, v.health_rules, v.health_check_at_start, v.sharing,
+      v.pod_annotations);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);

@@ -390,6 +390,25 @@ TEST_F(Kubernetes, WhatCannotRunInAPodIsRefusedWithTheFieldAndTheReason) {
   EXPECT_THAT(mount.err, HasSubstr("mount"));
 }
 
+TEST_F(Kubernetes, AnAnnotationReachesThePodWhereTheSiteNamesIt) {
+  constexpr const char* kLimit = "nvidia.com/container.main.gpu-memory.limit";
+  start_daemon("    annotations: nvidia.com/container.main.gpu-memory.*\n");
+  const std::string id = submit({"--gpus", "1", "--annotation", std::string(kLimit) + "=8Gi",
+                                 "--env", "NVIDIA_GPU_MEMORY_LIMIT=8192"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2) << daemon_->log();
+  const Json pod = server_.object(std::string(kPods) + "/" + pod_name(id));
+  EXPECT_EQ(pod["metadata"]["annotations"][kLimit], "8Gi") << pod.dump(2);
+  EXPECT_TRUE(std::ranges::any_of(pod["spec"]["containers"][0]["env"], [](const Json& variable) {
+    return variable["name"] == "NVIDIA_GPU_MEMORY_LIMIT" && variable["value"] == "8192";
+  })) << pod.dump(2);
+  const Finished other = daemon_->cli({"submit", "--image", "x", "--user", "backup", "--annotation",
+                                       "gpu-memory=8192", "--", "true"});
+  EXPECT_EQ(other.exit_code, 4) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("engines.kubernetes.annotations"));
+  ASSERT_TRUE(end(id, 0));
+  EXPECT_TRUE(daemon_->reaches(id, "COMPLETED"));
+}
+
 TEST_F(Kubernetes, TheDaemonSaysWhatIsWrongWithAKubeconfigAndEnds) {
   make_daemon("    context: no-such\n");
   EXPECT_FALSE(daemon_->start());

@@ -266,6 +266,9 @@ refuses_privileges() {
   [[ $(pod_of_chart '.spec.containers[0].securityContext.privileged = true' "${as_service_account[@]}") == 422 ]]
 }
 
+annotation='.metadata.annotations["example.org/share"] = "1"'
+takes_annotation() { [[ $(pod_of_chart "$annotation" "${as_service_account[@]}") == 201 ]]; }
+
 check_chart() {
   local chart=$ROOT/deploy/helm/gpu-platform
   local options=(--namespace "$platform_namespace" --set journal.storageClassName=- --set api.tlsSecret=tls)
@@ -291,10 +294,13 @@ check_chart() {
   expect "its policies refuse a privileged pod of its account" 422 \
     "$(pod_of_chart '.spec.containers[0].securityContext.privileged = true' "${as_service_account[@]}")"
   expect "and take one of a job" 201 "$(pod_of_chart . "${as_service_account[@]}")"
+  expect "but not with an annotation that the site does not name" 422 \
+    "$(pod_of_chart "$annotation" "${as_service_account[@]}")"
   until_true 30 refuses_labels || true
   expect "but not from others: the labels are its own" 422 "$(pod_of_chart .)"
-  helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set config.scheduling.max_queue_size=7 --wait --timeout 60s ||
-    fail "the chart does not upgrade"
+  helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set config.scheduling.max_queue_size=7 \
+    --set 'admission.annotations={example.org/}' --wait --timeout 60s || fail "the chart does not upgrade"
+  if until_true 30 takes_annotation; then right "with admission.annotations it takes one of these"; else fail "it does not take an annotation that is named"; fi
   expect "with rbac.allocate it has those that allocating takes" "$allocator_rights" "$(rights_of_service_account)"
   helm upgrade pool "$chart" "${options[@]}" --set rbac.workloads=true --set rbac.queueNamespaces='{ml}' --set admission.policies=true \
     --set config.scheduling.max_queue_size=7 --wait --timeout 60s || fail "the chart does not upgrade again"

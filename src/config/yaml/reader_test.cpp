@@ -241,6 +241,23 @@ TEST(Configuration, ChecksKeysAgainstEachOtherAtTheirPlace) {
   EXPECT_EQ(problems_of("scheduling:\n  priority_points:\n    low: 20000\n").size(), 1U);
 }
 
+TEST(Configuration, AnnotationsOfPodsAreNamedByTheBeginningsOfTheirKeys) {
+  const auto problems_with = [](std::string_view text) {
+    return problems_of(fmt::format("engines: {{kubernetes: {{annotations: \"{}\"}}}}\n", text));
+  };
+  const Checked checked = parse_configuration(
+      "engines:\n  kubernetes:\n    annotations: gpu-fraction nvidia.com/container.main.*\n");
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_EQ(checked->kubernetes_annotations.words,
+            (std::vector<std::string>{"gpu-fraction", "nvidia.com/container.main.*"}));
+  for (const std::string_view wrong : {"*", "gpu-fraction */memory", "a=b", "a,b", "/a"}) {
+    const auto problems = problems_with(wrong);
+    ASSERT_EQ(problems.size(), 1U) << wrong;
+    EXPECT_EQ(problems[0].key, "engines.kubernetes.annotations");
+    EXPECT_TRUE(mentions(problems[0], "keys of annotations")) << problems[0].message;
+  }
+}
+
 TEST(Configuration, ADefaultTimeLimitIsAtMostTheLongestAndGivesWayIfNoFileSetsIt) {
   const auto problems =
       problems_of("scheduling: {default_time_limit: 5h}\npolicies: {max_job_duration_hours: 4}\n");

@@ -1,5 +1,6 @@
 #include "controller/judge/engines.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "model/container.h"
+#include "model/job_selection.h"
 #include "model/job_spec.h"
 
 namespace gpu_platform::controller {
@@ -15,6 +17,20 @@ using model::EngineKind;
 using model::Unsupported;
 
 namespace {
+
+Unsupported unnamed_annotation(const model::Policy& policy, const model::JobSpec& spec) {
+  for (const model::Label& annotation : spec.annotations) {
+    const auto names = [&](const std::string& pattern) {
+      return model::matches_pattern(pattern, annotation.key);
+    };
+    if (std::ranges::any_of(policy.pod_annotations, names)) continue;
+    return {"annotations",
+            fmt::format("annotations: '{}' is not an annotation that this site passes to pods "
+                        "(engines.kubernetes.annotations)",
+                        annotation.key)};
+  }
+  return {};
+}
 
 Unsupported unsupported_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec,
                            EngineWishes wishes) {
@@ -27,6 +43,9 @@ Unsupported unsupported_at(const model::Policy& policy, EngineKind kind, const m
     return {"image", "image: this daemon has no container engine (execution.containers)"};
   }
   Unsupported unsupported = model::unsupported_by(kind, spec);
+  if (unsupported.field.empty() && traits.needs_named_annotations) {
+    unsupported = unnamed_annotation(policy, spec);
+  }
   if (unsupported.field.empty() && wishes.refuses_network && traits.gives_network) {
     return {"container_network",
             "container_network: a pod has the cluster's network, so 'none' is not possible: leave "
