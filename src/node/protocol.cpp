@@ -149,6 +149,36 @@ void fields(auto& f, FieldsOf<TimeSlices> auto& m) {
   f.check(m.slice_ms != 0 && m.slice_ms <= kMaxSliceMs);
 }
 
+void fields(auto& f, FieldsOf<GpuIsIdle> auto& m) {
+  uuid_field(f, m.gpu);
+}
+
+void fields(auto& f, FieldsOf<MpsJob> auto& m) {
+  fields(f, m.attempt);
+  f.number(m.percent);
+  f.number(m.memory_mib);
+  f.check(m.percent >= 1 && m.percent <= 100 && m.memory_mib != 0);
+}
+
+void fields(auto& f, FieldsOf<MpsServer> auto& m) {
+  uuid_field(f, m.gpu);
+  f.number(m.uid);
+  f.text(m.program);
+  f.optional(m.board, [&](auto& board) { fields(f, board); });
+  f.list(m.jobs, [&](auto& job) { fields(f, job); }, kMaxMpsJobs);
+  f.check(is_file_name(m.program));
+}
+
+void fields(auto& f, FieldsOf<MpsState> auto& m) {
+  uuid_field(f, m.gpu);
+  f.number(m.uid);
+  f.flag(m.is_ready);
+  f.text(m.folder);
+  f.list(m.jobs, [&](auto& attempt) { fields(f, attempt); }, kMaxMpsJobs);
+  f.cut_text(m.why, kMaxText);
+  f.check(m.folder.size() <= kMaxPath && m.is_ready == is_file_name(m.folder));
+}
+
 constexpr std::size_t kMaxFailure = 512;
 
 void fields(auto& f, FieldsOf<DriverResult> auto& m) {
@@ -305,9 +335,15 @@ void fields(auto& f, FieldsOf<LaunchRequest> auto& m) {
   f.number(m.start_timeout_ms);
   fields(f, m.container);
   f.flag(m.takes_turns);
+  c_text(f, m.mps_gpu);
+  c_text(f, m.mps_program);
   f.check(!m.command.empty() && m.command.front().size() >= 2 && m.umask <= 0777);
   f.check(m.limit_signal <= kMaxSignal && m.start_timeout_ms != 0);
   f.check(m.takes_input || (!m.terminal && m.idle_timeout_ms == 0));
+  const bool has_mps = m.mps_gpu.size() > 1;
+  f.check(has_mps == (m.mps_program.size() > 1));
+  f.check(!has_mps ||
+          (is_uuid(m.mps_gpu.substr(0, m.mps_gpu.size() - 1)) && m.mps_program.front() == '/'));
 }
 
 void fields(auto& f, FieldsOf<ChannelStart> auto& m) {
@@ -580,6 +616,20 @@ std::string container_report_name(model::AttemptId attempt) {
 
 std::string owed_epilog_name(model::AttemptId attempt) {
   return attempt_name(attempt) + ".epilog";
+}
+
+std::string mps_name(std::string_view gpu, std::uint32_t uid) {
+  constexpr std::size_t kDigits = 16;
+  const std::size_t kind = gpu.find('-');  // "GPU-", "MIG-"
+  std::string name;
+  for (const char c : gpu.substr(kind == std::string_view::npos ? 0 : kind + 1)) {
+    if (c != '-' && name.size() < kDigits) name.push_back(c);
+  }
+  return name + "-" + std::to_string(uid);
+}
+
+std::string mps_folder(std::string_view token, std::string_view gpu, std::uint32_t uid) {
+  return std::string(kMpsRoot) + "/" + std::string(token) + "/" + mps_name(gpu, uid);
 }
 
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode) {

@@ -26,7 +26,10 @@
 //   driver program -> daemon  DriverAnswer, on the socket that came with RunDriver; where the
 //   program
 //                           ended without one or was killed, its watcher answers
-//   launcher -> keeper of a GPU's turns  TimeSlices, over a socket of theirs (node/time_slices)
+//   launcher -> keeper of a GPU's turns  TimeSlices and GpuIsIdle, over a socket of theirs
+//                           (node/time_slices)
+//   launcher -> keeper of an MPS daemon  MpsServer, over a socket of theirs (node/mps); the keeper
+//                           answers with MpsState, which the launcher passes on to the daemon
 //   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the
 //   truth;
 //                           its reading end comes with Welcome
@@ -36,7 +39,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 18;
+inline constexpr std::uint32_t kProtocolVersion = 19;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -53,6 +56,7 @@ inline constexpr std::size_t kMaxDriverGpus = 64;      // of one request to the 
 inline constexpr std::size_t kMaxUuid = 96;            // in bytes
 inline constexpr std::size_t kMaxTimeSliceJobs = 256;  // on one GPU
 inline constexpr std::uint64_t kMaxSliceMs = 3'600'000;
+inline constexpr std::size_t kMaxMpsJobs = 256;  // of a user on one GPU
 
 // ---- daemon -> launcher
 
@@ -189,7 +193,47 @@ struct TimeSlices {
   friend bool operator==(const TimeSlices&, const TimeSlices&) = default;
 };
 
+// The GPU has done nothing for the last second or longer, while one of the jobs that take turns on
+// it was awake: that job's turn is given on. There is no answer.
+struct GpuIsIdle {
+  std::string gpu;  // UUID
+  friend bool operator==(const GpuIsIdle&, const GpuIsIdle&) = default;
+};
+
+// A job that is a client of an MPS server, and the limits of each of its processes.
+struct MpsJob {
+  model::AttemptId attempt;
+  std::uint32_t percent = 100;   // of the GPU's compute, 1 to 100
+  std::uint32_t memory_mib = 0;  // at least 1
+  friend bool operator==(const MpsJob&, const MpsJob&) = default;
+};
+
+// The MPS control daemon that a user has on a GPU, with its jobs from now on, all of them: it takes
+// the place of what was said of the two before, and may be repeated. Without jobs it is ended, as
+// all are some time after the daemon has hung up and not come back. Each is answered with MpsState.
+struct MpsServer {
+  std::string gpu;  // UUID
+  std::uint32_t uid = 0;
+  std::string program;              // nvidia-cuda-mps-control: absolute, run as the user
+  std::optional<BoardFiles> board;  // nothing: the GPU is real
+  std::vector<MpsJob> jobs;
+  friend bool operator==(const MpsServer&, const MpsServer&) = default;
+};
+
 // ---- launcher -> daemon
+
+// What became of an MpsServer, and later of the control daemon.
+struct MpsState {
+  std::string gpu;  // UUID
+  std::uint32_t uid = 0;
+  // It answers, and has the limits of `jobs`, which it was asked for and read back. Else it could
+  // not be started, or was lost: `why`. One that was lost is started again and told of anew.
+  bool is_ready = false;
+  std::string folder;  // pipe/, log/ and shm/ are in it; where it is ready
+  std::vector<model::AttemptId> jobs;
+  std::string why;
+  friend bool operator==(const MpsState&, const MpsState&) = default;
+};
 
 enum class Isolation : std::uint8_t {
   kCgroup,    // each job in a cgroup of its own: no process of it can be missed
@@ -279,10 +323,10 @@ struct ForgetRefused {
   friend bool operator==(const ForgetRefused&, const ForgetRefused&) = default;
 };
 
-using Message =
-    std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched, Exists,
-                 LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit, OpenChannel, OpenFile,
-                 SendSignal, RemoveOutput, RunDriver, TimeSlices, WarnOfMemory>;
+using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
+                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit,
+                             OpenChannel, OpenFile, SendSignal, RemoveOutput, RunDriver, TimeSlices,
+                             WarnOfMemory, MpsServer, MpsState, GpuIsIdle>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -349,6 +393,10 @@ struct LaunchRequest {
   std::uint64_t start_timeout_ms = 30'000;  // of each of its steps, until its program is executed
   ContainerRequest container;
   bool takes_turns = false;  // it may be frozen between its turns on a GPU (TimeSlices)
+  // The GPU (UUID) on which it is a client of its user's MPS server, and the program that speaks to
+  // the server's daemon; just "\0": none. Its /dev/shm is then that of all jobs of this server.
+  std::string_view mps_gpu{"\0", 1};
+  std::string_view mps_program{"\0", 1};
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
@@ -458,6 +506,14 @@ std::string session_name(model::AttemptId attempt);  // 42-1.session, in folder/
 // it does or why it gave up ("doing: pulling the image, 43 %").
 std::string container_report_name(model::AttemptId attempt);
 std::string owed_epilog_name(model::AttemptId attempt);  // 42-1.epilog: owed_epilog.h
+
+// The folder of a user's MPS daemon on a GPU, below kMpsRoot: the path of pipe/ in it must not be
+// longer than 80 bytes, or the daemon does not start. `token`: root_token() of the launcher's
+// folder.
+inline constexpr std::string_view kMpsRoot = "/run/gpu-platform-mps";
+std::string mps_folder(std::string_view token, std::string_view gpu, std::uint32_t uid);
+// Its name there, and that of its cgroup after "mps-": "2f9a01c7d3e84b52-1000".
+std::string mps_name(std::string_view gpu, std::uint32_t uid);
 
 // A short name for a launcher's folder, so that two daemons on one host never share a cgroup.
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode);

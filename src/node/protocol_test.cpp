@@ -48,7 +48,11 @@ std::vector<Message> every_message() {
                     1,
                     BoardFiles{"/lib/libnvidia-ml.so.1", "/b/state", "/e/nvidia-smi"}},
           TimeSlices{"GPU-1", 10'000, {{attempt(1, 1), 1750}, {attempt(2, 1), 5250}}},
-          TimeSlices{"GPU-2", 100, {}}};
+          TimeSlices{"GPU-2", 100, {}},
+          MpsServer{"GPU-1", 1000, "/c", std::nullopt, {{attempt(1, 1), 50, 20'480}}},
+          MpsState{"GPU-1", 1000, true, "/run/m", {attempt(1, 1)}, {}},
+          MpsState{"GPU-1", 1000, false, {}, {}, "why"},
+          GpuIsIdle{"GPU-1"}};
 }
 
 LaunchRequest a_request() {
@@ -97,15 +101,15 @@ TEST(Protocol, EveryMessageComesBackAsItWas) {
 // A node part that is older than its daemon reads these bytes. A change of one of them counts
 // kProtocolVersion up and records them anew.
 TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
-  ASSERT_EQ(kProtocolVersion, 18U);
+  ASSERT_EQ(kProtocolVersion, 19U);
   constexpr const char* kRecorded[] = {
-      "0112",
+      "0113",
       "020101000772657175657374",
       "0201020100",
       "03ffffffffffffffffff01ffffffff0f01ffffffffffffffffff01ff01",
       "040701",
       "050201010203",
-      ("06122a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
+      ("06132a01011a2f7661722f6c69622f6770752d706c6174666f726d2d6e6f64650e2f7379732f6673"
        "2f6367726f757002010100060003776879"),
       "07026e6f",
       "080101e724",
@@ -125,15 +129,19 @@ TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
       ("130301054750552d31ac020101162f6c69622f6c69626e76696469612d6d6c2e736f2e31082f622f7374"
        "6174650d2f652f6e76696469612d736d69"),
       "14054750552d31904e020101d60d02018229",
-      "14054750552d326400"};
+      "14054750552d326400",
+      "16054750552d31e807022f63000101013280a001",
+      "17054750552d31e80701062f72756e2f6d01010100",
+      "17054750552d31e80700000003776879",
+      "18054750552d31"};
   const std::vector<Message> messages = every_message();
   ASSERT_EQ(messages.size(), std::size(kRecorded));
   for (std::size_t i = 0; i < messages.size(); ++i) {
     EXPECT_EQ(base::hex(encode(messages[i])), kRecorded[i]) << i;
   }
   EXPECT_EQ(base::hex(encode_channel_start({model::TerminalSize{132, 50}, 0, true})),
-            "12018401320001");
-  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1200b84500");
+            "13018401320001");
+  EXPECT_EQ(base::hex(encode_channel_start({std::nullopt, 8888, false})), "1300b84500");
   EXPECT_EQ(base::hex(encode_opened_file({13, {}})), "1a00");
   EXPECT_EQ(base::hex(encode_opened_file({0, "why"})), "0003776879");
 }
@@ -300,6 +308,29 @@ TEST(Protocol, RemovalsOfOutputAreBoundedAndNameJobs) {
   EXPECT_FALSE(decode(encode(RemoveOutput{{model::JobId()}})).has_value());
 }
 
+TEST(Protocol, MpsLimitsAreWithinTheGpus) {
+  const auto with = [](std::uint32_t percent, std::uint32_t memory_mib) {
+    return encode(
+        MpsServer{"GPU-1", 1000, "/c", std::nullopt, {{attempt(1, 1), percent, memory_mib}}});
+  };
+  EXPECT_TRUE(decode(with(1, 1)).has_value());
+  EXPECT_TRUE(decode(with(100, UINT32_MAX)).has_value());
+  EXPECT_FALSE(decode(with(0, 1)).has_value());
+  EXPECT_FALSE(decode(with(101, 1)).has_value());
+  EXPECT_FALSE(decode(with(50, 0)).has_value());
+  EXPECT_FALSE(decode(encode(MpsServer{"../x", 1000, "/c", std::nullopt, {}})).has_value());
+  EXPECT_FALSE(decode(encode(MpsServer{"GPU-1", 1000, "c", std::nullopt, {}})).has_value());
+  EXPECT_FALSE(decode(encode(MpsState{"GPU-1", 1000, true, {}, {}, {}})).has_value());
+}
+
+TEST(Protocol, MpsFolderIsShortEnoughForADaemon) {
+  const std::string folder =
+      mps_folder("0123456789ab", "MIG-2f9a01c7-d3e8-4b52-9c00-1234567890ab", UINT32_MAX);
+  EXPECT_EQ(folder, "/run/gpu-platform-mps/0123456789ab/2f9a01c7d3e84b52-4294967295");
+  EXPECT_LE(folder.size() + std::string_view("/pipe").size(), 80U);
+  EXPECT_EQ(mps_name("GPU-1", 0), "1-0");
+}
+
 TEST(Protocol, UnknownGuardIsRefused) {
   Welcome welcome;
   welcome.guards = {{static_cast<Guard>(kGuards), true, {}}};
@@ -347,16 +378,16 @@ LaunchRequest a_request_with_an_image() {
 
 TEST(Request, BytesAreThoseOfItsVersion) {
   EXPECT_EQ(base::hex(encode_request(a_request())),
-            "1204626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
+            "1304626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
             "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
-            "61667465720001018401320c00b0ea010100000000000001000100010000000001");
+            "61667465720001018401320c00b0ea01010000000000000100010001000000000101000100");
   const std::string bytes = encode_request(a_request_with_an_image());
   EXPECT_EQ(base::hex(bytes),
-            "1204626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
+            "1304626f6f74e807120203736800032d63000104413d6200022f0001000506070802c30103c30104"
             "090a0b0c302d35352c3131322d31363701300109032f6500010a0b01092e2f6265666f726500072f"
             "61667465720001000c01ac020a64656269616e3a31320001062f613a2f620001062f743a314d0040"
             "0102032f6500032f77000c6c696e75782f616d6436340001046b3d760001064750552d310001062f"
-            "783a2f790001");
+            "783a2f79000101000100");
   EXPECT_EQ(decode_request(bytes), a_request_with_an_image());
 }
 
@@ -371,6 +402,16 @@ TEST(Request, TextsForExecMustEndWithTheirOnlyNul) {
   EXPECT_FALSE(decode_request(encode_request(request)).has_value());
   request = a_request();
   request.workdir = "/";
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+}
+
+TEST(Request, AnMpsClientNamesItsGpuAndTheProgram) {
+  LaunchRequest request = a_request();
+  request.mps_gpu = std::string_view("GPU-1\0", 6);
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+  request.mps_program = std::string_view("/bin/x\0", 7);
+  EXPECT_EQ(decode_request(encode_request(request)), request);
+  request.mps_gpu = std::string_view("../x\0", 5);
   EXPECT_FALSE(decode_request(encode_request(request)).has_value());
 }
 
