@@ -82,6 +82,7 @@ void in_own_process(const NodeFolders& folders, const Work& work) {
 HostConfinement find_confinement(const HostGrounds& grounds) {
   HostConfinement host;
   host.folders = grounds.folders;
+  host.token = grounds.token;
   host.mode_setting = grounds.mode_setting;
   const bool has_cgroups = !grounds.cgroup_base.empty();
   host.limits = make_limit_places(grounds.token, grounds.cgroup_base, grounds.jobs_cgroup);
@@ -161,8 +162,13 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
       request.workdir.substr(0, request.workdir.size() - 1);  // its NUL
   describe_folders(request.memory_bytes, workdir, emulated_nodes_of(request), folders_);
   if (request.hide_processes) folders_.proc = host_.proc_fd;
-  return make_private_tmp(host_.folders->tmp, name_, {request.user.uid, request.user.gid},
-                          folders_);
+  const FolderOwner owner{request.user.uid, request.user.gid};
+  if (request.mps_gpu.size() > 1) {
+    const std::string_view gpu = request.mps_gpu.substr(0, request.mps_gpu.size() - 1);
+    const std::string folder = mps_folder(host_.token, gpu, owner.uid);
+    if (std::string why = share_shm(folder + "/shm", owner, folders_); !why.empty()) return why;
+  }
+  return make_private_tmp(host_.folders->tmp, name_, owner, folders_);
 }
 
 void JobConfinement::remove_folder() {

@@ -20,6 +20,7 @@ namespace gpu_platform::node {
 // supervisors inherit the result.
 struct HostConfinement {
   const NodeFolders* folders = nullptr;  // the launcher's
+  std::string token;                     // of its folder
   LimitPlaces limits;
   bool devices = false;
   bool mode_setting = false;  // jobs with GPUs may open /dev/nvidia-modeset

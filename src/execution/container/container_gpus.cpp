@@ -192,6 +192,21 @@ std::vector<std::string> container_environment(const node::LaunchRequest& reques
   return environment;
 }
 
+std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view>& environment) {
+  constexpr std::string_view kVariable = "CUDA_MPS_PIPE_DIRECTORY=";
+  constexpr std::string_view kPipe = "/pipe";
+  for (std::string_view entry : environment) {
+    if (!entry.starts_with(kVariable)) continue;
+    entry.remove_prefix(kVariable.size());
+    entry.remove_suffix(1);  // its NUL
+    if (!entry.starts_with(node::kMpsRoot) || !entry.ends_with(kPipe)) return {};
+    const std::string pipe(entry);
+    const std::string shm(entry.substr(0, entry.size() - kPipe.size()));
+    return {{pipe, pipe, false}, {shm + "/shm", "/dev/shm", false}};
+  }
+  return {};
+}
+
 std::string dropped_gpus(const Json& asked, const Json& made) {
   std::string dropped = first_missing(asked, made, "Devices", "PathInContainer");
   return dropped.empty() ? first_missing(asked, made, "DeviceRequests", "DeviceIDs") : dropped;

@@ -8,6 +8,7 @@
 
 #include "execution/container/container_failure.h"
 #include "execution/container/container_rules.h"
+#include "model/container.h"
 #include "node/protocol.h"
 
 // The GPUs of a job's container. The device program of the attempt's cgroup refuses all others,
@@ -68,6 +69,11 @@ void put_gpus(nlohmann::json& body, GpuWay way, const node::LaunchRequest& reque
 // container has them. NVIDIA's runtime hook is told to do nothing where it is not asked for: many
 // images ask it for all GPUs.
 std::vector<std::string> container_environment(const node::LaunchRequest& request, GpuWay way);
+
+// The folders that a client of its user's MPS server needs, as `environment` (a request's) names
+// them: the server's pipes at their own place, and its shared memory as /dev/shm. Empty: it names
+// none.
+std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view>& environment);
 
 // Returns which of the GPUs that were asked for the engine has dropped, from `HostConfig` of its
 // answer to GET /containers/ID/json; empty: none.

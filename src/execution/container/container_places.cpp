@@ -58,6 +58,8 @@ std::string words(int error) {
   }
 }
 
+constexpr std::string_view kSharedMemory = "/dev/shm";
+
 std::deque<std::string> parts_of_path(std::string_view path) {
   std::deque<std::string> parts;
   while (!path.empty()) {
@@ -92,6 +94,7 @@ class Finder {
   // -1: errno says why not, or `why()`.
   os::Descriptor find(const std::string& target, bool is_folder) {
     why_.clear();
+    is_for_shared_memory_ = target == kSharedMemory;
     way_.resize(1);
     rest_ = parts_of_path(target);
     int links = 0;
@@ -208,7 +211,9 @@ class Finder {
     const ssize_t size =
         readlinkat(own_files_.get(), std::to_string(found.file.get()).c_str(), path, sizeof path);
     if (size <= 0) return {};
-    why_ = model::error_in_place(std::string_view(path, static_cast<std::size_t>(size)));
+    const std::string_view found_at(path, static_cast<std::size_t>(size));
+    if (is_for_shared_memory_ && found_at == kSharedMemory) return std::move(found.file);
+    why_ = model::error_in_place(found_at);
     return why_.empty() ? std::move(found.file) : os::Descriptor();
   }
 
@@ -217,6 +222,7 @@ class Finder {
   std::vector<Step> way_;  // from the root on
   std::deque<std::string> rest_;
   std::vector<Root> roots_;
+  bool is_for_shared_memory_ = false;  // what is to be found
   std::string why_;
 };
 

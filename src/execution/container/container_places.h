@@ -17,7 +17,8 @@
 // link is followed. Elsewhere, in the container's own file system, nothing is a user's before the
 // job's program runs; there missing places are made, and the image's links followed, by root.
 //
-// Nothing is mounted at a place in /etc, /proc, /sys and /dev, under any name.
+// Nothing is mounted at a place in /etc, /proc, /sys and /dev, under any name, but what is to be
+// /dev/shm under this one: the memory of an MPS server. No job may ask for that place.
 //
 // Before, the files below the platform's /etc/passwd and /etc/group become the same: engines look
 // there for the groups of a further command, also if something is mounted over them. From then on

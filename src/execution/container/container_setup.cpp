@@ -108,12 +108,22 @@ ContainerDone<> ContainerSetup::open_mounts() {
   if (is_rootless()) return stages_.look_at(mounts_);
   const std::string begin = mounts_folder_begin(cluster(), o_.attempt);
   if (auto opened = stages_.open(user(), mounts_, begin); !opened) return opened;
+  if (auto opened = open_mps(begin); !opened) return opened;
   if (gpu_way_ != GpuWay::kNodes) return {};
   if (!board_files_.empty()) return stages_.open_board_files(user(), board_files_, begin);
   for (const std::string& file : rules_.driver_files) {
     if (auto opened = stages_.open_driver_file(file, begin); !opened) return opened;
   }
   return {};
+}
+
+// They are the user's own folders, and the environment names them: what is opened is what the user
+// may open.
+ContainerDone<> ContainerSetup::open_mps(const std::string& begin) {
+  if (request_.mps_gpu.size() <= 1) return {};
+  const std::vector<model::ContainerMount> folders = mps_mounts(request_.environment);
+  if (folders.empty()) return container_failed("the job's MPS server has no folder");
+  return stages_.open(user(), folders, begin);
 }
 
 // What is about to be used is not removed meanwhile.

@@ -74,6 +74,7 @@ class ContainerSetup {
   ContainerDone<> check_engine();
   ContainerDone<> find_gpus();
   ContainerDone<> open_mounts();
+  ContainerDone<> open_mps(const std::string& begin);
   ContainerDone<> get_image();
   ContainerDone<> prepare_start();
   RegistryCredentials credentials();

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,7 +95,15 @@ int mount_tmp(const PrivateFolders& folders) {
   return mount_at(nullptr, kTmp, nullptr, MS_REMOUNT | MS_BIND | kPlain);
 }
 
+// As for /tmp.
+int mount_shared_shm(const PrivateFolders& folders) {
+  const long moved =
+      raw_call(SYS_move_mount, folders.shm, "", AT_FDCWD, kShm, MOVE_MOUNT_F_EMPTY_PATH);
+  return moved != 0 ? static_cast<int>(moved) : mount_at(nullptr, kShm, nullptr, MS_PRIVATE);
+}
+
 int replace_shm(const PrivateFolders& folders) {
+  if (folders.shm >= 0) return mount_shared_shm(folders);
   const int error = mount_at("tmpfs", kShm, "tmpfs", kPlain, folders.shm_options.c_str());
   return error == -ENOENT ? 0 : error;
 }
@@ -195,8 +205,25 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
   return why;
 }
 
+// The folder above it is the owner's, who may have put something else in its place.
+std::string share_shm(const std::string& path, FolderOwner owner, PrivateFolders& folders) {
+  const int folder = open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return folder_failed("open " + path);
+  struct stat about{};
+  struct statfs system{};
+  const bool is_its = fstat(folder, &about) == 0 && fstatfs(folder, &system) == 0 &&
+                      about.st_uid == owner.uid && system.f_type == TMPFS_MAGIC;
+  if (is_its) folders.shm = static_cast<int>(copy_of_tree(folder, 0));
+  close(folder);
+  if (!is_its) return path + " is not the shared memory of the user's MPS server";
+  if (folders.shm >= 0) return {};
+  errno = -folders.shm;
+  folders.shm = -1;
+  return folder_failed("open " + path + " as a mount");
+}
+
 void close_private_tmp(PrivateFolders& folders) {
-  for (int* const fd : {&folders.tmp, &folders.hosts}) {
+  for (int* const fd : {&folders.tmp, &folders.shm, &folders.hosts}) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }

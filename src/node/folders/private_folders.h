@@ -5,9 +5,9 @@
 #include <string_view>
 
 // A job's own /tmp, /dev/shm and /proc, in a mount namespace of its first process. The job sees no
-// others, and no other process sees the job's. /tmp is the folder <job>-<attempt> of
-// NodeFolders::tmp and belongs to the user alone; /dev/shm is a tmpfs that is removed with the
-// job's last process.
+// others, and no other process sees the job's; but clients of one MPS server share /dev/shm, as
+// that server asks. /tmp is the folder <job>-<attempt> of NodeFolders::tmp and belongs to the user
+// alone; /dev/shm is a tmpfs that is removed with the job's last process.
 //
 // A working directory below either is shown in its place within the private one, because a job must
 // find the directory that it was started in.
@@ -28,6 +28,7 @@ struct FolderOwner {
 // The form in which a child that shares its parent's memory gets it: nothing to allocate.
 struct PrivateFolders {
   int tmp = -1;             // what becomes /tmp: a mount that is nowhere yet
+  int shm = -1;             // what becomes /dev/shm, likewise; -1: a tmpfs of its own
   std::string shm_options;  // of the tmpfs that becomes /dev/shm
   std::string workdir;      // the working directory where it would be hidden, else empty
   int proc = -1;            // what becomes /proc, see open_hidden_proc; -1: it stays the host's
@@ -38,6 +39,9 @@ struct PrivateFolders {
 // failed.
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
                              PrivateFolders& folders);
+// Opens the folder at `path`, a tmpfs of the owner's, to become /dev/shm instead of a new one.
+// Returns an empty text, or what failed.
+std::string share_shm(const std::string& path, FolderOwner owner, PrivateFolders& folders);
 void close_private_tmp(PrivateFolders& folders);
 // Sets the remaining values: the size of /dev/shm, and the job's working directory. Names of
 // emulated nodes (host_names.h) are added to the host's /etc/hosts. Before make_private_tmp().
