@@ -147,7 +147,7 @@ constexpr std::array kStructures = {
         "Without this section, no GPU is shared. "
         "between_users says whose jobs share a GPU: of one user alone, of users of one team, or of all users. "
         "weakest_rung is the weakest wall between jobs that the site accepts: a mode with a weaker one, of memory or of compute, is not used. "
-        "A part without any wall is given only where it is 'advisory'. "
+        "A part without any wall is given only where it is 'advisory', and so is a part of root, which can undo its walls. "
         "slice is how long one turn is, where the job does not say it. "
         "modes are the ways in which GPUs are shared. "
         "Jobs keep their parts when this changes, and new ones follow the new rules. "

@@ -85,6 +85,9 @@ class PartsTest : public ::testing::Test {
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
   }
   const model::Gpu& gpu() const { return core_.state().nodes.find(1)->gpus.at(0); }
+  const model::GpuGrant& grant_of(std::uint64_t id) const {
+    return core_.state().jobs.find(id)->attempts.at(0).allocation.nodes.at(0).grants.at(0);
+  }
   JobState state_of(std::uint64_t id) const { return core_.state().jobs.find(id)->state; }
 
   model::Policy policy_;
@@ -176,6 +179,35 @@ TEST_F(PartsTest, WhatNoGpuCouldGiveIsRefusedWithTheReason) {
   EXPECT_EQ(refusal(part(500)),
             "gpu_share 0.5: this site shares no GPUs ('sharing:' in its configuration); ask for a "
             "whole GPU instead");
+}
+
+TEST_F(PartsTest, APartOfRootIsForSitesThatAcceptAdvisoryWalls) {
+  policy_.sharing.modes = {model::ShareMode::kTimeSlice};
+  apply();
+  const auto of_root = [](model::JobSpec spec) {
+    spec.user = "root";
+    spec.uid = 0;
+    return spec;
+  };
+  const std::string refused =
+      "gpu_share 0.5: a job of root can undo the walls of its part, and this site accepts none "
+      "weaker than watchdog; set sharing.weakest_rung: advisory, submit the job as another user, "
+      "or ask for a whole GPU";
+  EXPECT_EQ(refusal(of_root(part(500))), refused);
+  policy_.sharing.weakest_rung = model::Rung::kAdvisory;
+  apply();
+  const std::uint64_t first = submit(of_root(part(500)));
+  const std::uint64_t second = submit(of_root(part(750)));
+  EXPECT_EQ(state_of(first), JobState::kStarting);
+  EXPECT_EQ(grant_of(first).wall, (model::Wall{model::Rung::kAdvisory, model::Rung::kAdvisory}));
+  EXPECT_EQ(state_of(second), JobState::kQueued);
+  policy_.sharing.weakest_rung = model::Rung::kWatchdog;
+  apply();
+  run(first);
+  end(first);
+  EXPECT_EQ(state_of(second), JobState::kQueued) << "the rules are those of the day";
+  const std::uint64_t of_ann = submit(part(500));
+  EXPECT_EQ(grant_of(of_ann).wall, (model::Wall{model::Rung::kWatchdog, model::Rung::kFrozen}));
 }
 
 TEST_F(PartsTest, NoJobStartsBesideOthersOnceTheSiteSharesNoMore) {

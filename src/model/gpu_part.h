@@ -60,6 +60,9 @@ struct Tenant {
 
   friend auto operator<=>(const Tenant&, const Tenant&) = default;
 };
+inline bool is_root(const Tenant& tenant) {
+  return tenant.uid == 0;
+}
 
 // Returns "0.25"; rounded down to thousandths of a GPU.
 std::string written(base::GpuShare share);

@@ -19,9 +19,9 @@ namespace {
 constexpr Shortage kTellingOrder[] = {
     Shortage::kNodeState, Shortage::kGpusOffline,    Shortage::kSockets,   Shortage::kGpus,
     Shortage::kGpuShare,  Shortage::kSharedByOthers, Shortage::kCpus,      Shortage::kGpuPartMemory,
-    Shortage::kMemory,    Shortage::kNotShared,      Shortage::kGpuMemory, Shortage::kGpuType,
-    Shortage::kCapacity,  Shortage::kFits,           Shortage::kReserved,  Shortage::kExcluded,
-    Shortage::kEngine};
+    Shortage::kMemory,    Shortage::kKeptFromRoot,   Shortage::kNotShared, Shortage::kGpuMemory,
+    Shortage::kGpuType,   Shortage::kCapacity,       Shortage::kFits,      Shortage::kReserved,
+    Shortage::kExcluded,  Shortage::kEngine};
 static_assert(std::size(kTellingOrder) == kShortages);
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
@@ -79,6 +79,11 @@ std::string predicate(const WaitCount& count) {
     case Shortage::kNotShared:
       return fmt::format("{} no GPU that may be shared in this way (--share, --require-isolation)",
                          have);
+    case Shortage::kKeptFromRoot:
+      return fmt::format(
+          "{} GPUs to share, but not with jobs of root, which can undo the walls of "
+          "their parts (sharing.weakest_rung: advisory allows it)",
+          have);
     case Shortage::kSockets:
       return fmt::format("{} the GPUs free only on different sockets (--allow-cross-numa)", have);
     case Shortage::kCpus:
@@ -307,6 +312,8 @@ std::string_view to_string(Shortage shortage) {
       return "gpus_short";
     case Shortage::kNotShared:
       return "gpus_not_shared";
+    case Shortage::kKeptFromRoot:
+      return "gpus_kept_from_root";
     case Shortage::kSharedByOthers:
       return "gpus_shared_by_others";
     case Shortage::kGpuShare:

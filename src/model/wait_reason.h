@@ -44,8 +44,9 @@ enum class Shortage : std::uint8_t {
   kNodeState,
   kGpuType,
   kGpuMemory,
-  kNotShared,    // none of its GPUs may be shared in such a way, for a part of a GPU
-  kGpusOffline,  // even with nothing else running it has too few: the others are out of service
+  kNotShared,     // none of its GPUs may be shared in such a way, for a part of a GPU
+  kKeptFromRoot,  // some may be, but not with jobs of root, which can undo its walls
+  kGpusOffline,   // even with nothing else running it has too few: the others are out of service
   kGpus,
   kSharedByOthers,  // what is free of its GPUs in parts is not for jobs of this user and mode
   kGpuShare,        // less of each GPU is free than the part
@@ -56,7 +57,7 @@ enum class Shortage : std::uint8_t {
   kFits,
   kReserved  // has enough free, but a reservation of others begins before the job must have ended
 };
-inline constexpr std::size_t kShortages = 17;
+inline constexpr std::size_t kShortages = 18;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {

@@ -30,6 +30,9 @@ TEST(DescribeWaitReason, SaysHowMuchOfAGpuIsMissing) {
   EXPECT_EQ(no_capacity({{Shortage::kGpus, 1, 1}, {Shortage::kSharedByOthers, 1, 0}}),
             "1 of 2 nodes is 1 GPU short, 1 has room only on GPUs that other users share, or jobs "
             "in another mode");
+  EXPECT_EQ(no_capacity({{Shortage::kKeptFromRoot, 1, 0}}),
+            "1 node has GPUs to share, but not with jobs of root, which can undo the walls of "
+            "their parts (sharing.weakest_rung: advisory allows it)");
 }
 
 TEST(DescribeWaitReason, CountsEachConstraintOutOfAllNodes) {

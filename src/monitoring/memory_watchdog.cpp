@@ -30,11 +30,11 @@ const model::GpuGrant* grant_on(const controller::Snapshot& snapshot, model::Att
   return nullptr;
 }
 
-// Of an MPS server the limit is one for each process: their sum is watched as well.
+// Of an MPS server the limit is one for each process: their sum is watched as well. A job of root
+// could leave its cgroup to be seen no more, so that its rung is advisory; until it does, its part
+// is watched, too.
 bool is_watched(const model::GpuGrant& grant) {
-  const bool is_part = grant.mode != model::ShareMode::kNone;
-  return is_part && (grant.wall.memory == model::Rung::kWatchdog ||
-                     grant.wall.memory == model::Rung::kMpsLimit);
+  return grant.mode != model::ShareMode::kNone && grant.wall.memory <= model::Rung::kMpsLimit;
 }
 
 std::vector<MemoryWatch::Part> parts_of(const controller::Snapshot& snapshot,

@@ -154,6 +154,13 @@ TEST_F(MemoryWatchdogTest, AStrongerWallNeedsNoWatchdog) {
   EXPECT_TRUE(exceeded_.empty());
 }
 
+// Root's, which can leave its cgroup: as long as it does not, it is seen.
+TEST_F(MemoryWatchdogTest, APartWithAnAdvisoryWallIsWatchedAllTheSame) {
+  publish(model::Rung::kAdvisory);
+  read(23, 5);
+  EXPECT_EQ(warned_.size(), 1U);
+}
+
 // The limit of an MPS server is one for each process.
 TEST_F(MemoryWatchdogTest, AnMpsLimitIsWatchedToo) {
   publish(model::Rung::kMpsLimit);

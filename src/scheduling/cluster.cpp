@@ -85,6 +85,15 @@ void encode(base::Encoder& out, const model::NetworkPlace& place) {
   out.text(place.zone);
 }
 
+void encode(base::Encoder& out, const ModeWalls& walls) {
+  for (const auto& wall : walls) {
+    out.boolean(wall.has_value());
+    if (!wall) continue;
+    out.u64(static_cast<std::uint64_t>(wall->memory));
+    out.u64(static_cast<std::uint64_t>(wall->compute));
+  }
+}
+
 void encode(base::Encoder& out, const FreeState& free) {
   out.boolean(free.is_up);
   out.u64(free.gpus);
@@ -198,12 +207,8 @@ std::uint64_t Cluster::hash() const {
     for (const std::string& uuid : record.uuids) out.text(uuid);
     encode(out, places_.place_of(record.leaf));
     out.u64(record.terms.gpus);
-    for (const auto& wall : record.terms.walls) {
-      out.boolean(wall.has_value());
-      if (!wall) continue;
-      out.u64(static_cast<std::uint64_t>(wall->memory));
-      out.u64(static_cast<std::uint64_t>(wall->compute));
-    }
+    encode(out, record.terms.walls);
+    encode(out, record.terms.walls_of_root);
   }
   gpu_parts_.encode(out);
   for (const auto& [shape, shape_class] : shapes_) {

@@ -20,16 +20,27 @@ bool names_type(const model::Sharing& rules, const std::string& type) {
          });
 }
 
+// Returns the wall of such a part where it is strong enough for the site.
+std::optional<model::Wall> accepted_wall(const model::Sharing& rules, const model::Node& node,
+                                         model::ShareMode mode, const model::Tenant& tenant) {
+  const auto wall = wall_of(node, mode, tenant);
+  if (!wall || std::min(wall->memory, wall->compute) < rules.weakest_rung) return std::nullopt;
+  return wall;
+}
+
+constexpr std::uint32_t kAnyUser = 1;  // that is not root
+
 }  // namespace
 
-std::optional<model::Wall> wall_of(const model::Node& node, model::ShareMode mode) {
+std::optional<model::Wall> wall_of(const model::Node& node, model::ShareMode mode,
+                                   const model::Tenant& tenant) {
   if (node.engine != model::EngineKind::kProcess) return std::nullopt;
   const auto& served = node.share_modes;
   if (std::ranges::find(served, mode) == served.end()) return std::nullopt;
   if (mode == model::ShareMode::kNone) return std::nullopt;
   // A node that says that its jobs can take turns freezes them.
   const sharing::NodeMeans means{.watches_memory = node.watches_gpu_memory, .freezes = true};
-  return sharing::promised_wall(mode, means).wall;
+  return sharing::promised_wall(mode, means, {.is_of_root = model::is_root(tenant)}).wall;
 }
 
 PartTerms part_terms_of(const model::Sharing& rules, const model::Node& node) {
@@ -37,10 +48,10 @@ PartTerms part_terms_of(const model::Sharing& rules, const model::Node& node) {
   if (!rules.is_on || node.share_modes.empty() || !names_node(rules, node.name)) return terms;
   bool has_mode = false;
   for (const model::ShareMode mode : rules.modes) {
-    const auto wall = wall_of(node, mode);
-    if (!wall || std::min(wall->memory, wall->compute) < rules.weakest_rung) continue;
-    terms.walls[static_cast<std::size_t>(mode)] = wall;
-    has_mode = true;
+    const auto at = static_cast<std::size_t>(mode);
+    terms.walls[at] = accepted_wall(rules, node, mode, {kAnyUser});
+    terms.walls_of_root[at] = accepted_wall(rules, node, mode, {});
+    has_mode = has_mode || terms.walls[at] || terms.walls_of_root[at];
   }
   if (!has_mode) return terms;
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);

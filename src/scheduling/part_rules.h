@@ -19,15 +19,24 @@ namespace gpu_platform::scheduling {
 // The wall of each mode; none where the mode is not to be had.
 using ModeWalls = std::array<std::optional<model::Wall>, model::kShareModes>;
 
-// Returns what keeps the parts of a GPU of the node to their amounts if they share it in that mode;
-// nothing where the node has no mechanism for it. Only nodes whose jobs are processes of ours have
-// any.
-std::optional<model::Wall> wall_of(const model::Node& node, model::ShareMode mode);
+// Returns what keeps the tenant's part of a GPU of the node to its amounts if it is shared in that
+// mode; nothing where the node has no mechanism for it. Only nodes whose jobs are processes of ours
+// have any. A job of root can undo most of them.
+std::optional<model::Wall> wall_of(const model::Node& node, model::ShareMode mode,
+                                   const model::Tenant& tenant);
 
 // What a node offers to parts by the site's rules and its own mechanisms, in use or not.
 struct PartTerms {
-  GpuMask gpus = 0;  // that may be shared
-  ModeWalls walls;
+  GpuMask gpus = 0;         // that may be shared
+  ModeWalls walls;          // of the jobs of users
+  ModeWalls walls_of_root;  // of its jobs
+
+  // Returns the wall of the tenant's part; null where it does not get one in that mode.
+  const model::Wall* wall(model::ShareMode mode, const model::Tenant& tenant) const {
+    const ModeWalls& given = model::is_root(tenant) ? walls_of_root : walls;
+    const auto& found = given[static_cast<std::size_t>(mode)];
+    return found ? &*found : nullptr;
+  }
 
   friend bool operator==(const PartTerms&, const PartTerms&) = default;
 };

@@ -7,9 +7,13 @@ using model::ShareMode;
 
 namespace {
 
+bool stays_in_cgroup(const JobMeans& job) {
+  return job.is_in_cgroup && !job.is_of_root;
+}
+
 // A process that is in no cgroup of the job is not known to be the job's.
 Rung watched(const NodeMeans& node, const JobMeans& job) {
-  return node.watches_memory && job.is_in_cgroup ? Rung::kWatchdog : Rung::kAdvisory;
+  return node.watches_memory && stays_in_cgroup(job) ? Rung::kWatchdog : Rung::kAdvisory;
 }
 
 // The limit of one process is that of the job if it has one alone; the watchdog adds up several.
@@ -24,8 +28,8 @@ InForce of_mps(const NodeMeans& node, const JobMeans& job) {
 }
 
 InForce of_time_slices(const NodeMeans& node, const JobMeans& job) {
-  const bool is_limited = node.limits_memory && job.is_in_cgroup;
-  const bool is_frozen = node.freezes && job.is_in_cgroup;
+  const bool is_limited = node.limits_memory && stays_in_cgroup(job);
+  const bool is_frozen = node.freezes && stays_in_cgroup(job);
   return {{is_limited ? Rung::kDriverLimit : watched(node, job),
            is_frozen ? Rung::kFrozen : Rung::kAdvisory}};
 }

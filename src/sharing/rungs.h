@@ -29,6 +29,8 @@ struct JobMeans {
   bool is_mps_client = true;
   // It has one process and will never have another one.
   bool has_one_process = false;
+  // They run as root. Such a process can leave its cgroup and thaw it.
+  bool is_of_root = false;
 };
 
 struct InForce {
@@ -42,10 +44,17 @@ struct InForce {
 
 InForce wall_in_force(model::ShareMode mode, const NodeMeans& node, const JobMeans& job);
 
-// The same for a job of which no more is known than where its processes are: what its grant says.
+// What is known of a job before it has processes.
+struct KnownBefore {
+  bool is_in_cgroup = true;
+  bool is_of_root = false;
+};
+
+// The same for a job of which no more is known: what its grant says.
 inline InForce promised_wall(model::ShareMode mode, const NodeMeans& node,
-                             bool is_in_cgroup = true) {
-  return wall_in_force(mode, node, {.is_in_cgroup = is_in_cgroup});
+                             const KnownBefore& job = {}) {
+  return wall_in_force(mode, node,
+                       {.is_in_cgroup = job.is_in_cgroup, .is_of_root = job.is_of_root});
 }
 
 }  // namespace gpu_platform::sharing

@@ -31,6 +31,7 @@ constexpr Kind kKinds[] = {
     {"static binary", {.has_one_process = true}},
     {"MPS client", {.has_one_process = true}},
     {"not an MPS client", {.is_mps_client = false, .has_one_process = true}},
+    {"processes of root", {.is_of_root = true}},
 };
 
 struct Row {
@@ -51,6 +52,7 @@ constexpr Row kTable[] = {
     {ShareMode::kNone, "static binary", Rung::kHardware, Rung::kHardware},
     {ShareMode::kNone, "MPS client", Rung::kHardware, Rung::kHardware},
     {ShareMode::kNone, "not an MPS client", Rung::kHardware, Rung::kHardware},
+    {ShareMode::kNone, "processes of root", Rung::kHardware, Rung::kHardware},
     {ShareMode::kTimeSlice, "1 process", Rung::kWatchdog, Rung::kFrozen},
     {ShareMode::kTimeSlice, "8 processes", Rung::kWatchdog, Rung::kFrozen},
     {ShareMode::kTimeSlice, "container in its cgroup", Rung::kWatchdog, Rung::kFrozen},
@@ -61,6 +63,7 @@ constexpr Row kTable[] = {
     {ShareMode::kTimeSlice, "static binary", Rung::kWatchdog, Rung::kFrozen},
     {ShareMode::kTimeSlice, "MPS client", Rung::kWatchdog, Rung::kFrozen},
     {ShareMode::kTimeSlice, "not an MPS client", Rung::kWatchdog, Rung::kFrozen},
+    {ShareMode::kTimeSlice, "processes of root", kNothing, kNothing},
     {ShareMode::kMps, "1 process", Rung::kMpsLimit, Rung::kMpsLimit},
     {ShareMode::kMps, "8 processes", Rung::kWatchdog, Rung::kMpsLimit, true},
     {ShareMode::kMps, "container in its cgroup", Rung::kWatchdog, Rung::kMpsLimit, true},
@@ -70,6 +73,7 @@ constexpr Row kTable[] = {
     {ShareMode::kMps, "static binary", Rung::kMpsLimit, Rung::kMpsLimit},
     {ShareMode::kMps, "MPS client", Rung::kMpsLimit, Rung::kMpsLimit},
     {ShareMode::kMps, "not an MPS client", Rung::kWatchdog, kNothing},
+    {ShareMode::kMps, "processes of root", kNothing, Rung::kMpsLimit, true},
 };
 
 const JobMeans& means_of(std::string_view kind) {
@@ -107,7 +111,8 @@ TEST(Rungs, AGrantPromisesNoMoreThanAnyJobGets) {
       for (const Kind& kind : kKinds) {
         // A program that leaves the server means to: the rung's own words say so.
         if (mode == ShareMode::kMps && !kind.means.is_mps_client) continue;
-        const InForce promised = promised_wall(mode, node, kind.means.is_in_cgroup);
+        const InForce promised =
+            promised_wall(mode, node, {kind.means.is_in_cgroup, kind.means.is_of_root});
         const InForce real = wall_in_force(mode, node, kind.means);
         EXPECT_LE(promised.wall.memory, real.wall.memory) << to_string(mode) << ", " << kind.name;
         EXPECT_LE(promised.wall.compute, real.wall.compute) << to_string(mode) << ", " << kind.name;
@@ -127,7 +132,10 @@ TEST(Rungs, WithoutAMechanismThereIsNoWall) {
 
 TEST(Rungs, ADriversLimitOfACgroupHoldsWhatIsInTheCgroup) {
   EXPECT_EQ(promised_wall(ShareMode::kTimeSlice, kAll).wall.memory, Rung::kDriverLimit);
-  EXPECT_EQ(promised_wall(ShareMode::kTimeSlice, kAll, false).wall.memory, kNothing);
+  EXPECT_EQ(promised_wall(ShareMode::kTimeSlice, kAll, {.is_in_cgroup = false}).wall.memory,
+            kNothing);
+  EXPECT_EQ(promised_wall(ShareMode::kTimeSlice, kAll, {.is_of_root = true}).wall.memory, kNothing)
+      << "it can leave the cgroup";
   EXPECT_EQ(promised_wall(ShareMode::kMps, kAll).wall.memory, Rung::kWatchdog)
       << "a server allocates for its clients";
 }

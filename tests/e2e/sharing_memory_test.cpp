@@ -29,7 +29,8 @@ class SharedMemory : public ::testing::Test {
   Daemon daemon_{{.emulate = "dgx-h100",
                   .config = "monitoring:\n  interval_seconds: 1\n"
                             "policies:\n  stop_grace: 5s\n"
-                            "sharing:\n  modes: [time-slice]\n  slice: 100ms\n"}};
+                            "sharing:\n  modes: [time-slice]\n  slice: 100ms\n"
+                            "  weakest_rung: advisory\n"}};  // the jobs are root's
 };
 
 TEST_F(SharedMemory, AJobThatGrowsOverItsPartIsWarnedAndThenStopped) {

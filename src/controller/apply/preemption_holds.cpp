@@ -18,9 +18,10 @@ void update_held(State& state, model::AttemptId id) {
 }
 
 // Returns whether the node still gives the part what keeps it to its amounts.
-bool gives_wall(const scheduling::PartTerms& terms, const model::GpuGrant& grant) {
-  return (terms.gpus >> grant.gpu_index & 1) != 0 &&
-         terms.walls[static_cast<std::size_t>(grant.mode)] == grant.wall;
+bool gives_wall(const scheduling::PartTerms& terms, const model::GpuGrant& grant,
+                const model::Tenant& tenant) {
+  const model::Wall* const wall = terms.wall(grant.mode, tenant);
+  return (terms.gpus >> grant.gpu_index & 1) != 0 && wall != nullptr && *wall == grant.wall;
 }
 
 }  // namespace
@@ -51,8 +52,8 @@ void drop_holds_that_cannot_be_met(Application& a, const model::Node& n) {
       const scheduling::GpuMask gpus = scheduling::gpus_of(part);
       if (!is_up || (gpus & in_service) != gpus) return true;
       return model::is_part(hold.allocation) &&
-             !gives_wall(scheduling::part_terms_of(a.state.policy->sharing, n),
-                         part.grants.front());
+             !gives_wall(scheduling::part_terms_of(a.state.policy->sharing, n), part.grants.front(),
+                         hold.allocation.tenant);
     });
   });
 }

@@ -144,11 +144,11 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
     spec->time_limit_default_of = std::move(rules.default_time_limit_of);
   }
   TRY_ASSIGN(spec->request.engines, engines_for(*state.policy, *spec, {command.refuses_network}));
+  if (model::is_part(spec->request)) spec->request.tenant = {spec->uid, spec->team};
   TRY(check_submission(state, feasibility, caller, *spec, now, limit_from));
   TRY_ASSIGN(model::NewDependencies dependencies,
              judge_dependencies(state, caller, {*spec, {}, {}}, spec->dependencies, command.ended));
 
-  if (model::is_part(spec->request)) spec->request.tenant = {spec->uid, spec->team};
   spec->request.reserve_percent = state.policy->cpu_job_reserve_percent;
   if (!spec->idle_timeout && spec->terminal) spec->idle_timeout = state.policy->idle_timeout;
   TRY(enter_reservation(state, *spec, now));

@@ -99,7 +99,11 @@ void FeasibilityCheck::visit(const model::Node& node, Choice& choice) {
     reach(Feasibility::kGpuMemory);
     if (offer.capable == 0) return;
     reach(Feasibility::kShared);
-    if (model::is_part(request_) && !choice.offers.part_of(node, rules_).is_shared) return;
+    if (model::is_part(request_)) {
+      const PartOffer part = choice.offers.part_of(node, rules_);
+      is_kept_from_root_ = is_kept_from_root_ || part.is_kept_from_root;
+      if (!part.is_shared) return;
+    }
     max_gpus_ = std::max(max_gpus_, offer.capable);
     reach(Feasibility::kGpus);
     if (offer.capable < request_.gpus) return;
@@ -180,6 +184,13 @@ base::Status FeasibilityCheck::not_shared() const {
   if (modes_for(rules_, request_).empty()) {
     return refused("share_mode", to_string(request_.share_mode.value_or(model::ShareMode::kNone)),
                    "this site does not share GPUs in this way ('sharing:' in its configuration)");
+  }
+  if (is_kept_from_root_) {
+    return refusal("gpu_share", share,
+                   fmt::format("a job of root can undo the walls of its part, and this site "
+                               "accepts none weaker than {}; set sharing.weakest_rung: advisory, "
+                               "submit the job as another user, or ask for a whole GPU",
+                               model::to_string(rules_.weakest_rung)));
   }
   if (request_.require_isolation != model::Isolation::kNone) {
     return refused(

@@ -64,9 +64,10 @@ class FeasibilityCheck {
 
   const model::ResourceRequest& request_;
   const model::Sharing rules_;
-  std::deque<Choice> choices_;  // one for each type, as placement tries them
-  bool has_passed_ = false;     // a node was left out for its engine or its capacity class
-  Feasibility verdict_;         // the verdict of the node that comes furthest
+  std::deque<Choice> choices_;      // one for each type, as placement tries them
+  bool has_passed_ = false;         // a node was left out for its engine or its capacity class
+  bool is_kept_from_root_ = false;  // a GPU may be shared so, but not with a job of root
+  Feasibility verdict_;             // the verdict of the node that comes furthest
   // The largest amounts on nodes that satisfy all earlier constraints.
   base::Bytes max_gpu_memory_;
   std::uint32_t max_gpus_ = 0;

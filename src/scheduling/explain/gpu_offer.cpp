@@ -113,15 +113,21 @@ PartOffer GpuOffers::part_of(const model::Node& node, const model::Sharing& rule
   PartOffer offer;
   const PartTerms terms = part_terms_of(rules, node);
   std::vector<model::ShareMode> modes = modes_for(rules, request_);
-  std::erase_if(modes, [&](model::ShareMode mode) {
+  const bool is_for_users = std::ranges::any_of(modes, [&](model::ShareMode mode) {
     const auto& wall = terms.walls[static_cast<std::size_t>(mode)];
-    return !wall || !is_strong_enough(*wall, request_);
+    return wall && is_strong_enough(*wall, request_);
+  });
+  std::erase_if(modes, [&](model::ShareMode mode) {
+    const model::Wall* wall = terms.wall(mode, request_.tenant);
+    return wall == nullptr || !is_strong_enough(*wall, request_);
   });
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
-  for (std::size_t i = 0; i < count && !modes.empty(); ++i) {
+  for (std::size_t i = 0; i < count && is_for_users; ++i) {
     const model::Gpu& gpu = node.gpus[i];
     if ((terms.gpus >> i & 1) == 0 || !may_have(gpu)) continue;
-    offer.is_shared = true;
+    offer.is_shared = !modes.empty();
+    offer.is_kept_from_root = modes.empty();
+    if (modes.empty()) break;
     if ((withheld >> i & 1) != 0) continue;
     const bool is_degraded = request_.accept_degraded && model::is_only_degraded(gpu);
     if (!is_degraded && !model::is_in_service(gpu)) continue;

@@ -34,8 +34,9 @@ struct GpuOffer {
 
 // What the GPUs of a node are to a part of one.
 struct PartOffer {
-  bool is_shared = false;      // some GPU with enough memory may be shared in such a way
-  bool is_in_service = false;  // one of those takes work
+  bool is_shared = false;          // some GPU with enough memory may be shared in such a way
+  bool is_kept_from_root = false;  // one may be, but not with a job of root, as this one is
+  bool is_in_service = false;      // one of those takes work
   // What the GPU lacks that comes furthest; kFits: it has room now.
   model::Shortage shortage = model::Shortage::kNotShared;
   std::uint32_t short_by = 0;

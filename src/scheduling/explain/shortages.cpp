@@ -32,6 +32,7 @@ WaitCount shortage_of_rest(const FreeState& free, const Demand& demand) {
 
 // The same for a request for a part, as far as GPUs go; nothing where a GPU has room.
 std::optional<WaitCount> shortage_of_part(const PartOffer& offer) {
+  if (offer.is_kept_from_root) return WaitCount{Shortage::kKeptFromRoot, 1, 0};
   if (!offer.is_shared) return WaitCount{Shortage::kNotShared, 1, 0};
   if (!offer.is_in_service) return WaitCount{Shortage::kGpusOffline, 1, 1};
   if (offer.shortage == Shortage::kFits) return std::nullopt;

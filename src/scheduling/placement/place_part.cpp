@@ -41,8 +41,8 @@ class PartPlacing {
   }
   // Returns the wall of such a part on the node; null if it gives none that suffices.
   const model::Wall* wall_on(const Cluster::NodeRecord& record, ShareMode mode) const {
-    const auto& wall = record.terms.walls[static_cast<std::size_t>(mode)];
-    return wall && is_strong_enough(*wall, request_) ? &*wall : nullptr;
+    const model::Wall* wall = record.terms.wall(mode, request_.tenant);
+    return wall != nullptr && is_strong_enough(*wall, request_) ? wall : nullptr;
   }
   model::Allocation allocation_of(const Opened& place, ShareMode mode) const;
   void open_in_shape(const ShapeClass& shape_class, ShareMode mode, std::optional<Opened>& best,
@@ -140,6 +140,22 @@ std::optional<model::Allocation> PartPlacing::open(ShareMode mode) const {
   return allocation_of(*best, mode);
 }
 
+// Returns whether a node of the shape gives a part of root's in one of the modes. Where the site
+// accepts no advisory walls, none does: such a job must not hold up the queue.
+bool gives_to_root(const Cluster& cluster, const ShapeClass& shape_class,
+                   const model::ResourceRequest& request, const std::vector<ShareMode>& modes) {
+  for (const auto& [key, group] : shape_class.groups) {
+    for (const auto& [id, leaf] : group.nodes) {
+      const Cluster::NodeRecord& record = *cluster.find(id);
+      const bool gives = std::ranges::any_of(modes, [&](ShareMode mode) {
+        return record.terms.wall(mode, request.tenant) != nullptr;
+      });
+      if (gives && record.free.is_up) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<model::Allocation> place_part(const Cluster& cluster,
@@ -158,11 +174,13 @@ std::optional<model::Allocation> place_part(const Cluster& cluster,
 
 bool some_node_up_could_share(const Cluster& cluster, const model::ResourceRequest& request,
                               const GpuFilter& filter) {
-  if (modes_for(cluster.sharing(), request).empty()) return false;
+  const std::vector<ShareMode> modes = modes_for(cluster.sharing(), request);
+  if (modes.empty()) return false;
   return std::ranges::any_of(cluster.shapes(), [&](const auto& entry) {
     const ShapeClass& shape_class = entry.second;
     return shape_class.nodes_up > 0 && shape_class.sharing_nodes > 0 &&
-           could_hold(shape_class, request, filter);
+           could_hold(shape_class, request, filter) &&
+           (!model::is_root(request.tenant) || gives_to_root(cluster, shape_class, request, modes));
   });
 }
 

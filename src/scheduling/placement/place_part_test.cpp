@@ -179,6 +179,25 @@ TEST(PlacePart, WhereNoMemoryIsReadThereIsNoWallAroundIt) {
   EXPECT_EQ(found->nodes.front().grants.front().wall.memory, model::Rung::kAdvisory);
 }
 
+TEST(PlacePart, AJobOfRootHasNoWallThatItCouldNotUndo) {
+  const model::Tenant root{0, "red"};
+  model::Sharing rules = all_shared();
+  const auto node_of = [] { return node(1).gpus(1).shares({ShareMode::kTimeSlice}); };
+  EXPECT_TRUE(place(cluster_of({node_of()}, rules), part(500)));
+  EXPECT_FALSE(place(cluster_of({node_of()}, rules), part(500, root)));
+  EXPECT_FALSE(some_node_up_could_hold(cluster_of({node_of()}, rules), part(500, root)));
+  rules.weakest_rung = model::Rung::kAdvisory;
+  const auto found = place(cluster_of({node_of()}, rules), part(500, root));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->nodes.front().grants.front().wall,
+            (model::Wall{model::Rung::kAdvisory, model::Rung::kAdvisory}));
+  EXPECT_TRUE(some_node_up_could_hold(cluster_of({node_of()}, rules), part(500, root)));
+  const auto of_ann = place(cluster_of({node_of()}, rules), part(500));
+  ASSERT_TRUE(of_ann);
+  EXPECT_EQ(of_ann->nodes.front().grants.front().wall,
+            (model::Wall{model::Rung::kWatchdog, model::Rung::kFrozen}));
+}
+
 TEST(PlacePart, AGpuIsWholeAgainWithItsLastPart) {
   Cluster cluster = cluster_of({node(1).gpus(1).shares()}, all_shared());
   const std::uint64_t before = cluster.hash();

@@ -322,8 +322,8 @@ bool may_share(const model::Gpu& gpu, const model::ResourceRequest& request, mod
 model::Node with_shared_gpus(const model::Node& node, const model::Sharing& rules,
                              const model::ResourceRequest& request, model::ShareMode mode) {
   const PartTerms terms = part_terms_of(rules, node);
-  const auto& wall = terms.walls[static_cast<std::size_t>(mode)];
-  const bool gives = wall && is_strong_enough(*wall, request);
+  const model::Wall* wall = terms.wall(mode, request.tenant);
+  const bool gives = wall != nullptr && is_strong_enough(*wall, request);
   model::Node shared = node;
   for (std::size_t i = 0; i < shared.gpus.size(); ++i) {
     if (gives && (terms.gpus >> i & 1) != 0) continue;
@@ -345,7 +345,7 @@ model::Allocation part_on(const model::Node& node, std::uint32_t gpu, model::Sha
   model::NodeAllocation part{node.id, {}, demand.cpus, demand.memory};
   part.grants.push_back({gpu, request.share_per_gpu,
                          memory_of_part(request, node.gpus[gpu].info.memory), mode,
-                         wall_of(node, mode).value()});
+                         wall_of(node, mode, request.tenant).value()});
   part.level = level_of(node, 0, {gpu});
   model::Allocation allocation{{part}};
   allocation.tenant = request.tenant;

@@ -154,7 +154,7 @@ void add_random_names(const Draw& draw, const std::vector<model::Node>& nodes,
 
 namespace {
 
-// Three users, of which two are of one team, and one is of two.
+// Root and two users: two of them are of one team, and one is of two.
 model::Tenant random_tenant(const Draw& draw) {
   constexpr const char* kTeams[] = {"red", "red", "blue", ""};
   const auto uid = static_cast<std::uint32_t>(draw(4));
