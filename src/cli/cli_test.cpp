@@ -242,7 +242,8 @@ TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
       {{"submit", "--gpu", "1", "--", "true"}, "unknown option '--gpu'; did you mean '--gpus'?"},
       {{"jobs", "list", "--all=3"}, "--all takes no value"},
       {{"submit", "--gpus", "-1", "--", "true"},
-       "--gpus: '-1' is not a whole number from 0 to 65535"},
+       "--gpus: '-1' is not a whole number from 0 to 65535, or a part from 0.001 to 0.999 with at "
+       "most three decimals"},
       {{"submit", "--gpus", "--", "true"}, "--gpus"},
       {{"submit", "--time", "soon", "--", "true"}, "--time: 'soon' is not a duration"},
       {{"submit", "--memory", "5X", "--", "true"}, "--memory: '5X' is not a size"},

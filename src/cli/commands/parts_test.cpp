@@ -55,7 +55,13 @@ TEST_F(Parts, ThatAreNoneAreRefusedWithWhatToWrite) {
   EXPECT_TRUE(has(refused({"--gpus", "7.25"}), "write --gpus 8 or a part"));
   EXPECT_TRUE(has(refused({"--gpus", "0.1234"}), "has more than three decimals: write 0.123"));
   EXPECT_TRUE(has(refused({"--gpus", "0.0"}), "the least is 0.001"));
-  EXPECT_TRUE(has(refused({"--gpus=-0.5"}), "'-0.5' is not a whole number"));
+  for (const char* bad : {"-0.5", "nan", "1e-1", "0,5"}) {
+    EXPECT_TRUE(has(refused({fmt::format("--gpus={}", bad)}),
+                    fmt::format("--gpus: '{}' is not a whole number from 0 to 65535, or a part "
+                                "from 0.001 to 0.999 with at most three decimals",
+                                bad)));
+  }
+  EXPECT_TRUE(has(refused({"--gpus", "70000"}), "out of range: 0 to 65535 is allowed"));
   EXPECT_TRUE(has(refused({"--gpus", "0.5", "--nodes", "2"}),
                   "--gpus 0.5: a part of a GPU is on one node; leave out --nodes and "
                   "--allow-cross-node, or write whole GPUs such as --gpus 2"));

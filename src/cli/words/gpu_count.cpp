@@ -18,6 +18,13 @@ bool is_decimal(const std::string& text) {
          std::ranges::all_of(text, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
+// What is wrong with a number of GPUs that parse_count() refuses.
+std::string error_of_count(const std::string& text, const base::Error& error) {
+  const bool is_whole = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  if (is_whole) return error.message;  // too large
+  return error.message + ", or a part from 0.001 to 0.999 with at most three decimals";
+}
+
 // "1.5": more than one GPU, and not whole.
 std::unexpected<base::Error> beyond_one(const std::string& flag, const std::string& text) {
   const auto below = base::parse_count(text.substr(0, text.find('.')), 0, kMaxGpus - 1);
@@ -60,7 +67,7 @@ base::Status put_gpu_count(v1::JobSpec& spec, const JobOptions& job, std::uint64
     if (!text) continue;
     if (is_decimal(*text)) return put_part_of_gpu(spec, flag, *text, nodes);
     const auto count = base::parse_count(*text, 0, kMaxGpus);
-    if (!count) return base::invalid(flag, count.error().message);
+    if (!count) return base::invalid(flag, error_of_count(*text, count.error()));
     spec.set_gpus(static_cast<std::uint32_t>(*count));
     clear_part(spec, job);
   }
