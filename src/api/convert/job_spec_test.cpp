@@ -37,11 +37,11 @@ TEST(JobSpecTable, NamesEachFieldAsTheMessageDoes) {
 
 TEST(JobSpecTable, HasEveryFieldOfTheMessage) {
   // Beside another field, or of a submission alone.
-  std::set<std::string> missing = {"priority_number", "columns", "rows", "environment", "hold"};
+  constexpr const char* kOthers[] = {"priority_number", "columns", "rows",
+                                     "environment",     "hold",    "gpu_time_seconds"};
+  std::set<std::string> missing;
   for (int i = 0; i < message().field_count(); ++i) missing.insert(message().field(i)->name());
-  for (const char* known : {"priority_number", "columns", "rows", "environment", "hold"}) {
-    EXPECT_EQ(missing.erase(known), 1U);
-  }
+  for (const char* known : kOthers) EXPECT_EQ(missing.erase(known), 1U);
   model::for_each_spec_field([&](const auto& row) { missing.erase(std::string(row.name)); });
   EXPECT_EQ(missing, std::set<std::string>());
 }
@@ -230,8 +230,8 @@ TEST(JobSpecMessage, SaysEveryMemberAndIsReadBack) {
       EXPECT_TRUE(row.of(again) == row.of(spec)) << row.name << ", seed " << seed;
     });
   }
-  EXPECT_EQ(said.size() + 3, static_cast<std::size_t>(message().field_count()))
-      << "all but environment, hold and dependency";
+  EXPECT_EQ(said.size() + 4, static_cast<std::size_t>(message().field_count()))
+      << "all but environment, hold, gpu_time_seconds and dependency";
 }
 
 TEST(JobSpecMessage, ASubmissionTakesWhatAJobShows) {
@@ -331,6 +331,71 @@ TEST(JobSpecMessage, APartIsForOneGpuOnOneNode) {
   EXPECT_EQ(refused([](Message& m) { m.set_require_isolation(v1::REQUIRED_ISOLATION_HARDWARE); }),
             "require_isolation");
   EXPECT_EQ(refused([](Message& m) { m.set_reservation("lab"); }), "gpu_share");
+}
+
+TEST(JobSpecMessage, TheTimeLimitFollowsFromTheTimeOnTheGpu) {
+  const Nodes nodes = three_nodes();
+  const auto limit = [&](double gpu_time, std::optional<double> share, std::uint32_t gpus = 1) {
+    v1::JobSpec request;
+    request.add_command("/bin/true");
+    request.set_gpus(gpus);
+    if (share) request.set_gpu_share(*share);
+    request.set_gpu_time_seconds(gpu_time);
+    const auto order = to_model(request, Account{"ada", 1000, 100}, nodes);
+    EXPECT_TRUE(order) << order.error().message;
+    return order ? order->spec.time_limit : base::Duration();
+  };
+  EXPECT_EQ(limit(3600, 0.5), base::hours(2));
+  EXPECT_EQ(limit(3600, 0.25), base::hours(4));
+  EXPECT_EQ(limit(3600, std::nullopt), base::hours(1));
+  EXPECT_EQ(limit(3600, std::nullopt, 2), base::hours(1));
+  EXPECT_EQ(limit(3600, 1), base::hours(1));
+  EXPECT_EQ(limit(1, 0.3), base::milliseconds(3334)) << "never less than what was asked for";
+  EXPECT_EQ(limit(0.001, 0.999), base::milliseconds(2));
+  EXPECT_EQ(limit(3.6, 0.001), base::hours(1));
+}
+
+TEST(JobSpecMessage, ATimeOnTheGpuIsOneOfTwoWaysToSayTheLimit) {
+  const Nodes nodes = three_nodes();
+  const auto refusal = [&](auto change) {
+    v1::JobSpec request;
+    request.add_command("/bin/true");
+    request.set_gpu_share(0.5);
+    request.set_gpu_time_seconds(3600);
+    change(request);
+    const auto order = to_model(request, Account{"ada", 1000, 100}, nodes);
+    return order ? "" : order.error().message;
+  };
+  using Message = v1::JobSpec;
+  EXPECT_EQ(refusal([](Message&) {}), "");
+  EXPECT_EQ(refusal([](Message& m) { m.set_time_limit_seconds(60); }),
+            "gpu_time_seconds: the time limit follows from it; leave out time_limit_seconds "
+            "(--time), or give that alone");
+  const std::string without_gpus =
+      "gpu_time_seconds: is the time on a GPU, and the job asks for none; ask for GPUs (gpus, "
+      "--gpus), or give the time limit instead (time_limit_seconds, --time)";
+  EXPECT_EQ(refusal([](Message& m) { m.clear_gpu_share(); }), without_gpus);
+  EXPECT_EQ(refusal([](Message& m) {
+              m.clear_gpu_share();
+              m.set_gpus(0);
+            }),
+            without_gpus);
+  EXPECT_EQ(refusal([](Message& m) {
+              m.set_gpu_share(0.001);
+              m.set_gpu_time_seconds(315'361);
+            }),
+            "gpu_time_seconds: makes a time limit of more than 3650d, which is the longest; ask "
+            "for more of the GPU, or for less time");
+  EXPECT_NE(refusal([](Message& m) { m.set_gpu_time_seconds(0); }), "");
+  EXPECT_NE(refusal([](Message& m) { m.set_gpu_time_seconds(-60); }), "");
+}
+
+TEST(JobSpecMessage, NoUpdateChangesTheTimeOnTheGpu) {
+  v1::JobSpec change;
+  change.set_gpu_time_seconds(60);
+  const auto patch = to_patch(change, three_nodes());
+  ASSERT_FALSE(patch);
+  EXPECT_EQ(patch.error().field, "gpu_time_seconds");
 }
 
 TEST(JobSpecMessage, OnlyAGivenNetworkNoneRefusesANetwork) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/gpu_time.h"
 #include "api/convert/job.h"
 #include "api/convert/job_spec.h"
 #include "api/convert/message_limits.h"
@@ -156,6 +157,8 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
   TRY(to_model(request, nodes, spec));
   // A part without a number is of one GPU.
   if (request.has_gpu_share() && !request.has_gpus()) spec.request.gpus = 1;
+  TRY_ASSIGN(const auto limit, limit_of_gpu_time(request));
+  if (limit) spec.time_limit = *limit;
   TRY(settle_paths(spec));
   TRY(settle_session(request, spec));
   TRY(make_canonical(spec.request.gpu_types, nodes));

@@ -73,6 +73,56 @@ TEST_F(Parts, ThatAreNoneAreRefusedWithWhatToWrite) {
   EXPECT_TRUE(server.requests().empty());
 }
 
+TEST_F(Parts, HaveTheTimeLimitThatTheirTimeOnTheGpuNeeds) {
+  FakeServer server(remembering());
+  const auto limit = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "submit");
+    options.insert(options.end(), {"--", "x"});
+    EXPECT_EQ(call(server, options), 0) << err();
+    EXPECT_FALSE(sent_.contains("gpu_time_seconds"));
+    return sent_["time_limit_seconds"];
+  };
+  EXPECT_EQ(limit({"--gpus", "0.5", "--gpu-time", "1h"}), 7200);
+  EXPECT_EQ(limit({"--gpus", "0.25", "--gpu-time", "15m"}), 3600);
+  EXPECT_EQ(limit({"--gpus", "2", "--gpu-time", "90m"}), 5400);
+  EXPECT_EQ(limit({"--gpu-type", "H100", "--gpu-time", "1h"}), 3600) << "one of that type";
+  const auto refused = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "submit");
+    options.insert(options.end(), {"--", "x"});
+    const std::size_t before = err().size();
+    EXPECT_EQ(call(server, options), 2);
+    return err().substr(before);
+  };
+  EXPECT_TRUE(has(refused({"--gpus", "0.5", "--gpu-time", "1h", "--time", "2h"}),
+                  "--gpu-time: the time limit follows from it; leave out time_limit_seconds "
+                  "(--time), or give that alone"));
+  for (const char* gpus : {"--gpus=0", "--no-preemptible"}) {
+    EXPECT_TRUE(has(refused({gpus, "--gpu-time", "1h"}),
+                    "--gpu-time: is the time on a GPU, and the job asks for none; ask for GPUs "
+                    "(gpus, --gpus), or give the time limit instead (time_limit_seconds, --time)"));
+  }
+  EXPECT_TRUE(
+      has(refused({"--gpus", "1", "--gpu-time", "soon"}), "--gpu-time: 'soon' is not a duration"));
+}
+
+TEST_F(Parts, ADryRunTellsTheTimeLimitThatFollows) {
+  FakeServer server([](const Request&) { return json_answer(R"({"starts_now":true})"); });
+  EXPECT_EQ(call(server, {"submit", "--dry-run", "--gpus", "0.5", "--gpu-time", "1h", "--", "x"}),
+            0);
+  EXPECT_TRUE(has(err(), "the time limit that follows from the time on the GPU is 2h")) << err();
+}
+
+TEST_F(Parts, ALimitThatIsTooLongIsThatOfTheTimeOnTheGpu) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"detail":"time_limit_seconds 2h: the site's maximum is 1h","status":409,)"
+        R"("code":"FAILED_PRECONDITION","field":"time_limit_seconds"})",
+        409);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "0.5", "--gpu-time", "1h", "--", "x"}), 4);
+  EXPECT_TRUE(has(err(), "the site's maximum is 1h; it follows from --gpu-time 1h")) << err();
+}
+
 TEST_F(Parts, AreRefusedByTheNameOfTheOption) {
   FakeServer server([](const Request&) {
     return json_answer(R"({"detail":"gpu_share 0.5: no GPU here may be shared","status":409,)"

@@ -93,6 +93,14 @@ base::Result<std::vector<v1::JobSpec>> jobs_of_files(Console& console, const Ask
   return specs;
 }
 
+// The limit that follows from the time on the GPU, before anything is submitted.
+void tell_time_limit(Console& console, const v1::JobSpec& spec) {
+  if (!spec.has_time_limit_seconds()) return;
+  const auto ms = static_cast<std::int64_t>(spec.time_limit_seconds() * 1000);
+  console.note(fmt::format("the time limit that follows from the time on the GPU is {}",
+                           base::written(base::milliseconds(ms))));
+}
+
 // The client and the jobs. Otherwise the exit code.
 std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invocation,
                                      Arguments& arguments, Asked& asked) {
@@ -126,8 +134,10 @@ std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invoca
       asked.files.empty() ? job_of_words(console, *client, asked) : jobs_of_files(console, asked);
   if (!specs) return std::unexpected(tell_mistake(console, specs.error(), text));
   for (v1::JobSpec& spec : *specs) {
+    const bool has_gpu_time = spec.has_gpu_time_seconds() || request.options.has("--gpu-time");
     const auto done = complete(console, *client, asked.submission, spec);
     if (!done) return std::unexpected(tell_mistake(console, done.error(), text));
+    if (has_gpu_time && (asked.is_dry_run || asked.is_question)) tell_time_limit(console, spec);
   }
   return Prepared{*std::move(client), *std::move(specs)};
 }

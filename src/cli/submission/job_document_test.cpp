@@ -148,6 +148,23 @@ TEST_F(Documents, ArePrintedByADryRunWithoutTheEnvironment) {
   EXPECT_EQ(out().substr(before), "starts now\n");
 }
 
+TEST_F(Documents, MaySayTheTimeOnTheGpu) {
+  give_input("command: [a]\ngpus: 0.5\ngpu_time_seconds: 1h\n");
+  EXPECT_EQ(call(server_, {"submit", "--dry-run", "-o", "yaml", "-f", "-"}), 0) << err();
+  EXPECT_TRUE(has(out(), "time_limit_seconds: 7200")) << out();
+  EXPECT_FALSE(has(out(), "gpu_time")) << out();
+  EXPECT_TRUE(has(err(), "the time limit that follows from the time on the GPU is 2h")) << err();
+  give_input("command: [a]\ngpus: 0.5\ngpu_time_seconds: 1h\n");
+  EXPECT_EQ(call(server_, {"submit", "-f", "-", "--time", "90m"}), 0) << err();
+  EXPECT_EQ(sent_.back()["time_limit_seconds"], 5400);
+  EXPECT_FALSE(sent_.back().contains("gpu_time_seconds"));
+  const std::size_t sent = sent_.size();
+  give_input("command: [a]\ngpus: 0.5\ngpu_time_seconds: 1h\ntime_limit_seconds: 1h\n");
+  EXPECT_EQ(call(server_, {"submit", "-f", "-"}), 2);
+  EXPECT_TRUE(has(err(), "gpu_time_seconds: the time limit follows from it")) << err();
+  EXPECT_EQ(sent_.size(), sent);
+}
+
 TEST_F(Documents, OfAnEarlierJobAreSubmittedAgainWithChanges) {
   job_ =
       R"({"id":"17","array_id":"15","array_index":2,"state":"FAILED","time_limit_default_of":"site",)"
@@ -174,6 +191,8 @@ TEST_F(Documents, OfAnEarlierJobAreSubmittedAgainWithChanges) {
   EXPECT_EQ(call(server_, {"jobs", "rerun", "15", "--time", "1h"}), 0) << err();
   EXPECT_EQ(sent_.back()["array"], "0-9");
   EXPECT_EQ(sent_.back()["time_limit_seconds"], 3600);
+  EXPECT_EQ(call(server_, {"jobs", "rerun", "15", "--gpu-time", "30m"}), 0) << err();
+  EXPECT_EQ(sent_.back()["time_limit_seconds"], 1800);
 }
 
 TEST_F(Documents, OfSlurmsJobsAreNotSubmittedAgain) {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "api/convert/gpu_time.h"
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
 #include "cli/submission/environment_file.h"
@@ -34,6 +35,25 @@ base::Status put_gpus(v1::JobSpec& spec, const JobOptions& options) {
   if (!spec.has_gpus() && (options.has("--gpu-type") || options.has("--gpu-memory"))) {
     spec.set_gpus(1);
   }
+  return {};
+}
+
+// Puts the time limit that follows from the time on the GPU in its place. What an option says takes
+// the place of either in a job that is there already.
+base::Status put_gpu_time(v1::JobSpec& spec, const JobOptions& options) {
+  const bool has_limit = options.has("--time");
+  const bool has_gpu_time = options.has("--gpu-time");
+  if (has_limit && !has_gpu_time) spec.clear_gpu_time_seconds();
+  if (has_gpu_time && !has_limit) spec.clear_time_limit_seconds();
+  const auto limit = api::limit_of_gpu_time(spec);
+  if (!limit) {
+    const std::string& field = limit.error().field;
+    return base::invalid(has_gpu_time ? "--gpu-time" : field,
+                         limit.error().message.substr(field.size() + 2));  // behind "FIELD: "
+  }
+  if (!*limit) return {};
+  spec.set_time_limit_seconds(static_cast<double>(base::whole_milliseconds(**limit)) / 1000);
+  spec.clear_gpu_time_seconds();
   return {};
 }
 
@@ -173,6 +193,7 @@ base::Status put_options(Console& console, const JobRequest& request, v1::JobSpe
   if (has_nodes && !has_cross_node) spec.clear_allow_cross_node();
   if (has_cross_node && !has_nodes) spec.clear_nodes();
   TRY(put_gpus(spec, request.options));
+  TRY(put_gpu_time(spec, request.options));
   TRY(put_tasks(spec, request.options));
   put_streams(spec, request);
   if (const auto& workdir = request.options.text("--workdir")) {

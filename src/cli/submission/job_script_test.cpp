@@ -88,6 +88,8 @@ TEST_F(Scripts, GiveWayToTheCommandLine) {
   EXPECT_EQ(sent_["labels"]["run"], "8");
   EXPECT_EQ(sent_["time_limit_seconds"], 14400);
   EXPECT_EQ(sent_["name"], "x");
+  EXPECT_EQ(submit({"--gpu-time", "1h", "--", "./job.sh"}), 0) << err();
+  EXPECT_EQ(sent_["time_limit_seconds"], 3600) << "--time of the script is another way to say it";
 }
 
 TEST_F(Scripts, NameTheLineOfAMistake) {

@@ -44,6 +44,14 @@ Failure with_hint_at_nodes(Failure failure, const v1::JobSpec& spec) {
   return failure;
 }
 
+// The time limit was not typed itself.
+Failure with_hint_at_gpu_time(Failure failure, const JobOptions& options) {
+  if (failure.field == "--time" && options.has("--gpu-time")) {
+    failure.message += "; it follows from --gpu-time " + *options.text("--gpu-time");
+  }
+  return failure;
+}
+
 }  // namespace
 
 void define(Arguments& arguments, Submission& submission) {
@@ -83,7 +91,9 @@ std::expected<Submitted, int> send(Console& console, Client& client, const Submi
   }
   auto answer = client::submit_job(console, client, spec);
   if (!answer) {
-    Failure failure = with_option_name(std::move(answer).error(), &submission.request.options);
+    const JobOptions& options = submission.request.options;
+    Failure failure = with_option_name(std::move(answer).error(), &options);
+    failure = with_hint_at_gpu_time(std::move(failure), options);
     return std::unexpected(report(console,
                                   with_hint_at_nodes(with_hint_at_types(std::move(failure)), spec),
                                   wants_documents));

@@ -44,6 +44,13 @@ bool is_own(const v1::CommandOption& option) {
   return option.kind() == v1::OPTION_KIND_OWN || option.kind() == v1::OPTION_KIND_OWN_LIST;
 }
 
+// Says how long the job may run.
+bool is_time_limit(const api::FieldPlan& field) {
+  const int number = field.field->number();
+  return number == v1::JobSpec::kTimeLimitSecondsFieldNumber ||
+         number == v1::JobSpec::kGpuTimeSecondsFieldNumber;
+}
+
 // An empty value is mostly a variable of the shell that was never set.
 base::Status check_value(const v1::CommandOption& option, const std::string& text) {
   if (text.empty()) {
@@ -185,13 +192,16 @@ void JobOptions::define(Arguments& arguments) {
 
 void JobOptions::fill_from(const JobOptions& earlier) {
   std::set<const api::FieldPlan*> own;
+  bool has_time_limit = false;
   for (const Given& mine : given_) {
-    if (mine.is_given()) own.insert(mine.field);
+    if (!mine.is_given()) continue;
+    own.insert(mine.field);
+    has_time_limit = has_time_limit || is_time_limit(*mine.field);
   }
   for (std::size_t i = 0; i < given_.size(); ++i) {
     Given& mine = given_[i];
     const Given& theirs = earlier.given_[i];
-    if (!theirs.is_given()) continue;
+    if (!theirs.is_given() || (has_time_limit && is_time_limit(*mine.field))) continue;
     if (mine.field->kind == JsonKind::kMap) {
       mine.texts.insert(mine.texts.begin(), theirs.texts.begin(), theirs.texts.end());
     } else if (!own.contains(mine.field)) {

@@ -30,7 +30,8 @@ class JobOptions {
   void define(Arguments& arguments);
 
   // Takes what `earlier`, made for the same, gives and these options do not. Variables, labels and
-  // annotations add up, and these options win where a name is in both.
+  // annotations add up, and these options win where a name is in both. Of --time and --gpu-time,
+  // one here takes the place of the other one there.
   void fill_from(const JobOptions& earlier);
 
   // Puts what was given into the fields of `spec`, in place of what is there, but for options that
