@@ -256,6 +256,7 @@ base::Result<v1::GetTopologyResponse> ClusterCalls::topology(
                 [&](const model::Node& node) { to_proto(node, *out.add_nodes()); }));
   TRY(cut_to_page(request, *out.mutable_nodes(), out,
                   [](const v1::NodeTopology& node) { return node.node(); }));
+  for (v1::NodeTopology& node : *out.mutable_nodes()) put_walls(*snapshot, node);
   return out;
 }
 

@@ -76,6 +76,16 @@ TEST_F(ClusterCallsTest, SayOfEachPartWhatKeepsItsJobToIt) {
   const auto gpus = calls_.gpus({}, kRoot);
   ASSERT_TRUE(gpus.has_value());
   EXPECT_EQ(gpus->gpus(2).gpu().parts(0).memory_rung(), v1::RUNG_HARDWARE);
+  const auto topology = calls_.topology({});
+  ASSERT_TRUE(topology.has_value());
+  const v1::TopologyGpu& gpu = topology->nodes(0).gpus(2);
+  ASSERT_EQ(gpu.parts_size(), 2);
+  EXPECT_EQ(gpu.parts(0).job(), status.gpus(2).parts(0).job());
+  EXPECT_EQ(gpu.parts(0).compute_rung(), v1::RUNG_HARDWARE);
+  EXPECT_EQ(gpu.parts(1).memory_rung(), v1::RUNG_UNSPECIFIED);
+  EXPECT_DOUBLE_EQ(gpu.free_share(), 0.25);
+  EXPECT_EQ(topology->nodes(0).gpus(1).parts_size(), 0);
+  EXPECT_DOUBLE_EQ(topology->nodes(0).gpus(1).free_share(), 1);
 }
 
 TEST_F(ClusterCallsTest, TellSlurmsCommandsHowGpusAreShared) {

@@ -36,17 +36,6 @@ base::GpuShare free_share(const model::Node& node, const model::Gpu& gpu) {
   return std::max(base::kWholeGpu - held_share(gpu), base::GpuShare());
 }
 
-void put_parts(const model::Gpu& gpu, v1::Gpu& out) {
-  if (!is_shared(gpu)) return;
-  for (const model::GpuHolder& holder : gpu.holders) {
-    v1::GpuPart& part = *out.add_parts();
-    part.set_job(fmt::format_int(holder.attempt.job.value).str());
-    part.set_share(in_gpus(holder.share));
-    part.set_memory_bytes(static_cast<std::uint64_t>(holder.memory.value()));
-    part.set_mode(to_proto(holder.mode));
-  }
-}
-
 void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
   put_metrics(reading, out);
   for (const model::GpuProcess& process : reading.processes) {
@@ -73,6 +62,21 @@ base::Instant end_of(const model::Taints& taints) {
 }
 
 }  // namespace
+
+void add_parts(const model::Gpu& gpu, GpuParts& out) {
+  if (!is_shared(gpu)) return;
+  for (const model::GpuHolder& holder : gpu.holders) {
+    v1::GpuPart& part = *out.Add();
+    part.set_job(fmt::format_int(holder.attempt.job.value).str());
+    part.set_share(in_gpus(holder.share));
+    part.set_memory_bytes(static_cast<std::uint64_t>(holder.memory.value()));
+    part.set_mode(to_proto(holder.mode));
+  }
+}
+
+double free_gpus_of(const model::Node& node, const model::Gpu& gpu) {
+  return in_gpus(free_share(node, gpu));
+}
 
 void to_proto(const model::Node& node, v1::Node& out) {
   out.set_name(node.name);
@@ -135,8 +139,8 @@ void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t inde
     last = holder.attempt.job;
     out.add_jobs(fmt::format_int(last.value).str());
   }
-  put_parts(gpu, out);
-  out.set_free_share(in_gpus(free_share(node, gpu)));
+  add_parts(gpu, *out.mutable_parts());
+  out.set_free_share(free_gpus_of(node, gpu));
   out.set_memory_total_bytes(static_cast<std::uint64_t>(gpu.info.memory.value()));
   if (gpu.info.numa_node >= 0) out.set_numa_node(static_cast<std::uint32_t>(gpu.info.numa_node));
   if (reading != nullptr) put_reading(*reading, out);

@@ -14,6 +14,13 @@ namespace gpu_platform::api {
 // Returns the newest reading of the GPU with that UUID; null if there is none.
 using ReadingOf = std::function<std::shared_ptr<const model::GpuReading>(std::string_view uuid)>;
 
+using GpuParts = google::protobuf::RepeatedPtrField<v1::GpuPart>;
+
+// Adds the parts of the GPU that jobs hold, without their walls.
+void add_parts(const model::Gpu& gpu, GpuParts& out);
+// Returns what new jobs may get of the GPU of that node, in GPUs.
+double free_gpus_of(const model::Node& node, const model::Gpu& gpu);
+
 // Fill cleared messages; they cannot fail. `reading` is null if there is none.
 void to_proto(const model::Node& node, v1::Node& out);
 void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,

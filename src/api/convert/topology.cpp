@@ -1,5 +1,7 @@
 #include "api/convert/topology.h"
 
+#include "api/convert/cluster.h"
+
 namespace gpu_platform::api {
 
 namespace {
@@ -39,7 +41,10 @@ void to_proto(const model::Node& node, v1::NodeTopology& out) {
   }
   const auto count = static_cast<std::uint32_t>(node.gpus.size());
   for (std::uint32_t a = 0; a < count; ++a) {
-    put_gpu(node.gpus[a].info, a, *out.add_gpus());
+    v1::TopologyGpu& gpu = *out.add_gpus();
+    put_gpu(node.gpus[a].info, a, gpu);
+    add_parts(node.gpus[a], *gpu.mutable_parts());
+    gpu.set_free_share(free_gpus_of(node, node.gpus[a]));
     for (std::uint32_t b = a + 1; b < count; ++b) {
       const model::GpuLink link = model::link_between(node.topology, count, a, b);
       if (link.kind != model::LinkKind::kUnknown) put_link(link, a, b, *out.add_links());

@@ -99,21 +99,6 @@ std::string totals(const v1::Status& status, Client& client) {
   return text + advisory_guards(status);
 }
 
-// What the jobs on GPUs are called: "15_5 ada".
-JobLabels job_labels(Client& client) {
-  JobLabels labels;
-  const auto list = client.ask<v1::ListJobsResponse>(
-      "/v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING&state=SUSPENDED"
-      "&fields=jobs.id,jobs.array_id,jobs.array_index,jobs.spec.user&limit=10000",
-      "a list");
-  if (!list) return labels;
-  for (const v1::Job& job : list->jobs()) {
-    const std::string& user = job.spec().user();
-    labels[job.id()] = user.empty() ? shown_id(job) : shown_id(job) + " " + user;
-  }
-  return labels;
-}
-
 // A wide one also has the engine and the capacity class of each node. Without marks, no row says
 // that its node is emulated.
 struct NodeTableOptions {

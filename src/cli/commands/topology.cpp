@@ -21,7 +21,8 @@ int run_topology(const CommandText& text, Invocation& invocation) {
         if (topology.nodes().empty()) {
           shown.note("there are no nodes");
         } else {
-          shown.out(topology_page(topology, output.width(shown)));
+          const JobLabels labels = has_parts(topology) ? job_labels(*client) : JobLabels();
+          shown.out(topology_page(topology, output.width(shown), labels));
         }
       });
 }

@@ -206,6 +206,20 @@ Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks
   return table;
 }
 
+Table parts_table(const ClusterGpus& gpus, const JobLabels& labels) {
+  Table table({{"NODE", Align::kLeft, 12},
+               {"GPU", Align::kRight},
+               {"MODE"},
+               {.title = "JOBS", .cut_to = 8, .wraps = true},
+               {"FREE", Align::kRight}});
+  for (const v1::Gpu& gpu : gpus) {
+    const std::string mode = gpu.parts().empty() ? "" : mode_word(gpu.parts(0).mode());
+    table.add(
+        {gpu.node(), index_of(gpu), mode, jobs_of(gpu, labels), share_text(gpu.free_share())});
+  }
+  return table;
+}
+
 Table changed_table(const ClusterGpus& gpus, const JobLabels& names) {
   const bool is_marked_once = all_emulated(gpus);
   Table table({{"NODE", Align::kLeft, 12},

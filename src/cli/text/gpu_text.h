@@ -44,6 +44,8 @@ std::string emulated_mark(std::size_t emulated, std::size_t all);
 // One row for each GPU: `status --all`; the labels are as "15_5 ada". Without marks, no row says
 // that its GPU is emulated.
 Table gpu_table(const ClusterGpus& gpus, const JobLabels& labels, bool has_marks);
+// One row for each of the GPUs, of which jobs have parts.
+Table parts_table(const ClusterGpus& gpus, const JobLabels& labels);
 // One row for each GPU that an operator changed.
 Table changed_table(const ClusterGpus& gpus, const JobLabels& names);
 

@@ -69,6 +69,20 @@ JobLabels job_names(Client& client, const std::set<std::string>& ids) {
   return names;
 }
 
+JobLabels job_labels(Client& client) {
+  JobLabels labels;
+  const auto list = client.ask<v1::ListJobsResponse>(
+      "/v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING&state=SUSPENDED"
+      "&fields=jobs.id,jobs.array_id,jobs.array_index,jobs.spec.user&limit=10000",
+      "a list");
+  if (!list) return labels;
+  for (const v1::Job& job : list->jobs()) {
+    const std::string& user = job.spec().user();
+    labels[job.id()] = user.empty() ? shown_id(job) : shown_id(job) + " " + user;
+  }
+  return labels;
+}
+
 const std::string& label_of(const JobLabels& labels, const std::string& id) {
   const auto found = labels.find(id);
   return found == labels.end() ? id : found->second;

@@ -19,6 +19,9 @@ using JobLabels = std::map<std::string, std::string>;
 // are left out. Asks for a few jobs one by one, and for many by one list of those that hold GPUs.
 JobLabels job_names(Client& client, const std::set<std::string>& ids);
 
+// What the jobs on GPUs are called, with their users: "15_5 ada".
+JobLabels job_labels(Client& client);
+
 // The name, or the id itself without one.
 const std::string& label_of(const JobLabels& labels, const std::string& id);
 

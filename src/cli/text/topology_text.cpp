@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/text/gpu_text.h"
 #include "cli/text/message_text.h"
 #include "cli/text/table.h"
 #include "cli/text/text.h"
@@ -269,9 +270,34 @@ std::string legend_of(const NodeList& nodes) {
   return text.empty() ? text : "\nBetween two GPUs:\n" + text;
 }
 
+// The GPUs that jobs have parts of, as `status --all` has them.
+ClusterGpus shared_gpus(const NodeList& nodes) {
+  ClusterGpus shared;
+  for (const v1::NodeTopology& node : nodes) {
+    for (const v1::TopologyGpu& gpu : node.gpus()) {
+      if (gpu.parts().empty()) continue;
+      v1::Gpu& row = *shared.Add();
+      row.set_node(node.node());
+      row.set_index(gpu.index());
+      row.set_free_share(gpu.free_share());
+      *row.mutable_parts() = gpu.parts();
+      for (const v1::GpuPart& part : gpu.parts()) row.add_jobs(part.job());
+    }
+  }
+  return shared;
+}
+
 }  // namespace
 
-std::string topology_page(v1::GetTopologyResponse topology, std::size_t width) {
+bool has_parts(const v1::GetTopologyResponse& topology) {
+  return std::ranges::any_of(topology.nodes(), [](const v1::NodeTopology& node) {
+    return std::ranges::any_of(node.gpus(),
+                               [](const v1::TopologyGpu& gpu) { return !gpu.parts().empty(); });
+  });
+}
+
+std::string topology_page(v1::GetTopologyResponse topology, std::size_t width,
+                          const JobLabels& labels) {
   NodeList& nodes = *topology.mutable_nodes();
   put_in_node_order(nodes, [](const v1::NodeTopology& node) { return node.node(); });
   std::string page;
@@ -283,7 +309,10 @@ std::string topology_page(v1::GetTopologyResponse topology, std::size_t width) {
     const std::string tree = tree_of(group, width);
     if (!tree.empty()) page += "\n" + tree;
   }
-  return page + legend_of(nodes);
+  page += legend_of(nodes);
+  if (!has_parts(topology)) return page;
+  const Table parts = parts_table(shared_gpus(nodes), labels);
+  return page + "\nGPUs that jobs share:\n" + parts.render({.width = width});
 }
 
 }  // namespace gpu_platform::cli

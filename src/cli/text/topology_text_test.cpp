@@ -1,5 +1,6 @@
 #include "cli/text/topology_text.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -30,6 +31,10 @@ Json boards() {
 
 std::string drawn(const Json& document, std::size_t width) {
   return topology_page(*client::message_of<v1::GetTopologyResponse>(json_text(document)), width);
+}
+
+std::size_t lines_in(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
 Json one_node(std::string_view more) {
@@ -124,6 +129,34 @@ TEST(Topology, KeepsGpusOfANumaNodeThatWasNotDescribed) {
   const std::string page = drawn(
       one_node(R"("numa_nodes":[],"gpus":[{"index":0,"type":"T4","numa_node":3}],"links":[])"), 0);
   EXPECT_TRUE(has(page, "└─ NUMA node 3\n   └─ GPU 0  T4\n")) << page;
+}
+
+constexpr std::string_view kSharedNode =
+    R"("numa_nodes":[],"links":[],"gpus":[{"index":0,"type":"T4","parts":[],"free_share":1},)"
+    R"({"index":1,"type":"T4","free_share":0.25,"parts":[)"
+    R"({"job":"12","share":0.5,"mode":"TIME_SLICE"},{"job":"13","share":0.25,"mode":"TIME_SLICE"}]}])";
+
+TEST(Topology, EndsWithTheGpusThatJobsShare) {
+  const std::string page = drawn(one_node(kSharedNode), 0);
+  const std::size_t shared = page.find("\nGPUs that jobs share:\n");
+  ASSERT_NE(shared, std::string::npos) << page;
+  const std::string table = page.substr(shared);
+  EXPECT_TRUE(has(table, "12 (0.5), 13 (0.25)")) << page;
+  EXPECT_TRUE(has(table, "time-slice")) << page;
+  EXPECT_TRUE(has(table, "0.25\n")) << page;
+  EXPECT_EQ(lines_in(table), 4U) << "a heading, the titles and one GPU\n" << page;
+  EXPECT_FALSE(has(drawn(boards(), 0), "share"));
+}
+
+TEST_F(Cli, TopologyNamesTheJobsThatShareAGpu) {
+  FakeServer server([](const Request& request) {
+    if (begins(request.target, "/v1/jobs?")) {
+      return json_answer(R"({"jobs":[{"id":"12","spec":{"user":"ada"}}]})");
+    }
+    return json_answer(json_text(one_node(kSharedNode)));
+  });
+  EXPECT_EQ(call(server, {"topology"}), 0);
+  EXPECT_TRUE(has(out(), "12 ada (0.5), 13 (0.25)")) << out();
 }
 
 TEST_F(Cli, TopologyAsksForOneNodeOrAll) {
