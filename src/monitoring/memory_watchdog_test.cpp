@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/job_spec.h"
 #include "model/node_lookup.h"
 #include "os/clock.h"
 #include "os/testing/eventually.h"

@@ -9,6 +9,7 @@
 #include "api/convert/cluster.h"
 #include "api/convert/json_writer.h"
 #include "api/convert/problem.h"
+#include "api/part_walls.h"
 #include "model/job_spec.h"
 
 namespace gpu_platform::api {
@@ -166,6 +167,10 @@ void GpuStream::append_gpu(const model::GpuRef& gpu, std::string& out) {
   change.set_seq((next_ == changed_.size() ? seq_ : told_).value);
   if (at_.is_set()) to_proto(at_, *change.mutable_at());
   to_proto(node.gpus[gpu.index], node, gpu.index, nullptr, *change.mutable_gpu());
+  // A job that has ended since is told of with the next change of the GPU.
+  if (!change.gpu().parts().empty()) {
+    put_walls(*context_.reader.core().snapshots.snapshot(), *change.mutable_gpu());
+  }
   append_sse(out, "gpu", change.seq(), change);
 }
 

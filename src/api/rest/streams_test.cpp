@@ -113,6 +113,31 @@ TEST_F(StreamsTest, TellTheStateOfEveryGpuAndThenOfThoseThatChange) {
   }
 }
 
+TEST_F(StreamsTest, TellOfEachPartOfAGpuWhatKeepsItsJobToIt) {
+  start();
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job, {2});
+  core_.edit_node([&](model::Node& node) {
+    model::GpuHolder half{{job, 1}, base::GpuShare(3500), base::kGiB * 40};
+    half.mode = model::ShareMode::kTimeSlice;
+    node.gpus[2].holders = {half};
+    model::settle(node.gpus[2]);
+  });
+  SseReader reader(options_.socket_path, "/v1/gpus/events");
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(reader.next().value().data["gpu"]["parts"].empty());
+  const auto gpu = reader.next().value().data["gpu"];
+  EXPECT_EQ(gpu["free_share"], 0.5);
+  ASSERT_EQ(gpu["parts"].size(), 1U);
+  const auto& part = gpu["parts"][0];
+  EXPECT_EQ(part["job"], std::to_string(job.value));
+  EXPECT_EQ(part["share"], 0.5);
+  EXPECT_EQ(part["memory_bytes"], std::uint64_t{40} << 30);
+  EXPECT_EQ(part["mode"], "TIME_SLICE");
+  // The wall is that of the job's own grant.
+  EXPECT_EQ(part["memory_rung"], "HARDWARE");
+  EXPECT_EQ(part["compute_rung"], "HARDWARE");
+}
+
 TEST_F(StreamsTest, GpusOfANodeThatIsNoneAreNotWatched) {
   start();
   EXPECT_EQ(SseReader(options_.socket_path, "/v1/gpus/events?node=none").head().status, 404);

@@ -101,6 +101,16 @@ TEST(WatchRows, NameTheJobItsTimeLeftAndAnIdleGpu) {
   EXPECT_EQ(view.idle_since.size(), 1U) << "a GPU without a job is not idle, it is free";
 }
 
+TEST(WatchRows, SayHowJobsShareAGpu) {
+  const WatchView view = view_of(status_of({gpu(
+      0,
+      R"("state":"IN_USE","jobs":["42","43"],"parts":[{"job":"42","share":0.5,"mode":"TIME_SLICE"},)"
+      R"({"job":"43","share":0.25,"mode":"TIME_SLICE"}])")}));
+  EXPECT_TRUE(watch_rows(view, 0)[1].ends_with("42 ada (0.5), 43 (0.25) by time-slice"))
+      << watch_rows(view, 0)[1];
+  EXPECT_TRUE(watch_rows(view, 60)[1].find("time-slice") == std::string::npos);
+}
+
 TEST(WatchRows, AreSortedAndFiltered) {
   const WatchView view = view_of(status_of(
       {gpu(0, R"("state":"IN_USE","jobs":["42"],"utilization_percent":60,"memory_used_bytes":1)"),

@@ -7,6 +7,7 @@
 #include "cli/text/end_advice.h"
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 #include "client/follow.h"
 
@@ -66,6 +67,7 @@ std::string detail_of(v1::AuditAction action) {
 
 std::string start_detail(const v1::Attempt& attempt) {
   std::string text = "on " + place_of(attempt);
+  if (const std::string terms = terms_of_part(attempt); !terms.empty()) text += " (" + terms + ")";
   switch (attempt.why()) {
     case v1::START_REASON_BACKFILL:
       text += attempt.passed().empty() ? "; backfill"

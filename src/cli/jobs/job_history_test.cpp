@@ -52,6 +52,18 @@ TEST(JobHistory, TellsStartsPreemptionsAndTheEndInOrder) {
                                               }));
 }
 
+TEST(JobHistory, TellsThePartOfAGpuWithWhatKeepsTheJobToIt) {
+  const auto lines = lines_of(job_from(
+      R"({"id":"42","state":"RUNNING","attempt":1,"submitted_at":"2026-07-01T10:00:00Z",)"
+      R"("spec":{"user":"ada"},"attempts":[{"attempt":1,"started_at":"2026-07-01T10:05:00Z",)"
+      R"("gpus":[{"node":"dgx-1","index":3,"share":0.5,"memory_bytes":42949672960,)"
+      R"("mode":"TIME_SLICE","memory_rung":"WATCHDOG","compute_rung":"TIME_SLICE"}]}]})"));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1],
+            "STARTED 1 |on 0.5 of dgx-1:3 (40 GiB, time-slice; memory: watchdog, compute: "
+            "time-slice)");
+}
+
 TEST(JobHistory, PutsCallsAmongThemAndLeavesOutRefusedOnes) {
   const auto lines =
       lines_of(job_from(kRequeuedJob),

@@ -80,12 +80,18 @@ std::string idle_text(const v1::Gpu& gpu, const WatchView& view) {
 
 namespace {
 
+// " by time-slice" of a GPU that jobs share.
+std::string mode_of(const v1::Gpu& gpu) {
+  return gpu.parts().empty() ? "" : " by " + mode_word(gpu.parts(0).mode());
+}
+
 // "idle 35s: 42 ada train 1h05m left, 4711 bob (no job); a fan is loud". `width`: of the terminal.
 std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view, std::size_t width) {
   std::vector<std::string> parts;
   for (const std::string& job : gpu.jobs()) {
     parts.push_back(job_text(job, view, width) + share_beside(gpu, job));
   }
+  if (!parts.empty() && !is_narrow(width)) parts.back() += mode_of(gpu);
   for (const v1::GpuProcess& process : gpu.unmanaged_processes()) {
     if (unnamed_unmanaged_processes(gpu) == 0) break;
     const std::string& user = process.user();

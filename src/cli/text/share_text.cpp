@@ -78,16 +78,21 @@ const v1::GpuUse* part_in(const google::protobuf::RepeatedPtrField<v1::GpuUse>& 
   return gpus.size() == 1 && is_part(gpus.Get(0)) ? &gpus.Get(0) : nullptr;
 }
 
+// "time-slice; memory: watchdog, compute: time-slice"; empty where it is not known.
+std::string walls_text(const v1::GpuUse& gpu) {
+  const std::string memory = rung_word(gpu, v1::GpuUse::kMemoryRungFieldNumber);
+  const std::string compute = rung_word(gpu, v1::GpuUse::kComputeRungFieldNumber);
+  if (memory.empty() || compute.empty()) return {};
+  return fmt::format("{}; memory: {}, compute: {}", mode_word(gpu.mode()), memory, compute);
+}
+
 std::string part_line(const v1::GpuUse* part) {
   if (part == nullptr) return {};
   const v1::GpuUse& gpu = *part;
   std::string text = fmt::format("{} of GPU {}", share_text(gpu.share()), gpu.index());
   if (gpu.has_memory_bytes()) text += " with " + size_text(gpu.memory_bytes());
-  const std::string memory = rung_word(gpu, v1::GpuUse::kMemoryRungFieldNumber);
-  const std::string compute = rung_word(gpu, v1::GpuUse::kComputeRungFieldNumber);
-  if (memory.empty() || compute.empty()) return text;
-  return fmt::format("{} ({}; memory: {}, compute: {})", text, mode_word(gpu.mode()), memory,
-                     compute);
+  const std::string walls = walls_text(gpu);
+  return walls.empty() ? text : fmt::format("{} ({})", text, walls);
 }
 
 }  // namespace
@@ -116,6 +121,14 @@ std::string part_of(const v1::Attempt& attempt) {
 
 std::string part_of(const v1::Job& job) {
   return part_line(part_in(job.gpus()));
+}
+
+std::string terms_of_part(const v1::Attempt& attempt) {
+  const v1::GpuUse* const part = part_in(attempt.gpus());
+  if (part == nullptr) return {};
+  const std::string memory = part->has_memory_bytes() ? size_text(part->memory_bytes()) : "";
+  const std::string walls = walls_text(*part);
+  return memory + (memory.empty() || walls.empty() ? "" : ", ") + walls;
 }
 
 std::string neighbours_of(const v1::Job& job) {

@@ -25,6 +25,9 @@ std::string mode_word(v1::ShareMode mode);
 std::string part_of(const v1::Attempt& attempt);
 std::string part_of(const v1::Job& job);
 
+// "40 GiB, time-slice; memory: watchdog, compute: time-slice"; empty for whole GPUs.
+std::string terms_of_part(const v1::Attempt& attempt);
+
 // What the other jobs on the GPU can still do to this one: see, slow down and end it, a sentence
 // for each wall. Empty for whole GPUs.
 std::string neighbours_of(const v1::Job& job);
