@@ -140,8 +140,8 @@ std::optional<model::Allocation> PartPlacing::open(ShareMode mode) const {
   return allocation_of(*best, mode);
 }
 
-// Returns whether a node of the shape gives a part of root's in one of the modes. Where the site
-// accepts no advisory walls, none does: such a job must not hold up the queue.
+// Returns whether a node of the shape that is up gives a part of root's in one of the modes. Where
+// the site accepts no advisory walls, none does: such a job must not hold up the queue.
 bool gives_to_root(const Cluster& cluster, const ShapeClass& shape_class,
                    const model::ResourceRequest& request, const std::vector<ShareMode>& modes) {
   for (const auto& [key, group] : shape_class.groups) {
@@ -150,7 +150,7 @@ bool gives_to_root(const Cluster& cluster, const ShapeClass& shape_class,
       const bool gives = std::ranges::any_of(modes, [&](ShareMode mode) {
         return record.terms.wall(mode, request.tenant) != nullptr;
       });
-      if (gives && record.free.is_up) return true;
+      if (gives) return true;
     }
   }
   return false;
