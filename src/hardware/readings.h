@@ -74,6 +74,7 @@ struct GpuDescription {
   std::optional<bool> persistence_enabled;
   std::optional<std::uint32_t> pcie_generation_max;
   std::optional<std::uint32_t> pcie_width_max;
+  std::optional<std::int32_t> slowdown_c;  // from this temperature on it lowers its clocks
   std::string problem;  // why the driver refuses to speak of it ("GPU is lost"), else empty
 
   friend bool operator==(const GpuDescription&, const GpuDescription&) = default;

@@ -50,6 +50,7 @@ void fill(GpuDescription& into, const GpuDescription& from) {
   fill(into.persistence_enabled, from.persistence_enabled);
   fill(into.pcie_generation_max, from.pcie_generation_max);
   fill(into.pcie_width_max, from.pcie_width_max);
+  fill(into.slowdown_c, from.slowdown_c);
 }
 
 class NvidiaSmi final : public GpuLibrary {

@@ -112,6 +112,8 @@ TEST(SmiXml, TellsWhatTablesDoNot) {
   EXPECT_EQ(report->gpus[0].minor, 3u);
   EXPECT_EQ(report->gpus[1].minor, std::nullopt);
   EXPECT_EQ(report->gpus[1].power_limit, base::Milliwatts(70'000)) << "as older drivers name it";
+  EXPECT_EQ(report->gpus[0].slowdown_c, std::nullopt);
+  EXPECT_EQ(report->gpus[1].slowdown_c, 93);
   const model::GpuSlowMetrics& first = report->readings[0];
   EXPECT_EQ(first.pcie_generation, 4u);
   EXPECT_EQ(first.pcie_width, 8u);

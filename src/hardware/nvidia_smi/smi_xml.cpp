@@ -40,6 +40,12 @@ std::optional<std::uint32_t> cuda_version(std::string_view text) {
   return *major * 1000 + *minor * 10;
 }
 
+std::optional<std::int32_t> threshold(std::string_view text) {
+  const auto value = smi_number(text);
+  if (!value || *value == 0 || *value > 1000) return std::nullopt;
+  return static_cast<std::int32_t>(*value);
+}
+
 GpuDescription description_of(const pugi::xml_node& gpu, std::uint32_t index) {
   GpuDescription out;
   out.index = index;
@@ -60,6 +66,7 @@ GpuDescription description_of(const pugi::xml_node& gpu, std::uint32_t index) {
   out.persistence_enabled = smi_switch(at(gpu, {"persistence_mode"}));
   out.pcie_generation_max = smi_number(at(gpu, {"pci/pci_gpu_link_info/pcie_gen/max_link_gen"}));
   out.pcie_width_max = smi_number(at(gpu, {"pci/pci_gpu_link_info/link_widths/max_link_width"}));
+  out.slowdown_c = threshold(at(gpu, {"temperature/gpu_temp_slow_threshold"}));
   return out;
 }
 

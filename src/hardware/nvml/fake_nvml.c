@@ -7,6 +7,7 @@
  *   FAKE_NVML_SLOW_HANG_WHILE=F, FAKE_NVML_EVENTS_HANG_WHILE=F   the same for slow readings, the wait for events
  *   FAKE_NVML_EVENT=F        a file F with "GPU TYPE VALUE" is an event; it is taken away
  *   FAKE_NVML_EVENT_TYPES=N  the events that GPUs say they support
+ *   FAKE_NVML_SLOWDOWN=N     the temperature from which GPUs lower their clocks; -1: not supported
  *
  * It has only functions of old drivers (no version suffix, no UUID before FAKE_NVML_NEW): what the loader
  * must fall back to. FAKE_NVML_NEW (a compile definition) adds newer ones that answer otherwise, to show
@@ -137,6 +138,11 @@ int nvmlDeviceGetTemperatureV(device_t* device, void* temperature) {
   (void)device;
   (void)temperature;
   return 13;
+}
+
+int nvmlDeviceGetTemperatureThreshold(device_t* device, unsigned threshold, unsigned* degrees) {
+  *degrees = threshold == 1 ? (unsigned)number("FAKE_NVML_SLOWDOWN", 93) : 77;
+  return (int)*degrees < 0 ? 3 : state_of(device);
 }
 
 struct process_v2 {

@@ -28,6 +28,7 @@ inline constexpr int kNvmlErrorLibRmVersionMismatch = 18;
 inline constexpr int kNvmlErrorGpuNotFound = 28;
 
 inline constexpr unsigned kNvmlTemperatureGpu = 0;
+inline constexpr unsigned kNvmlThresholdSlowdown = 1;
 inline constexpr unsigned kNvmlClockSm = 1;
 inline constexpr unsigned kNvmlClockMemory = 2;
 inline constexpr unsigned kNvmlEccCorrected = 0;

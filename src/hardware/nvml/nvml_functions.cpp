@@ -54,6 +54,7 @@ void find_description(void* library, NvmlFunctions& f) {
   find(library, f.max_mig_devices, {"nvmlDeviceGetMaxMigDeviceCount"});
   find(library, f.ecc_mode, {"nvmlDeviceGetEccMode"});
   find(library, f.persistence, {"nvmlDeviceGetPersistenceMode"});
+  find(library, f.temperature_threshold, {"nvmlDeviceGetTemperatureThreshold"});
 }
 
 void find_readings(void* library, NvmlFunctions& f) {

@@ -40,6 +40,7 @@ struct NvmlFunctions {
   NvmlNumberFunction max_mig_devices = nullptr;
   NvmlTwoNumbersFunction ecc_mode = nullptr;
   NvmlNumberFunction persistence = nullptr;
+  NvmlSelectedNumberFunction temperature_threshold = nullptr;
 
   NvmlStructFunction<NvmlMemoryV2> memory_v2 = nullptr;
   NvmlStructFunction<NvmlMemoryV1> memory_v1 = nullptr;

@@ -202,6 +202,13 @@ std::optional<std::uint32_t> NvmlGpu::numa_node() {
   return nodes.front();
 }
 
+// A driver that says 0 does not know it.
+std::optional<std::int32_t> NvmlGpu::slowdown_temperature() {
+  const auto degrees = number(f_.temperature_threshold, kNvmlThresholdSlowdown);
+  if (!degrees || *degrees == 0 || *degrees > 1000) return std::nullopt;
+  return static_cast<std::int32_t>(*degrees);
+}
+
 NvmlGpu::Memory NvmlGpu::memory() {
   NvmlMemoryV2 v2{};
   v2.version = nvml_version<NvmlMemoryV2>(2);
@@ -279,6 +286,7 @@ void NvmlGpu::describe(GpuDescription& out) {
   if (const auto persistence = number(f_.persistence)) out.persistence_enabled = *persistence != 0;
   out.pcie_generation_max = number(f_.pcie_generation_max);
   out.pcie_width_max = number(f_.pcie_width_max);
+  out.slowdown_c = slowdown_temperature();
 }
 
 void NvmlGpu::read(GpuReading& out) {

@@ -49,6 +49,7 @@ class NvmlGpu {
   std::optional<CpuSet> cpus();
   std::optional<std::uint32_t> max_mig_devices();
   std::optional<std::uint32_t> numa_node();
+  std::optional<std::int32_t> slowdown_temperature();
   Memory memory();
   std::optional<std::int32_t> temperature();
   std::optional<NvmlUtilization> utilization();

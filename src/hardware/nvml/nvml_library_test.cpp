@@ -168,6 +168,22 @@ TEST(NvmlLibrary, PrefersTheNewestFunctionsAndFallsBackWhereTheyRefuse) {
   EXPECT_EQ(reading.temperature_c, 41);
 }
 
+TEST(NvmlLibrary, DescribesTheTemperatureFromWhichAGpuSlowsDown) {
+  const auto slowdown_of = [](const char* path) {
+    const std::optional<std::int32_t> nothing_listed = -1;
+    const auto library = opened(path);
+    if (library == nullptr) return nothing_listed;
+    const auto gpus = library->list_gpus();
+    return gpus && !gpus->empty() ? gpus->front().slowdown_c : nothing_listed;
+  };
+  EXPECT_EQ(slowdown_of(FAKE_NVML_NEW), 93);
+  EXPECT_EQ(slowdown_of(FAKE_NVML_OLD), std::nullopt) << "it has no such function";
+  for (const char* const unknown : {"0", "-1", "5000"}) {
+    const Environment answer("FAKE_NVML_SLOWDOWN", unknown);
+    EXPECT_EQ(slowdown_of(FAKE_NVML_NEW), std::nullopt) << unknown;
+  }
+}
+
 TEST(NvmlLibrary, TellsAProcessOnceWhateverListsItIsIn) {
   const auto library = opened(FAKE_NVML_NEW);
   ASSERT_TRUE(library);
@@ -381,6 +397,7 @@ TEST_F(EmulatedBoard, IsDescribedInEveryDatum) {
   EXPECT_EQ(gpu.max_mig_devices, 7u);
   EXPECT_EQ(gpu.pcie_generation_max, 5u);
   EXPECT_EQ(gpu.pcie_width_max, 16u);
+  EXPECT_EQ(gpu.slowdown_c, 87);
   EXPECT_EQ(gpu.compute_capability, (ComputeCapability{9, 0}));
   EXPECT_EQ(gpu.mig_enabled, false);
   EXPECT_EQ(gpu.ecc_enabled, true);

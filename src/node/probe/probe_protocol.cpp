@@ -204,7 +204,8 @@ void fields_of_description(Gpu& gpu, Visit visit) {
   visit(gpu.index, gpu.uuid, gpu.model, gpu.serial, gpu.pci_address, gpu.minor, gpu.memory,
         gpu.numa_node, gpu.cpus, gpu.power_limit, gpu.power_limit_min, gpu.power_limit_max,
         gpu.compute_capability, gpu.mig_enabled, gpu.max_mig_devices, gpu.ecc_enabled,
-        gpu.persistence_enabled, gpu.pcie_generation_max, gpu.pcie_width_max, gpu.problem);
+        gpu.persistence_enabled, gpu.pcie_generation_max, gpu.pcie_width_max, gpu.slowdown_c,
+        gpu.problem);
 }
 
 template <class Link, class Visit>

@@ -27,7 +27,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProbeProtocolVersion = 6;
+inline constexpr std::uint32_t kProbeProtocolVersion = 7;
 inline constexpr std::size_t kMaxProbeMessage = 128 * 1024;
 inline constexpr std::size_t kMaxProbeRequest = 4096;  // what is longer asks for all
 inline constexpr std::size_t kMaxReportedGpus = 64;

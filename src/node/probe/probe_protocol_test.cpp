@@ -37,6 +37,7 @@ Inventory full_inventory() {
   gpu.max_mig_devices = 7;
   gpu.pcie_generation_max = 5;
   gpu.pcie_width_max = 16;
+  gpu.slowdown_c = 87;
   gpu.compute_capability = hardware::ComputeCapability{9, 0};
   gpu.mig_enabled = false;
   gpu.ecc_enabled = true;

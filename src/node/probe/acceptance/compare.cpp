@@ -103,6 +103,7 @@ void compare(const GpuDescription& ours, const GpuDescription& theirs, Pair pair
   pair.same("persistence", ours.persistence_enabled, theirs.persistence_enabled);
   pair.same("PCIe generation", ours.pcie_generation_max, theirs.pcie_generation_max);
   pair.same("PCIe width", ours.pcie_width_max, theirs.pcie_width_max);
+  pair.same("slowdown temperature (C)", ours.slowdown_c, theirs.slowdown_c);
 }
 
 void compare(const GpuReading& ours, const GpuReading& theirs, Pair pair) {

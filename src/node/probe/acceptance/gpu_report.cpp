@@ -69,6 +69,7 @@ json json_of(const GpuDescription& gpu) {
           {"persistence_enabled", value_of(gpu.persistence_enabled)},
           {"pcie_generation_max", value_of(gpu.pcie_generation_max)},
           {"pcie_width_max", value_of(gpu.pcie_width_max)},
+          {"slowdown_c", value_of(gpu.slowdown_c)},
           {"problem", gpu.problem}};
 }
 
