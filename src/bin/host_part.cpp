@@ -24,8 +24,14 @@ void tell_isolation(const execution::NodePart& node) {
 }
 
 monitoring::HealthLimits heat_limits_of(const config::Configuration& configuration) {
-  return {.heat_c = static_cast<std::int32_t>(configuration.max_temperature_c),
-          .memory_heat_c = static_cast<std::int32_t>(configuration.max_memory_temperature_c)};
+  const config::HeatLimit& heat = configuration.max_temperature_c;
+  monitoring::HealthLimits limits;
+  limits.heat_c = static_cast<std::int32_t>(heat.max_c);
+  limits.memory_heat_c = static_cast<std::int32_t>(configuration.max_memory_temperature_c);
+  if (heat.below_slowdown_c) {
+    limits.below_slowdown_c = static_cast<std::int32_t>(*heat.below_slowdown_c);
+  }
+  return limits;
 }
 
 }  // namespace

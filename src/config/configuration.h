@@ -52,6 +52,15 @@ struct WordList {
   friend bool operator==(const WordList&, const WordList&) = default;
 };
 
+// The temperature at which a GPU is hot, in degrees Celsius.
+struct HeatLimit {
+  std::uint32_t max_c = 85;
+  // Set: so many degrees below the GPU's slowdown temperature, and max_c where that is not known.
+  std::optional<std::uint32_t> below_slowdown_c;
+
+  friend bool operator==(const HeatLimit&, const HeatLimit&) = default;
+};
+
 // The power limit of the GPUs of a node, or of a type.
 struct PowerLimit {
   std::string of;  // a type or family of the catalogue, a model, or a node
@@ -142,7 +151,7 @@ struct Configuration {
 
   base::Duration monitoring_interval = base::seconds(5);
   // At these a GPU, or its memory, is too hot for new jobs; degrees Celsius.
-  std::uint32_t max_temperature_c = 85;
+  HeatLimit max_temperature_c;
   std::uint32_t max_memory_temperature_c = 95;
   // After these the driver program is killed, and what it was to do has failed.
   base::Duration reset_deadline = base::minutes(3);

@@ -227,6 +227,29 @@ base::Status assign(const Key& key, std::string_view text, std::uint64_t& value)
 base::Status assign(const Key& key, std::string_view text, std::int64_t& value) {
   return assign_number(key, text, value);
 }
+constexpr std::uint32_t kMaxBelowSlowdownC = 40;
+
+std::string below_slowdown(std::uint32_t degrees) {
+  return fmt::format("slowdown-{}", degrees);
+}
+
+// "85", or "slowdown - 5".
+base::Status assign(const Key& key, std::string_view text, HeatLimit& value) {
+  constexpr std::string_view kBelowSlowdown = "slowdown_";
+  std::string word = folded(text);
+  std::erase(word, ' ');
+  HeatLimit limit;
+  if (word.starts_with(kBelowSlowdown)) {
+    const auto degrees =
+        base::parse_count(word.substr(kBelowSlowdown.size()), 1, kMaxBelowSlowdownC);
+    if (!degrees) return out_of_range(key, text);
+    limit.below_slowdown_c = static_cast<std::uint32_t>(*degrees);
+  } else if (!assign_number(key, text, limit.max_c)) {
+    return out_of_range(key, text);
+  }
+  value = limit;
+  return {};
+}
 base::Status assign(const Key& key, std::string_view text, std::optional<std::uint32_t>& value) {
   std::uint32_t number = 0;
   TRY(assign_number(key, text, number));
@@ -247,7 +270,8 @@ bool is_text(const Key& key) {
         using Value = ValueOf<std::remove_cvref_t<decltype(field)>>;
         return kIsWord<Value> || std::is_same_v<Value, std::string> ||
                std::is_same_v<Value, ProgramFile> || std::is_same_v<Value, SiteFile> ||
-               std::is_same_v<Value, SiteName> || std::is_same_v<Value, WordList>;
+               std::is_same_v<Value, SiteName> || std::is_same_v<Value, WordList> ||
+               std::is_same_v<Value, HeatLimit>;
       },
       key.field);
 }
@@ -278,6 +302,9 @@ std::string value_text(const Key& key, const Configuration& configuration) {
           return value.text.empty() ? "not set" : value.text;
         } else if constexpr (std::is_same_v<Value, WordList>) {
           return value.words.empty() ? "not set" : fmt::format("{}", fmt::join(value.words, " "));
+        } else if constexpr (std::is_same_v<Value, HeatLimit>) {
+          return value.below_slowdown_c ? below_slowdown(*value.below_slowdown_c)
+                                        : fmt::format("{}", value.max_c);
         } else {
           return value.has_value() ? fmt::format("{}", *value) : "not set";
         }
@@ -312,6 +339,9 @@ std::string allowed_text(const Key& key) {
           return "a name";
         } else if constexpr (std::is_same_v<Value, WordList>) {
           return "words, separated by blanks";
+        } else if constexpr (std::is_same_v<Value, HeatLimit>) {
+          return fmt::format("{} to {}, or {} to {}", key.least, key.most, below_slowdown(1),
+                             below_slowdown(kMaxBelowSlowdownC));
         } else {
           return fmt::format("{} to {}", key.least, key.most);
         }

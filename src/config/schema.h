@@ -47,7 +47,8 @@ using Field =
                  ProgramFile& (*)(Configuration&),  // a program without arguments
                  SiteFile& (*)(Configuration&),     // any other file
                  SiteName& (*)(Configuration&),     // a name
-                 WordList& (*)(Configuration&)>;    // words, separated by blanks
+                 WordList& (*)(Configuration&),     // words, separated by blanks
+                 HeatLimit& (*)(Configuration&)>;   // degrees, or "slowdown-5"
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {
@@ -90,7 +91,7 @@ std::span<const Structure> structures();
 // Sets the key's field from the text of a scalar. The error says what is allowed.
 base::Status set_value(const Key& key, std::string_view text, Configuration& configuration);
 
-// True for words, names and paths, which may stand in quotes.
+// True for words, names, paths and heat limits, which may stand in quotes.
 bool is_text(const Key& key);
 
 // Returns the key's value as a file would have it; "not set" if there is none.

@@ -301,9 +301,11 @@ constexpr std::array kExecutionKeys = {
         "One GPU may always be kept out, two from eight GPUs on, and the last one of a kind of node never is. "
         "Beyond it, what would be done is shown, and nothing is done."},
     Key{"health.max_temperature_c",
-        +[](C& c) -> std::uint32_t& { return c.max_temperature_c; },
+        +[](C& c) -> HeatLimit& { return c.max_temperature_c; },
         40, 110, Effect::kRestart,
-        "A GPU of this temperature, in degrees Celsius, gets no new jobs until it is 5 degrees cooler for a minute."},
+        "A GPU of this temperature, in degrees Celsius, gets no new jobs until it is 5 degrees cooler for a minute. "
+        "If 5 degrees below the GPU's slowdown temperature, at which its driver lowers the clocks, is less, that counts. "
+        "slowdown-5 is always 5 degrees below the slowdown temperature, and 85 where the driver does not tell it."},
     Key{"health.max_memory_temperature_c",
         +[](C& c) -> std::uint32_t& { return c.max_memory_temperature_c; },
         40, 110, Effect::kRestart,

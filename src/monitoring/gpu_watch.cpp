@@ -47,6 +47,12 @@ std::int64_t added(std::int64_t a, std::uint64_t b) {
 
 }  // namespace
 
+std::int32_t heat_limit_c(const HealthLimits& limits, const GpuBuild& build) {
+  if (build.slowdown_c.value_or(0) < kLeastSlowdownC) return limits.heat_c;
+  if (limits.below_slowdown_c) return *build.slowdown_c - *limits.below_slowdown_c;
+  return std::min(limits.heat_c, *build.slowdown_c - kHeatMarginBelowSlowdownC);
+}
+
 // The latest piece counts, as it does for the judge. It need not be the last one that is kept:
 // where a level flapped, equal pieces were joined at the place of their first.
 GpuWatch::GpuWatch(std::span<const Evidence> kept) {
@@ -119,7 +125,7 @@ std::vector<Evidence> GpuWatch::take(const Reading& reading, const GpuBuild& bui
     end(EvidenceKind::kNotAnswering);
   }
   take_counters(reading);
-  take_heat(EvidenceKind::kHeat, gpu.temperature_c, limits.heat_c);
+  take_heat(EvidenceKind::kHeat, gpu.temperature_c, heat_limit_c(limits, build));
   take_heat(EvidenceKind::kMemoryHeat, gpu.memory_temperature_c, limits.memory_heat_c);
   if (!reading.is_partial) take_slowdown(gpu.throttle_reasons);
   take_recovery(reading);

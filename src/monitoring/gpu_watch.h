@@ -27,14 +27,25 @@ struct Moment {
 struct HealthLimits {
   std::int32_t heat_c = 85;  // heat begins there, and ends 5 degrees below
   std::int32_t memory_heat_c = 95;
+  // Heat begins so many degrees below the GPU's slowdown temperature, and at heat_c only where that
+  // is not known.
+  std::optional<std::int32_t> below_slowdown_c;
 };
 
 // What the driver describes a GPU with, as far as its readings are compared with it.
 struct GpuBuild {
   std::optional<std::uint32_t> pcie_generation;  // the greatest of the GPU and its place
   std::optional<std::uint32_t> pcie_width;
-  std::optional<std::uint32_t> nvlinks;  // that GPUs like it have up; none: not known
+  std::optional<std::uint32_t> nvlinks;    // that GPUs like it have up; none: not known
+  std::optional<std::int32_t> slowdown_c;  // from this temperature on it lowers its clocks
 };
+
+// Returns the temperature at which heat of the GPU begins. A fixed limit holds up to
+// kHeatMarginBelowSlowdownC below the GPU's slowdown temperature: a GPU that lowers its clocks
+// sooner is hot sooner. A slowdown temperature below kLeastSlowdownC is not believed.
+inline constexpr std::int32_t kHeatMarginBelowSlowdownC = 5;
+inline constexpr std::int32_t kLeastSlowdownC = 60;
+std::int32_t heat_limit_c(const HealthLimits& limits, const GpuBuild& build);
 
 // Turns the readings of one GPU, and what its driver tells of it, into evidence: counters into what
 // was added, levels into their begin and end. What the driver withholds changes nothing. A counter

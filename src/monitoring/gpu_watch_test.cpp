@@ -170,13 +170,43 @@ TEST_F(GpuWatchTest, ANonsensicalOrMissingTemperatureSaysNothing) {
 }
 
 TEST_F(GpuWatchTest, TheMemoryHasALimitOfItsOwnAndBothAreTheSites) {
-  limits_ = {70, 80};
+  limits_ = {70, 80, std::nullopt};
   GpuReading gpu;
   gpu.temperature_c = 69;
   gpu.memory_temperature_c = 80;
   expect_one(read(gpu), EvidenceKind::kMemoryHeat, 80);
   gpu.temperature_c = 70;
   expect_one(read(gpu), EvidenceKind::kHeat, 70);
+}
+
+TEST_F(GpuWatchTest, AFixedLimitHoldsUpToFiveDegreesBelowTheSlowdown) {
+  build_.slowdown_c = 87;
+  EXPECT_EQ(heat_limit_c(limits_, build_), 82) << "it lowers its clocks before 85 is reached";
+  build_.slowdown_c = 93;
+  EXPECT_EQ(heat_limit_c(limits_, build_), 85) << "the site's limit is the lower one";
+  build_.slowdown_c = 12;
+  EXPECT_EQ(heat_limit_c(limits_, build_), 85) << "not believed";
+  build_.slowdown_c = std::nullopt;
+  EXPECT_EQ(heat_limit_c(limits_, build_), 85) << "not known";
+}
+
+TEST_F(GpuWatchTest, ALimitBelowTheSlowdownMayBeHigherThanTheFixedOne) {
+  limits_.below_slowdown_c = 3;
+  build_.slowdown_c = 93;
+  EXPECT_EQ(heat_limit_c(limits_, build_), 90);
+  build_.slowdown_c = std::nullopt;
+  EXPECT_EQ(heat_limit_c(limits_, build_), 85) << "not known";
+}
+
+TEST_F(GpuWatchTest, HeatBeginsAndEndsByTheLimitOfTheGpu) {
+  build_.slowdown_c = 87;
+  GpuReading gpu = at(81);
+  gpu.memory_temperature_c = 90;
+  EXPECT_TRUE(read(gpu).empty()) << "the memory has its own limit";
+  expect_one(read(at(82)), EvidenceKind::kHeat, 82);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(read(at(77)).empty()) << "not below the margin";
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(read(at(76)).empty());
+  expect_one(read(at(76)), EvidenceKind::kHeat, 0, true);
 }
 
 // ---- clocks

@@ -113,6 +113,7 @@ void HealthObserver::take_inventory(const std::string& node, const hardware::Inv
     WatchedGpu& gpu = gpu_of(report, *described.uuid);
     gpu.build.pcie_generation = described.pcie_generation_max;
     gpu.build.pcie_width = described.pcie_width_max;
+    gpu.build.slowdown_c = described.slowdown_c;
     gpu.model = described.model.value_or("");
     gpu.kind =
         fmt::format("{} {}", gpu.model, described.power_limit ? described.power_limit->value() : 0);

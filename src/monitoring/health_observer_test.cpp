@@ -114,6 +114,22 @@ TEST_F(HealthObserverTest, AnXidNamesTheJobThatHeldTheGpu) {
   EXPECT_EQ(all[0].evidence.at, now_.at);
 }
 
+TEST_F(HealthObserverTest, HeatIsJudgedByTheSlowdownTemperatureOfEachGpu) {
+  hardware::Inventory inventory = inventory_of({"a", "b"});
+  inventory.gpus[0].slowdown_c = 83;
+  health_.take_inventory("n1", inventory);
+  node::ProbeReadings readings = readings_of(2);
+  readings.gpus[0].temperature_c = readings.gpus[1].temperature_c = 79;
+
+  read(readings);
+
+  auto hot = told();
+  std::erase_if(hot, [](const auto& piece) { return piece.evidence.kind != EvidenceKind::kHeat; });
+  ASSERT_EQ(hot.size(), 1U);
+  EXPECT_EQ(hot[0].gpu_uuid, "a");
+  EXPECT_EQ(hot[0].evidence.value, 79);
+}
+
 TEST_F(HealthObserverTest, WithoutANameTheFirstWordOfTheCommandIsTheProgram) {
   model::JobSpec spec;
   spec.command = {"python", "train.py"};

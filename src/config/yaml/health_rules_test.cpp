@@ -60,10 +60,33 @@ TEST(HealthRules, TheTemperaturesAreInDegrees) {
   const Checked checked =
       parse_configuration("health: {max_temperature_c: 80, max_memory_temperature_c: 90}\n");
   ASSERT_TRUE(checked.has_value());
-  EXPECT_EQ(checked->max_temperature_c, 80U);
+  EXPECT_EQ(checked->max_temperature_c.max_c, 80U);
+  EXPECT_EQ(checked->max_temperature_c.below_slowdown_c, std::nullopt);
   EXPECT_EQ(checked->max_memory_temperature_c, 90U);
   EXPECT_FALSE(parse_configuration("health: {max_temperature_c: 39}\n").has_value());
   EXPECT_FALSE(parse_configuration("health: {max_memory_temperature_c: 111}\n").has_value());
+}
+
+TEST(HealthRules, TheTemperatureMayBeBelowTheSlowdownOfTheGpu) {
+  for (const char* const text : {"slowdown-3", "slowdown - 3", "'slowdown - 3'"}) {
+    const Checked checked =
+        parse_configuration(std::string("health: {max_temperature_c: ") + text + "}\n");
+    ASSERT_TRUE(checked.has_value()) << text;
+    EXPECT_EQ(checked->max_temperature_c, (HeatLimit{85, 3})) << text;
+    const std::vector<Difference> found = differences(Configuration{}, *checked);
+    ASSERT_EQ(found.size(), 1U) << text;
+    EXPECT_EQ(found[0].after, "slowdown-3");
+  }
+  for (const char* const text :
+       {"slowdown", "slowdown-0", "slowdown-41", "slowdown+5", "shutdown-5", "slowdown-5C"}) {
+    const Checked checked =
+        parse_configuration(std::string("health: {max_temperature_c: ") + text + "}\n");
+    ASSERT_FALSE(checked.has_value()) << text;
+    const std::string problem = describe(checked.error().front(), "site.yaml");
+    EXPECT_NE(problem.find("40 to 110, or slowdown-1 to slowdown-40 is allowed"), std::string::npos)
+        << problem;
+  }
+  EXPECT_FALSE(parse_configuration("health: {max_memory_temperature_c: slowdown-5}\n"));
 }
 
 TEST(HealthRules, TheDeadlinesHaveBounds) {
