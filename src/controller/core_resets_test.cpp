@@ -260,6 +260,69 @@ TEST_F(ResetTest, AResetThatIsNotAllowedLeavesTheVerdict) {
   EXPECT_EQ(orders<execution::ResetOrder>().size(), 2U);
 }
 
+TEST_F(ResetTest, AResetThatCouldNotBeginIsTriedAgainSoonAndThenLessOften) {
+  policy_.health_reset = model::HealthReset::kAuto;
+  apply(policy_);
+  xid("n1-0", 48);
+  const execution::ResetEnded busy{
+      "n1", "n1-0", "it is in use by process 7", "", false, execution::RefusedPart::kAll, true};
+  std::size_t ordered = 1;
+  for (const std::int64_t wait : {30, 60, 120, 240, 480, 600, 600}) {
+    ASSERT_EQ(gpu("n1-0").state, GpuState::kResetting) << wait << gpu("n1-0").cause;
+    pass(base::seconds(1));
+    see(busy);
+    EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").cause;
+    pass(base::seconds(wait - 1));
+    EXPECT_EQ(orders<execution::ResetOrder>().size(), ordered) << wait;
+    pass(base::seconds(1));
+    EXPECT_EQ(orders<execution::ResetOrder>().size(), ++ordered) << wait;
+  }
+  EXPECT_EQ(std::ranges::count_if(*gpu("n1-0").evidence, model::is_untried_trial), 1)
+      << "they are one piece, and push nothing else out";
+  pass(base::seconds(3));
+  see(execution::ResetEnded{"n1", "n1-0", ""});
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kAvailable) << gpu("n1-0").cause;
+  // The waits of the next fault begin anew.
+  pass(base::hours(2));
+  xid("n1-0", 48);
+  pass(base::seconds(1));
+  see(busy);
+  pass(base::seconds(30));
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+}
+
+TEST_F(ResetTest, ACheckThatCouldNotBeginIsTriedAgainSoon) {
+  policy_.health_reset = model::HealthReset::kAuto;
+  apply(policy_);
+  see("n1-0", EvidenceKind::kPcieWidth);
+  pass(base::minutes(6));
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+  execution::ResetEnded busy = checked("n1-0", "the driver is busy with other requests");
+  busy.refused = execution::RefusedPart::kAll;
+  busy.is_untried = true;
+  see(busy);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDegraded) << gpu("n1-0").cause;
+  pass(base::seconds(29));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 1U);
+  pass(base::seconds(1));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 2U);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kResetting) << gpu("n1-0").cause;
+}
+
+TEST_F(ResetTest, RulesThatDoNotAllowAResetHoldItForADayAlsoIfTheGpuWasBusyAfterwards) {
+  policy_.health_reset = model::HealthReset::kAuto;
+  apply(policy_);
+  xid("n1-0", 48);
+  pass(base::seconds(1));
+  execution::ResetEnded undone{"n1", "n1-0", "no rules", "", false, execution::RefusedPart::kAll};
+  see(undone);
+  ASSERT_TRUE(order("n1", 0, GpuAction::kReset));
+  undone.is_untried = true;
+  see(undone);
+  pass(base::hours(23));
+  EXPECT_EQ(orders<execution::ResetOrder>().size(), 2U);
+}
+
 TEST_F(ResetTest, AResetWhoseCheckIsNotAllowedLeavesTheGpuDegraded) {
   xid("n1-0", 48);
   pass(base::seconds(1));

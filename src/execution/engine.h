@@ -207,7 +207,8 @@ struct GpuMemoryExceeded {
   friend bool operator==(const GpuMemoryExceeded&, const GpuMemoryExceeded&) = default;
 };
 
-// What of a ResetOrder the rules of the machine do not allow.
+// What of a ResetOrder was not done: the rules of the machine do not allow it, or it could not
+// begin.
 enum class RefusedPart : std::uint8_t {
   kNothing,
   kAll,              // nothing was done to the GPU
@@ -222,6 +223,8 @@ struct ResetEnded {
   std::string detail;          // what was done, for people; may be empty
   bool without_reset = false;  // the order's
   RefusedPart refused = RefusedPart::kNothing;  // if not kNothing, `failure` says why
+  // Of what was not done: it could not begin, for example because a process is on the GPU.
+  bool is_untried = false;
 
   friend bool operator==(const ResetEnded&, const ResetEnded&) = default;
 };

@@ -22,6 +22,7 @@ bool is_equal(const Evidence& a, const Evidence& b) {
 // Words differ from piece to piece where they tell something: conditions, complaints, checks, and
 // the units of XID 13.
 bool has_telling_text(const Evidence& piece) {
+  if (model::is_untried_trial(piece)) return false;
   switch (piece.kind) {
     case EvidenceKind::kNodeCondition:
     case EvidenceKind::kComplaint:
@@ -35,6 +36,7 @@ bool has_telling_text(const Evidence& piece) {
 }
 
 base::Duration join_gap(const Evidence& piece) {
+  if (model::is_untried_trial(piece)) return kUntriedGap;
   return piece.kind == EvidenceKind::kXid && piece.code == 13 ? kExceptionBurst : kSameTime;
 }
 

@@ -123,6 +123,7 @@ constexpr bool stops_work(Action action) {
 // Windows, as NVSentinel's analyzer has them where it has them (PEERS: docs/configuration).
 inline constexpr base::Duration kSameTime = base::minutes(1);         // equal pieces are one
 inline constexpr base::Duration kBurst = base::minutes(3);            // of one fault
+inline constexpr base::Duration kUntriedGap = base::hours(1);         // resets that could not begin
 inline constexpr base::Duration kExceptionBurst = base::seconds(15);  // of XID 13
 inline constexpr base::Duration kJobsWindow = base::hours(1);         // two different jobs
 inline constexpr base::Duration kDay = base::hours(24);

@@ -46,6 +46,14 @@ bool is_same_word(std::string_view a, std::string_view b) {
       a, b, [](char x, char y) { return std::toupper(static_cast<unsigned char>(x)) == y; });
 }
 
+bool is_trial(const Evidence& piece) {
+  return piece.kind == EvidenceKind::kReset || piece.kind == EvidenceKind::kCheck;
+}
+
+bool has_code(const Evidence& piece, TrialCode code) {
+  return piece.code == static_cast<std::uint32_t>(code);
+}
+
 }  // namespace
 
 std::string_view to_string(EvidenceKind kind) {
@@ -68,14 +76,16 @@ std::string_view to_string(EvidenceSource source) {
   return kSources[static_cast<std::size_t>(source)];
 }
 
+bool is_untried_trial(const Evidence& piece) {
+  return is_trial(piece) && has_code(piece, TrialCode::kUntried);
+}
+
 bool is_refused_trial(const Evidence& piece) {
-  return (piece.kind == EvidenceKind::kReset || piece.kind == EvidenceKind::kCheck) &&
-         piece.code == static_cast<std::uint32_t>(TrialCode::kRefused);
+  return is_untried_trial(piece) || (is_trial(piece) && has_code(piece, TrialCode::kRefused));
 }
 
 bool is_failed_trial(const Evidence& piece) {
-  return (piece.kind == EvidenceKind::kReset || piece.kind == EvidenceKind::kCheck) &&
-         piece.code != static_cast<std::uint32_t>(TrialCode::kPassed) && !is_refused_trial(piece);
+  return is_trial(piece) && !has_code(piece, TrialCode::kPassed) && !is_refused_trial(piece);
 }
 
 }  // namespace gpu_platform::model

@@ -65,6 +65,7 @@ enum class TrialCode : std::uint32_t {
   kPassed = 0,
   kFailed = 1,
   kRefused = 2,  // the rules of its machine do not allow it: nothing was done
+  kUntried = 3,  // it could not begin, for example because a process was on the GPU
 };
 enum class EvidenceSource : std::uint8_t {
   kDriver,   // an event of NVML
@@ -100,8 +101,11 @@ struct Evidence {
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
-// A reset or a check that failed, or was refused. Codes of later versions count as failures.
+// A reset or a check that failed, or with which nothing was done: it was refused, or could not
+// begin. Codes of later versions count as failures.
 bool is_failed_trial(const Evidence& piece);
 bool is_refused_trial(const Evidence& piece);
+// One of these that could not begin.
+bool is_untried_trial(const Evidence& piece);
 
 }  // namespace gpu_platform::model

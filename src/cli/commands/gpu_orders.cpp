@@ -124,9 +124,11 @@ std::string gpu_place(const v1::Gpu& gpu) {
   return fmt::format("{}:{}", gpu.node(), gpu.index());
 }
 
-// Why the rules of its machine did not allow what was asked for last; null: they did.
+// Why what was asked for last was not done; null: it was. The rules of its machine did not allow
+// it, or it could not begin.
 const v1::Evidence* refusal_of(const v1::GpuHealth& health) {
   constexpr std::uint32_t kRefused = 2;
+  constexpr std::uint32_t kUntried = 3;
   const auto is_trial = [](const v1::Evidence& piece) {
     return piece.kind() == "RESET" || piece.kind() == "CHECK";
   };
@@ -134,7 +136,8 @@ const v1::Evidence* refusal_of(const v1::GpuHealth& health) {
   for (const v1::Evidence& piece : health.evidence()) {
     if (is_trial(piece)) latest = &piece;
   }
-  return latest != nullptr && latest->code() == kRefused ? latest : nullptr;
+  if (latest == nullptr) return nullptr;
+  return latest->code() == kRefused || latest->code() == kUntried ? latest : nullptr;
 }
 
 // Waits until each of the GPUs has been checked. Returns kOk if all are back in service.

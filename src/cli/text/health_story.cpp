@@ -77,12 +77,17 @@ std::string end_text(std::uint32_t code) {
 std::string text_by_code(std::string_view kind, std::uint32_t code) {
   if (kind == "JOB_ENDED") return "a job " + end_text(code);
   constexpr std::uint32_t kRefused = 2;
+  constexpr std::uint32_t kUntried = 3;
   if (kind == "RESET") {
-    return code == 0 ? "reset" : code == kRefused ? "no reset is allowed" : "the reset failed";
+    return code == 0          ? "reset"
+           : code == kRefused ? "no reset is allowed"
+           : code == kUntried ? "the reset could not begin"
+                              : "the reset failed";
   }
   if (kind == "CHECK") {
     return code == 0          ? "the check passed"
            : code == kRefused ? "no check is allowed"
+           : code == kUntried ? "the check could not begin"
                               : "the check failed";
   }
   constexpr std::array kActions = {"asks for nothing any more", "asks for a reset",

@@ -171,6 +171,12 @@ bool was_checked_enough(const model::Gpu& gpu, base::Instant degraded_at, base::
   return checks >= kMaxResets;
 }
 
+base::Duration untried_for(std::uint64_t times) {
+  base::Duration wait = kUntriedFor;
+  for (; times > 1 && wait < kMaxUntriedFor; --times) wait = wait * 2;
+  return std::min(wait, kMaxUntriedFor);
+}
+
 model::Evidence platform_piece(model::EvidenceKind kind, base::Instant now) {
   model::Evidence piece;
   piece.kind = kind;
@@ -257,11 +263,24 @@ Events order_first_checks(const State& state, const std::set<model::GpuRef>& gpu
 
 base::Instant refused_until(const model::Gpu& gpu, model::EvidenceKind kind) {
   base::Instant until;
+  base::Instant began_at;    // the latest that could begin
+  base::Instant untried_at;  // the latest that could not
   for (const model::Evidence& piece : *gpu.evidence) {
-    if (piece.kind == kind && model::is_refused_trial(piece))
+    if (piece.kind != kind) continue;
+    if (model::is_untried_trial(piece)) {
+      untried_at = std::max(untried_at, piece.last);
+    } else if (model::is_refused_trial(piece)) {
       until = std::max(until, piece.last + kRefusedFor);
+    } else {
+      began_at = std::max(began_at, piece.last);
+    }
   }
-  return until;
+  std::uint64_t times = 0;
+  for (const model::Evidence& piece : *gpu.evidence) {
+    const bool counts = piece.kind == kind && model::is_untried_trial(piece);
+    if (counts && piece.last > began_at) times += piece.count;
+  }
+  return times == 0 ? until : std::max(until, untried_at + untried_for(times));
 }
 
 bool may_reset_by_itself(const State& state, model::GpuRef place, base::Instant now) {
@@ -368,11 +387,12 @@ std::optional<ResetEnd> judge_reset_end(const State& state, const execution::Res
     end.evidence.push_back({node.id, *index, std::move(piece)});
   };
   const auto kind = seen.without_reset ? model::EvidenceKind::kCheck : model::EvidenceKind::kReset;
+  const TrialCode undone = seen.is_untried ? TrialCode::kUntried : TrialCode::kRefused;
   if (seen.refused == execution::RefusedPart::kAll) {
-    add(kind, TrialCode::kRefused);
+    add(kind, undone);
   } else if (seen.refused == execution::RefusedPart::kCheckAfterReset) {
     add(model::EvidenceKind::kReset, TrialCode::kPassed);
-    add(model::EvidenceKind::kCheck, TrialCode::kRefused);
+    add(model::EvidenceKind::kCheck, undone);
   } else {
     add(kind, seen.failure.empty() ? TrialCode::kPassed : TrialCode::kFailed);
     if (seen.failure.empty() && !seen.without_reset) {

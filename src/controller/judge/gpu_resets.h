@@ -36,9 +36,12 @@ Events order_resets(const State& state, const std::set<model::GpuRef>& gpus,
 // from work, and that can be checked.
 Events order_first_checks(const State& state, const std::set<model::GpuRef>& gpus);
 // Returns until when the platform itself orders no further reset (kReset) or check (kCheck) of the
-// GPU, because the rules of its machine did not allow the last one, which change seldom, or because
-// it could not begin. Unset: none was refused.
+// GPU: for kRefusedFor if the rules of its machine did not allow one, which change seldom. If one
+// could not begin, for kUntriedFor, and for twice as long after each further one, up to
+// kMaxUntriedFor. Unset: none was refused.
 inline constexpr base::Duration kRefusedFor = base::hours(24);
+inline constexpr base::Duration kUntriedFor = base::seconds(30);
+inline constexpr base::Duration kMaxUntriedFor = base::minutes(10);
 base::Instant refused_until(const model::Gpu& gpu, model::EvidenceKind kind);
 // Returns whether the platform may order it itself: the policy says so, the GPU is not to be reset
 // already, none was refused lately, and it has not been reset kMaxResets times within

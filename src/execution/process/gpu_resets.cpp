@@ -67,10 +67,12 @@ void GpuResets::add(const ResetOrder& order) {
   }
   const std::size_t most = node::kMaxDriverGpus;
   for (std::size_t i = most; i < run.gpus.size(); ++i) {
-    tell(run, run.gpus[i],
-         fmt::format("no more than {} GPUs are {} at once", most,
-                     run.without_reset ? "checked" : "reset"),
-         {});
+    sink_.observe(ResetEnded{run.node,
+                             run.gpus[i],
+                             fmt::format("no more than {} GPUs are {} at once", most,
+                                         run.without_reset ? "checked" : "reset"),
+                             {},
+                             run.without_reset});
   }
   run.gpus.resize(std::min(run.gpus.size(), most));
   if (!run.gpus.empty()) runs_.push_back(std::move(run));
@@ -239,10 +241,11 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
                                                        : "failed";
       failure = fmt::format("it was reset, but {} its check: {}", how, failure);
     }
-    tell(run, gpu, std::move(failure), answer.detail,
-         !is_untouched ? RefusedPart::kNothing
-         : was_reset   ? RefusedPart::kCheckAfterReset
-                       : RefusedPart::kAll);
+    const RefusedPart refused = !is_untouched ? RefusedPart::kNothing
+                                : was_reset   ? RefusedPart::kCheckAfterReset
+                                              : RefusedPart::kAll;
+    sink_.observe(ResetEnded{run.node, gpu, std::move(failure), answer.detail, run.without_reset,
+                             refused, answer.is_untried});
   }
   if (left.empty()) {
     runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -250,12 +253,6 @@ void GpuResets::finish(std::size_t index, const node::DriverAnswer& answer) {
   }
   run.gpus = std::move(left);
   run.stage = Stage::kCheck;
-}
-
-void GpuResets::tell(const Run& run, const std::string& gpu, std::string failure,
-                     std::string detail, RefusedPart refused) {
-  sink_.observe(
-      ResetEnded{run.node, gpu, std::move(failure), std::move(detail), run.without_reset, refused});
 }
 
 }  // namespace gpu_platform::execution

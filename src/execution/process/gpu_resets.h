@@ -92,8 +92,6 @@ class GpuResets {
   void hold_probe(Run& run, bool is_held);
   void finish(std::size_t index, const node::DriverAnswer& answer);
   bool asks_again(Run& run);
-  void tell(const Run& run, const std::string& gpu, std::string failure, std::string detail,
-            RefusedPart refused = RefusedPart::kNothing);
 
   const Options options_;
   ObservationSink& sink_;

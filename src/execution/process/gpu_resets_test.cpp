@@ -130,6 +130,22 @@ TEST_F(GpuResetsTest, WhatTheRulesDoNotAllowIsToldApartFromWhatFails) {
   EXPECT_THAT(told().back().failure, HasSubstr("it was reset, but the rules do not allow"));
 }
 
+TEST_F(GpuResetsTest, WhatCouldNotBeginIsToldApartFromWhatTheRulesDoNotAllow) {
+  resets_.add(order_of("n1", {"GPU-1"}));
+  go_on();
+  answer(node::untried_answer({"GPU-1"}, "it is in use by process 7"));
+  EXPECT_THAT(told(), ElementsAre(ResetEnded{"n1", "GPU-1", "it is in use by process 7", "", false,
+                                             RefusedPart::kAll, true}));
+  resets_.add(order_of("n1", {"GPU-2"}));
+  go_on();
+  answer({{{"GPU-2", ""}}, "it was reset"});
+  go_on();
+  answer(node::untried_answer({"GPU-2"}, "the driver is busy with other requests"));
+  EXPECT_EQ(told().back().refused, RefusedPart::kCheckAfterReset);
+  EXPECT_TRUE(told().back().is_untried);
+  EXPECT_THAT(told().back().failure, HasSubstr("it was reset, but nothing could begin"));
+}
+
 TEST_F(GpuResetsTest, ResetAndCheckOfOneGpuAreBothAnswered) {
   resets_.add(check_of("n1", {"GPU-1"}, false));
   go_on();
