@@ -13,6 +13,47 @@ constexpr std::string_view kAdvice =
 
 }  // namespace
 
+Outage outage_of(Action action) {
+  return action >= Action::kDrain     ? Outage::kOut
+         : action == Action::kDegrade ? Outage::kDegraded
+                                      : Outage::kNone;
+}
+
+bool is_silent(std::span<const model::Evidence> evidence) {
+  const auto lasts = [&](model::EvidenceKind kind) {
+    const auto latest =
+        std::find_if(evidence.rbegin(), evidence.rend(),
+                     [&](const model::Evidence& piece) { return piece.kind == kind; });
+    return latest != evidence.rend() && !latest->is_over;
+  };
+  return lasts(model::EvidenceKind::kLost) || lasts(model::EvidenceKind::kNotAnswering);
+}
+
+bool is_proven(std::span<const model::Evidence> evidence) {
+  if (is_silent(evidence)) return true;
+  const auto is_trial = [](const model::Evidence& piece) {
+    if (piece.kind == model::EvidenceKind::kCleared) return true;
+    const bool is_of_kind =
+        piece.kind == model::EvidenceKind::kReset || piece.kind == model::EvidenceKind::kCheck;
+    return is_of_kind && !model::is_refused_trial(piece);
+  };
+  const auto latest = std::find_if(evidence.rbegin(), evidence.rend(), is_trial);
+  return latest != evidence.rend() && model::is_failed_trial(*latest);
+}
+
+bool needs_breaker(const BreakerGpu& gpu, Outage wanted) {
+  if (wanted <= gpu.outage) return false;
+  return wanted != Outage::kOut || !gpu.is_proven;
+}
+
+void count(const BreakerGpu& gpu, Outage wanted, BreakerCounts& counts) {
+  ++counts.of_type;
+  if (gpu.is_of_class) ++counts.of_class;
+  if (gpu.outage == Outage::kNone || gpu.is_proven) return;
+  if (gpu.outage >= wanted) ++counts.out_of_type;
+  if (gpu.is_of_class) ++counts.out_of_class;
+}
+
 std::size_t max_out(const BreakerLimits& limits, std::size_t of_type) {
   const std::size_t least = of_type >= limits.many ? limits.at_least_of_many : limits.at_least;
   const std::size_t most = std::max(least, of_type * limits.percent / 100);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "health/breaker.h"
+
 namespace gpu_platform::controller {
 
 using model::Evidence;
@@ -82,18 +84,9 @@ std::vector<model::EvidenceRecorded> restart_of(const State& state, model::NodeI
   return {{id, std::nullopt, std::move(piece)}};
 }
 
-bool is_silent(const model::Gpu& gpu) {
-  const auto lasts = [&](EvidenceKind kind) {
-    const auto latest = std::find_if(gpu.evidence->rbegin(), gpu.evidence->rend(),
-                                     [&](const Evidence& piece) { return piece.kind == kind; });
-    return latest != gpu.evidence->rend() && !latest->is_over;
-  };
-  return lasts(EvidenceKind::kLost) || lasts(EvidenceKind::kNotAnswering);
-}
-
 bool does_not_answer(const model::Gpu& gpu) {
   const Taint* const own = model::find_taint(gpu.taints, TaintSource::kHealth);
-  return own != nullptr && own->effect == TaintEffect::kOut && is_silent(gpu);
+  return own != nullptr && own->effect == TaintEffect::kOut && health::is_silent(*gpu.evidence);
 }
 
 Evidence cleared_by(const std::string& user, const std::string& reason, base::Instant now) {

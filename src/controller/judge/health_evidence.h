@@ -37,8 +37,6 @@ bool may_be_put_off(const model::Evidence& piece);
 std::vector<model::EvidenceRecorded> restart_of(const State& state, model::NodeId node,
                                                 base::Instant now);
 
-// Returns whether the GPU is lost or does not answer, as the latest evidence says.
-bool is_silent(const model::Gpu& gpu);
 // Returns whether health keeps the GPU out because its driver does not answer for it any more.
 bool does_not_answer(const model::Gpu& gpu);
 

@@ -135,6 +135,40 @@ TEST(Replay, BreakerStopsActsOnlyWhereTheInventoryIsKnown) {
   EXPECT_EQ(stopped.gpus[2].verdict.action, Action::kReset) << "judging goes on";
 }
 
+// One line for each GPU of a node of eight from `first` on.
+std::string lines_of(int first, int gpus, const std::string& fields) {
+  std::string text;
+  for (int gpu = first; gpu < first + gpus; ++gpu) {
+    text +=
+        R"({"at": 1782907200, "node": "n", "gpu": )" + std::to_string(gpu) + ", " + fields + "}\n";
+  }
+  return text;
+}
+
+TEST(Replay, TheBreakerCountsAsTheDaemonDoes) {
+  const std::string inventory = R"({"kind": "inventory", "gpus": 8, "nodes": 1})";
+  const std::string slow = R"("kind": "pcie_replays", "value": 100000)";
+  const std::string broken = R"("kind": "xid", "xid": 48)";
+  // Two that are degraded hold a third one back, and nothing that is worse.
+  const Replay degraded =
+      replayed(lines_of(0, 3, slow) + lines_of(3, 2, broken) + lines_of(5, 1, broken) + inventory);
+  ASSERT_EQ(degraded.gpus.size(), 6U);
+  const std::vector<Outage> expected{Outage::kDegraded, Outage::kDegraded, Outage::kNone,
+                                     Outage::kOut,      Outage::kOut,      Outage::kNone};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(degraded.gpus[i].outage, expected[i]) << i;
+  }
+  EXPECT_EQ(degraded.breaker.size(), 2U);
+  // What is lost, and what is only hot, does not ask.
+  const Replay others =
+      replayed(lines_of(0, 3, R"("kind": "xid", "xid": 48)") + lines_of(3, 1, R"("kind": "lost")") +
+               lines_of(4, 1, R"("kind": "heat", "value": 90)") + inventory);
+  EXPECT_EQ(others.breaker.size(), 1U);
+  EXPECT_EQ(others.gpus[3].outage, Outage::kOut);
+  EXPECT_TRUE(others.gpus[4].is_out);
+  EXPECT_EQ(others.gpus[4].outage, Outage::kNone);
+}
+
 TEST(Replay, AResetAndItsCheckAreOneEvent) {
   const std::string reset = R"({"at": 1782907200, "kind": "reset", "node": "n", "gpu": 0})";
   const std::string check =

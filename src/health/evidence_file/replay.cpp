@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "health/breaker.h"
 #include "health/case_book.h"
 
 namespace gpu_platform::health {
@@ -185,15 +184,19 @@ bool Replayer::is_allowed(const ReplayedGpu& gpu, const GpuVerdict& verdict, bas
   const auto inventory = std::ranges::find_if(file_.inventory, [&](const Inventory& each) {
     return each.gpu_type == gpu.type || file_.inventory.size() == 1;
   });
-  if (inventory == file_.inventory.end()) return true;
+  const Outage wanted = outage_of(verdict.action);
+  const auto seen = [&](const ReplayedGpu& each) {
+    return BreakerGpu{each.outage, is_proven(book_.of_gpu(each.gpu)), true};
+  };
+  if (inventory == file_.inventory.end() || !needs_breaker(seen(gpu), wanted)) return true;
   BreakerCounts counts;
+  for (const auto& [uuid, other] : gpus_) {
+    const bool is_of_type = file_.inventory.size() == 1 || other.type == gpu.type;
+    if (is_of_type && other.gpu != gpu.gpu) count(seen(other), wanted, counts);
+  }
+  // The file names only GPUs that something was seen of.
   counts.of_type = inventory->gpus;
   counts.of_class = inventory->gpus;
-  for (const auto& [uuid, other] : gpus_) {
-    const bool counted = file_.inventory.size() == 1 || other.type == gpu.type;
-    if (counted && other.is_out && other.gpu != gpu.gpu) ++counts.out_of_type;
-  }
-  counts.out_of_class = counts.out_of_type;
   BreakerAnswer answer = ask_breaker({}, counts, gpu.type);
   if (answer.is_allowed) return true;
   result_.breaker.push_back(
@@ -217,13 +220,13 @@ void Replayer::judge(const std::string& uuid, base::Instant now) {
   }
   note_outage(gpu, now);
   const bool is_news = verdict.action != gpu.verdict.action || verdict.rule != gpu.verdict.rule;
-  if (takes_out(verdict.action)) {
-    if (!gpu.is_out && is_news) {
-      gpu.is_out = is_allowed(gpu, verdict, now);
-      gpu.out_since = now;
-    }
-  } else {
+  if (!takes_out(verdict.action)) {
     gpu.is_out = false;  // recoveries always pass
+    gpu.outage = Outage::kNone;
+  } else if (is_news && is_allowed(gpu, verdict, now)) {
+    if (!gpu.is_out) gpu.out_since = now;
+    gpu.is_out = true;
+    gpu.outage = outage_of(verdict.action);
   }
   if (is_news) gpu.history.push_back({now, verdict.action, verdict.rule, verdict.text});
   gpu.verdict = std::move(verdict);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "health/breaker.h"
 #include "health/evidence_file/evidence_file.h"
 #include "health/rules.h"
 #include "health/verdict.h"
@@ -22,11 +23,12 @@ struct ReplayedGpu {
   std::string gpu;
   std::string node;
   std::string type;
-  GpuVerdict verdict;          // the last
-  base::Instant taken_out_at;  // unset: it never was
-  bool is_out = false;         // at the end
-  base::Instant out_since;     // the latest time
-  GpuVerdict taken_out_by;     // the verdict that took it out first
+  GpuVerdict verdict;             // the last
+  base::Instant taken_out_at;     // unset: it never was
+  bool is_out = false;            // at the end
+  Outage outage = Outage::kNone;  // at the end, as the breaker counts it
+  base::Instant out_since;        // the latest time
+  GpuVerdict taken_out_by;        // the verdict that took it out first
   std::vector<ReplayedChange> history;
   std::vector<std::size_t> lines;
 };
