@@ -234,6 +234,17 @@ TEST_F(HealthTest, TheBreakerHoldsNoDeadGpuAndNoFailedCheckBack) {
   EXPECT_EQ(gpu("n1-3").state, GpuState::kAvailable) << "the first two still count";
 }
 
+TEST_F(HealthTest, AnXidSoonAfterAGpuWasBroughtOnlineIsNews) {
+  xid("n1-0", 48);
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").cause;
+  pass(base::seconds(10));
+  ASSERT_TRUE(order("n1", 0, GpuAction::kBringOnline));
+  ASSERT_EQ(gpu("n1-0").state, GpuState::kAvailable) << gpu("n1-0").cause;
+  pass(base::seconds(10));
+  xid("n1-0", 48);
+  EXPECT_EQ(gpu("n1-0").state, GpuState::kDraining) << gpu("n1-0").cause;
+}
+
 TEST_F(HealthTest, InShadowNothingIsDone) {
   policy_.health_mode = model::HealthMode::kShadow;
   apply(policy_);

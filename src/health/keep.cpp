@@ -41,9 +41,19 @@ base::Duration join_gap(const Evidence& piece) {
 }
 
 bool joins(const Evidence& a, const Evidence& b) {
-  if (!is_equal(a, b)) return false;
+  if (a.kind == EvidenceKind::kCleared || !is_equal(a, b)) return false;
   if (has_telling_text(a) && a.text != b.text) return false;
   return b.at - a.last <= join_gap(a) && a.at - b.last <= join_gap(a);
+}
+
+// A person brought the GPU online between the two: what was before does not count, and would hide
+// what came after.
+bool are_parted(const std::vector<Evidence>& kept, const Evidence& a, const Evidence& b) {
+  const Evidence& earlier = a.at <= b.at ? a : b;
+  const Evidence& later = a.at <= b.at ? b : a;
+  return std::ranges::any_of(kept, [&](const Evidence& piece) {
+    return piece.kind == EvidenceKind::kCleared && piece.at >= earlier.last && piece.at < later.at;
+  });
 }
 
 std::uint32_t add(std::uint32_t a, std::uint32_t b) {
@@ -134,7 +144,7 @@ bool keep(std::vector<Evidence>& kept, Evidence piece) {
   // Backwards: news joins the latest. All that it joins becomes one, so that the order in which
   // pieces arrive leaves no trace.
   for (std::size_t i = kept.size(); i-- > 0;) {
-    if (!joins(kept[i], piece)) continue;
+    if (!joins(kept[i], piece) || are_parted(kept, kept[i], piece)) continue;
     join(piece, kept[i]);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     was_joined = true;

@@ -131,6 +131,20 @@ TEST(Keep, JoinsEqualPiecesInAnyOrder) {
   EXPECT_EQ(kept.front().last, after(base::seconds(100)));
 }
 
+TEST(Keep, JoinsNothingOverTheTimeAtWhichAPersonBroughtItOnline) {
+  std::vector<Evidence> kept;
+  keep(kept, xid(48));
+  keep(kept, piece_of(EvidenceKind::kCleared, after(base::seconds(10))));
+  EXPECT_FALSE(keep(kept, xid(48, after(base::seconds(20)))));
+  EXPECT_TRUE(keep(kept, xid(48, after(base::seconds(30)))));
+  EXPECT_TRUE(keep(kept, xid(48, after(base::seconds(5)))));
+  EXPECT_FALSE(keep(kept, piece_of(EvidenceKind::kCleared, after(base::seconds(40)))));
+  ASSERT_EQ(kept.size(), 4U);
+  EXPECT_EQ(kept[0].last, after(base::seconds(5)));
+  EXPECT_EQ(kept[2].at, after(base::seconds(20)));
+  EXPECT_EQ(kept[2].last, after(base::seconds(30)));
+}
+
 TEST(Keep, ForgetsWhatTellsLeast) {
   std::vector<Evidence> kept;
   keep(kept, xid(48));

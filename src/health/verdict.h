@@ -96,8 +96,8 @@ struct FailedJob {
 JobVerdict judge_job(const Records& records, const FailedJob& job, const Rules& rules);
 
 // Adds a piece to what is kept of one GPU or node: joins it with an equal one within a short time,
-// and forgets the oldest beyond kMaxKept, but never the beginning of a level that lasts. Returns
-// whether it was joined.
+// unless a person brought the GPU online between them, and forgets the oldest beyond kMaxKept, but
+// never the beginning of a level that lasts. Returns whether it was joined.
 inline constexpr std::size_t kMaxKept = 64;
 bool keep(std::vector<model::Evidence>& kept, model::Evidence piece);
 

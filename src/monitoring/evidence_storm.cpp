@@ -69,4 +69,16 @@ std::vector<EvidenceStorm::Piece> EvidenceStorm::take_due(std::int64_t boot_ns) 
   return due;
 }
 
+std::vector<EvidenceStorm::Piece> EvidenceStorm::forget(const std::string& node,
+                                                        const std::string& gpu_uuid) {
+  std::vector<Piece> joined;
+  auto entry = open_.lower_bound(Key{node, gpu_uuid, {}, {}, 0, 0, std::nullopt});
+  while (entry != open_.end() && std::get<0>(entry->first) == node &&
+         std::get<1>(entry->first) == gpu_uuid) {
+    if (entry->second.joined) joined.push_back(*std::move(entry->second.joined));
+    entry = open_.erase(entry);
+  }
+  return joined;
+}
+
 }  // namespace gpu_platform::monitoring

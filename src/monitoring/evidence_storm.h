@@ -35,6 +35,9 @@ class EvidenceStorm {
   std::optional<Piece> take(Piece piece, std::int64_t boot_ns);
   // Returns what was joined in windows that are over.
   std::vector<Piece> take_due(std::int64_t boot_ns);
+  // Ends all windows of the GPU, so that its next piece is told at once. Returns what was joined in
+  // them.
+  std::vector<Piece> forget(const std::string& node, const std::string& gpu_uuid);
 
  private:
   using Key = std::tuple<std::string, std::string, model::EvidenceKind, model::EvidenceSource,

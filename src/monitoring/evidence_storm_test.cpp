@@ -76,6 +76,24 @@ TEST(EvidenceStorm, AfterAQuietWindowTheFirstIsToldAtOnceAgain) {
   EXPECT_TRUE(storm.take(xid(45, 2), 2 + kWindowNs));
 }
 
+TEST(EvidenceStorm, AForgottenGpuTellsItsNextPieceAtOnce) {
+  EvidenceStorm storm;
+  auto other = xid(48, 1);
+  other.gpu_uuid = "b";
+  for (const auto& piece : {xid(48, 1), xid(45, 1), other}) EXPECT_TRUE(storm.take(piece, 1));
+  EXPECT_FALSE(storm.take(xid(48, 2), 2));
+  EXPECT_FALSE(storm.take(xid(48, 3), 3));
+
+  const auto joined = storm.forget("n1", "a");
+
+  ASSERT_EQ(joined.size(), 1U);
+  EXPECT_EQ(joined[0].evidence.count, 2U);
+  EXPECT_TRUE(storm.take(xid(48, 4), 4));
+  EXPECT_TRUE(storm.take(xid(45, 4), 4));
+  EXPECT_FALSE(storm.take(other, 4)) << "another GPU";
+  EXPECT_EQ(storm.take_due(3 + kWindowNs).size(), 1U) << "that other GPU's";
+}
+
 TEST(EvidenceStorm, WhatCountersAddedAddsUp) {
   EvidenceStorm storm;
   auto piece = xid(0, 1);

@@ -26,6 +26,24 @@ const model::Gpu* find_gpu_of(const model::Node* node, std::string_view uuid) {
   return index ? &node->gpus[*index] : nullptr;
 }
 
+// When an operator last brought the GPU or its node online, or when it last passed a reset or a
+// check: what is seen after it is news. Unset: not known.
+base::Instant renewed_at(const model::Node& node, const model::Gpu* gpu) {
+  base::Instant at;
+  const auto look_at = [&](const std::vector<Evidence>& pieces) {
+    for (const Evidence& piece : pieces) {
+      const bool passed = piece.code == static_cast<std::uint32_t>(model::TrialCode::kPassed);
+      const bool is_trial =
+          piece.kind == model::EvidenceKind::kReset || piece.kind == model::EvidenceKind::kCheck;
+      const bool renews = piece.kind == model::EvidenceKind::kCleared || (is_trial && passed);
+      if (renews) at = std::max(at, piece.last);
+    }
+  };
+  look_at(*node.evidence);
+  if (gpu != nullptr) look_at(*gpu->evidence);
+  return at;
+}
+
 }  // namespace
 
 HealthObserver::HealthObserver(execution::ObservationSink& sink, SnapshotNow snapshot,
@@ -75,6 +93,7 @@ HealthObserver::Work HealthObserver::work_on(const Report& report, const std::st
 void HealthObserver::tell(const Report& report, const std::string& uuid,
                           std::vector<Evidence> pieces) {
   if (pieces.empty()) return;
+  forget_storm_before_renewal(report, uuid);
   for (Evidence& piece : pieces) {
     if (!piece.is_over) {
       const Work work = work_on(report, uuid, piece.pid);
@@ -90,6 +109,13 @@ void HealthObserver::tell(const Report& report, const std::string& uuid,
       send(*std::move(now));
     }
   }
+}
+
+void HealthObserver::forget_storm_before_renewal(const Report& report, const std::string& uuid) {
+  if (report.known == nullptr || uuid.empty()) return;
+  const base::Instant renewed = renewed_at(*report.known, find_gpu_of(report.known, uuid));
+  if (std::exchange(gpu_of(report, uuid).renewed_at, renewed) == renewed) return;
+  for (EvidenceStorm::Piece& piece : storm_.forget(report.node, uuid)) send(std::move(piece));
 }
 
 void HealthObserver::tell_due(Moment now) {

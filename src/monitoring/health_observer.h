@@ -56,6 +56,7 @@ class HealthObserver {
     GpuBuild build;
     std::string kind;  // for comparing it with its peers
     std::string model;
+    base::Instant renewed_at;  // see renewed_at()
   };
   // One report of a node's probe.
   struct Report {
@@ -71,6 +72,7 @@ class HealthObserver {
   Work work_on(const Report& report, const std::string& uuid, std::uint32_t pid = 0) const;
   void tell(const Report& report, const std::string& uuid, std::vector<model::Evidence> pieces);
   void tell_due(Moment now);
+  void forget_storm_before_renewal(const Report& report, const std::string& uuid);
   void send(EvidenceStorm::Piece piece);
   void learn_links(const node::ProbeReadings& readings, const std::vector<std::string>& uuids);
   void compare_peers(const Report& report, const std::vector<std::string>& uuids,

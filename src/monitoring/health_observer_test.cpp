@@ -43,6 +43,17 @@ class HealthObserverTest : public ::testing::Test, public execution::Observation
     snapshot_->nodes.put(1, node);
     snapshot_->nodes_by_name = model::nodes_by_name(snapshot_->nodes);
   }
+  void add_to_gpu_a(EvidenceKind kind, std::uint32_t code) {
+    model::Evidence piece;
+    piece.kind = kind;
+    piece.code = code;
+    piece.at = piece.last = now_.at;
+    model::Node changed = node();
+    std::vector<model::Evidence> kept = *changed.gpus[0].evidence;
+    kept.push_back(piece);
+    changed.gpus[0].evidence = std::move(kept);
+    put(changed);
+  }
   // All GPUs are held by job 7.
   void give_to_job(model::JobSpec spec) {
     model::Node changed = node();
@@ -174,6 +185,28 @@ TEST_F(HealthObserverTest, AStormIsAHandful) {
   }
   EXPECT_EQ(counted, 300'000U);
   EXPECT_LE(pieces, 5U);
+}
+
+TEST_F(HealthObserverTest, TheStormIsForgottenWhenAGpuIsBackInService) {
+  raise(GpuEventKind::kXid, 48);
+  pass(1);
+  raise(GpuEventKind::kXid, 48);
+  EXPECT_EQ(told().size(), 1U) << "the second waits";
+  for (const EvidenceKind kind : {EvidenceKind::kCleared, EvidenceKind::kReset}) {
+    pass(1);
+    add_to_gpu_a(kind, 0);
+    pass(1);
+    raise(GpuEventKind::kXid, 48);
+    raise(GpuEventKind::kXid, 48);
+    const auto all = told();
+    ASSERT_EQ(all.size(), 2U) << to_string(kind);
+    EXPECT_LT(all[0].evidence.last, all[1].evidence.at) << "what had waited, then the news";
+    EXPECT_EQ(all[1].evidence.at, now_.at);
+  }
+  pass(1);
+  add_to_gpu_a(EvidenceKind::kReset, 1);
+  raise(GpuEventKind::kXid, 48);
+  EXPECT_TRUE(told().empty()) << "a reset that failed brings nothing back";
 }
 
 TEST_F(HealthObserverTest, AnXidOfTheKernelsLogHasItsDetails) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "execution/process/engine_fixture.h"
+#include "model/job_spec.h"
 #include "os/packet_socket.h"
 
 namespace gpu_platform::execution::testing {
