@@ -156,11 +156,13 @@ bool JobJudgement::was_hit() {
   return true;
 }
 
-// Two others at least: one alone is chance.
+// Two others at least, on two GPUs: one alone is chance. What the parts of one GPU do at the same
+// time is chance, too, or the work of one of them: a fault of that GPU shows on itself.
 // What short jobs do at the same time is chance.
 bool JobJudgement::others_ended_too() const {
   if (job_.ended_at - job_.started_at < kRanForLong) return false;
   std::set<std::tuple<std::string_view, std::string_view, model::JobId>> others;
+  std::set<std::string_view> gpus_of_others;
   std::set<std::string_view> nodes;
   for (const GpuKey& gpu : gpus_) {
     if (!nodes.insert(gpu.node).second) continue;
@@ -173,10 +175,11 @@ bool JobJudgement::others_ended_too() const {
         if (apart > kAtTheSameTime || tells_of_application(piece.text)) continue;
         others.emplace(piece.user, piece.program,
                        piece.program.empty() ? piece.job : model::JobId());
+        gpus_of_others.insert(uuid);
       }
     }
   }
-  return others.size() >= 2;
+  return others.size() >= 2 && gpus_of_others.size() >= 2;
 }
 
 // How the same program did on GPUs that this job did not have.

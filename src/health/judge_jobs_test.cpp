@@ -134,6 +134,30 @@ TEST_F(Judge, JobThatFailsEverywhereIsCharged) {
             FaultClass::kApplication);
 }
 
+TEST_F(Judge, OthersThatFailInTheSameMomentClearAJobIfTheyAreOnDifferentGpus) {
+  const base::Instant ended = after(base::hours(1));
+  run(1, "ann", "train", {"n:0"}, kNoon);
+  run(2, "bob", "infer", {"n:1"}, kNoon);
+  run(3, "eve", "eval", {"n:1"}, kNoon);
+  end(2, 1, ended);
+  end(3, 1, ended + base::seconds(5));
+  end(1, 1, ended + base::seconds(10));
+  EXPECT_EQ(fault_of(1, "ann", "train", kNoon, ended + base::seconds(10)), FaultClass::kApplication)
+      << "both have a part of one GPU";
+  run(4, "dan", "render", {"n:2"}, kNoon);
+  end(4, 1, ended + base::seconds(20));
+  EXPECT_EQ(fault_of(1, "ann", "train", kNoon, ended + base::seconds(10)), FaultClass::kHardware);
+}
+
+TEST_F(Judge, AnotherProgramOnTwoGpusIsOneOther) {
+  const base::Instant ended = after(base::hours(1));
+  run(1, "ann", "train", {"n:0"}, kNoon);
+  run(2, "bob", "infer", {"n:1", "n:2"}, kNoon);
+  end(2, 1, ended);
+  end(1, 1, ended);
+  EXPECT_EQ(fault_of(1, "ann", "train", kNoon, ended), FaultClass::kApplication);
+}
+
 TEST_F(Judge, WordsOfAMistakeChargeTheJob) {
   run(1, "ann", "train", {"n:0"}, kNoon);
   end(1, 1, after(base::minutes(10)), "torch.OutOfMemoryError: CUDA out of memory");
