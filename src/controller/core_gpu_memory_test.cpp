@@ -44,6 +44,14 @@ class GpuMemoryTest : public ::testing::Test {
     core_.advance(now_);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
   }
+  // Its attempt of that number ends, and the next one runs.
+  void fail_by_neighbour(std::uint64_t id, std::uint32_t number) {
+    execution::Ended ended = testing::ended(attempt(id, number), 1, now_);
+    ended.neighbour_fault = "a fault of job 9 on the same GPU";
+    see(ended);
+    see(execution::Cleaned{attempt(id, number)});
+    see(execution::Started{attempt(id, number + 1), 5, now_});
+  }
   static execution::GpuMemoryExceeded excess(std::uint64_t job, const std::string& gpu = "n1-0") {
     return {attempt(job), "n1", gpu, base::kGiB * 23, base::kGiB * 20};
   }
@@ -112,6 +120,43 @@ TEST_F(GpuMemoryTest, ANeighbourThatFailsForItIsQueuedAgainForFree) {
   EXPECT_EQ(job(id).attempts[0].detail,
             "job 9 on the same GPU used 70 GiB of the 20 GiB of its part; it is queued again, and "
             "no retry is used");
+}
+
+TEST_F(GpuMemoryTest, NeighboursFaultsInARowAreFreeUpToABound) {
+  const std::uint64_t id = running(1);
+  for (std::uint32_t number = 1; number <= model::kMaxNeighbourFaults; ++number) {
+    fail_by_neighbour(id, number);
+    EXPECT_EQ(job(id).failures, 0U) << number;
+    EXPECT_EQ(job(id).neighbour_faults, number);
+  }
+  fail_by_neighbour(id, model::kMaxNeighbourFaults + 1);
+  EXPECT_EQ(job(id).failures, 1U) << "it used its retry";
+  EXPECT_EQ(job(id).neighbour_faults, 0U) << "they are counted anew";
+  EXPECT_EQ(job(id).attempts[model::kMaxNeighbourFaults].detail,
+            "a fault of job 9 on the same GPU; it counts as a failure of the job itself, because "
+            "its last 3 attempts ended so, too");
+}
+
+TEST_F(GpuMemoryTest, WithoutRetriesAJobFailsAtTheBoundOfNeighboursFaults) {
+  const std::uint64_t id = running();
+  for (std::uint32_t number = 1; number <= model::kMaxNeighbourFaults; ++number) {
+    fail_by_neighbour(id, number);
+  }
+  ASSERT_FALSE(model::is_ended(job(id).state));
+  execution::Ended ended = testing::ended(attempt(id, model::kMaxNeighbourFaults + 1), 1, now_);
+  ended.neighbour_fault = "a fault of job 9 on the same GPU";
+  see(ended);
+  EXPECT_EQ(job(id).state, JobState::kFailed);
+  EXPECT_EQ(job(id).failures, 1U);
+}
+
+TEST_F(GpuMemoryTest, AnotherEndBetweenThemBeginsTheCountOfNeighboursFaultsAnew) {
+  const std::uint64_t id = running(1);
+  fail_by_neighbour(id, 1);
+  fail_by_neighbour(id, 2);
+  see(testing::ended(attempt(id, 3), 1, now_));
+  EXPECT_EQ(job(id).failures, 1U);
+  EXPECT_EQ(job(id).neighbour_faults, 0U);
 }
 
 TEST_F(GpuMemoryTest, OneThatAPersonStopsIsNotQueuedAgain) {

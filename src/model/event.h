@@ -246,6 +246,7 @@ struct JobRequeued {
   bool holds = false;              // from here on the platform holds it, because it cannot start
   bool hardware_failed = false;    // GPUs failed under it: it counts as neither
   std::vector<std::string> avoid_gpus;  // by UUID: the job keeps off them, too
+  bool neighbour_failed = false;        // a neighbour on its GPU made it fail: it counts as neither
 };
 
 struct JobEnded {

@@ -245,7 +245,7 @@ bool operator==(const Job& a, const Job& b) {
          a.dependency_failure == b.dependency_failure && a.prediction == b.prediction &&
          a.stopped_for_it == b.stopped_for_it && a.turn == b.turn &&
          a.early_prediction == b.early_prediction && a.avoid_gpus == b.avoid_gpus &&
-         a.hardware_failures == b.hardware_failures;
+         a.hardware_failures == b.hardware_failures && a.neighbour_faults == b.neighbour_faults;
 }
 
 }  // namespace gpu_platform::model

@@ -32,6 +32,11 @@ inline constexpr std::size_t kMaxPrologFailures = 3;
 inline constexpr std::uint32_t kMaxHardwareFailures = 3;
 inline constexpr base::Duration kHardwareFailuresWithin = base::hours(2);
 
+// After so many attempts in a row that failed by the fault of a neighbour on their GPU, the next
+// one counts as a failure of the job itself. Otherwise a job would run for ever beside a neighbour
+// that fails again and again, or beside none, if it is at fault itself and not recognised.
+inline constexpr std::uint32_t kMaxNeighbourFaults = 3;
+
 // All by which jobs of one user, team and class are ordered among themselves. `jobs raise` changes
 // only the order among such jobs. Each turn is still held by exactly one of them, so no other user
 // gets more jobs ahead.
@@ -82,6 +87,7 @@ struct Job {
   // they are fit again.
   std::vector<std::string> avoid_gpus;
   std::uint32_t hardware_failures = 0;  // its last attempts, in a row, that ended so
+  std::uint32_t neighbour_faults = 0;   // the same of a neighbour's fault
 
   bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }

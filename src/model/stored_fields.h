@@ -122,7 +122,7 @@ inline auto fields(Job& v) {
                   v.detail, v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on,
                   v.array_id, v.array_index, v.waits_for, v.dependency_failure, v.preemptions,
                   v.overdue_since, v.prediction, v.stopped_for_it, v.turn, v.early_prediction,
-                  v.avoid_gpus, v.hardware_failures);
+                  v.avoid_gpus, v.hardware_failures, v.neighbour_faults);
 }
 inline auto fields(Turn& v) {
   return std::tie(v.of, v.since, v.number, v.gpus);
@@ -373,7 +373,7 @@ inline auto fields(AttemptReleased& v) {
 }
 inline auto fields(JobRequeued& v) {
   return std::tie(v.job, v.eligible_at, v.preempted, v.counts_as_failure, v.asked_for,
-                  v.prolog_failed, v.holds, v.hardware_failed, v.avoid_gpus);
+                  v.prolog_failed, v.holds, v.hardware_failed, v.avoid_gpus, v.neighbour_failed);
 }
 inline auto fields(JobEnded& v) {
   return std::tie(v.job, v.how, v.reason, v.by, v.detail);

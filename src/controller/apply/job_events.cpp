@@ -242,6 +242,7 @@ void apply(Application& a, const model::PreemptionHoldDropped& event) {
 void apply(Application& a, const model::JobRequeued& event) {
   Job& j = a.job(event.job);
   j.hardware_failures = event.hardware_failed ? j.hardware_failures + 1 : 0;
+  j.neighbour_faults = event.neighbour_failed ? j.neighbour_faults + 1 : 0;
   for (const std::string& gpu : event.avoid_gpus) {
     if (std::ranges::find(j.avoid_gpus, gpu) == j.avoid_gpus.end()) j.avoid_gpus.push_back(gpu);
   }
@@ -250,7 +251,7 @@ void apply(Application& a, const model::JobRequeued& event) {
   } else if (event.preempted) {
     // A cluster that evicts it makes room for no job of ours.
     if (j.attempts.back().stop_reason == model::EndReason::kPreempted) ++j.preemptions;
-  } else if (!event.asked_for && !event.hardware_failed) {
+  } else if (!event.asked_for && !event.hardware_failed && !event.neighbour_failed) {
     (event.counts_as_failure ? j.failures : j.losses) += 1;
   }
   const bool by_person =

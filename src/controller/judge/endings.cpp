@@ -37,10 +37,15 @@ bool was_given_more_time(const Job& job, const Attempt& attempt, const execution
          *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
 }
 
-// It failed because another job on its GPU took what was its. It begins anew, and no retry is used.
+// It failed because of another job on its GPU, and could begin anew.
 bool is_neighbours_fault(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
   return !seen.neighbour_fault.empty() && attempt.stop_reason == EndReason::kNone &&
          model::can_begin_anew(*job.spec);
+}
+
+// So many of its attempts in a row ended so that this one counts as its own failure.
+bool had_too_many_neighbours_faults(const Job& job) {
+  return job.neighbour_faults >= model::kMaxNeighbourFaults;
 }
 
 struct HookFailure {
@@ -90,9 +95,7 @@ class Settlement {
     const bool is_gone = attempt_.reason == EndReason::kCancelledBy;
     if (is_gone || is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
     if (blame_ != nullptr) return by_hardware();
-    if (is_neighbours_fault(job_, attempt_, seen)) {
-      return model::JobRequeued{.job = job_.id, .eligible_at = now_, .asked_for = true};
-    }
+    if (is_neighbours_fault(job_, attempt_, seen)) return by_neighbour();
     const bool is_evicted = was_evicted(job_, attempt_);
     const bool comes_back =
         is_evicted || goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
@@ -106,6 +109,12 @@ class Settlement {
   }
 
  private:
+  // No retry is used, until the bound.
+  model::Event by_neighbour() const {
+    if (had_too_many_neighbours_faults(job_)) return requeued_or_failed(true);
+    return model::JobRequeued{.job = job_.id, .eligible_at = now_, .neighbour_failed = true};
+  }
+
   model::Event by_hardware() const {
     if (attempt_.exit.code == 0 && job_.spec->complete_on_exit_zero) {
       return ended(JobTrigger::kComplete);
@@ -187,9 +196,16 @@ class Settlement {
 // What a person reads of the attempt.
 std::string detail_of(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
   if (seen.neighbour_fault.empty()) return seen.detail;
-  return fmt::format(
-      "{}{}{}{}", seen.detail, seen.detail.empty() ? "" : "; ", seen.neighbour_fault,
-      is_neighbours_fault(job, attempt, seen) ? "; it is queued again, and no retry is used" : "");
+  std::string text =
+      fmt::format("{}{}{}", seen.detail, seen.detail.empty() ? "" : "; ", seen.neighbour_fault);
+  if (!is_neighbours_fault(job, attempt, seen)) return text;
+  if (!had_too_many_neighbours_faults(job)) {
+    return text + "; it is queued again, and no retry is used";
+  }
+  return text + fmt::format(
+                    "; it counts as a failure of the job itself, because its last {} "
+                    "attempts ended so, too",
+                    model::kMaxNeighbourFaults);
 }
 
 // The same where GPUs are to blame.
