@@ -129,8 +129,9 @@ class KubernetesCluster : public ::testing::Test {
                                           "%2C%21gpu-platform%2Fadopted"});
     return list["items"].size();
   }
-  bool is_clean() {
-    return eventually([&] { return count(kPodsOfCluster) == 0 && count(kClaimsOfCluster) == 0; });
+  bool is_clean(std::chrono::seconds limit = std::chrono::seconds(30)) {
+    return eventually([&] { return count(kPodsOfCluster) == 0 && count(kClaimsOfCluster) == 0; },
+                      limit);
   }
   std::string submit(std::vector<std::string> options) {
     options.insert(options.end(),
@@ -523,7 +524,8 @@ TEST_F(KubernetesCluster, EveryPodIsAccountedForWhenTheDaemonIsKilledAtTwentyMom
     EXPECT_EQ(job["exit_code"], std::stoi(id) % 100) << job.dump(2);
     EXPECT_EQ(job["attempts"].size(), 1U) << job.dump(2);
   }
-  EXPECT_TRUE(is_clean());
+  // A pod that two daemons may have asked for goes a minute after the last start at the earliest.
+  EXPECT_TRUE(is_clean(std::chrono::seconds(180)));
 }
 
 }  // namespace

@@ -94,11 +94,13 @@ class Kubernetes : public ::testing::Test {
   bool end(const std::string& job, std::int32_t code, int attempt = 1, int rank = 0) {
     return eventually([&] { return runner_.end("jobs/" + pod_name(job, attempt, rank), {code}); });
   }
-  bool is_clean() {
-    return eventually([&] {
-      return server_.objects(kPods).empty() && server_.objects(kClaims).empty() &&
-             server_.objects("/api/v1/namespaces/jobs/services").empty();
-    });
+  bool is_clean(std::chrono::seconds limit = std::chrono::seconds(30)) {
+    return eventually(
+        [&] {
+          return server_.objects(kPods).empty() && server_.objects(kClaims).empty() &&
+                 server_.objects("/api/v1/namespaces/jobs/services").empty();
+        },
+        limit);
   }
   Json node(const std::string& name) {
     const Json nodes = daemon_->json({"nodes"});
@@ -594,7 +596,8 @@ TEST_F(Kubernetes, ADaemonThatIsKilledAgainAndAgainLosesDoublesAndLeaksNothing) 
     EXPECT_EQ(job["exit_code"], std::stoi(id) % 100) << job.dump(2);
     EXPECT_EQ(job["attempts"].size(), 1U) << job.dump(2);
   }
-  EXPECT_TRUE(is_clean());
+  // A pod that two daemons may have asked for goes a minute after the last start at the earliest.
+  EXPECT_TRUE(is_clean(std::chrono::seconds(180)));
 }
 
 }  // namespace

@@ -12,6 +12,11 @@ namespace gpu_platform::execution {
 // A claim that was deleted and is still there is asked for again after this time.
 inline constexpr base::Duration kClaimRepeat = base::seconds(5);
 
+// A call of a daemon that has ended may still be carried out for so long: it may be on its way to
+// an API server, or wait in one, which gives requests up after a minute unless it is told
+// otherwise.
+inline constexpr base::Duration kLatestArrival = base::minutes(1);
+
 // The pause after so many tries of a call, 1 or more: from 0.2 seconds, doubled, to 30 seconds.
 inline base::Duration pause_after(int tries) {
   constexpr base::Duration kLongest = base::seconds(30);

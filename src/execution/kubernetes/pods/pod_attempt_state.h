@@ -35,6 +35,9 @@ struct PodAttempts::Rank {
   base::Instant not_before;      // of the next call
   base::Instant claim_asked_at;  // when its removal was last asked for
   base::Instant image_since;     // since when its image cannot be had
+  // Until then its pod is not released, because the daemon before may have asked for the same pod:
+  // while it is there, that call changes nothing.
+  base::Instant kept_until;
 };
 
 struct PodAttempts::Attempt : AttemptLife {
@@ -42,8 +45,9 @@ struct PodAttempts::Attempt : AttemptLife {
   std::vector<execution::Rank> shape;
   std::vector<Rank> ranks;
   bool is_service_made = false;
-  base::Instant active_at;     // when it was seen to run, or had input or output
-  std::string namespace_seen;  // of what is in the cluster
+  base::Instant former_calls_until;  // those of the daemon before may arrive; unset: it made none
+  base::Instant active_at;           // when it was seen to run, or had input or output
+  std::string namespace_seen;        // of what is in the cluster
 
   bool is_nothing() const { return !has_order && ranks.empty(); }
   bool is_gang() const { return ranks.size() > 1; }

@@ -69,8 +69,11 @@ void PodAttempts::note_activity(model::AttemptId id, base::Instant now) {
 }
 
 void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
-  attempts_.adopt(known, now, take_order, [](Attempt& attempt, AttemptState state) {
-    if (state != AttemptState::kRunning && state != AttemptState::kCleaning) return;
+  attempts_.adopt(known, now, take_order, [now](Attempt& attempt, AttemptState state) {
+    if (state != AttemptState::kRunning && state != AttemptState::kCleaning) {
+      attempt.former_calls_until = now + kLatestArrival;
+      return;
+    }
     // All that it has was made long ago: what is missing is lost. One that was told to stop may
     // have been told before anything was made.
     for (Rank& rank : attempt.ranks) rank.is_pod_made = true;

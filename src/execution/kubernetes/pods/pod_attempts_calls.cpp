@@ -92,6 +92,7 @@ std::optional<Call> PodAttempts::next_removal(const Attempt& attempt, std::uint3
   if (!attempt.is_forgotten) return std::nullopt;
   if (rank.is_there) {
     if (!rank.is_released) {
+      if (now < rank.kept_until) return std::nullopt;
       Call release = call(CallKind::kReleasePod);
       release.place = rank.pod->finalizer_at.value_or(0);
       return release;
@@ -138,6 +139,9 @@ void PodAttempts::make_calls(Attempt& attempt, base::Instant now) {
     if (!call && rank.is_claim_there && rank.claim_asked_at.is_set()) {
       attempts_.wake_at(attempt, rank.claim_asked_at + kClaimRepeat);
     }
+    if (!call && attempt.is_forgotten && now < rank.kept_until) {
+      attempts_.wake_at(attempt, rank.kept_until);
+    }
     if (!call) continue;
     if (now < rank.not_before) {
       attempts_.wake_at(attempt, rank.not_before);
@@ -147,6 +151,7 @@ void PodAttempts::make_calls(Attempt& attempt, base::Instant now) {
     rank.under_way = call->id;
     under_way_[call->id] = {attempt.id, index};
     kinds_[call->id] = call->kind;
+    if (call->kind == CallKind::kMakePod) rank.kept_until = attempt.former_calls_until;
     if (call->kind == CallKind::kDeletePod) {
       rank.is_delete_sent = true;
       rank.delete_grace = call->grace_seconds;

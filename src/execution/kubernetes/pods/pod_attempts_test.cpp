@@ -173,6 +173,39 @@ TEST_F(PodAttemptsTest, OneThatWasStoppedBeforeAnythingWasMadeIsNotLost) {
   EXPECT_EQ(ended()->exit.lost, model::Lost::kNo);
 }
 
+// The daemon before may have asked for the same pod. Its call comes late, and would make the pod of
+// an attempt that is over once more.
+TEST_F(PodAttemptsTest, APodThatIsMadeAfterARestartKeepsItsNameUntilNoEarlierCallCanArrive) {
+  StartOrder endless = order();
+  endless.time_limit = {};
+  attempts_.adopt({{endless, AttemptState::kRequested}}, start_);
+  list();
+  attempts_.start(endless, {}, start_);
+  advance(start_);
+  ASSERT_TRUE(has_called(CallKind::kMakePod));
+  attempts_.see(ended_after(base::seconds(1)));
+  advance(start_ + base::seconds(2));
+  ASSERT_NE(ended(), nullptr);
+  attempts_.forget({kOne});
+  advance(start_ + base::seconds(59));
+  EXPECT_FALSE(has_called(CallKind::kReleasePod));
+  EXPECT_EQ(attempts_.next_due(), start_ + base::seconds(60));
+  advance(start_ + base::seconds(60));
+  EXPECT_TRUE(has_called(CallKind::kReleasePod));
+}
+
+TEST_F(PodAttemptsTest, APodOfAStartThatOneDaemonOrderedIsReleasedAtOnce) {
+  attempts_.adopt({}, start_);
+  list();
+  attempts_.start(order(), {}, start_);
+  advance(start_);
+  attempts_.see(ended_after(base::seconds(1)));
+  advance(start_ + base::seconds(2));
+  attempts_.forget({kOne});
+  advance(start_ + base::seconds(2));
+  EXPECT_TRUE(has_called(CallKind::kReleasePod));
+}
+
 TEST_F(PodAttemptsTest, AfterTheTimeoutOfItsImageItAsksForNoTimeThatHasPassed) {
   pod_ = pod();
   pod_->is_image_error = true;
