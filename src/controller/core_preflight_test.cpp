@@ -153,6 +153,25 @@ TEST_F(PreflightTest, AJobThatIsCancelledMeanwhileIsNotStartedAgain) {
   is_unfit(id, 1, {sick});
   EXPECT_EQ(job(id).state, JobState::kCancelled);
   EXPECT_EQ(job(id).attempts.size(), 1U);
+  EXPECT_EQ(job(id).attempts[0].detail.find("queued again"), std::string::npos)
+      << job(id).attempts[0].detail;
+}
+
+// The order was acknowledged before the third check failed.
+TEST_F(PreflightTest, AJobThatIsToBeQueuedAgainIsAlsoAfterThreeUnfitGpus) {
+  const std::uint64_t id = submit(1);
+  for (std::uint32_t number = 1; number < model::kMaxHardwareFailures; ++number) {
+    is_unfit(id, number, {gpu_of(id)});
+    is_cleaned(id, number);
+  }
+  const model::Command requeue{testing::kOwner,
+                               model::ActOnJob{model::JobId(id), model::JobAction::kRequeue}};
+  ASSERT_TRUE(core_.command(requeue, now_, store::Headroom::kAmple));
+  is_unfit(id, model::kMaxHardwareFailures, {gpu_of(id)});
+  EXPECT_FALSE(model::is_ended(job(id).state));
+  EXPECT_EQ(job(id).failures, 0U);
+  const model::Attempt& third = job(id).attempts[model::kMaxHardwareFailures - 1];
+  EXPECT_NE(third.detail.find("it is queued again"), std::string::npos) << third.detail;
 }
 
 TEST_F(PreflightTest, WhatTheCheckDidIsKeptWithTheAttempt) {

@@ -119,7 +119,9 @@ class Settlement {
     if (attempt_.exit.code == 0 && job_.spec->complete_on_exit_zero) {
       return ended(JobTrigger::kComplete);
     }
-    if (is_given_up_by_hardware(job_)) return ended(JobTrigger::kFail);
+    // An acknowledged order to queue it again is carried out, too.
+    const bool comes_back = goes_back(job_, attempt_) || !is_given_up_by_hardware(job_);
+    if (!comes_back) return ended(JobTrigger::kFail);
     return model::JobRequeued{.job = job_.id,
                               .eligible_at = now_,
                               .hardware_failed = true,
@@ -208,15 +210,23 @@ std::string detail_of(const Job& job, const Attempt& attempt, const execution::E
                     model::kMaxNeighbourFaults);
 }
 
+// What becomes of the job of an attempt under which GPUs failed.
+std::string_view what_follows_hardware(const Job& job, const Attempt& attempt) {
+  if (is_stopped_by_person(attempt)) return "";
+  if (goes_back(job, attempt) || !is_given_up_by_hardware(job)) {
+    return "; it is queued again, and no retry is used";
+  }
+  if (!model::can_begin_anew(*job.spec)) {
+    return "; it is not queued again, because its input is gone";
+  }
+  return "; it is not queued again, because GPUs have failed under it three times in two hours";
+}
+
 // The same where GPUs are to blame.
-std::string detail_of(const Job& job, const execution::Ended& seen, const HardwareBlame& blame) {
-  const std::string_view what_next =
-      !model::can_begin_anew(*job.spec) ? "it is not queued again, because its input is gone"
-      : is_given_up_by_hardware(job)
-          ? "it is not queued again, because GPUs have failed under it three times in two hours"
-          : "it is queued again, and no retry is used";
-  return fmt::format("{}{}{}; {}", seen.detail, seen.detail.empty() ? "" : "; ", blame.text,
-                     what_next);
+std::string detail_of(const Job& job, const Attempt& attempt, const execution::Ended& seen,
+                      const HardwareBlame& blame) {
+  return fmt::format("{}{}{}{}", seen.detail, seen.detail.empty() ? "" : "; ", blame.text,
+                     what_follows_hardware(job, attempt));
 }
 
 }  // namespace
@@ -252,7 +262,7 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
   as_ended.reason = seen.reason;
   const bool is_unnamed = seen.reason == EndReason::kNone || !seen.unfit_gpus.empty();
   if (blame && is_unnamed) as_ended.reason = EndReason::kGpuFault;
-  as_ended.detail = blame ? detail_of(job, seen, *blame) : detail_of(job, *attempt, seen);
+  as_ended.detail = blame ? detail_of(job, *attempt, seen, *blame) : detail_of(job, *attempt, seen);
   events.push_back(model::AttemptEnded{seen.attempt, ended_at, seen.exit, as_ended.reason,
                                        as_ended.detail, seen.usage});
   events.push_back(
