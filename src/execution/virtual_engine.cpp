@@ -4,7 +4,10 @@
 #include <functional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::execution {
 
@@ -29,6 +32,21 @@ Exit lost_exit(Lost lost) {
   return {.code = {}, .signal = {}, .lost = lost};
 }
 
+bool is_to_be_checked(const StartOrder& order) {
+  return order.spec->preflight != model::Preflight::kNone &&
+         std::ranges::any_of(order.nodes,
+                             [](const LaunchNode& part) { return !part.gpus.empty(); });
+}
+
+// As the process engine says it.
+std::string note_of(const VirtualCheck& check, model::Preflight preflight) {
+  const std::string_view depth = preflight == model::Preflight::kDeep ? "deep" : "quick";
+  if (!check.refusal.empty()) return fmt::format("{}: not done: {}", depth, check.refusal);
+  const double seconds =
+      static_cast<double>(check.duration.value()) / static_cast<double>(base::seconds(1).value());
+  return fmt::format("{}: passed in {:.1f} s", depth, seconds);
+}
+
 }  // namespace
 
 // ---- orders
@@ -48,8 +66,16 @@ void VirtualEngine::start(const StartOrder& order) {
   record.time_limit = order.time_limit;
   record.stop_grace = order.stop_grace;
   record.starts_at = now_ + record.run.start_delay;
+  if (is_to_be_checked(order)) begin_check(order, record);
   if (witness_ != nullptr) record.order = std::make_unique<StartOrder>(order);
   schedule(order.attempt, record);
+}
+
+void VirtualEngine::begin_check(const StartOrder& order, Record& record) {
+  record.phase = Phase::kChecking;
+  record.check = script_.check_of(order);
+  record.checked_at = now_ + record.check.duration;
+  record.preflight = note_of(record.check, order.spec->preflight);
 }
 
 void VirtualEngine::stop(const StopOrder& order) {
@@ -61,7 +87,7 @@ void VirtualEngine::stop(const StopOrder& order) {
     return;
   }
   if (!can_tell(*record)) return;
-  if (record->phase == Phase::kStarting) {
+  if (record->phase == Phase::kChecking || record->phase == Phase::kStarting) {
     never_start(order.attempt, *record, {}, EndReason::kLaunchFailed, std::string(kNeverStarted));
   } else if (record->phase == Phase::kRunning) {
     terminate(*record, order.reason, order.without_grace ? base::Duration() : order.grace);
@@ -75,7 +101,7 @@ void VirtualEngine::stop(const StopOrder& order) {
 void VirtualEngine::set_limit(const LimitOrder& order) {
   Record* record = find(order.attempt);
   if (record == nullptr || !can_tell(*record)) return;
-  const bool is_to_end = record->phase == Phase::kStarting || record->phase == Phase::kRunning;
+  const bool is_to_end = record->phase < Phase::kEnded;
   if (!is_to_end || record->time_limit == order.time_limit) return;
   record->time_limit = order.time_limit;
   schedule(order.attempt, *record);
@@ -160,6 +186,7 @@ std::optional<base::Instant> VirtualEngine::next_event() const {
 }
 
 base::Instant VirtualEngine::next_step(const Record& record) {
+  if (record.phase == Phase::kChecking) return record.checked_at;
   if (record.phase == Phase::kStarting) return record.starts_at;
   if (record.phase == Phase::kEnded) return record.ended_at + record.run.cleaning_delay;
   base::Instant next = record.ends_at;
@@ -177,7 +204,9 @@ void VirtualEngine::schedule(AttemptId id, Record& record) {
 }
 
 void VirtualEngine::step(AttemptId id, Record& record) {
-  if (record.phase == Phase::kStarting) {
+  if (record.phase == Phase::kChecking) {
+    step_checking(id, record);
+  } else if (record.phase == Phase::kStarting) {
     step_starting(id, record);
   } else if (record.phase == Phase::kRunning) {
     step_running(id, record);
@@ -185,6 +214,16 @@ void VirtualEngine::step(AttemptId id, Record& record) {
     vanish(id, record);
   }
   schedule(id, record);
+}
+
+void VirtualEngine::step_checking(AttemptId id, Record& record) {
+  if (record.check.unfit_gpus.empty()) {
+    record.phase = Phase::kStarting;
+    record.starts_at = now_ + record.run.start_delay;
+    return;
+  }
+  record.unfit_gpus = std::move(record.check.unfit_gpus);
+  never_start(id, record, {}, EndReason::kLaunchFailed, {});
 }
 
 void VirtualEngine::step_starting(AttemptId id, Record& record) {
@@ -309,12 +348,14 @@ void VirtualEngine::reboot(const model::NodeInfo& info) {
   reconnect(info.name);
 }
 
-bool VirtualEngine::finish(AttemptId attempt, const Exit& exit, EndReason reason) {
+bool VirtualEngine::finish(AttemptId attempt, const Exit& exit, EndReason reason,
+                           std::string neighbour_fault) {
   Record* record = find(attempt);
   if (record == nullptr || record->phase != Phase::kRunning) return false;
   record->ends_at = now_;
   record->run.exit = exit;
   record->run.reason = reason;
+  if (!record->is_terminating) record->neighbour_fault = std::move(neighbour_fault);
   step(attempt, *record);
   return true;
 }
@@ -325,8 +366,12 @@ void VirtualEngine::lose_supervisor(AttemptId attempt) {
   lose(attempt, *record, Lost::kUnknown, EndReason::kSupervisorLost);
 }
 
+void VirtualEngine::drop_checks() {
+  std::erase_if(records_, [](const auto& entry) { return entry.second.phase == Phase::kChecking; });
+}
+
 void VirtualEngine::lose(AttemptId id, Record& record, Lost lost, EndReason reason) {
-  if (record.phase == Phase::kStarting) {
+  if (record.phase == Phase::kChecking || record.phase == Phase::kStarting) {
     never_start(id, record, lost_exit(lost), reason, {});
   } else if (record.phase != Phase::kGone) {
     if (record.phase == Phase::kRunning) end(id, record, lost_exit(lost), reason);
@@ -338,6 +383,11 @@ void VirtualEngine::lose(AttemptId id, Record& record, Lost lost, EndReason reas
 bool VirtualEngine::is_reachable(std::string_view node) const {
   const auto found = nodes_.find(node);
   return found != nodes_.end() && found->second.is_reachable;
+}
+
+bool VirtualEngine::is_checking(AttemptId attempt) const {
+  const auto found = records_.find(attempt);
+  return found != records_.end() && found->second.phase == Phase::kChecking;
 }
 
 std::vector<AttemptId> VirtualEngine::live_attempts() const {
@@ -381,13 +431,16 @@ bool VirtualEngine::is_booted_anew(const StartOrder& order) const {
 }
 
 void VirtualEngine::tell_started(AttemptId id, const Record& record) {
-  if (can_tell(record)) sink_.observe(Started{id, record.pid, record.started_at});
+  if (can_tell(record)) {
+    sink_.observe(Started{id, record.pid, record.started_at, record.preflight});
+  }
 }
 
 void VirtualEngine::tell_ended(AttemptId id, const Record& record) {
   if (!can_tell(record)) return;
   sink_.observe(Ended{id, record.ended_at, record.exit, record.reason, record.detail,
-                      record.run.usage, record.limit_met});
+                      record.run.usage, record.limit_met, record.unfit_gpus,
+                      record.neighbour_fault});
 }
 
 void VirtualEngine::tell_gone(AttemptId id, const Record& record) {

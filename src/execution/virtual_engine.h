@@ -30,6 +30,13 @@ struct VirtualRun {
   std::string epilog_failure;  // of the site's epilog
 };
 
+// How the check of an attempt's GPUs before its start (model::Preflight) goes.
+struct VirtualCheck {
+  base::Duration duration = base::seconds(1);
+  std::vector<UnfitGpu> unfit_gpus;  // not empty: nothing of the attempt is started
+  std::string refusal;  // why it cannot be made, which keeps no job from its start; empty: it can
+};
+
 // How the reset of a GPU goes. One that hangs fails when its time is over.
 struct VirtualReset {
   base::Duration duration = base::seconds(2);
@@ -42,6 +49,8 @@ class VirtualScript {
  public:
   virtual ~VirtualScript() = default;
   virtual VirtualRun run_of(const StartOrder& order) = 0;
+  // Asked once per check that begins.
+  virtual VirtualCheck check_of(const StartOrder& /*order*/) { return {}; }
   // Asked once per GPU and reset.
   virtual VirtualReset reset_of(const std::string& /*gpu_uuid*/) { return {}; }
 };
@@ -96,12 +105,19 @@ class VirtualEngine final : public Engine {
   void reconnect(std::string_view node);
   // Everything on the node dies at once; it is reachable again as described, with another boot id.
   void reboot(const model::NodeInfo& info);
-  // The attempt's main process ends by itself now. False when it is not running.
-  bool finish(model::AttemptId attempt, const model::Exit& exit, model::EndReason reason);
+  // The attempt's main process ends by itself now. False when it is not running. `neighbour_fault`
+  // is reported (Ended), unless the attempt was being stopped.
+  bool finish(model::AttemptId attempt, const model::Exit& exit, model::EndReason reason,
+              std::string neighbour_fault = {});
   // The attempt's processes die, and it cannot be known how they ended.
   void lose_supervisor(model::AttemptId attempt);
+  // The daemon's process has ended, and with it the checks before starts. Nothing is known of these
+  // starts any more.
+  void drop_checks();
 
   bool is_reachable(std::string_view node) const;
+  // Returns whether the attempt waits for the check before its start.
+  bool is_checking(model::AttemptId attempt) const;
   // Attempts that have processes or are being started, ascending.
   std::vector<model::AttemptId> live_attempts() const;
   std::size_t remembered() const { return records_.size(); }
@@ -111,15 +127,17 @@ class VirtualEngine final : public Engine {
     model::NodeInfo info;
     bool is_reachable = true;
   };
-  enum class Phase : std::uint8_t { kStarting, kRunning, kEnded, kGone };
+  enum class Phase : std::uint8_t { kChecking, kStarting, kRunning, kEnded, kGone };
   struct Record {
     Phase phase = Phase::kStarting;
     bool is_terminating = false;
     std::uint64_t token = 0;  // of its newest entry in due_
     std::vector<const Node*> nodes;
     VirtualRun run;
+    VirtualCheck check;
     base::Duration time_limit;
     base::Duration stop_grace;
+    base::Instant checked_at;
     base::Instant starts_at;
     base::Instant started_at;
     base::Instant ends_at;  // if left alone
@@ -130,6 +148,9 @@ class VirtualEngine final : public Engine {
     std::optional<base::Duration> limit_met;            // that was over
     model::Exit exit;
     std::string detail;
+    std::string preflight;  // what the check did, in words
+    std::vector<UnfitGpu> unfit_gpus;
+    std::string neighbour_fault;
     std::uint64_t pid = 0;
     std::unique_ptr<StartOrder> order;  // kept for the witness alone
   };
@@ -155,6 +176,8 @@ class VirtualEngine final : public Engine {
   void schedule(model::AttemptId id, Record& record);
   static base::Instant next_step(const Record& record);
   void step(model::AttemptId id, Record& record);
+  void begin_check(const StartOrder& order, Record& record);
+  void step_checking(model::AttemptId id, Record& record);
   void step_starting(model::AttemptId id, Record& record);
   void step_running(model::AttemptId id, Record& record);
   void terminate(Record& record, model::EndReason reason, base::Duration grace);

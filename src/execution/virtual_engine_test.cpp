@@ -46,6 +46,10 @@ class VirtualEngineTest : public ::testing::Test,
     }
   }
   VirtualRun run_of(const StartOrder&) override { return run_; }
+  VirtualCheck check_of(const StartOrder&) override {
+    ++checks_;
+    return check_;
+  }
   void process_started(const StartOrder&, base::Instant) override { ++processes_; }
   void process_ended(model::AttemptId, const model::Exit&, base::Instant) override {}
   void processes_gone(model::AttemptId, base::Instant) override { ++gone_; }
@@ -61,6 +65,16 @@ class VirtualEngineTest : public ::testing::Test,
     order.stop_grace = seconds(10);
     return order;
   }
+  // With a GPU that is checked before.
+  static StartOrder checked_order() {
+    StartOrder checked = order();
+    model::JobSpec spec;
+    spec.preflight = model::Preflight::kQuick;
+    checked.spec = std::make_shared<const model::JobSpec>(std::move(spec));
+    checked.nodes.front().gpus.emplace_back();
+    checked.nodes.front().gpus.back().info.uuid = "n1-0";
+    return checked;
+  }
   static StopOrder stop() {
     return {{model::JobId(1), 1}, false, seconds(10), EndReason::kCancelledBy};
   }
@@ -72,9 +86,11 @@ class VirtualEngineTest : public ::testing::Test,
   VirtualEngine engine_{*this, *this, this};
   model::NodeInfo info_;
   VirtualRun run_;
+  VirtualCheck check_{.duration = seconds(3), .unfit_gpus = {}, .refusal = {}};
   Told told_;
   Started started_;
   Ended ended_;
+  int checks_ = 0;
   int processes_ = 0;
   int gone_ = 0;
 };
@@ -137,6 +153,83 @@ TEST_F(VirtualEngineTest, WhatRunsOnALostNodeRunsOnAndIsToldWhenItReturns) {
   engine_.reconnect("n1");
   EXPECT_EQ(told(), (Told{"node", "started", "ended", "cleaned"}));
   EXPECT_EQ(ended_.reason, EndReason::kTimeLimit);
+}
+
+TEST_F(VirtualEngineTest, ChecksTheGpusBeforeTheStartIfTheJobAsksForIt) {
+  run_.start_delay = seconds(1);
+  engine_.start(checked_order());
+  advance(3);
+  EXPECT_EQ(told(), Told{});
+  advance(4);
+  EXPECT_EQ(told(), Told{"started"});
+  EXPECT_EQ(started_.preflight, "quick: passed in 3.0 s");
+  engine_.start(order(2));
+  EXPECT_EQ(checks_, 1) << "it asks for none";
+}
+
+TEST_F(VirtualEngineTest, AnUnfitGpuEndsTheStartAndNothingOfItRuns) {
+  const UnfitGpu unfit{"n1", "n1-0", "a row of its memory"};
+  check_.unfit_gpus = {unfit};
+  engine_.start(checked_order());
+  advance(3);
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.reason, EndReason::kLaunchFailed);
+  EXPECT_EQ(ended_.unfit_gpus, std::vector<UnfitGpu>{unfit});
+  ended_ = {};
+  engine_.adopt({{checked_order(), model::AttemptState::kRequested}});
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.unfit_gpus, std::vector<UnfitGpu>{unfit}) << "it says so again";
+  EXPECT_EQ(processes_, 0);
+}
+
+TEST_F(VirtualEngineTest, ACheckThatCannotBeMadeKeepsNoJobFromItsStart) {
+  check_.refusal = "no driver program";
+  engine_.start(checked_order());
+  advance(3);
+  EXPECT_EQ(told(), Told{"started"});
+  EXPECT_EQ(started_.preflight, "quick: not done: no driver program");
+}
+
+TEST_F(VirtualEngineTest, OneThatIsStoppedDuringItsCheckIsNeverStarted) {
+  check_.unfit_gpus = {{"n1", "n1-0", "a row of its memory"}};
+  engine_.start(checked_order());
+  engine_.stop(stop());
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.detail, "stopped before it was started");
+  EXPECT_TRUE(ended_.unfit_gpus.empty()) << "its check did not end";
+  advance(10);
+  EXPECT_EQ(told(), Told{});
+  EXPECT_EQ(processes_, 0);
+}
+
+TEST_F(VirtualEngineTest, ChecksEndWithTheDaemonAndBeginAgainWithTheOrder) {
+  engine_.start(checked_order());
+  advance(2);
+  engine_.drop_checks();
+  engine_.adopt({{checked_order(), model::AttemptState::kRequested}});
+  advance(10);
+  EXPECT_EQ(told(), Told{}) << "nothing is known of it";
+  engine_.start(checked_order());
+  advance(13);
+  EXPECT_EQ(told(), Told{"started"});
+  EXPECT_EQ(checks_, 2);
+}
+
+TEST_F(VirtualEngineTest, AnEndByANeighboursFaultSaysSoUnlessTheAttemptWasBeingStopped) {
+  const model::Exit failed{.code = 1, .signal = {}, .lost = Lost::kNo};
+  engine_.start(order(1));
+  engine_.start(order(2));
+  advance(1);
+  EXPECT_TRUE(engine_.finish({model::JobId(1), 2}, failed, EndReason::kNone, "job 9 did it"));
+  EXPECT_EQ(ended_.neighbour_fault, "job 9 did it");
+  EXPECT_EQ(ended_.exit.code, 1);
+  run_.term_delay = seconds(5);
+  engine_.start(order(3));
+  advance(2);
+  engine_.stop({{model::JobId(1), 3}, false, seconds(10), EndReason::kCancelledBy});
+  EXPECT_TRUE(engine_.finish({model::JobId(1), 3}, failed, EndReason::kNone, "job 9 did it"));
+  EXPECT_EQ(ended_.neighbour_fault, "");
+  EXPECT_EQ(ended_.reason, EndReason::kCancelledBy);
 }
 
 TEST_F(VirtualEngineTest, ANewBootEndsEverythingAndStartsNothingOfTheOldOne) {
