@@ -122,7 +122,7 @@ void VirtualEngine::reset(const ResetOrder& order) {
   if (!order.gpu_uuids.empty() && is_under_way(order.gpu_uuids.front())) return;
   if (witness_ != nullptr) witness_->reset_began(order, now_);
   for (const std::string& uuid : order.gpu_uuids) {
-    VirtualReset how = script_.reset_of(uuid);
+    VirtualReset how = script_.reset_of(order, uuid);
     resets_.emplace(now_ + how.duration, Reset{order.node_name, uuid, std::move(how.failure),
                                                order.without_reset, how.refused});
   }

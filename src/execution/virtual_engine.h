@@ -52,7 +52,9 @@ class VirtualScript {
   // Asked once per check that begins.
   virtual VirtualCheck check_of(const StartOrder& /*order*/) { return {}; }
   // Asked once per GPU and reset.
-  virtual VirtualReset reset_of(const std::string& /*gpu_uuid*/) { return {}; }
+  virtual VirtualReset reset_of(const ResetOrder& /*order*/, const std::string& /*gpu_uuid*/) {
+    return {};
+  }
 };
 
 // Sees what really happens on the virtual nodes, independent of the reports to the controller. For

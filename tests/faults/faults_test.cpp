@@ -77,7 +77,8 @@ TEST(Plants, AreFoundByName) {
   const std::pair<Plant, std::string> kFoundBy[] = {
       {Plant::kLostRequeue, "queued-again"}, {Plant::kForgottenRequeue, "requeued"},
       {Plant::kUnsaidLimit, "given-time"},   {Plant::kEarlyClaim, "claimed"},
-      {Plant::kLateList, "end-known"},       {Plant::kUnreleasedPod, "left"}};
+      {Plant::kLateList, "end-known"},       {Plant::kUnreleasedPod, "left"},
+      {Plant::kUnsaidUnfit, "for-free"}};
   for (const auto& [plant, invariant] : kFoundBy) {
     FaultOptions options;
     options.plant = plant;
@@ -89,19 +90,21 @@ TEST(Plants, AreFoundByName) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Planted,
-    testing::Values(Plant::kDoubleStart, Plant::kLeakedGpu, Plant::kLostJob,
-                    Plant::kEffectBeforeSync, Plant::kHalfGang, Plant::kLateNews,
-                    Plant::kForgottenCancel, Plant::kEarlyAnswer, Plant::kEarlyFree,
-                    Plant::kLostRequeue, Plant::kForgottenRequeue, Plant::kUnsaidLimit,
-                    Plant::kForgottenCaller, Plant::kEarlyFinalizer, Plant::kEarlyClaim,
-                    Plant::kRenamedStart, Plant::kLateList, Plant::kUnreleasedPod),
-    [](const auto& instance) {
-      std::string name(to_string(instance.param));
-      for (char& c : name) c = c == '-' ? '_' : c;
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, Planted,
+                         testing::Values(Plant::kDoubleStart, Plant::kLeakedGpu, Plant::kLostJob,
+                                         Plant::kEffectBeforeSync, Plant::kHalfGang,
+                                         Plant::kLateNews, Plant::kForgottenCancel,
+                                         Plant::kEarlyAnswer, Plant::kEarlyFree,
+                                         Plant::kLostRequeue, Plant::kForgottenRequeue,
+                                         Plant::kUnsaidLimit, Plant::kForgottenCaller,
+                                         Plant::kEarlyFinalizer, Plant::kEarlyClaim,
+                                         Plant::kRenamedStart, Plant::kLateList,
+                                         Plant::kUnreleasedPod, Plant::kUnsaidUnfit),
+                         [](const auto& instance) {
+                           std::string name(to_string(instance.param));
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
 
 TEST(Plants, NamesAreReadBack) {
   for (std::size_t i = 0; i < kPlants; ++i) {

@@ -92,6 +92,12 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "reset_ordered",
     "reset_failed",
     "shared_gpu",
+    "gpu_checked",
+    "check_failed",
+    "gpu_unfit",
+    "check_refused",
+    "stopped_in_check",
+    "mps_fault",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {
@@ -101,7 +107,7 @@ constexpr std::array<std::string_view, kPlants> kPlantNames = {
     "early-free",     "lost-requeue",       "forgotten-requeue",
     "unsaid-limit",   "forgotten-caller",   "early-finalizer",
     "early-claim",    "renamed-start",      "late-list",
-    "unreleased-pod",
+    "unreleased-pod", "unsaid-unfit",
 };
 
 }  // namespace

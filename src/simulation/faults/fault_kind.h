@@ -99,8 +99,14 @@ enum class FaultKind : std::uint8_t {
   kResetOrdered,     // an operator resets a GPU
   kResetFailed,      // a reset fails, or hangs until its time is over
   kSharedGpu,        // a job gets a part of a GPU that others have parts of
+  kGpuChecked,       // a GPU is checked before its first work
+  kCheckFailed,      // it fails that check
+  kGpuUnfit,         // a GPU fails the check before a start
+  kCheckRefused,     // one of these checks cannot be made
+  kStoppedInCheck,   // an attempt is told to stop while its GPUs are checked
+  kMpsFault,         // one client of an MPS server ends all of its clients
 };
-inline constexpr std::size_t kFaultKinds = 87;
+inline constexpr std::size_t kFaultKinds = 93;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 
@@ -128,8 +134,9 @@ enum class Plant : std::uint8_t {
   kRenamedStart,      // a start that is repeated after a crash makes a pod of another name
   kLateList,          // a list counts from when it comes, not from when it was asked for
   kUnreleasedPod,     // the finalizer of a forgotten pod is not taken away
+  kUnsaidUnfit,       // the engine does not say which GPUs failed the check before a start
 };
-inline constexpr std::size_t kPlants = 19;
+inline constexpr std::size_t kPlants = 20;
 
 std::string_view to_string(Plant plant);  // "double-start"
 std::optional<Plant> parse_plant(std::string_view name);

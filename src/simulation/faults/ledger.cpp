@@ -101,6 +101,8 @@ void Ledger::heard(const execution::Observation& observation) {
   } else if (const auto* ended = std::get_if<execution::Ended>(&observation)) {
     if (ended->exit.lost != Lost::kNo) heard_lost_[ended->attempt] = ended->exit.lost;
     if (ended->reason == model::EndReason::kPreempted) heard_preempted_.insert(ended->attempt);
+    if (!ended->unfit_gpus.empty()) heard_unfit_.insert(ended->attempt);
+    if (!ended->neighbour_fault.empty()) heard_innocent_.insert(ended->attempt);
   } else if (const auto* node = std::get_if<execution::NodeObserved>(&observation)) {
     heard_boots_[node->info.name].insert(node->info.boot_id);
   } else if (const auto* gone = std::get_if<execution::NodeUnreachable>(&observation)) {
@@ -133,6 +135,7 @@ void Ledger::take(const model::EventRecord& record) {
   follow_audit(record);
   const scheduling::PreemptionHolds holds = state_.books->holds;
   controller::apply(state_, record, departed_);
+  check_free();
   check_holds_ended(holds, record.event);
   check_state(record);
 }
@@ -449,10 +452,37 @@ void Ledger::on(const model::AttemptEnded& event) {
   Job& job = jobs_[event.attempt.job];
   job.end = event.reason;
   job.did_well = event.exit.code == 0;
+  note_innocence(event, job);
   const bool by_itself = event.reason == model::EndReason::kNone;
   if (by_itself && is_to_be_queued_again(job.stop)) findings_.count(FaultKind::kRequeueCrossed);
   if (by_itself && is_by_person(job.stop)) findings_.count(FaultKind::kCancelCrossed);
   if (event.exit.lost != Lost::kNo) truth_.give_up(event.attempt);
+}
+
+// The end came by no fault of the job. What a person decided about it meanwhile counts more.
+void Ledger::note_innocence(const model::AttemptEnded& event, Job& job) {
+  const bool is_lost = event.exit.lost != Lost::kNo;
+  const bool is_unfit = !is_lost && heard_unfit_.contains(event.attempt) && !is_by_person(job.stop);
+  const bool is_neighbours = !is_lost && heard_innocent_.contains(event.attempt) &&
+                             event.reason == model::EndReason::kNone &&
+                             job.stop == model::EndReason::kNone;
+  job.gpu_faults = event.reason == model::EndReason::kGpuFault ? job.gpu_faults + 1 : 0;
+  job.neighbour_faults = is_neighbours ? job.neighbour_faults + 1 : 0;
+  const bool is_beyond = job.neighbour_faults > model::kMaxNeighbourFaults;
+  job.is_free =
+      is_unfit ? job.gpu_faults < model::kMaxHardwareFailures : is_neighbours && !is_beyond;
+  if (is_beyond) job.neighbour_faults = 0;
+}
+
+void Ledger::check_free() {
+  const std::optional<Used> before = std::exchange(to_stay_, std::nullopt);
+  if (!before) return;
+  const model::Job* const job = state_.jobs.find(before->job.value);
+  if (job == nullptr) return;
+  if (job->failures == before->failures && job->losses == before->losses) return;
+  findings_.violated("for-free", fmt::format("job {} used a retry for an end that was no fault of "
+                                             "its own",
+                                             before->job.value));
 }
 
 bool Ledger::has_reset(model::NodeId id, std::string_view gpu_uuid) const {
@@ -521,7 +551,9 @@ void Ledger::check_exit(const model::AttemptEnded& event) {
     }
   } else if (event.reason == model::EndReason::kLaunchFailed ||
              event.reason == model::EndReason::kPrologFailed ||
-             event.reason == model::EndReason::kEnvironmentLost) {
+             event.reason == model::EndReason::kEnvironmentLost ||
+             (event.reason == model::EndReason::kGpuFault &&
+              heard_unfit_.contains(event.attempt))) {
     if (truth != nullptr && truth->starts > 0) {
       findings_.violated("true-exit",
                          named(event.attempt) + " is said never to have started, and did");
@@ -560,6 +592,10 @@ void Ledger::on(const model::AttemptReleased& event) {
 
 void Ledger::on(const model::JobRequeued& event) {
   Job& job = jobs_[event.job];
+  const model::Job* const known = state_.jobs.find(event.job.value);
+  if (std::exchange(job.is_free, false) && known != nullptr) {
+    to_stay_ = Used{event.job, known->failures, known->losses};
+  }
   if (is_by_person(job.stop)) {
     findings_.violated("cancelled", fmt::format("job {} was told to stop for good and is queued "
                                                 "again",
@@ -602,6 +638,11 @@ void Ledger::check_given_time(model::JobId id, const Job& job) {
 
 void Ledger::on(const model::JobEnded& event) {
   Job& job = jobs_[event.job];
+  if (std::exchange(job.is_free, false)) {
+    findings_.violated("for-free", fmt::format("job {} ends with an attempt that ended by no fault "
+                                               "of its own",
+                                               event.job.value));
+  }
   check_kept(event.job, job, event);
   const bool at_limit =
       event.how == model::JobTrigger::kTimeOut && event.reason == model::EndReason::kTimeLimit;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,6 +52,9 @@ model::JobState state_after(model::JobTrigger how);
 //   cancelled        a job that was told to stop for good is not queued again
 //   held             a job that is held is not started
 //   fit              no job is given a GPU that a party keeps from work, but for DEGRADED ones
+//   for-free         an attempt that was never started because a GPU was unfit, or that failed by
+//                    the fault of a neighbour on its GPU, uses no retry, and its job is queued
+//                    again: the first of them in a row, up to the model's bounds
 //   given-time       a job that is ended at its time limit has had the time that it was given
 // and everything that controller::check_invariants() checks of the state after each event.
 class Ledger {
@@ -69,6 +73,10 @@ class Ledger {
     model::EndReason stop = model::EndReason::kNone;  // why that was told to stop
     model::EndReason end = model::EndReason::kNone;   // why it ended
     bool did_well = false;                            // it ended with exit code 0
+    // Its latest attempts, in a row, that ended by a fault of GPUs, and by one of a neighbour.
+    std::uint32_t gpu_faults = 0;
+    std::uint32_t neighbour_faults = 0;
+    bool is_free = false;  // what ended is to use no retry, and nothing is said of the job yet
 
     // Returns whether an end now keeps what was said when the job was told to be queued again.
     bool may_end(model::JobTrigger by) const {
@@ -135,6 +143,8 @@ class Ledger {
   void check_in_turn(const model::StopRequested& event);
   void check_kept(model::JobId id, const Job& job, const model::JobEnded& event);
   void check_given_time(model::JobId id, const Job& job);
+  void note_innocence(const model::AttemptEnded& event, Job& job);
+  void check_free();
   void follow_audit(const model::EventRecord& record);
   bool is_of_a_pod_taken_away(const model::AttemptEnded& event) const;
   void check_exit(const model::AttemptEnded& event);
@@ -152,11 +162,19 @@ class Ledger {
     std::vector<GpuPlace> gpus;
   };
 
+  // What a job has used of its retries.
+  struct Used {
+    model::JobId job;
+    std::uint32_t failures = 0;
+    std::uint32_t losses = 0;
+  };
+
   Findings& findings_;
   Truth& truth_;
   controller::State state_;
   base::Instant last_at_;
   model::JobId to_settle_;
+  std::optional<Used> to_stay_;  // after the present event
   std::map<model::JobId, Job> jobs_;
   std::map<std::string, model::JobId> names_;
   std::set<std::pair<model::JobId, base::Duration>> limits_;  // that jobs have or had
@@ -174,6 +192,8 @@ class Ledger {
   std::set<model::AttemptId> heard_cleaned_;
   std::map<model::AttemptId, model::Lost> heard_lost_;
   std::set<model::AttemptId> heard_preempted_;  // a pod may be taken away before it ran
+  std::set<model::AttemptId> heard_unfit_;      // a GPU failed its check
+  std::set<model::AttemptId> heard_innocent_;   // a neighbour made it fail
   std::map<std::string, std::set<std::string>> heard_boots_;  // by node name
   std::set<std::string> heard_unreachable_;                   // node names
   std::vector<model::AuditEntry> audit_;

@@ -160,7 +160,9 @@ void Link::hand_over(const Order& order) {
   } else if (const auto* limit = std::get_if<execution::LimitOrder>(&order)) {
     engine.set_limit(*limit);
   } else {
-    engine.stop(std::get<StopOrder>(order));
+    const StopOrder& stop = std::get<StopOrder>(order);
+    if (engine_->is_checking(stop.attempt)) findings_.count(FaultKind::kStoppedInCheck);
+    engine.stop(stop);
   }
 }
 
@@ -177,6 +179,9 @@ void Link::crash() {
 void Link::observe(Observation observation) {
   rewrite(observation);
   ledger_.heard(observation);
+  if (plant_ == Plant::kUnsaidUnfit) {
+    if (auto* ended = std::get_if<Ended>(&observation)) ended->unfit_gpus.clear();
+  }
   if (is_swallowed(observation)) return;
   const bool is_node_news = attempt_in(observation) == nullptr;
   if (is_node_news) {

@@ -198,9 +198,14 @@ void draw_gpus(Prng& random, const model::NodeInfo& node, model::ResourceRequest
   if (random.chance(1, 4)) request.gpu_memory = gpu.memory;
 }
 
-// Draws beside the world's own draws, which stay as they are.
-Prng aside(const Prng& random) {
-  return Prng(Prng(random).next() ^ 0x7061'7274'7300'0000);
+// What is drawn beside the world's own draws, which stay as they are.
+enum class Aside : std::uint64_t {
+  kParts = 0x7061'7274'7300'0000,
+  kChecks = 0x6368'6563'6b73'0000,
+};
+
+Prng aside(const Prng& random, Aside what) {
+  return Prng(Prng(random).next() ^ static_cast<std::uint64_t>(what));
 }
 
 // Whatever the rules are, a part has a GPU once all other jobs have ended.
@@ -277,8 +282,18 @@ model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
     request.gpu_speeds.assign(request.gpu_types.size(), model::kFullSpeed);
     if (i > 0) request.gpu_speeds[i] = static_cast<std::uint32_t>(500 + random.below(1500));
   }
-  make_part(aside(random), request);
+  make_part(aside(random, Aside::kParts), request);
   return request;
+}
+
+// Only jobs with GPUs may ask for it. No cluster checks GPUs, so jobs that a cluster could run do
+// not ask.
+model::Preflight draw_preflight(Prng random, const Setup& setup,
+                                const model::ResourceRequest& request) {
+  if (request.gpus == 0 || has_cluster(setup) || !random.chance(1, 4)) {
+    return model::Preflight::kNone;
+  }
+  return random.chance(2, 3) ? model::Preflight::kQuick : model::Preflight::kDeep;
 }
 
 // Some of the nodes, so that there are two engines, or all.
@@ -333,7 +348,11 @@ model::Policy draw_policy(Prng& random) {
       static_cast<model::HealthReset>(policy.max_loss_retries % model::kHealthResets);
   policy.health_max_out_percent = policy.requeue_on_node_loss ? 10 : 60;
   if (policy.max_preemptions_per_job == 3) policy.health_mode = model::HealthMode::kShadow;
-  policy.sharing = draw_sharing(aside(random));
+  policy.sharing = draw_sharing(aside(random, Aside::kParts));
+  // Seldom: each check of each GPU is some events.
+  if (aside(random, Aside::kChecks).chance(1, 8)) {
+    policy.health_check_at_start = model::HealthCheckAtStart::kQuick;
+  }
   return policy;
 }
 
@@ -370,6 +389,7 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   spec.priority = model::priority_of_number(static_cast<std::uint8_t>(random.below(10)));
   spec.command = {"true"};
   spec.request = draw_request(random, setup);
+  spec.preflight = draw_preflight(aside(random, Aside::kChecks), setup, spec.request);
   if (random.chance(2, 3)) {
     spec.time_limit = base::seconds(static_cast<std::int64_t>(1 + random.below(600)));
   }

@@ -250,6 +250,7 @@ void World::check_turn() {
 void World::crash() {
   controller_.reset();
   commands_.clear();
+  engine_.drop_checks();
   link_.crash();
   if (pods_) pods_->crash();
   store_.crash();
@@ -307,6 +308,7 @@ bool World::recover_once() {
   if (!dies) return true;
   findings_.count(FaultKind::kCrashInRecovery);
   controller_.reset();
+  engine_.drop_checks();
   link_.crash();
   if (pods_) pods_->crash();
   store_.crash();

@@ -47,7 +47,9 @@ class World : private execution::VirtualScript {
 
  private:
   execution::VirtualRun run_of(const execution::StartOrder& order) override;
-  execution::VirtualReset reset_of(const std::string& gpu_uuid) override;
+  execution::VirtualCheck check_of(const execution::StartOrder& order) override;
+  execution::VirtualReset reset_of(const execution::ResetOrder& order,
+                                   const std::string& gpu_uuid) override;
 
   store::Journal& journal();
 
@@ -91,6 +93,7 @@ class World : private execution::VirtualScript {
   void set_clock();
   void fill_or_free_disk();
   void lose_supervisor();
+  void fault_mps_client();
   void operate();
   base::Instant drawn_end(model::GpuAction action) const;
   void reserve();

@@ -19,6 +19,7 @@ void World::run_with_faults() {
     const std::uint64_t gap = random_.chance(1, 3) ? 0 : random_.below(2 * mean);
     run_until(clock_.boot() + base::nanoseconds(static_cast<std::int64_t>(gap)));
     if (findings_.any()) return;
+    fault_mps_client();
     act();
     if (!commands_.empty() && random_.chance(1, 2)) turn();
   }

@@ -2,7 +2,10 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/hash.h"
+#include "model/job_spec.h"
 #include "simulation/faults/world.h"
 
 // Faults of GPUs, and what an operator does about them.
@@ -86,12 +89,52 @@ void World::reset_gpus(const std::string& node, std::uint32_t index, base::Prng&
                                                   [](const base::Result<model::CommandReply>&) {}});
 }
 
-execution::VirtualReset World::reset_of(const std::string& gpu_uuid) {
+namespace {
+
+constexpr const char* kNoCheck = "the rules of the machine do not allow it";
+constexpr const char* kUnfit = "a row of its memory";
+
+base::Duration time_of_check(base::Prng& random) {
+  return base::milliseconds(static_cast<std::int64_t>(100 + random.below(20'000)));
+}
+
+}  // namespace
+
+// Before the start of an attempt, of one of its GPUs at most.
+execution::VirtualCheck World::check_of(const execution::StartOrder& order) {
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng random(base::hash64(order.spec->name, seed_ + findings_.step()));
+  execution::VirtualCheck check;
+  check.duration = time_of_check(random);
+  if (order.spec->preflight == model::Preflight::kDeep) check.duration = check.duration * 6;
+  if (!is_faulty_) return check;
+  if (random.chance(1, 8)) {
+    findings_.count(FaultKind::kCheckRefused);
+    check.refusal = kNoCheck;
+  } else if (random.chance(1, 4)) {
+    findings_.count(FaultKind::kGpuUnfit);
+    const execution::LaunchNode& part = order.nodes[random.below(order.nodes.size())];
+    const std::string& uuid = part.gpus[random.below(part.gpus.size())].info.uuid;
+    check.unfit_gpus = {{part.node_name, uuid, kUnfit}};
+  }
+  return check;
+}
+
+execution::VirtualReset World::reset_of(const execution::ResetOrder& order,
+                                        const std::string& gpu_uuid) {
   // Draws of its own: the other draws of the worlds stay as they are.
   base::Prng random(base::hash64(gpu_uuid, seed_ + findings_.step()));
   execution::VirtualReset how;
-  how.duration = base::milliseconds(static_cast<std::int64_t>(100 + random.below(20'000)));
-  if (!is_faulty_ || !random.chance(1, 3)) return how;
+  how.duration = time_of_check(random);
+  const bool is_first_check = order.without_reset && !order.is_deep;
+  if (is_first_check) findings_.count(FaultKind::kGpuChecked);
+  if (is_first_check && is_faulty_ && random.chance(1, 8)) {
+    const bool is_refused = random.chance(1, 2);
+    findings_.count(is_refused ? FaultKind::kCheckRefused : FaultKind::kCheckFailed);
+    how.refused = is_refused ? execution::RefusedPart::kAll : execution::RefusedPart::kNothing;
+    how.failure = is_refused ? kNoCheck : kUnfit;
+  }
+  if (is_first_check || !is_faulty_ || !random.chance(1, 3)) return how;
   findings_.count(FaultKind::kResetFailed);
   how.failure = "it did not come back";
   if (random.chance(1, 2)) {
@@ -99,6 +142,39 @@ execution::VirtualReset World::reset_of(const std::string& gpu_uuid) {
     how.failure = "there was no answer within 60 seconds";
   }
   return how;
+}
+
+// A fault of one client of an MPS server ends all of its clients at that moment. All clients of a
+// server have parts of one GPU.
+void World::fault_mps_client() {
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng random(base::hash64("mps", seed_ + findings_.step()));
+  if (!random.chance(1, 2)) return;
+  std::vector<std::vector<model::AttemptId>> servers;
+  ledger_.state().nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    for (const model::Gpu& gpu : node.gpus) {
+      std::vector<model::AttemptId> clients;
+      for (const model::GpuHolder& holder : gpu.holders) {
+        if (holder.mode == model::ShareMode::kMps) clients.push_back(holder.attempt);
+      }
+      if (clients.size() > 1) servers.push_back(std::move(clients));
+    }
+  });
+  if (servers.empty()) return;
+  std::vector<model::AttemptId>& clients = servers[random.below(servers.size())];
+  std::ranges::rotate(clients,
+                      clients.begin() + static_cast<std::ptrdiff_t>(random.below(clients.size())));
+  const model::Exit aborted{.code = {}, .signal = std::uint8_t{6}, .lost = model::Lost::kNo};
+  const auto culprit = std::ranges::find_if(clients, [&](model::AttemptId client) {
+    return engine_.finish(client, aborted, model::EndReason::kNone);
+  });
+  if (culprit == clients.end()) return;
+  const std::string why = fmt::format("a fault of job {} on the same GPU", culprit->job.value);
+  const model::Exit failed{.code = std::uint8_t{1}, .signal = {}, .lost = model::Lost::kNo};
+  for (const model::AttemptId client : clients) {
+    const bool is_ended = engine_.finish(client, failed, model::EndReason::kNone, why);
+    if (is_ended) findings_.count(FaultKind::kMpsFault);
+  }
 }
 
 // What lasts ends; an operator does the rest.
