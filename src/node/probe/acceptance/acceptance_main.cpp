@@ -1,9 +1,11 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,11 +19,13 @@
 
 // gpu-acceptance report [--library PATH] [--nvidia-smi PATH] [--cuda PATH]   readings as JSON
 //                work --seconds N [--rounds N] [--memory-mib N] [--cuda PATH]   keeps a GPU busy
+//                launches ...            as work; writes when each launch ended, in us
 //                fault [--cuda PATH]     makes an error of a program on a GPU
 //                gpus [--cuda PATH]      the UUIDs of the GPUs that CUDA shows
 //                structs                 sizes as JSON
 //                value POINTER <JSON     the value there; exit 1 if there is none
 //                turnaround <JSON        how long GPUs were free between the jobs of 'jobs list'
+//                shares ROUND_MS MAX_ROUNDS FILE...   rounds, launches a second, share of each work
 //                mask <JSON              results without serial numbers and whole UUIDs
 //                page RESULTS.json       a page for people
 // The program of scripts/gpu_acceptance. Changes no setting of a GPU.
@@ -44,12 +48,15 @@ std::string cuda_of(const Options& options) {
   return value_of(options, "--cuda", "libcuda.so.1");
 }
 
-std::optional<int> number_of(const Options& options, const char* name, const char* otherwise) {
-  const std::string text = value_of(options, name, otherwise);
+std::optional<int> number_in(const std::string& text) {
   int number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+std::optional<int> number_of(const Options& options, const char* name, const char* otherwise) {
+  return number_in(value_of(options, name, otherwise));
 }
 
 int failure(const gpu_platform::base::Error& error) {
@@ -65,7 +72,7 @@ int report(const Options& options) {
   return json.contains("problem") ? 1 : 0;
 }
 
-int work(const Options& options) {
+int work(const Options& options, bool tells_launches) {
   const auto seconds = number_of(options, "--seconds", "");
   const auto memory = number_of(options, "--memory-mib", "0");
   const auto rounds = number_of(options, "--rounds", "20000");
@@ -85,6 +92,9 @@ int work(const Options& options) {
       node::do_cuda_work({cuda_of(options), gpu_platform::base::seconds(*seconds),
                           static_cast<std::uint32_t>(*rounds), gpu_platform::base::kMiB * *memory});
   if (!done) return failure(done.error());
+  for (const std::int64_t at : tells_launches ? done->ended_us : std::vector<std::int64_t>()) {
+    fmt::print("{}\n", at);
+  }
   fmt::print("pid {} on {}: {} launches, {} results checked, {:.1f} launches a second\n", getpid(),
              done->device, done->launches, done->checked, done->launches_per_second);
   return 0;
@@ -125,6 +135,27 @@ int turnaround() {
   return 0;
 }
 
+// Compares works by what they have written as `launches`: "10 199.5 0.7501 0.2499".
+int shares(const std::vector<std::string>& words) {
+  const auto round_ms = number_in(words[1]);
+  const auto max_rounds = number_in(words[2]);
+  if (!round_ms || *round_ms < 1 || !max_rounds || *max_rounds < 1) {
+    fmt::print(stderr, "shares ROUND_MS MAX_ROUNDS FILE...\n");
+    return 2;
+  }
+  std::vector<std::vector<std::int64_t>> works;
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    std::ifstream in(words[i]);
+    works.push_back(node::launch_times({std::istreambuf_iterator<char>(in), {}}));
+  }
+  const auto found = node::launch_shares(works, {std::int64_t{*round_ms} * 1000, *max_rounds});
+  if (!found) return 1;
+  fmt::print("{} {:.1f}", found->rounds, found->per_second);
+  for (const double share : found->of_each) fmt::print(" {:.4f}", share);
+  fmt::print("\n");
+  return 0;
+}
+
 int mask() {
   const auto masked = node::mask_identities(input<nlohmann::ordered_json>());
   if (!masked.is_object()) return 1;
@@ -151,11 +182,13 @@ int main(int argc, char** argv) {
   if (verb == "page" && words.size() == 2) return page(words[1]);
   if (verb == "value" && words.size() == 2) return value(words[1]);
   if (verb == "turnaround" && words.size() == 1) return turnaround();
+  if (verb == "shares" && words.size() >= 4) return shares(words);
   if (verb == "mask" && words.size() == 1) return mask();
   Options options;
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) options[words[i]] = words[i + 1];
   if (verb == "report" && words.size() % 2 == 1) return report(options);
-  if (verb == "work" && words.size() % 2 == 1) return work(options);
+  if (verb == "work" && words.size() % 2 == 1) return work(options, false);
+  if (verb == "launches" && words.size() % 2 == 1) return work(options, true);
   if (verb == "fault" && words.size() % 2 == 1) return fault(options);
   if (verb == "gpus" && words.size() % 2 == 1) return gpus(options);
   if (verb == "structs" && words.size() == 1) {
@@ -165,8 +198,10 @@ int main(int argc, char** argv) {
   std::fputs(
       "usage: gpu-acceptance report [--library PATH] [--nvidia-smi PATH] [--cuda PATH]\n"
       "       gpu-acceptance work --seconds N [--rounds N] [--memory-mib N] [--cuda PATH]\n"
+      "       gpu-acceptance launches ...   (as work)\n"
       "       gpu-acceptance fault|gpus [--cuda PATH]\n"
       "       gpu-acceptance structs\n"
+      "       gpu-acceptance shares ROUND_MS MAX_ROUNDS FILE...\n"
       "       gpu-acceptance value POINTER | turnaround | mask   (JSON on standard input)\n"
       "       gpu-acceptance page RESULTS.json\n",
       stderr);

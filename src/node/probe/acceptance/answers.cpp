@@ -1,8 +1,11 @@
 #include "node/probe/acceptance/answers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <limits>
+#include <sstream>
 
 namespace gpu_platform::node {
 namespace {
@@ -77,6 +80,43 @@ std::vector<std::int64_t> turnarounds_ms(const nlohmann::json& jobs) {
 std::int64_t percentile(const std::vector<std::int64_t>& sorted, int percent) {
   const std::size_t rank = (sorted.size() * static_cast<std::size_t>(percent) + 99) / 100;
   return sorted.at(std::max<std::size_t>(rank, 1) - 1);
+}
+
+std::vector<std::int64_t> launch_times(const std::string& output) {
+  std::vector<std::int64_t> times;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::int64_t time = 0;
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), time);
+    if (read.ec == std::errc{} && read.ptr == line.data() + line.size()) times.push_back(time);
+  }
+  return times;
+}
+
+std::optional<LaunchShares> launch_shares(const std::vector<std::vector<std::int64_t>>& works,
+                                          const Rounds& rounds) {
+  std::int64_t begin = 0;
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  for (const std::vector<std::int64_t>& times : works) {
+    if (times.empty()) return std::nullopt;
+    begin = std::max(begin, times.front());
+    end = std::min(end, times.back());
+  }
+  if (works.empty() || end - begin < rounds.round_us) return std::nullopt;
+  LaunchShares shares;
+  shares.rounds = std::min((end - begin) / rounds.round_us, rounds.max_rounds);
+  end = begin + shares.rounds * rounds.round_us;
+  double all = 0;
+  for (const std::vector<std::int64_t>& times : works) {
+    const auto launches = static_cast<double>(std::ranges::count_if(
+        times, [&](std::int64_t time) { return time > begin && time <= end; }));
+    shares.of_each.push_back(launches);
+    all += launches;
+  }
+  if (all == 0) return std::nullopt;
+  for (double& share : shares.of_each) share /= all;
+  shares.per_second = all * 1e6 / static_cast<double>(end - begin);
+  return shares;
 }
 
 nlohmann::ordered_json mask_identities(const nlohmann::ordered_json& results) {

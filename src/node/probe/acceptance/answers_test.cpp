@@ -38,6 +38,37 @@ TEST(Answers, HaveAPercentileByNearestRank) {
   EXPECT_EQ(percentile({7}, 50), 7);
 }
 
+TEST(Answers, HaveTheTimesOfLaunchesInLinesOfTheirOwn) {
+  EXPECT_EQ(launch_times("[gpu-platform: 1]\n100\n\n2500\n3 launches\n40"),
+            (std::vector<std::int64_t>{100, 2500, 40}));
+}
+
+// Works that take turns of 3 and 1 of 4 microseconds, of which the second begins later.
+TEST(Answers, CompareWorksInTheWholeRoundsInWhichAllOfThemRan) {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> second;
+  for (std::int64_t time = 1; time <= 40; ++time) {
+    if (time % 4 != 0) {
+      first.push_back(time);
+    } else if (time > 10) {
+      second.push_back(time);
+    }
+  }
+  const auto shares = launch_shares({first, second}, {.round_us = 4, .max_rounds = 100});
+
+  ASSERT_TRUE(shares);
+  EXPECT_EQ(shares->rounds, 6) << "from 12 to 39";
+  EXPECT_EQ(shares->of_each, (std::vector<double>{0.75, 0.25}));
+  EXPECT_DOUBLE_EQ(shares->per_second, 1e6);
+  EXPECT_EQ(launch_shares({first, second}, {.round_us = 4, .max_rounds = 2})->rounds, 2);
+}
+
+TEST(Answers, CompareNoWorksThatDidNotRunBesideEachOther) {
+  EXPECT_FALSE(launch_shares({}, {.round_us = 1, .max_rounds = 1}));
+  EXPECT_FALSE(launch_shares({{1, 2, 3}, {}}, {.round_us = 1, .max_rounds = 1}));
+  EXPECT_FALSE(launch_shares({{1, 2}, {5, 6}}, {.round_us = 1, .max_rounds = 1}));
+}
+
 TEST(Answers, AreKeptWithoutIdentities) {
   const auto results = ordered_json::parse(
       R"({"checks":[{"note":"GPU-01234567-89ab-cdef-0123-456789abcdef alone"}],"report":{"gpus":[

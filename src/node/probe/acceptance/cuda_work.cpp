@@ -200,6 +200,7 @@ Result<CudaWork> do_cuda_work(const CudaWorkOptions& options) {
   do {
     TRY(launch_and_check(gpu.cuda, kernel, memory, options.rounds, right, work));
     now = os::monotonic_ns();
+    work.ended_us.push_back(now / 1000);
   } while (now < begin + options.time.value());
   work.launches_per_second =
       static_cast<double>(work.launches) * 1e9 / static_cast<double>(now - begin);

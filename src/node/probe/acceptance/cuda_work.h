@@ -14,6 +14,7 @@ struct CudaWork {
   std::uint64_t launches = 0;
   std::uint64_t checked = 0;  // numbers that the GPU computed and this CPU agrees with
   double launches_per_second = 0;
+  std::vector<std::int64_t> ended_us;  // when each launch had been checked, by CLOCK_MONOTONIC
 };
 
 struct CudaWorkOptions {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "os/clock.h"
+
 namespace gpu_platform::node {
 namespace {
 
@@ -14,6 +16,8 @@ TEST(CudaWork, ChecksWhatTheGpuComputed) {
   EXPECT_EQ(work->launches, 1u);
   EXPECT_EQ(work->checked, 512u);
   EXPECT_GT(work->launches_per_second, 0);
+  ASSERT_EQ(work->ended_us.size(), 1u);
+  EXPECT_LE(work->ended_us.front(), os::monotonic_ns() / 1000);
 }
 
 TEST(CudaWork, HoldsMemoryBesideItsOwn) {
