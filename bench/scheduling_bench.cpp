@@ -98,8 +98,8 @@ std::vector<model::ResourceRequest> requests_of_kind(Kind kind) {
 
 // Runs `decide(request)` for the state's iterations and reports the spread of single calls.
 template <class Decide>
-void measure(benchmark::State& state, Kind kind, Decide decide) {
-  const std::vector<model::ResourceRequest> requests = requests_of_kind(kind);
+void measure(benchmark::State& state, const std::vector<model::ResourceRequest>& requests,
+             Decide decide) {
   std::vector<std::int64_t> times;
   times.reserve(1 << 20);
   std::size_t next = 0;
@@ -119,11 +119,10 @@ void measure(benchmark::State& state, Kind kind, Decide decide) {
 }
 
 // One decision on the index, taken and undone, so that every one meets the same cluster.
-void BM_Decision(benchmark::State& state) {
-  const auto kind = static_cast<Kind>(state.range(0));
-  Cluster cluster = cluster_of(worn_nodes(kind, static_cast<std::uint64_t>(state.range(1))));
+void measure_decisions(benchmark::State& state, Cluster& cluster,
+                       const std::vector<model::ResourceRequest>& requests) {
   Trial trial(cluster);
-  measure(state, kind, [&](const model::ResourceRequest& request) {
+  measure(state, requests, [&](const model::ResourceRequest& request) {
     const auto allocation = place(cluster, request);
     if (allocation.has_value()) {
       trial.take(*allocation);
@@ -131,10 +130,64 @@ void BM_Decision(benchmark::State& state) {
     }
     return allocation.has_value();
   });
+}
+
+void BM_Decision(benchmark::State& state) {
+  const auto kind = static_cast<Kind>(state.range(0));
+  Cluster cluster = cluster_of(worn_nodes(kind, static_cast<std::uint64_t>(state.range(1))));
+  measure_decisions(state, cluster, requests_of_kind(kind));
   std::size_t groups = 0;
   for (const auto& [shape, shape_class] : cluster.shapes()) groups += shape_class.groups.size();
   state.counters["groups"] = static_cast<double>(groups);
 }
+
+// Halves and quarters of GPUs, for 64 users in 8 teams. Half of the jobs insist on turns.
+std::vector<model::ResourceRequest> requests_for_parts() {
+  base::Prng random(7);
+  std::vector<model::ResourceRequest> requests;
+  for (int i = 0; i < 512; ++i) {
+    const auto user = static_cast<std::uint32_t>(random.below(64));
+    model::ResourceRequest request =
+        part(random.chance(1, 2) ? 500 : 250, {1000 + user, "team-" + std::to_string(user % 8)});
+    if (random.chance(1, 2)) request.share_mode = model::ShareMode::kTimeSlice;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+// Worn nodes that share their free GPUs. So many jobs have parts of them, each in the place that
+// was the best for it.
+Cluster cluster_with_parts(std::uint64_t nodes_count, std::int64_t parts) {
+  Nodes nodes = worn_nodes(Kind::kUniform, nodes_count);
+  for (model::Node& node : nodes) {
+    node.share_modes = {model::ShareMode::kTimeSlice, model::ShareMode::kMps};
+    node.watches_gpu_memory = true;
+  }
+  Cluster cluster = cluster_of(nodes, all_shared(model::SharedBetween::kTeam));
+  const std::vector<model::ResourceRequest> requests = requests_for_parts();
+  for (std::uint64_t job = 1; job <= static_cast<std::uint64_t>(parts); ++job) {
+    const auto allocation = place(cluster, requests[job % requests.size()]);
+    if (!allocation) break;
+    occupy(nodes, *allocation, model::JobId(job));
+    cluster.update(nodes[allocation->nodes[0].node.value - 1]);
+  }
+  return cluster;
+}
+
+// A part on 12,500 nodes: without parts each opens a GPU, with 10,000 of them it joins the fullest
+// GPU that has room for it.
+void BM_DecisionOfParts(benchmark::State& state) {
+  Cluster cluster = cluster_with_parts(12'500, state.range(0));
+  measure_decisions(state, cluster, requests_for_parts());
+}
+BENCHMARK(BM_DecisionOfParts)->ArgName("parts")->Arg(0)->Arg(10'000);
+
+// Whole GPUs on the same clusters: what they pay for the parts of others.
+void BM_DecisionBesideParts(benchmark::State& state) {
+  Cluster cluster = cluster_with_parts(12'500, state.range(0));
+  measure_decisions(state, cluster, requests_of_kind(Kind::kUniform));
+}
+BENCHMARK(BM_DecisionBesideParts)->ArgName("parts")->Arg(0)->Arg(10'000);
 
 // A gang on 12,500 nodes of 8 GPUs in 391 domains of 32, 98 racks and 4 zones: placed, taken and
 // undone.
@@ -230,7 +283,7 @@ void BM_PlainScan(benchmark::State& state) {
     table.push_back({node.id.value, free.memory.value(), free.cpus,
                      static_cast<std::uint32_t>(__builtin_popcountll(free.gpus)), type});
   }
-  measure(state, kind, [&](const model::ResourceRequest& request) {
+  measure(state, requests_of_kind(kind), [&](const model::ResourceRequest& request) {
     const std::uint32_t cpus = request.cpus.value_or(14 * request.gpus);
     const std::int64_t memory = request.memory.value_or(base::kGiB * 256 * request.gpus).value();
     const PlainNode* best = nullptr;
@@ -250,7 +303,7 @@ void BM_PlainScan(benchmark::State& state) {
 void BM_ReferenceScan(benchmark::State& state) {
   const auto kind = static_cast<Kind>(state.range(0));
   const Nodes nodes = worn_nodes(kind, static_cast<std::uint64_t>(state.range(1)));
-  measure(state, kind, [&](const model::ResourceRequest& request) {
+  measure(state, requests_of_kind(kind), [&](const model::ResourceRequest& request) {
     return naive_place(nodes, request).has_value();
   });
 }
