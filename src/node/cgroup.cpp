@@ -69,12 +69,6 @@ void add_pids(int cgroup_fd, std::vector<int>& pids) {
   });
 }
 
-std::vector<int> pids_in(int cgroup_fd) {
-  std::vector<int> pids;
-  add_pids(cgroup_fd, pids);
-  return pids;
-}
-
 bool contains(const std::vector<int>& pids, int pid) {
   for (const int p : pids) {
     if (p == pid) return true;
@@ -174,7 +168,7 @@ namespace {
 
 // Until all processes in it have ended, or the time is over.
 void wait_for_processes(int cgroup_fd, std::int64_t until_ms) {
-  for (const int pid : pids_in(cgroup_fd)) {
+  for (const int pid : pids_in_cgroup(cgroup_fd)) {
     pollfd ended{open_pidfd(pid), POLLIN, 0};
     if (ended.fd < 0) continue;
     const auto left = std::max<std::int64_t>(until_ms - os::boot_ms(), 0);
@@ -275,13 +269,13 @@ void signal_those(int cgroup_fd, int signal, const IsMeant& is_meant) {
     int handle;
   };
   std::vector<Target> targets;
-  for (const int pid : pids_in(cgroup_fd)) {
+  for (const int pid : pids_in_cgroup(cgroup_fd)) {
     const int handle = open_pidfd(pid);
     if (handle >= 0) targets.push_back({pid, handle});
   }
   // A pid may have been reused before its handle was opened; one still listed now is in here, and
   // the handle is of that process or of a dead one.
-  const std::vector<int> still = pids_in(cgroup_fd);
+  const std::vector<int> still = pids_in_cgroup(cgroup_fd);
   for (const Target& target : targets) {
     const bool is_here = contains(still, target.pid);
     if (is_here && is_meant(target.pid)) signal_pidfd(target.handle, signal);
@@ -290,6 +284,12 @@ void signal_those(int cgroup_fd, int signal, const IsMeant& is_meant) {
 }
 
 }  // namespace
+
+std::vector<int> pids_in_cgroup(int cgroup_fd) {
+  std::vector<int> pids;
+  add_pids(cgroup_fd, pids);
+  return pids;
+}
 
 bool cgroup_is_empty(int cgroup_fd) {
   const std::string events = os::read_small_file(cgroup_fd, "cgroup.events");

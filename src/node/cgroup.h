@@ -49,8 +49,9 @@ bool leave_cgroup_base(const CgroupBase& base);
 
 // ---- one cgroup, by an open directory
 
-// These three mean the cgroups below it, too: a container engine makes one for its container.
+// These four mean the cgroups below it, too: a container engine makes one for its container.
 bool cgroup_is_empty(int cgroup_fd);
+std::vector<int> pids_in_cgroup(int cgroup_fd);
 // Sends the signal to every process in it, by handles proved to belong to it: no other process can
 // be hit.
 void signal_cgroup(int cgroup_fd, int signal);

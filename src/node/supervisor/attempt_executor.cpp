@@ -35,6 +35,15 @@ std::string gib_of(std::uint32_t mib) {
          " GiB";
 }
 
+// Of the MPS server that the job is a client of.
+std::optional<MpsProgram> mps_daemon_of(const LaunchRequest& request, const std::string& token) {
+  if (request.mps_gpu.size() <= 1) return std::nullopt;
+  const auto without_nul = [](std::string_view text) { return text.substr(0, text.size() - 1); };
+  return MpsProgram{std::string(without_nul(request.mps_program)),
+                    mps_folder(token, without_nul(request.mps_gpu), request.user.uid),
+                    request.user};
+}
+
 void wait_for_child(int pid) {
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -58,6 +67,7 @@ AttemptExecutor::AttemptExecutor(const SupervisorOptions& options, JobLife& life
               output_name(options.attempt, "epilog")),
       container_(o_, request_),
       processes_(options.base_fd, attempt_name(options.attempt)),
+      mps_drain_(mps_daemon_of(request_, options.confinement->token)),
       report_(options.attempt, options.record_fd, options.notice_fd),
       owed_epilog_(options.folders->attempts, options.attempt) {}
 
@@ -166,7 +176,7 @@ void AttemptExecutor::carry_out(const LifeAction& action) {
     case LifeAction::Kind::kKillContainer:
       return container_.kill(main_pid_);
     case LifeAction::Kind::kKill:
-      return processes_.kill();
+      return kill_processes();
     case LifeAction::Kind::kReap:
       return reap();
     case LifeAction::Kind::kGiveRoom:
@@ -200,6 +210,11 @@ void AttemptExecutor::carry_out(const LifeAction& action) {
       confinement_.remove_folder();
       return container_.remove_groups();
   }
+}
+
+// The kill is repeated until no process is left.
+void AttemptExecutor::kill_processes() {
+  if (mps_drain_.is_over(processes_.cgroup(), os::boot_ms())) processes_.kill();
 }
 
 // ---- the site's programs

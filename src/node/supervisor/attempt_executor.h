@@ -9,6 +9,7 @@
 #include <string>
 
 #include "node/confinement.h"
+#include "node/mps/mps_drain.h"
 #include "node/owed_epilog.h"
 #include "node/supervisor/attempt_processes.h"
 #include "node/supervisor/attempt_report.h"
@@ -63,6 +64,7 @@ class AttemptExecutor {
 
  private:
   void carry_out(const LifeAction& action);
+  void kill_processes();
   void thaw_for(const LifeAction& action);
   void start_is_past();
   bool counts_idle_time() const;
@@ -102,6 +104,7 @@ class AttemptExecutor {
   SiteHook epilog_;
   ContainerJob container_;
   AttemptProcesses processes_;
+  MpsDrain mps_drain_;
   AttemptReport report_;
   OwedEpilog owed_epilog_;
   bool is_acting_ = false;
