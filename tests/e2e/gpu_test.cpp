@@ -302,7 +302,9 @@ TEST_F(GpuTest, AJobSeesItsBoardWithoutOptions) {
        "ls ${PATH%%:*}"});
   EXPECT_EQ(found.exit_code, 0) << found.err;
   EXPECT_EQ(found.out.find("GPU-"), 0U) << found.out;
-  EXPECT_EQ(found.out.substr(found.out.find('\n')), "\nnvidia-smi\n") << "and no other program";
+  EXPECT_EQ(found.out.substr(found.out.find('\n')),
+            "\nnvidia-cuda-mps-control\nnvidia-cuda-mps-server\nnvidia-smi\n")
+      << "and no other program";
 }
 
 TEST_F(GpuTest, AJobOfAnotherUserReadsItsBoardAndCannotChangeIt) {
