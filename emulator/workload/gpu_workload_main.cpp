@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,12 +13,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <expected>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/parse.h"
-#include "stated_load.h"
+#include "mps/mps_client.h"
+#include "os/descriptor.h"
+#include "workload/gpu_use.h"
 #include "workload/workload.h"
 
 // gpu-workload: a program that uses emulated GPUs as a CUDA program would use real ones. It is on
@@ -26,17 +32,24 @@ namespace {
 
 using gpu_emulator::Curve;
 using gpu_emulator::CurveKind;
+using gpu_emulator::GpuUse;
+using gpu_emulator::MpsClient;
+using gpu_emulator::OpenBoard;
 using gpu_emulator::Result;
-using gpu_emulator::StateFile;
 using gpu_emulator::Status;
 using gpu_platform::base::Duration;
 using gpu_platform::base::ErrorCode;
 using gpu_platform::base::fail;
 using gpu_platform::base::invalid;
+using gpu_platform::os::Descriptor;
 
 constexpr int kUsage = 2;
 constexpr int kNoGpus = 3;
 constexpr int kRefused = 4;
+constexpr int kMpsFailed = 5;
+constexpr int kFaulted = 6;
+
+constexpr char kFaultOfOwn[] = "an illegal memory address was used (700)";
 
 struct Options {
   std::string memory = "1G";
@@ -48,12 +61,16 @@ struct Options {
   std::string curve = "constant";
   std::string period = "60s";
   std::string duration;
+  std::string fault_after;
+  bool ignores_terminate = false;
 };
 
 struct Plan {
   gpu_emulator::MemorySteps memory;
   Curve curve;
   std::optional<Duration> duration;
+  std::optional<Duration> fault_after;
+  bool ignores_terminate = false;
 };
 
 // The written value, with the option's name in the error.
@@ -92,75 +109,13 @@ Result<Plan> plan_of(const Options& options) {
     TRY_ASSIGN(plan.duration,
                named("duration", gpu_platform::base::parse_duration(options.duration)));
   }
+  if (!options.fault_after.empty()) {
+    TRY_ASSIGN(plan.fault_after,
+               named("fault-after", gpu_platform::base::parse_duration(options.fault_after)));
+  }
+  plan.ignores_terminate = options.ignores_terminate;
   return plan;
 }
-
-struct OpenBoard {
-  StateFile file;
-  bool is_ours = true;  // to change
-};
-
-// A board of another user's daemon is told of this process by that daemon, which reads the load in
-// the process's name.
-Result<OpenBoard> open_state() {
-  const char* path = std::getenv("GPU_EMULATOR_STATE");
-  if (path == nullptr || *path == '\0') {
-    return fail(ErrorCode::kNotFound,
-                "GPU_EMULATOR_STATE is not set: no emulated GPUs here. gpu-workload uses emulated "
-                "GPUs alone; run it in a job on an emulated node, or under `gpu-emulator env`");
-  }
-  auto file = StateFile::open(path, StateFile::Access::kWrite);
-  if (file) return OpenBoard{*std::move(file)};
-  if (file.error().code != ErrorCode::kPermissionDenied) return std::unexpected(file.error());
-  TRY_ASSIGN(StateFile readable, StateFile::open(path, StateFile::Access::kRead));
-  return OpenBoard{std::move(readable), false};
-}
-
-Result<std::vector<std::uint32_t>> gpus_to_use(const StateFile& file) {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  TRY_ASSIGN(auto gpus,
-             gpu_emulator::visible_gpus(
-                 file.state(),
-                 visible == nullptr ? std::optional<std::string_view>()
-                                    : std::optional<std::string_view>(visible),
-                 gpu_emulator::known_gpus(file.state(), std::getenv("GPU_EMULATOR_DEVICES"))));
-  if (!gpus.empty()) return gpus;
-  return fail(ErrorCode::kNotFound, "CUDA_VISIBLE_DEVICES is empty: no GPU may be used");
-}
-
-// Is on its GPUs from construction to destruction.
-class Use {
- public:
-  Use(OpenBoard& board, const std::vector<std::uint32_t>& gpus)
-      : file_(board.file), is_ours_(board.is_ours), gpus_(gpus) {}
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-  // An entry that cannot be removed any more (the node was made again) ends with the process.
-  ~Use() {
-    if (!is_ours_) return;
-    for (const std::uint32_t gpu : gpus_) (void)file_.clear(gpu, self_);
-  }
-
-  Status set(std::uint64_t memory_bytes, std::uint32_t percent) {
-    if (!is_ours_) return state_load(memory_bytes, percent);
-    for (const std::uint32_t gpu : gpus_) TRY(file_.load(gpu, self_, memory_bytes, percent));
-    return {};
-  }
-
- private:
-  static Status state_load(std::uint64_t memory_bytes, std::uint32_t percent) {
-    char name[32];
-    snprintf(name, sizeof name, gpu_emulator::kStatedLoad, static_cast<unsigned>(percent),
-             static_cast<unsigned>(std::min<std::uint64_t>(memory_bytes >> 20, 999'999)));
-    prctl(PR_SET_NAME, name);
-    return {};
-  }
-
-  StateFile& file_;
-  const bool is_ours_;
-  const std::vector<std::uint32_t>& gpus_;
-  const std::uint64_t self_ = static_cast<std::uint64_t>(::getpid());
-};
 
 Duration since(const timespec& start) {
   timespec now{};
@@ -169,47 +124,117 @@ Duration since(const timespec& start) {
                                          start.tv_nsec);
 }
 
-// Waits for one of the signals at most so long; 0 when none came.
-int wait_for_signal(const sigset_t& signals, Duration limit) {
+// What ended a wait; neither: its time is over.
+struct Woken {
+  int signal = 0;
+  bool has_lost_server = false;
+};
+
+// Waits at most so long for a signal, or for the end of the service by MPS.
+Woken wait_for_end(int signals, const std::optional<MpsClient>& client, Duration limit) {
   const timespec time{static_cast<time_t>(limit.value() / 1'000'000'000),
                       static_cast<long>(limit.value() % 1'000'000'000)};
-  const int signal = sigtimedwait(&signals, nullptr, &time);
-  return signal > 0 ? signal : 0;
+  pollfd polled[] = {{signals, POLLIN, 0}, {client ? client->descriptor() : -1, POLLIN, 0}};
+  if (ppoll(polled, std::size(polled), &time, nullptr) <= 0) return {};
+  signalfd_siginfo signal{};
+  const bool is_signal = polled[0].revents != 0 && read(signals, &signal, sizeof signal) > 0;
+  return {is_signal ? static_cast<int>(signal.ssi_signo) : 0, polled[1].revents != 0};
+}
+
+// A process on its GPUs, which are an MPS server's if it is a client of one.
+struct Work {
+  GpuUse& use;
+  std::size_t gpus = 0;
+  std::optional<MpsClient>& client;
+};
+
+Status show(Work& work, std::uint64_t memory_bytes, std::uint32_t percent) {
+  if (!work.client) return work.use.set(memory_bytes, percent);
+  const auto most = work.client->max_bytes(work.gpus);
+  if (most && memory_bytes > *most) {
+    return fail(ErrorCode::kResourceExhausted,
+                fmt::format("out of memory (2): {} MiB wanted, the limit of this MPS client is {} "
+                            "MiB",
+                            memory_bytes >> 20, *most >> 20));
+  }
+  const std::uint32_t reached = work.client->capped(percent);
+  TRY(work.use.set(memory_bytes, reached));
+  work.client->state_load(reached);
+  return {};
+}
+
+// The server tells every client of an illegal address, this one too.
+Status use_illegal_address(Work& work) {
+  if (!work.client) return fail(ErrorCode::kFailedPrecondition, kFaultOfOwn);
+  work.client->fault();
+  return {};
+}
+
+// The next time at which there is something to do, from now on.
+Duration next_step(const Plan& plan, Duration elapsed) {
+  const bool changes = plan.curve.kind != CurveKind::kConstant || plan.memory.step_bytes != 0;
+  Duration step =
+      changes ? gpu_platform::base::milliseconds(100) : gpu_platform::base::seconds(3600);
+  if (plan.duration) step = std::min(step, *plan.duration - elapsed);
+  if (plan.fault_after && elapsed < *plan.fault_after) {
+    step = std::min(step, *plan.fault_after - elapsed);
+  }
+  return step;
 }
 
 // Follows the curve until the time is over (0) or a signal comes (its number).
-Result<int> follow(const Plan& plan, Use& use, const sigset_t& signals) {
-  const bool changes = plan.curve.kind != CurveKind::kConstant || plan.memory.step_bytes != 0;
-  const Duration step =
-      changes ? gpu_platform::base::milliseconds(100) : gpu_platform::base::seconds(3600);
+Result<int> follow(const Plan& plan, Work work, int signals) {
   timespec start{};
   clock_gettime(CLOCK_MONOTONIC, &start);
   std::optional<std::pair<std::uint64_t, std::uint32_t>> shown;
+  bool has_fault = false;
   while (true) {
     const Duration elapsed = since(start);
     if (plan.duration && elapsed >= *plan.duration) return 0;
     const std::pair now(memory_at(plan.memory, elapsed), utilization_at(plan.curve, elapsed));
-    if (shown != now) TRY(use.set(now.first, now.second));
+    if (shown != now) TRY(show(work, now.first, now.second));
     shown = now;
-    const Duration left = plan.duration ? *plan.duration - elapsed : step;
-    if (const int signal = wait_for_signal(signals, std::min(step, left))) return signal;
+    if (!has_fault && plan.fault_after && elapsed >= *plan.fault_after) {
+      has_fault = true;
+      TRY(use_illegal_address(work));
+    }
+    const Woken woken = wait_for_end(signals, work.client, next_step(plan, elapsed));
+    if (woken.signal != 0) return woken.signal;
+    if (woken.has_lost_server) return std::unexpected(work.client->error());
   }
+}
+
+// CUDA connects to MPS before it does anything else.
+Result<std::optional<MpsClient>> connect_to_mps(const Plan& plan) {
+  const char* folder = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  if (folder == nullptr || *folder == '\0') return std::optional<MpsClient>();
+  TRY_ASSIGN(MpsClient client,
+             MpsClient::connect(folder, gpu_emulator::mps_limits_of_environment()));
+  if (plan.ignores_terminate) client.get_stuck();
+  return std::optional<MpsClient>(std::move(client));
 }
 
 Result<int> run(const Options& options) {
   TRY_ASSIGN(const Plan plan, plan_of(options));
+  TRY_ASSIGN(OpenBoard board, gpu_emulator::open_used_board());
+  TRY_ASSIGN(const auto gpus, gpu_emulator::gpus_to_use(board.file));
+  // A signal ends a process that waits for a server, which may be for ever.
+  TRY_ASSIGN(std::optional<MpsClient> client, connect_to_mps(plan));
   // Blocked before the first entry, so that no signal can leave it behind.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  TRY_ASSIGN(OpenBoard board, open_state());
-  TRY_ASSIGN(const auto gpus, gpus_to_use(board.file));
+  const Descriptor arrived(signalfd(-1, &signals, SFD_CLOEXEC));
+  if (!arrived.is_open()) {
+    return std::unexpected(gpu_platform::base::system_error("wait for signals", errno));
+  }
   int signal = 0;
   {
-    Use use(board, gpus);
-    TRY_ASSIGN(signal, follow(plan, use, signals));
+    GpuUse use(board, gpus);
+    TRY_ASSIGN(signal, follow(plan, {use, gpus.size(), client}, arrived.get()));
   }
+  client.reset();
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   // A signal is the ordinary end of a workload without a duration; one with a duration was cut
   // short, and shows it.
@@ -226,6 +251,10 @@ int exit_code(ErrorCode code) {
     case ErrorCode::kPermissionDenied:
     case ErrorCode::kResourceExhausted:
       return kRefused;
+    case ErrorCode::kUnavailable:
+      return kMpsFailed;
+    case ErrorCode::kFailedPrecondition:
+      return kFaulted;
     default:
       return 1;
   }
@@ -245,7 +274,16 @@ constexpr char kHelp[] =
     "  --curve NAME           constant, ramp (once) or sine (default: constant)\n"
     "  --period TIME          of the curve: 90s, 15m, a bare number is minutes (default: 60s)\n"
     "  --duration TIME        how long; without it until a signal comes\n"
-    "  -h, --help             print this\n";
+    "  --fault-after TIME     use an illegal memory address then\n"
+    "  --ignore-terminate     work so that no MPS command terminates this client\n"
+    "  -h, --help             print this\n"
+    "\n"
+    "With CUDA_MPS_PIPE_DIRECTORY each process is a client of the MPS server of that folder, "
+    "within\n"
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT and the server's limits.\n"
+    "\n"
+    "Exit codes: 2 usage, 3 no emulated GPU, 4 refused (as without memory), 5 MPS failed or has\n"
+    "terminated this client, 6 an illegal memory address was used, also by another client.\n";
 
 // The options as they were written. An exit code instead after --help or a mistake, which has been
 // reported.
@@ -260,6 +298,8 @@ std::expected<Options, int> read_options(int argc, char** argv) {
                               {"curve", required_argument, nullptr, 'c'},
                               {"period", required_argument, nullptr, 'p'},
                               {"duration", required_argument, nullptr, 'd'},
+                              {"fault-after", required_argument, nullptr, 'f'},
+                              {"ignore-terminate", no_argument, nullptr, 'i'},
                               {"help", no_argument, nullptr, 'h'},
                               {}};
   for (int found = 0; (found = getopt_long(argc, argv, "h", kLong, nullptr)) != -1;) {
@@ -290,6 +330,12 @@ std::expected<Options, int> read_options(int argc, char** argv) {
         break;
       case 'd':
         options.duration = optarg;
+        break;
+      case 'f':
+        options.fault_after = optarg;
+        break;
+      case 'i':
+        options.ignores_terminate = true;
         break;
       case 'h':
         std::fputs(kHelp, stdout);
