@@ -158,9 +158,9 @@ Status show(Work& work, std::uint64_t memory_bytes, std::uint32_t percent) {
                             memory_bytes >> 20, *most >> 20));
   }
   const std::uint32_t reached = work.client->capped(percent);
-  TRY(work.use.set(memory_bytes, reached));
+  // The server first: what is seen on the GPU, the server knows.
   work.client->state_load(reached);
-  return {};
+  return work.use.set(memory_bytes, reached);
 }
 
 // The server tells every client of an illegal address, this one too.
