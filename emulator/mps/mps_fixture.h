@@ -46,7 +46,7 @@ class MpsTest : public ::testing::Test {
       std::filesystem::create_directory(root_ + folder);
     }
   }
-  // Clients first: a server waits for them.
+  // A server ends when its daemon and its clients are gone.
   void TearDown() override {
     for (const auto& [pid, errors] : running_) kill(pid, SIGKILL);
     for (const auto& [pid, errors] : running_) waitpid(pid, nullptr, 0);
