@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "execution/job_variables.h"
+#include "execution/process/mps_sets.h"
 #include "execution/process/time_slice_sets.h"
 #include "model/job_spec.h"
 #include "model/output_pattern.h"
@@ -24,10 +25,11 @@ void set_login_defaults(Variables& variables, const UserIdentity& user) {
   variables.emplace("LOGNAME", user.name);
 }
 
-// In a container there are no other GPUs. An emulated board outside of one has no device files that
-// the kernel could guard: its NVML shows all GPUs.
+// In a container there are no other GPUs, and an MPS server has one alone. An emulated board
+// outside of a container has no device files that the kernel could guard: its NVML shows all GPUs.
 bool sees_others(const StartOrder& order, const LaunchNode& node, const CudaOptions& cuda) {
-  return order.spec->image.empty() && (node.emulated || !cuda.hides_others);
+  const bool is_hidden = cuda.hides_others || is_mps_client(order);
+  return order.spec->image.empty() && (node.emulated || !is_hidden);
 }
 
 std::vector<std::string> cuda_devices_on(const StartOrder& order, const LaunchNode& node,
@@ -91,6 +93,26 @@ void set_board(Variables& variables, const StartOrder& order, const BoardPlaces&
     std::string& programs = variables.emplace("PATH", "/usr/local/bin:/usr/bin:/bin").first->second;
     put_first(programs, places.programs);
   }
+}
+
+constexpr std::string_view kMpsVariables = "CUDA_MPS_";
+constexpr std::string_view kMpsPipes = "CUDA_MPS_PIPE_DIRECTORY";
+
+// A job submitted from within a client of an MPS server would be a client of that server, which is
+// on another GPU or has the limits of other jobs.
+void drop_outer_mps(Variables& variables) {
+  const auto pipes = variables.find(kMpsPipes);
+  if (pipes == variables.end() || !pipes->second.starts_with(node::kMpsRoot)) return;
+  std::erase_if(variables,
+                [](const auto& variable) { return variable.first.starts_with(kMpsVariables); });
+}
+
+// For the server the GPU is its device 0.
+void set_mps(Variables& variables, const MpsClient& client) {
+  variables[std::string(kMpsPipes)] = client.folder + "/pipe";
+  variables["CUDA_MPS_LOG_DIRECTORY"] = client.folder + "/log";
+  variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = fmt::format("{}", client.percent);
+  variables["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", client.memory_mib);
 }
 
 std::uint64_t milliseconds_up(base::Duration d) {
@@ -294,12 +316,15 @@ std::string path_in_workdir(const std::string& path) {
 
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const BoardPlaces& places,
-                                         const CudaOptions& cuda) {
+                                         const CudaOptions& cuda,
+                                         const std::optional<MpsClient>& mps) {
   Variables variables = parse_variables(submitted);
+  drop_outer_mps(variables);
   // An image has its own PATH, shell and home.
   if (order.spec->image.empty()) set_login_defaults(variables, user);
   if (order.spec->terminal) variables.emplace("TERM", "xterm");
   set_ours(variables, order, cuda);
+  if (mps) set_mps(variables, *mps);
   if (order.spec->per_gpu || model::is_gang(order.spec->request)) set_gang(variables, order);
   if (is_led(order)) set_parts(variables, {order, places, cuda});
   set_board(variables, order, places);
@@ -310,7 +335,7 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
                                          const UserIdentity& user, const RequestOptions& options) {
   const model::JobSpec& spec = *order.spec;
   const std::vector<std::string> environment =
-      job_environment(order, submitted, user, options.board_places, options.cuda);
+      job_environment(order, submitted, user, options.board_places, options.cuda, options.mps);
   const std::string workdir = spec.workdir.empty() ? "/" : spec.workdir;
 
   node::LaunchRequest request;
@@ -336,6 +361,9 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
     request.limit_signal_first_only = spec.limit_signal->first_process_only;
   }
   request.takes_turns = takes_turns(order);
+  const MpsClient mps = options.mps.value_or(MpsClient());
+  request.mps_gpu = c_view(mps.gpu);
+  request.mps_program = c_view(mps.program);
   request.takes_input = spec.takes_input;
   request.terminal = spec.terminal;
   request.idle_timeout_ms = milliseconds_up(spec.idle_timeout.value_or(base::Duration()));

@@ -71,6 +71,44 @@ TEST(JobEnvironment, TellsAJobWithAPartItsWalls) {
                             "GPU_PLATFORM_ISOLATION=memory=watchdog,compute=time-slice"}));
 }
 
+// One GPU of which it has a part as a client of an MPS server.
+StartOrder an_mps_order() {
+  StartOrder order = an_order();
+  order.nodes[0].emulated = false;
+  order.nodes[0].gpus.erase(order.nodes[0].gpus.begin());
+  order.nodes[0].gpus[0].grant.mode = model::ShareMode::kMps;
+  order.nodes[0].gpus[0].grant.share = base::GpuShare(3500);
+  return order;
+}
+const MpsClient kMpsClient{"GPU-b", "/usr/bin/nvidia-cuda-mps-control", "/run/gpu-platform-mps/a/b",
+                           50, 20'480};
+
+TEST(JobEnvironment, AnMpsClientFindsItsServerAndItsLimits) {
+  const auto environment =
+      job_environment(an_mps_order(),
+                      submitted({"CUDA_MPS_PIPE_DIRECTORY=/mine", "CUDA_MPS_LOG_DIRECTORY=/mine",
+                                 "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100",
+                                 "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=80G"}),
+                      a_user(), {}, {}, kMpsClient);
+  EXPECT_THAT(environment, IsSupersetOf({"CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/a/b/pipe",
+                                         "CUDA_MPS_LOG_DIRECTORY=/run/gpu-platform-mps/a/b/log",
+                                         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50",
+                                         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20480M"}));
+  EXPECT_THAT(environment, Not(Contains(HasSubstr("/mine")))) << "the user's own do not win";
+  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=0"))
+      << "the server has one GPU, the driver's GPU 3";
+}
+
+TEST(JobEnvironment, AJobOfAnMpsClientIsNoClientOfThatServer) {
+  const std::string inherited = submitted({"CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/a/b/pipe",
+                                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"});
+  EXPECT_THAT(job_environment(an_order(), inherited, a_user()),
+              Not(Contains(StartsWith("CUDA_MPS_"))));
+  EXPECT_THAT(job_environment(an_order(), submitted({"CUDA_MPS_PIPE_DIRECTORY=/mine"}), a_user()),
+              Contains("CUDA_MPS_PIPE_DIRECTORY=/mine"))
+      << "a job may have a daemon of its own";
+}
+
 TEST(JobEnvironment, CountsGpusFromZeroWhereTheJobSeesNoOthers) {
   const CudaOptions hidden{.hides_others = true};
   EXPECT_THAT(job_environment(an_order(), {}, a_user(), {}, hidden),
@@ -272,6 +310,23 @@ TEST(LaunchRequestOf, CarriesTheOrder) {
   EXPECT_STREQ(request->workdir.data(), "/data");
   EXPECT_EQ(request->time_limit_ms, 1u);  // rounded up: zero would mean none
   EXPECT_EQ(request->grace_ms, 30'000u);
+}
+
+TEST(LaunchRequestOf, NamesTheMpsServerOfAClient) {
+  RequestOptions options;
+  options.output_file_bytes = 1000;
+  options.mps = kMpsClient;
+  const auto encoded = launch_request(an_mps_order(), {}, a_user(), options);
+  ASSERT_TRUE(encoded.has_value());
+  const auto request = node::decode_request(*encoded);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_STREQ(request->mps_gpu.data(), "GPU-b");
+  EXPECT_STREQ(request->mps_program.data(), "/usr/bin/nvidia-cuda-mps-control");
+  EXPECT_NE(encoded->find("CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/a/b/pipe"),
+            std::string::npos);
+  options.mps.reset();
+  const auto without = launch_request(an_order(), {}, a_user(), options);
+  EXPECT_EQ(node::decode_request(*without)->mps_gpu, std::string_view("\0", 1));
 }
 
 TEST(LaunchRequestOf, NamesTheBoundsOfTheJob) {
