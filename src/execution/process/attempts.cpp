@@ -24,6 +24,10 @@ constexpr std::uint32_t kMaxFruitlessLaunches = 10;
 
 constexpr const char* kStoppedBeforeStart = "stopped before it was started";
 
+std::string no_mps_server(std::string_view why) {
+  return fmt::format("no MPS server for its part of a GPU: {}; --share time-slice needs none", why);
+}
+
 std::uint64_t milliseconds(base::Duration d) {
   return d.value() <= 0 ? 0 : static_cast<std::uint64_t>(base::whole_milliseconds(d));
 }
@@ -113,7 +117,7 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
   a->stop = order;
   a->stop_taken = false;
   turns_.leave(order.attempt);
-  if (a->phase == Phase::kWaiting) {
+  if (a->phase == Phase::kWaiting || a->phase == Phase::kServing) {
     end_unstarted(order.attempt, *a, std::nullopt, kStoppedBeforeStart);
   } else if (a->phase == Phase::kRunning) {
     send_stop(order.attempt, *a, now);
@@ -125,7 +129,9 @@ void Attempts::set_limit(const LimitOrder& order) {
   Attempt* a = find(order.attempt);
   if (a == nullptr || a->phase == Phase::kOver) return;
   if (a->order) a->order->time_limit = order.time_limit;
-  if (a->phase == Phase::kWaiting || a->phase == Phase::kChecking) return;
+  const bool is_asked_for =
+      a->phase != Phase::kWaiting && a->phase != Phase::kChecking && a->phase != Phase::kServing;
+  if (!is_asked_for) return;
   // Rounded up, as at the start: what the supervisor says was over is never less than was given.
   const std::uint64_t limit_ms = milliseconds(order.time_limit + base::nanoseconds(999'999));
   messages_.emplace_back(node::SetLimit{order.attempt, std::max<std::uint64_t>(limit_ms, 1)});
@@ -187,6 +193,13 @@ void Attempts::adopt_one(const KnownAttempt& known, std::int64_t now) {
   } else {
     look(id, Asked::kAdopt, now);
   }
+  join_mps_again(id);
+}
+
+// Of what a daemon does not ask for anew, the launcher ends the server.
+void Attempts::join_mps_again(model::AttemptId id) {
+  const Attempt* const a = find(id);  // null: nothing of it had begun
+  if (a != nullptr && a->phase != Phase::kOver && a->order) mps_.join(*a->order);
 }
 
 void Attempts::adopt_without_files(model::AttemptId id, Attempt& a, model::AttemptState state) {
@@ -260,6 +273,8 @@ void Attempts::answer(const node::Message& message, os::Descriptor pidfd, std::i
       const node::Record record = read_attempt(folder_, tree->attempt).record;
       finish(tree->attempt, *a, record.cleaned ? record.cleaned->epilog_failure : std::string());
     }
+  } else if (const auto* state = std::get_if<node::MpsState>(&message)) {
+    take_mps_state(*state);
   } else if (const auto* refused = std::get_if<node::ForgetRefused>(&message)) {
     if (find(refused->attempt) == nullptr) discard_unknown(refused->attempt, now);
   }
@@ -277,6 +292,21 @@ void Attempts::launched(model::AttemptId id, os::Descriptor pidfd, std::int64_t 
   if (a->stop && !a->stop_taken) send_stop(id, *a, now);
 }
 
+// Those that run on are its clients again when a server that was lost is back.
+void Attempts::take_mps_state(const node::MpsState& state) {
+  for (const model::AttemptId id : mps_.take(state)) {
+    Attempt& a = attempts_.at(id);
+    if (a.phase != Phase::kServing) continue;
+    clear_due(id, a);
+    if (state.is_ready) {
+      a.phase = Phase::kWaiting;
+      launches_.push_back(id);
+    } else {
+      end_unstarted(id, a, std::nullopt, no_mps_server(state.why));
+    }
+  }
+}
+
 void Attempts::launcher_is_new(std::int64_t now) {
   std::vector<model::AttemptId> asked;
   for (const auto& [id, a] : attempts_) {
@@ -284,9 +314,11 @@ void Attempts::launcher_is_new(std::int64_t now) {
   }
   for (const model::AttemptId id : asked) look(id, Asked::kNewLauncher, now);
   std::erase_if(messages_, [](const node::Message& message) {
-    return std::holds_alternative<node::TimeSlices>(message);  // what is so now follows
+    return std::holds_alternative<node::TimeSlices>(message) ||
+           std::holds_alternative<node::MpsServer>(message);  // what is so now follows
   });
   turns_.tell_all_again();
+  mps_.tell_all_again();
   if (has_adopted_) forget_again();
 }
 
@@ -433,6 +465,10 @@ void Attempts::do_one(model::AttemptId id, Due due, std::int64_t now) {
     messages_.emplace_back(node::KillTree{id});
     a.delay = std::min(a.delay * 2, kLongestDelay);
     set_due(id, a, now + a.delay, Due::kKill);
+  } else if (due == Due::kServe) {
+    end_unstarted(id, a, std::nullopt,
+                  no_mps_server(fmt::format("it did not become ready within {} ms",
+                                            milliseconds(mps_timeout_))));
   } else if (a.stop && !a.stop_taken && a.phase == Phase::kRunning) {
     // A supervisor that cannot act (its job hangs on the way to its first instruction) acts as soon
     // as its job is dead.
@@ -456,6 +492,7 @@ void Attempts::clear_due(model::AttemptId id, Attempt& a) {
 
 std::deque<node::Message>& Attempts::messages() {
   for (node::TimeSlices& change : turns_.take_changes()) messages_.emplace_back(std::move(change));
+  for (node::MpsServer& change : mps_.take_changes()) messages_.emplace_back(std::move(change));
   return messages_;
 }
 
@@ -497,6 +534,21 @@ void Attempts::check_ended(const PreflightOutcome& outcome) {
     a->phase = Phase::kWaiting;
     launches_.push_back(outcome.attempt);
   }
+}
+
+bool Attempts::begin_mps(model::AttemptId id, std::int64_t now) {
+  const StartOrder* const order = order_to_launch(id);
+  if (order == nullptr || !is_mps_client(*order) || mps_.is_ready(id)) return false;
+  Attempt& a = attempts_.at(id);
+  if (!mps_.can_serve()) {
+    end_unstarted(id, a, std::nullopt,
+                  no_mps_server("this host has no nvidia-cuda-mps-control (sharing.mps_control)"));
+    return true;
+  }
+  mps_.join(*order);
+  a.phase = Phase::kServing;
+  set_due(id, a, now + mps_timeout_.value(), Due::kServe);
+  return true;
 }
 
 void Attempts::launch_sent(model::AttemptId id) {
@@ -574,6 +626,7 @@ void Attempts::finish(model::AttemptId id, Attempt& a, std::string epilog_failur
   drop_handle(a);
   clear_due(id, a);
   turns_.leave(id);
+  mps_.leave(id);
   a.phase = Phase::kOver;
   a.order.reset();
   a.stop.reset();

@@ -12,6 +12,7 @@
 
 #include "execution/engine.h"
 #include "execution/process/attempt_files.h"
+#include "execution/process/mps_sets.h"
 #include "execution/process/preflights.h"
 #include "execution/process/time_slice_sets.h"
 #include "node/protocol.h"
@@ -19,14 +20,24 @@
 
 namespace gpu_platform::execution {
 
+// How attempts share GPUs.
+struct SharingOptions {
+  base::Duration slice = base::seconds(10);  // see TimeSliceSets
+  MpsSets::Options mps = {};
+  base::Duration mps_timeout = base::seconds(30);  // a launch waits so long for its MPS server
+};
+
 // The engine's knowledge of each attempt and its next steps. Orders, notices, answers of the
 // launcher and the disk go in; messages for the launcher, launches and observations come out. It
 // has no thread, and touches only the attempts' records and handles of supervisors outside.
 class Attempts {
  public:
-  // `slice`: see TimeSliceSets.
-  Attempts(std::string boot_id, ObservationSink& sink, base::Duration slice = base::seconds(10))
-      : boot_id_(std::move(boot_id)), sink_(sink), turns_(slice) {}
+  Attempts(std::string boot_id, ObservationSink& sink, SharingOptions sharing = {})
+      : boot_id_(std::move(boot_id)),
+        sink_(sink),
+        turns_(sharing.slice),
+        mps_(std::move(sharing.mps)),
+        mps_timeout_(sharing.mps_timeout) {}
 
   // The launcher's, where the records are; before anything else.
   void use_folder(std::string folder) { folder_ = std::move(folder); }
@@ -65,6 +76,11 @@ class Attempts {
   const StartOrder* begin_check(model::AttemptId id);
   // It is launched now, unless a GPU is unfit or it was stopped meanwhile.
   void check_ended(const PreflightOutcome& outcome);
+  // Returns whether the attempt is not to be launched yet, because its MPS server is being made
+  // ready: it comes back among the launches then, or ends if there is no server in time.
+  bool begin_mps(model::AttemptId id, std::int64_t now);
+  // As MpsSets has it: what the attempt and the commands beside it need to be MPS clients.
+  std::optional<MpsClient> mps_client_of(model::AttemptId id) const { return mps_.client_of(id); }
   void launch_sent(model::AttemptId id);
   // The launch cannot even be asked for. With an exit code it is the job's own fault.
   void launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code, std::string why,
@@ -77,12 +93,13 @@ class Attempts {
   enum class Phase {
     kWaiting,   // to be launched
     kChecking,  // its GPUs are being checked before that
+    kServing,   // its MPS server is being made ready before that
     kSent,      // the launcher has been asked
     kRunning,   // its supervisor lives and is watched
     kKilling,   // its supervisor is dead; what it left is being killed
     kOver,      // nothing of it is left; stays known until it is forgotten
   };
-  enum class Due { kLook, kStop, kKill };
+  enum class Due { kLook, kStop, kKill, kServe };
   enum class Asked { kAdopt, kNewLauncher, kOther };
 
   struct Attempt {
@@ -104,6 +121,7 @@ class Attempts {
 
   void adopt_one(const KnownAttempt& known, std::int64_t now);
   void adopt_without_files(model::AttemptId id, Attempt& a, model::AttemptState state);
+  void join_mps_again(model::AttemptId id);
   void discard_unknown(model::AttemptId id, std::int64_t now);
   void look(model::AttemptId id, Asked asked, std::int64_t now);
   void look_at_unbegun(model::AttemptId id, Attempt& a, Asked asked);
@@ -111,6 +129,7 @@ class Attempts {
   void keep_handle(model::AttemptId id, Attempt& a, os::Descriptor pidfd);
   void drop_handle(Attempt& a);
   void launched(model::AttemptId id, os::Descriptor pidfd, std::int64_t now);
+  void take_mps_state(const node::MpsState& state);
   void send_stop(model::AttemptId id, Attempt& a, std::int64_t now);
   void begin_kill(model::AttemptId id, Attempt& a, std::int64_t now);
   void do_one(model::AttemptId id, Due due, std::int64_t now);
@@ -136,6 +155,8 @@ class Attempts {
   std::map<int, model::AttemptId> by_handle_;
   std::set<std::pair<std::int64_t, model::AttemptId>> due_;
   TimeSliceSets turns_;
+  MpsSets mps_;
+  const base::Duration mps_timeout_;
   std::deque<node::Message> messages_;
   std::deque<model::AttemptId> launches_;
   std::vector<int> new_handles_;

@@ -26,6 +26,7 @@
 #include "execution/process/job_request.h"
 #include "execution/process/kept_output.h"
 #include "execution/process/launcher_link.h"
+#include "execution/process/mps_sets.h"
 #include "execution/process/preflights.h"
 #include "host/user_directory.h"
 #include "model/job_spec.h"
@@ -119,7 +120,10 @@ class ProcessEngine::Worker {
          ObservationSink& sink, std::string boot_id)
       : options_(options),
         environment_(environment),
-        attempts_(std::move(boot_id), sink, options.time_slice),
+        attempts_(std::move(boot_id), sink,
+                  {options.time_slice,
+                   {options.mps_control, options.board_places},
+                   base::milliseconds(static_cast<std::int64_t>(options.start_timeout_ms))}),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
                options.hooks, options.launcher_rules, options.containers}),
         resets_({options.board_places, options.hold_probe, options.reset_limit_ms,
@@ -226,6 +230,8 @@ class ProcessEngine::Worker {
     take_checks();
     flush();  // what was due may have messages
     if (take_checks()) return 0;
+    // A launch may wait for its MPS server since.
+    if (const auto due = attempts_.do_due(now)) next = std::min(next.value_or(*due), *due);
     if (!next) return -1;
     return static_cast<int>(
         std::clamp<std::int64_t>((*next - now) / base::milliseconds(1).value() + 1, 0, 60'000));
@@ -274,6 +280,7 @@ class ProcessEngine::Worker {
     } else if (const auto* signal = std::get_if<SignalOrder>(&order)) {
       attempts_.signal(*signal);
     } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+      note_step(forget->attempt, {});
       attempts_.forget(*forget);
     } else if (const auto* channel = std::get_if<ChannelRequest>(&order)) {
       take_channel(*channel);
@@ -318,6 +325,13 @@ class ProcessEngine::Worker {
     note_step(id, fmt::format("checking its GPUs ({})", is_deep ? "deep" : "quick"));
     preflights_.begin(*order, os::monotonic_ns());
     return true;
+  }
+
+  // Returns whether the start waits for its MPS server, or has ended for want of one.
+  bool is_to_be_served(model::AttemptId id) {
+    const bool waits = attempts_.begin_mps(id, os::monotonic_ns());
+    note_step(id, waits ? "making its MPS server ready" : "");
+    return waits;
   }
 
   void note_step(model::AttemptId id, std::string step) {
@@ -542,7 +556,7 @@ class ProcessEngine::Worker {
 
   // kYes also where there is nothing to send any more.
   LauncherLink::Sent launch(model::AttemptId id) {
-    if (is_to_be_checked(id)) return LauncherLink::Sent::kYes;
+    if (is_to_be_checked(id) || is_to_be_served(id)) return LauncherLink::Sent::kYes;
     const StartOrder* order = attempts_.order_to_launch(id);
     if (order == nullptr) return LauncherLink::Sent::kYes;
     const auto user = user_of(*order->spec);
@@ -612,6 +626,11 @@ class ProcessEngine::Worker {
     options.node_program = options_.node_program;
     options.board_places = options_.board_places;
     options.cuda = {options_.cuda_names, hides_other_gpus_};
+    options.mps = attempts_.mps_client_of(order.attempt);
+    if (is_mps_client(order) && !options.mps) {
+      return base::fail(base::ErrorCode::kUnavailable,
+                        "where its MPS server is, is not known just now; try again in a moment");
+    }
     options.output_file_bytes = options_.output_file_bytes;
     options.output_files = options_.output_files;
     options.max_processes = options_.max_processes;

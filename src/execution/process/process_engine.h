@@ -51,6 +51,7 @@ struct ProcessEngineOptions {
   // there is no probe. Called on the engine's thread; must not wait.
   std::function<void(const std::string& node, bool is_held)> hold_probe;
   base::Duration time_slice = base::seconds(10);  // of jobs that take turns and name no other
+  std::string mps_control;                        // nvidia-cuda-mps-control; empty: there is none
   std::uint64_t reset_limit_ms = 180'000;         // of GPUs that are reset together
   std::uint64_t check_limit_ms = 300'000;         // also after a reset
   std::uint64_t deep_check_limit_ms = 1'800'000;
