@@ -207,6 +207,7 @@ std::uint64_t Cluster::hash() const {
     for (const std::string& uuid : record.uuids) out.text(uuid);
     encode(out, places_.place_of(record.leaf));
     out.u64(record.terms.gpus);
+    out.u64(record.terms.mps_gpus);
     encode(out, record.terms.walls);
     encode(out, record.terms.walls_of_root);
   }
@@ -237,14 +238,17 @@ bool Cluster::follow(const model::Sharing& rules) {
 // Terms follow from the shape and the name of the node and from its means, so most updates keep
 // them.
 void Cluster::set_terms(NodeRecord& record, const model::Node& node) {
+  const GpuMask with_mps_limits = gpus_with_mps_limits(node);
   if (record.are_terms_known && record.share_modes == node.share_modes &&
-      record.watches_gpu_memory == node.watches_gpu_memory) {
+      record.watches_gpu_memory == node.watches_gpu_memory &&
+      record.gpus_with_mps_limits == with_mps_limits) {
     return;
   }
   const bool did_share = record.terms.gpus != 0;
   record.terms = part_terms_of(sharing_, node);
   record.share_modes = node.share_modes;
   record.watches_gpu_memory = node.watches_gpu_memory;
+  record.gpus_with_mps_limits = with_mps_limits;
   record.are_terms_known = true;
   const bool does_share = record.terms.gpus != 0;
   if (does_share && !did_share) ++record.shape_class->sharing_nodes;
@@ -264,7 +268,7 @@ bool Cluster::follow_parts(NodeRecord& record, const model::Node& node) {
     if ((shared & bit) != 0) {
       state = part_state_of(node.gpus[index]);
       state.type = types_.number_of(node.gpus[index].info.type);
-      state.is_open = state.is_open && (record.terms.gpus & bit) != 0;
+      state.is_open = state.is_open && (record.terms.gpus_in(state.mode) & bit) != 0;
     }
     is_new |= gpu_parts_.exchange({node.id, index}, state) != state;
   }

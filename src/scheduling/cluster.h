@@ -78,7 +78,8 @@ class Cluster {
     std::vector<std::string> uuids = {};             // of its GPUs, by index
     PartTerms terms = {};                            // what it offers to parts
     std::vector<model::ShareMode> share_modes = {};  // that `terms` follow from
-    bool watches_gpu_memory = false;                 // the same
+    bool watches_gpu_memory = false;                 // the same, as the next
+    GpuMask gpus_with_mps_limits = 0;
     bool are_terms_known = false;
   };
 

@@ -20,6 +20,8 @@ bool names_type(const model::Sharing& rules, const std::string& type) {
          });
 }
 
+constexpr std::uint32_t kVolta = 7;  // its compute capability; MPS servers before it have no limits
+
 // Returns the wall of such a part where it is strong enough for the site.
 std::optional<model::Wall> accepted_wall(const model::Sharing& rules, const model::Node& node,
                                          model::ShareMode mode, const model::Tenant& tenant) {
@@ -31,6 +33,15 @@ std::optional<model::Wall> accepted_wall(const model::Sharing& rules, const mode
 constexpr std::uint32_t kAnyUser = 1;  // that is not root
 
 }  // namespace
+
+GpuMask gpus_with_mps_limits(const model::Node& node) {
+  GpuMask gpus = 0;
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (node.gpus[i].info.compute_major.value_or(kVolta) >= kVolta) gpus |= GpuMask{1} << i;
+  }
+  return gpus;
+}
 
 std::optional<model::Wall> wall_of(const model::Node& node, model::ShareMode mode,
                                    const model::Tenant& tenant) {
@@ -58,6 +69,7 @@ PartTerms part_terms_of(const model::Sharing& rules, const model::Node& node) {
   for (std::size_t i = 0; i < count; ++i) {
     if (names_type(rules, node.gpus[i].info.type)) terms.gpus |= GpuMask{1} << i;
   }
+  terms.mps_gpus = terms.gpus & gpus_with_mps_limits(node);
   return terms;
 }
 

@@ -25,9 +25,14 @@ using ModeWalls = std::array<std::optional<model::Wall>, model::kShareModes>;
 std::optional<model::Wall> wall_of(const model::Node& node, model::ShareMode mode,
                                    const model::Tenant& tenant);
 
+// Returns the GPUs of the node on which an MPS server limits each of its clients: those of compute
+// capability 7.0 (Volta) and later. A GPU whose capability is not known counts.
+GpuMask gpus_with_mps_limits(const model::Node& node);
+
 // What a node offers to parts by the site's rules and its own mechanisms, in use or not.
 struct PartTerms {
   GpuMask gpus = 0;         // that may be shared
+  GpuMask mps_gpus = 0;     // those of them that may be shared by MPS, too
   ModeWalls walls;          // of the jobs of users
   ModeWalls walls_of_root;  // of its jobs
 
@@ -36,6 +41,10 @@ struct PartTerms {
     const ModeWalls& given = model::is_root(tenant) ? walls_of_root : walls;
     const auto& found = given[static_cast<std::size_t>(mode)];
     return found ? &*found : nullptr;
+  }
+
+  GpuMask gpus_in(model::ShareMode mode) const {
+    return mode == model::ShareMode::kMps ? mps_gpus : gpus;
   }
 
   friend bool operator==(const PartTerms&, const PartTerms&) = default;

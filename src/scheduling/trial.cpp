@@ -27,17 +27,19 @@ model::GpuRef gpu_of(const model::Allocation& part) {
 }
 
 // Returns a GPU that no job has yet, as the first part finds it.
-PartState state_when_opened(const Cluster::NodeRecord& record, std::uint32_t gpu) {
+PartState state_when_opened(const Cluster::NodeRecord& record, std::uint32_t gpu,
+                            model::ShareMode mode) {
   const ShapeClass& shape_class = *record.shape_class;
   const GpuMask bit = GpuMask{1} << gpu;
   const auto pool = std::ranges::find_if(
       shape_class.pools, [&](const GpuPool& each) { return (each.gpus & bit) != 0; });
   CHECK(pool != shape_class.pools.end());
   return {.type = pool->type,
+          .mode = mode,
           .free_share = base::kWholeGpu,
           .free_memory = pool->memory,
           .tenants = {},
-          .is_open = (record.in_service & record.terms.gpus & bit) != 0};
+          .is_open = (record.in_service & record.terms.gpus_in(mode) & bit) != 0};
 }
 
 bool is_part_free(const Cluster& cluster, const model::Allocation& allocation, Accepts accepts) {
@@ -104,7 +106,7 @@ void Trial::take_part(const model::Allocation& allocation) {
     CHECK(((free.gpus | free.degraded) & bit) != 0);
     free.gpus &= ~bit;
     free.degraded &= ~bit;
-    state = state_when_opened(*record, grant.gpu_index);
+    state = state_when_opened(*record, grant.gpu_index, grant.mode);
   }
   add_part(state, grant, allocation.tenant);
   CHECK(free.cpus >= part.cpus && free.memory >= part.memory);
@@ -184,8 +186,7 @@ void Trial::withhold_part(const model::GpuRef& gpu, const model::GpuGrant& part,
   if (known == nullptr) {
     const Cluster::NodeRecord* record = cluster_.find(gpu.node);
     if (record == nullptr || ((record->free.gpus | record->free.degraded) & bit) == 0) return;
-    state = state_when_opened(*record, gpu.index);
-    state.mode = part.mode;
+    state = state_when_opened(*record, gpu.index, part.mode);
     withhold_gpus(gpu.node, bit);
   } else if (known->mode != part.mode) {
     return withhold_parts(gpu.node, bit);

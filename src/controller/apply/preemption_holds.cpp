@@ -21,7 +21,8 @@ void update_held(State& state, model::AttemptId id) {
 bool gives_wall(const scheduling::PartTerms& terms, const model::GpuGrant& grant,
                 const model::Tenant& tenant) {
   const model::Wall* const wall = terms.wall(grant.mode, tenant);
-  return (terms.gpus >> grant.gpu_index & 1) != 0 && wall != nullptr && *wall == grant.wall;
+  return (terms.gpus_in(grant.mode) >> grant.gpu_index & 1) != 0 && wall != nullptr &&
+         *wall == grant.wall;
 }
 
 }  // namespace

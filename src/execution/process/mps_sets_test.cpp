@@ -45,10 +45,10 @@ class MpsSetsTest : public ::testing::Test {
   }
   // The launcher's answer that the server has these.
   node::MpsState ready(Attempts attempts) const {
-    return {"GPU-1", kUid, true, "/run/m", std::move(attempts), {}};
+    return {"GPU-1", kUid, true, false, "/run/m", std::move(attempts), {}};
   }
   node::MpsState failed(Attempts attempts = {}) const {
-    return {"GPU-1", kUid, false, {}, std::move(attempts), "it does not start"};
+    return {"GPU-1", kUid, false, false, {}, std::move(attempts), "it does not start"};
   }
 
   const StartOrder first_ = part_of("GPU-1", 1);

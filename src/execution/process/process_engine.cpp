@@ -327,7 +327,7 @@ class ProcessEngine::Worker {
     return true;
   }
 
-  // Returns whether the start waits for its MPS server, or has ended for want of one.
+  // Returns whether the start waits for its MPS server, or has ended because there is none.
   bool is_to_be_served(model::AttemptId id) {
     const bool waits = attempts_.begin_mps(id, os::monotonic_ns());
     note_step(id, waits ? "making its MPS server ready" : "");

@@ -124,7 +124,11 @@ PartOffer GpuOffers::part_of(const model::Node& node, const model::Sharing& rule
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
   for (std::size_t i = 0; i < count && is_for_users; ++i) {
     const model::Gpu& gpu = node.gpus[i];
-    if ((terms.gpus >> i & 1) == 0 || !may_have(gpu)) continue;
+    std::vector<model::ShareMode> of_gpu = modes;
+    std::erase_if(of_gpu,
+                  [&](model::ShareMode mode) { return (terms.gpus_in(mode) >> i & 1) == 0; });
+    const bool is_shared = (terms.gpus >> i & 1) != 0 && (modes.empty() || !of_gpu.empty());
+    if (!is_shared || !may_have(gpu)) continue;
     offer.is_shared = !modes.empty();
     offer.is_kept_from_root = modes.empty();
     if (modes.empty()) break;
@@ -136,7 +140,7 @@ PartOffer GpuOffers::part_of(const model::Node& node, const model::Sharing& rule
     const GpuUse use = use_of(gpu);
     if (use == GpuUse::kFree || use == GpuUse::kFreeDegraded) lacks = {Shortage::kFits, 0};
     if (use == GpuUse::kShared && model::is_in_service(gpu)) {
-      lacks = shortage_of(gpu, request_, modes, rules);
+      lacks = shortage_of(gpu, request_, of_gpu, rules);
     }
     const bool is_further = lacks.first > offer.shortage ||
                             (lacks.first == offer.shortage && lacks.second < offer.short_by);

@@ -112,7 +112,7 @@ void PartPlacing::open_in_shape(const ShapeClass& shape_class, ShareMode mode,
       const Cluster::NodeRecord& record = *cluster_.find(id);
       const model::Wall* wall = wall_on(record, mode);
       if (wall == nullptr || !may_use(id)) continue;
-      const auto gpu = choose_gpus(shape_class, key.gpus & record.terms.gpus, 1,
+      const auto gpu = choose_gpus(shape_class, key.gpus & record.terms.gpus_in(mode), 1,
                                    PlacementRank::kNvLink, filter_);
       if (!gpu) continue;
       fit = of_group;

@@ -157,6 +157,26 @@ TEST(PlacePart, OnlyWhereTheSiteAndTheNodeLetJobsShare) {
       place(cluster_of({node(1).gpus(1).shares({ShareMode::kTimeSlice})}, mps), part(500)));
 }
 
+TEST(PlacePart, GetsNoMpsServerOnAGpuThatCannotLimitIt) {
+  model::Node pascal = node(1).gpus(1, "P100-16GB").shares();
+  pascal.gpus[0].info.compute_major = 6;
+  const Cluster cluster = cluster_of({pascal}, all_shared());
+  EXPECT_FALSE(place(cluster, in_mode(part(500), ShareMode::kMps)));
+  EXPECT_EQ(place(cluster, part(500)).value().nodes.front().grants.front().mode,
+            ShareMode::kTimeSlice);
+  pascal.gpus[0].info.compute_major = 7;
+  EXPECT_TRUE(place(cluster_of({pascal}, all_shared()), in_mode(part(500), ShareMode::kMps)));
+}
+
+TEST(PlacePart, FollowsWhatIsKnownOfTheGpusLater) {
+  model::Node described = node(1).gpus(1).shares();
+  Cluster cluster = cluster_of({described}, all_shared());
+  ASSERT_TRUE(place(cluster, in_mode(part(500), ShareMode::kMps)));
+  described.gpus[0].info.compute_major = 6;
+  EXPECT_TRUE(cluster.update(described));
+  EXPECT_FALSE(place(cluster, in_mode(part(500), ShareMode::kMps)));
+}
+
 TEST(PlacePart, NeverBehindAWeakerWallThanTheSiteOrTheJobAccepts) {
   const Cluster cluster = cluster_of({node(1).gpus(1).shares()}, all_shared());
   model::ResourceRequest strict = part(500);

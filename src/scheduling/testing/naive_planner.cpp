@@ -326,7 +326,7 @@ model::Node with_shared_gpus(const model::Node& node, const model::Sharing& rule
   const bool gives = wall != nullptr && is_strong_enough(*wall, request);
   model::Node shared = node;
   for (std::size_t i = 0; i < shared.gpus.size(); ++i) {
-    if (gives && (terms.gpus >> i & 1) != 0) continue;
+    if (gives && (terms.gpus_in(mode) >> i & 1) != 0) continue;
     shared.gpus[i].state = model::GpuState::kOffline;
     shared.gpus[i].taints.clear();
     shared.gpus[i].holders.clear();
