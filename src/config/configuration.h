@@ -45,6 +45,14 @@ struct SiteName {
   friend bool operator==(const SiteName&, const SiteName&) = default;
 };
 
+// Where nvidia-cuda-mps-control is, which starts the MPS servers of jobs that share GPUs.
+struct MpsControl {
+  bool is_off = false;  // no GPU is shared by MPS
+  std::string path;     // absolute; empty: it is looked for
+
+  friend bool operator==(const MpsControl&, const MpsControl&) = default;
+};
+
 // Several words of the kind that the key defines, such as addresses; empty: none.
 struct WordList {
   std::vector<std::string> words;
@@ -127,6 +135,8 @@ struct Configuration {
   base::Duration prolog_timeout = base::minutes(5);
   base::Duration epilog_timeout = base::minutes(5);
   ProgramFile containers;  // the rules of the container engine; empty: no jobs with an image
+
+  MpsControl mps_control;
 
   bool local_engine = true;  // jobs run on this machine
   model::CapacityClass local_capacity = model::CapacityClass::kOnDemand;

@@ -16,6 +16,11 @@ std::string text_of(std::string_view key, const Configuration& configuration) {
   return place == nullptr ? std::string() : place->text;
 }
 
+std::string text_of(const MpsControl& control) {
+  if (control.is_off) return "off";
+  return control.path.empty() ? "auto" : control.path;
+}
+
 }  // namespace
 
 std::vector<EffectiveValue> effective_values(const Configuration& configuration) {
@@ -66,6 +71,11 @@ std::vector<Difference> differences(const Configuration& from, const Configurati
     if (text_of(structure.path, from) != text_of(structure.path, to)) {
       found.push_back({std::string(structure.path), {}, {}, Effect::kAnytime});
     }
+  }
+  // Nodes have said which modes they have.
+  if (from.mps_control != to.mps_control) {
+    found.push_back({"sharing.mps_control", text_of(from.mps_control), text_of(to.mps_control),
+                     Effect::kRestart});
   }
   // The text of 'teams_file' is the name of the file, whose contents may have changed.
   const bool is_organisation_same = *from.policy.organisation == *to.policy.organisation &&

@@ -79,6 +79,7 @@ constexpr std::string_view kSharingExample = R"(sharing:
   weakest_rung: watchdog    # advisory, watchdog (default), mps-limit or driver-limit
   slice: 10s                # length of one turn, 100ms to 60s; default: 10s
   modes: [mps, time-slice]  # the preferred one first; default: both
+  mps_control: auto         # auto (default), off or the path of nvidia-cuda-mps-control
 )";
 
 constexpr std::string_view kHealthRulesExample = R"(health:
@@ -150,6 +151,9 @@ constexpr std::array kStructures = {
         "A part without any wall is given only where it is 'advisory', and so is a part of root, which can undo its walls. "
         "slice is how long one turn is, where the job does not say it. "
         "modes are the ways in which GPUs are shared. "
+        "mps_control is the program that starts MPS servers. "
+        "auto looks for it in /usr/bin, in /usr/local/nvidia/bin and in the daemon's PATH, and off starts none. "
+        "Only a start of the daemon reads mps_control. "
         "Jobs keep their parts when this changes, and new ones follow the new rules. "
         "docs/sharing.md explains the modes and the walls."},
     Structure{"slurm.partitions", "partitions with their rules", kPartitionsExample,

@@ -15,8 +15,8 @@ namespace gpu_platform::config {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kSharingKeys = {
-    "gpus", "nodes", "between_users", "max_jobs", "weakest_rung", "slice", "modes"};
+constexpr std::array<std::string_view, 8> kSharingKeys = {
+    "gpus", "nodes", "between_users", "max_jobs", "weakest_rung", "slice", "modes", "mps_control"};
 constexpr std::array<std::string_view, model::kSharedBetween> kBetween = {"never", "team", "all"};
 // In the order of the values: those that keep a job to its memory.
 constexpr std::array kRungs = {model::Rung::kAdvisory, model::Rung::kWatchdog,
@@ -83,6 +83,15 @@ void SharingReader::read_slice(const YAML::Node& node) {
   report(node, fmt::format("'slice' in '{}' must be a time from 100ms to 60s", key_));
 }
 
+void SharingReader::read_mps_control(const YAML::Node& node) {
+  const std::string text = node.IsScalar() ? node.Scalar() : std::string();
+  mps_control_ = {.is_off = text == "off", .path = text.starts_with('/') ? text : std::string()};
+  if (mps_control_.is_off || !mps_control_.path.empty() || text == "auto") return;
+  report(node, fmt::format("'mps_control' in '{}' must be auto, off or the absolute path of "
+                           "nvidia-cuda-mps-control",
+                           key_));
+}
+
 void SharingReader::read_entry(const YAML::Node& name, const YAML::Node& value) {
   const std::string& key = name.Scalar();
   if (key == "gpus") {
@@ -108,6 +117,8 @@ void SharingReader::read_entry(const YAML::Node& name, const YAML::Node& value) 
     read_slice(value);
   } else if (key == "modes") {
     read_modes(value);
+  } else if (key == "mps_control") {
+    read_mps_control(value);
   } else {
     report_unknown(name, kSharingKeys);
   }
@@ -122,6 +133,7 @@ void SharingReader::read(const std::string& path, const YAML::Node& map) {
 
 void SharingReader::finish(Configuration& configuration) {
   configuration.policy.sharing = std::move(sharing_);
+  configuration.mps_control = std::move(mps_control_);
 }
 
 }  // namespace gpu_platform::config

@@ -35,8 +35,10 @@ class SharingReader : private StructureReader {
                      std::span<const std::string_view> allowed);
   void read_modes(const YAML::Node& list);
   void read_slice(const YAML::Node& node);
+  void read_mps_control(const YAML::Node& node);
 
   model::Sharing sharing_;
+  MpsControl mps_control_;
 };
 
 }  // namespace gpu_platform::config

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,6 +66,27 @@ TEST(Sharing, AChangeOfItTakesEffectAtAReload) {
   EXPECT_NE(shown->value.find("max_jobs: 3"), std::string::npos) << shown->value;
 }
 
+TEST(Sharing, SaysWhereMpsControlIs) {
+  const auto control_of = [](const std::string& value) {
+    const Checked checked = parse_configuration("sharing: {mps_control: " + value + "}\n");
+    return checked ? std::optional(checked->mps_control) : std::nullopt;
+  };
+  EXPECT_EQ(control_of("auto"), MpsControl());
+  EXPECT_EQ(control_of("off"), (MpsControl{.is_off = true, .path = {}}));
+  EXPECT_EQ(control_of("/opt/mps"), (MpsControl{.is_off = false, .path = "/opt/mps"}));
+  EXPECT_EQ(parse_configuration("")->mps_control, MpsControl());
+}
+
+TEST(Sharing, AChangeOfMpsControlWaitsForAStart) {
+  const Checked before = parse_configuration("sharing: {}\n");
+  const Checked after = parse_configuration("sharing: {mps_control: off}\n");
+  ASSERT_TRUE(before && after);
+  const std::vector<Difference> found = differences(*before, *after);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].key, "sharing");
+  EXPECT_EQ(found[1], (Difference{"sharing.mps_control", "auto", "off", Effect::kRestart}));
+}
+
 TEST(Sharing, IsRefusedWithThePlaceAndWhatIsAllowed) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"sharing: [H100]\n", "site.yaml:1:10: 'sharing' must be names with their values"},
@@ -82,6 +104,8 @@ TEST(Sharing, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"sharing: {slice: [1s]}\n", "'slice' in 'sharing' must be a time from 100ms to 60s"},
       {"sharing: {modes: []}\n", "'modes' in 'sharing' must be a list of mps and time-slice"},
       {"sharing: {modes: [mig]}\n", "'modes' in 'sharing' must be mps or time-slice"},
+      {"sharing: {mps_control: bin/mps}\n",
+       "'mps_control' in 'sharing' must be auto, off or the absolute path"},
       {"sharing: {modes: [mps, mps]}\n", "'mps' is in 'modes' of 'sharing' twice"},
   };
   for (const auto& [yaml, said] : cases) {
