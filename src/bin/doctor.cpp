@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bin/mps_control.h"
 #include "bin/program_paths.h"
 #include "bin/verbs.h"
 #include "cli/text/table.h"
@@ -121,7 +122,12 @@ doctor::ServiceFacts look_at_service(const client::ProcessEnvironment& process_e
 
 std::vector<Finding> examine(const std::string& data_dir, client::Console& console) {
   const ProgramPaths paths = find_program_paths();
-  std::vector<Finding> findings = doctor::judge_isolation(try_launcher(paths, console));
+  const std::vector<node::GuardState> guards = try_launcher(paths, console);
+  std::vector<Finding> findings = doctor::judge_isolation(guards);
+  const char* const path = getenv("PATH");
+  const std::string control =
+      find_mps_control({}, mps_control_folders(paths, false, path == nullptr ? "" : path));
+  for (Finding& finding : doctor::judge_sharing(guards, control)) findings.push_back(finding);
   for (Finding& finding : doctor::judge_gpus(try_driver(paths))) findings.push_back(finding);
   findings.push_back(doctor::judge_disk(doctor::look_at_disk(data_dir)));
   for (Finding& finding : doctor::judge_kernel(doctor::look_at_kernel()))

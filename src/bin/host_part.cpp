@@ -1,5 +1,6 @@
 #include "bin/host_part.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "bin/emulated_boards.h"
 #include "bin/isolation_report.h"
+#include "bin/mps_control.h"
 #include "bin/nodes_wait.h"
 #include "bin/process_options.h"
 #include "bin/site_files.h"
@@ -72,9 +74,13 @@ base::Status HostPart::find_targets(const config::Configuration& configuration) 
 
 base::Status HostPart::open_engine(const config::Configuration& configuration) {
   const bool has_boards = !options_.emulate.empty();
+  const char* const path = getenv("PATH");
+  mps_control_ = find_mps_control(
+      configuration.mps_control,
+      mps_control_folders(options_.programs, has_boards, path == nullptr ? "" : path));
   TRY_ASSIGN(execution::ProcessEngineOptions engine,
-             process_options(configuration,
-                             {core_.data_dir(), options_.launcher, options_.programs, has_boards}));
+             process_options(configuration, {core_.data_dir(), options_.launcher, options_.programs,
+                                             has_boards, mps_control_}));
   engine.users = options_.users;
   engine.time_slice = configuration.policy.sharing.slice;
   engine.hold_probe = [this](const std::string& node, bool is_held) { hold_probe(node, is_held); };
@@ -142,11 +148,13 @@ base::Status HostPart::start(const config::Configuration& configuration) {
       observations_, [this] { return core_.snapshot(); }, heat_limits_of(configuration),
       monitoring::HealthObserver::Clock(),
       [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); });
-  const execution::NodePart& part = engine_->node_part();
+  const execution::NodePart part = engine_->node_part();
+  const bool holds_jobs = part.has_cgroups && part.can_switch_user;
+  const bool serves_mps = holds_jobs && !configuration.mps_control.is_off && !mps_control_.empty();
   nodes_ = std::make_unique<monitoring::NodeObserver>(
       observations_, *monitor_, *health_, *memory_, *gate_, log_,
-      monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity,
-                                     part.has_cgroups && part.can_switch_user});
+      monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity, holds_jobs,
+                                     serves_mps});
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(
       *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,
       [this](model::AttemptId id) { return monitoring::output_mark_of(engine_->output_of(id)); });
@@ -187,6 +195,11 @@ void HostPart::wait_for_nodes(const std::function<bool()>& must_end) {
 
 void HostPart::warn_of_what_is_missing(const config::Configuration& configuration) const {
   if (power_ != nullptr) power_->warn_of_unused_entries();
+  const std::string& control = configuration.mps_control.path;
+  if (!control.empty() && mps_control_.empty()) {
+    spdlog::warn("sharing.mps_control is {}, which cannot be executed: no GPU is shared by MPS",
+                 control);
+  }
   const std::size_t found = nodes_->gpu_count();
   if (configuration.total_gpus && *configuration.total_gpus != found) {
     spdlog::warn("cluster.total_gpus is {}, but {} GPUs were found", *configuration.total_gpus,

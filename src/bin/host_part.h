@@ -81,6 +81,7 @@ class HostPart final : public EnginePart {
   logging::Log& log_;
   std::vector<node::ProbeTarget> targets_;
   std::set<std::string> names_;                // of the nodes
+  std::string mps_control_;                    // the program; empty: there is none
   std::unique_ptr<BoardRegistrar> registrar_;  // null: no emulated boards
   LateSink observations_;
   UsersFiles users_files_;

@@ -100,6 +100,7 @@ base::Result<execution::ProcessEngineOptions> process_options(const Configuratio
                            configuration.mode_setting,
                            configuration.seccomp == config::Seccomp::kDefault};
   engine.board_places = boards_of(places);
+  engine.mps_control = places.mps_control;
   engine.cuda_names = cuda_names_of(configuration.cuda_visible_devices);
   return engine;
 }

@@ -15,6 +15,7 @@ struct ProcessPlaces {
   std::string launcher;  // the socket of a launcher that is a service; empty: we start one
   ProgramPaths programs;
   bool has_boards = false;  // the nodes are emulated boards, in the data directory
+  std::string mps_control;  // see ProcessEngineOptions
 };
 
 // Returns the options of the engine that the configuration leads to, without the

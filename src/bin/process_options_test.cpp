@@ -30,8 +30,11 @@ TEST(ProcessOptions, AreThoseOfTheConfiguration) {
   site.output_files_kept = 4;
   site.root_jobs = config::RootJobs::kAllow;
   site.min_uid = 2000;
-  const auto options = process_options(site, places());
+  ProcessPlaces with_mps = places();
+  with_mps.mps_control = "/usr/bin/nvidia-cuda-mps-control";
+  const auto options = process_options(site, with_mps);
   ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->mps_control, "/usr/bin/nvidia-cuda-mps-control");
   EXPECT_EQ(options->data_dir, "/var/lib/gpu-platform");
   EXPECT_EQ(options->node_program, "/usr/libexec/gpu-platform/gpu-platform-node");
   EXPECT_EQ(options->hooks.prolog, "/etc/prolog");

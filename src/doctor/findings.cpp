@@ -121,6 +121,30 @@ std::vector<Finding> judge_isolation(const std::vector<node::GuardState>& guards
   return findings;
 }
 
+std::vector<Finding> judge_sharing(const std::vector<node::GuardState>& guards,
+                                   const std::string& mps_control) {
+  const auto is_held = [&](Guard guard) {
+    return std::ranges::any_of(
+        guards, [&](const node::GuardState& state) { return state.guard == guard && state.held; });
+  };
+  if (!is_held(Guard::kProcessTree) || !is_held(Guard::kUser)) {
+    return {{"sharing", Verdict::kWarning,
+             "no jobs can share a GPU: that needs root and cgroups of version 2",
+             advice_for(Guard::kProcessTree)}};
+  }
+  std::vector<Finding> findings = {
+      {"sharing.time-slice", Verdict::kGood, "jobs can take turns on a GPU", {}}};
+  if (mps_control.empty()) {
+    findings.push_back({"sharing.mps", Verdict::kWarning,
+                        "no MPS server can be started: there is no nvidia-cuda-mps-control",
+                        "install the MPS programs of the driver (Debian: nvidia-cuda-mps), or name "
+                        "the program in sharing.mps_control; parts of GPUs take turns until then"});
+  } else {
+    findings.push_back({"sharing.mps", Verdict::kGood, mps_control + " can start MPS servers", {}});
+  }
+  return findings;
+}
+
 std::vector<Finding> judge_gpus(const hardware::Inventory& inventory) {
   if (inventory.problem) {
     const bool is_absent = inventory.problem->kind == ProblemKind::kNoLibrary;

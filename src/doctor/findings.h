@@ -31,6 +31,11 @@ struct Finding {
 // Returns findings about the guards that a launcher started by this user could hold.
 std::vector<Finding> judge_isolation(const std::vector<node::GuardState>& guards);
 
+// Returns findings about the ways in which jobs can share a GPU here. `mps_control`: where
+// nvidia-cuda-mps-control is; empty if it is nowhere.
+std::vector<Finding> judge_sharing(const std::vector<node::GuardState>& guards,
+                                   const std::string& mps_control);
+
 // Returns findings about the driver and its GPUs. No driver is a warning: emulated nodes and CPU
 // jobs need none.
 std::vector<Finding> judge_gpus(const hardware::Inventory& inventory);

@@ -27,6 +27,28 @@ TEST(Doctor, CallsAHostWithoutALauncherBad) {
   EXPECT_EQ(overall(judge_isolation({})), Verdict::kBad);
 }
 
+TEST(Doctor, SaysHowJobsCanShareAGpu) {
+  const auto guards = [](bool is_held) {
+    return std::vector<node::GuardState>{{Guard::kProcessTree, is_held, "no root"},
+                                         {Guard::kUser, is_held, "no root"}};
+  };
+  const auto both = judge_sharing(guards(true), "/usr/bin/nvidia-cuda-mps-control");
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].check, "sharing.time-slice");
+  EXPECT_EQ(both[1].check, "sharing.mps");
+  EXPECT_EQ(both[1].text, "/usr/bin/nvidia-cuda-mps-control can start MPS servers");
+  EXPECT_EQ(overall(both), Verdict::kGood);
+  const auto turns = judge_sharing(guards(true), "");
+  ASSERT_EQ(turns.size(), 2U);
+  EXPECT_EQ(turns[0].verdict, Verdict::kGood);
+  EXPECT_EQ(turns[1].verdict, Verdict::kWarning);
+  EXPECT_FALSE(turns[1].advice.empty());
+  const auto none = judge_sharing(guards(false), "/usr/bin/nvidia-cuda-mps-control");
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_EQ(none[0].verdict, Verdict::kWarning);
+  EXPECT_FALSE(none[0].advice.empty());
+}
+
 TEST(Doctor, KnowsAnAbsentDriverFromABrokenOne) {
   hardware::Inventory inventory;
   inventory.problem = {ProblemKind::kNoLibrary, "there is no libnvidia-ml.so.1"};

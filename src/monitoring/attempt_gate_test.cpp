@@ -306,6 +306,33 @@ TEST_F(AttemptGateTest, AGpuThatIsNeverEmptyHasABaseLineToo) {
   EXPECT_EQ(released(), 2U) << "they are the other process's";
 }
 
+// Its process is of no attempt.
+TEST_F(AttemptGateTest, AnMpsServerThatServesOthersOrIsIdleHoldsNothingBack) {
+  share_a_gpu();
+  read({{}}, 3);
+  memory_ = {{17, 66}, {18, 4000}, {19, 5000}};  // the server, and a client of each job
+  owners_ = {{18, {JobId(1), 1}}, {19, {JobId(2), 1}}};
+  read({{17, 18, 19}}, 9069);
+  clean(1);
+  read({{17, 19}}, 5069);
+  EXPECT_EQ(passed(), (std::vector<std::string>{"release of 1"}));
+  clean(2);
+  read({{17, 19}}, 5069);
+  EXPECT_EQ(released(), 1U);
+  read({{17}}, 69);
+  EXPECT_EQ(released(), 2U) << "the server has 66 MiB until it is ended";
+}
+
+TEST_F(AttemptGateTest, AnMpsServerThatHasGoneWithItsMemoryHoldsNothingBack) {
+  share_a_gpu();
+  memory_ = {{17, 66}};
+  read({{17}}, 69);
+  clean(1);
+  clean(2);
+  read({{}}, 3);
+  EXPECT_EQ(released(), 2U);
+}
+
 // ---- ends
 
 TEST_F(AttemptGateTest, AFailureIsToldAfterAReadingOfAllItsGpus) {

@@ -80,6 +80,7 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
     gpu.processes.emplace();
     gpu.processes->push_back({.pid = 11, .memory = kGiB * first});
     gpu.processes->push_back({.pid = 12, .memory = kGiB * second});
+    gpu.processes->push_back({.pid = 14, .memory = kGiB * server_});
     readings.gpus.push_back(gpu);
     hardware::GpuReading other;
     other.index = 1;
@@ -88,7 +89,8 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
     readings.gpus.push_back(other);
     watchdog_.take_readings(
         "n1", {"a", "b"}, readings,
-        {{"a", {{11, false, kGreedyJob}, {12, false, kNeighbour}}}, {"b", {{13, false, {}}}}});
+        {{"a", {{11, false, kGreedyJob}, {12, false, kNeighbour}, {14, false, {}, true}}},
+         {"b", {{13, false, {}}}}});
   }
   void pass(base::Duration time) { advance_ns_ += time.value(); }
 
@@ -109,6 +111,7 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
   std::vector<execution::GpuMemoryExceeded> exceeded_;
   std::vector<MemoryWatch::Excess> warned_;
   std::int64_t advance_ns_ = 0;
+  std::int64_t server_ = 0;  // GiB that the MPS server of the jobs uses
   std::mutex mutex_;  // over what the watchdog's thread writes
   std::vector<std::pair<std::string, std::vector<std::string>>> asked_;
   MemoryWatchdog watchdog_{
@@ -167,6 +170,15 @@ TEST_F(MemoryWatchdogTest, AnMpsLimitIsWatchedToo) {
   publish(model::Rung::kMpsLimit);
   read(60, 5);
   EXPECT_EQ(warned_.size(), 1U);
+}
+
+TEST_F(MemoryWatchdogTest, TheMemoryOfAnMpsServerIsNoJobs) {
+  server_ = 40;
+  read(19, 19);
+  pass(base::seconds(6));
+  read(19, 19);
+  EXPECT_TRUE(warned_.empty());
+  EXPECT_TRUE(exceeded_.empty());
 }
 
 TEST_F(MemoryWatchdogTest, TheReasonOfTheEndSaysHowMuchItUsed) {

@@ -31,6 +31,13 @@ std::optional<bool> tells_memory(const node::ProbeReadings& readings) {
   return tells;
 }
 
+std::vector<model::ShareMode> share_modes_of(const NodeObserver::Site& site) {
+  std::vector<model::ShareMode> modes;
+  if (site.freezes_jobs) modes.push_back(model::ShareMode::kTimeSlice);
+  if (site.serves_mps) modes.push_back(model::ShareMode::kMps);
+  return modes;
+}
+
 logging::Source probe_of(const std::string& node) {
   return logging::of_platform("the probe of " + node);
 }
@@ -152,7 +159,7 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   const auto place = site_.places.find(described->info.name);
   if (place != site_.places.end()) described->info.network = place->second;
   described->info.watches_gpu_memory = true;
-  if (site_.freezes_jobs) described->info.share_modes = {model::ShareMode::kTimeSlice};
+  described->info.share_modes = share_modes_of(site_);
   described_[report.node_name] = {described->info};
   const std::size_t gpus = described->info.gpus.size();
   sink_.observe(execution::NodeObserved{std::move(described->info)});

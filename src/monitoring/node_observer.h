@@ -33,6 +33,8 @@ class NodeObserver : public node::ProbeListener {
     model::CapacityClass capacity = model::CapacityClass::kOnDemand;  // of all of them
     // The node part freezes jobs that share a GPU outside their turns, and no job can undo it.
     bool freezes_jobs = false;
+    // It starts MPS servers, whose clients it can end.
+    bool serves_mps = false;
   };
 
   // `log` outlives this.

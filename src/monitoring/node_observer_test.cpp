@@ -45,14 +45,14 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
   void observe(execution::Observation observation) override {
     const std::lock_guard lock(mutex_);
     if (auto* seen = std::get_if<EvidenceObserved>(&observation)) told_.push_back(*seen);
+    if (auto* node = std::get_if<execution::NodeObserved>(&observation)) node_ = node->info;
   }
   std::vector<EvidenceObserved> told() {
     const std::lock_guard lock(mutex_);
     return std::exchange(told_, {});
   }
 
-  // The driver lists these, in this order.
-  void list(const std::vector<std::string>& uuids) {
+  static hardware::Inventory inventory_of(const std::vector<std::string>& uuids) {
     hardware::Inventory inventory;
     inventory.host.name = "n1";
     inventory.host.boot_id = "boot";
@@ -67,7 +67,16 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
       gpu.memory = base::kGiB;
       gpu.pci_address = fmt::format("00000000:{}0:00.0", uuid.front() - 'a' + 1);
     }
-    report(std::move(inventory));
+    return inventory;
+  }
+  // The driver lists these, in this order.
+  void list(const std::vector<std::string>& uuids) { report(inventory_of(uuids)); }
+  // The node as it is described to the core if the site says this.
+  model::NodeInfo described_with(NodeObserver::Site site) {
+    NodeObserver observer(*this, monitor_, health_, memory_, gate_, log_, std::move(site));
+    observer.on_report({"n1", false, inventory_of({"a"})});
+    const std::lock_guard lock(mutex_);
+    return node_;
   }
   void read(std::vector<hardware::GpuReading> gpus) {
     node::ProbeReadings readings;
@@ -91,6 +100,7 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
   std::shared_ptr<controller::Snapshot> snapshot_ = std::make_shared<controller::Snapshot>();
   std::mutex mutex_;
   std::vector<EvidenceObserved> told_;
+  model::NodeInfo node_;  // as it was described last
   std::int64_t read_ns_ = 0;
   host::UserDirectory users_;
   logging::Log log_;
@@ -172,6 +182,16 @@ TEST_F(NodeObserverTest, AGpuThatComesBackWithAnotherIndexIsKnownByItsUuid) {
   all = told();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].gpu_uuid, "b");
+}
+
+TEST_F(NodeObserverTest, ANodeHasTheModesWhoseMechanismsAreThere) {
+  using Modes = std::vector<model::ShareMode>;
+  EXPECT_EQ(described_with({}).share_modes, Modes{});
+  EXPECT_EQ(described_with({.freezes_jobs = true}).share_modes,
+            Modes{model::ShareMode::kTimeSlice});
+  EXPECT_EQ(described_with({.freezes_jobs = true, .serves_mps = true}).share_modes,
+            (Modes{model::ShareMode::kTimeSlice, model::ShareMode::kMps}))
+      << "ascending";
 }
 
 }  // namespace
