@@ -33,11 +33,11 @@ class ContainerGpus : public ::testing::Test {
     std::ofstream(rules) << "socket " << engine_.socket()
                          << "\nulimit nofile 1024\nulimit nproc 1024\nimage localhost/gp-test:*\n"
                          << "mount /usr ro\nmount " << site_.path() << " ro\n";
-    daemon_ = std::make_unique<Daemon>(
-        DaemonOptions{.emulate = "dgx-h100",
-                      // The jobs are root's.
-                      .config = "execution:\n  containers: " + rules +
-                                "\nsharing:\n  slice: 300ms\n  weakest_rung: advisory\n"});
+    daemon_ = std::make_unique<Daemon>(DaemonOptions{
+        .emulate = "dgx-h100",
+        // The jobs are root's.
+        .config = "execution:\n  containers: " + rules +
+                  "\nsharing:\n  modes: [time-slice]\n  slice: 300ms\n  weakest_rung: advisory\n"});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
 

@@ -47,8 +47,8 @@ constexpr std::array kOfCompute = {
     Sentence{v1::RUNG_ADVISORY, "Nothing keeps a neighbour from slowing this job down."},
     Sentence{v1::RUNG_WATCHDOG, "Nothing keeps a neighbour from slowing this job down."},
     Sentence{v1::RUNG_MPS_LIMIT,
-             "A neighbour is held to its part of the compute, and one that means to can raise that "
-             "and slow this job down."},
+             "Each process of a neighbour is held to the neighbour's part of the compute. One with "
+             "several processes, or one that means to, can use more and slow this job down."},
     Sentence{v1::RUNG_TIME_SLICE,
              "No neighbour runs in this job's turn; work that it has begun on the GPU still ends."},
     Sentence{v1::RUNG_DRIVER_LIMIT, "No neighbour can slow this job down."},
