@@ -24,7 +24,8 @@ const base::Bytes kTolerance = base::kMiB * 64;
 // A GPU on which no attempt has a process.
 struct Resting {
   base::Bytes memory;                    // in use beside that of the processes there
-  std::vector<std::uint32_t> residents;  // their pids, ascending
+  std::vector<std::uint32_t> residents;  // their pids, ascending; without servers of ours
+  bool has_server = false;               // an MPS server of ours is there, as long as it has jobs
 };
 
 // Returns nothing if a process of an attempt, or one that has ended, is there, or if it is not
@@ -42,7 +43,12 @@ std::optional<Resting> resting_of(const hardware::GpuReading& reading,
   for (const hardware::GpuProcess& process : *reading.processes) {
     if (!process.memory || *process.memory > resting.memory) return std::nullopt;
     resting.memory -= *process.memory;
-    resting.residents.push_back(process.pid);
+    const auto known = std::ranges::find(seen, process.pid, &SeenProcess::pid);
+    if (known != seen.end() && known->is_server) {
+      resting.has_server = true;
+    } else {
+      resting.residents.push_back(process.pid);
+    }
   }
   std::ranges::sort(resting.residents);
   return resting;
@@ -253,14 +259,15 @@ void AttemptGate::lose_readings(const std::string& node) {
   pass_what_may();
 }
 
-// A reading without a process of an attempt shows what the GPU is like by itself.
+// A reading without a process of an attempt shows what the GPU is like by itself. A server of ours
+// comes and goes with attempts: its memory is not what is always there.
 void AttemptGate::measure_base_lines(const NodeReadings& now) {
   for (const auto& [uuid, reading] : now.gpus) {
     const auto seen = now.seen.find(uuid);
     const std::span<const SeenProcess> processes =
         seen == now.seen.end() ? std::span<const SeenProcess>() : std::span(seen->second);
     const auto resting = resting_of(*reading, processes);
-    if (!resting) continue;
+    if (!resting || resting->has_server) continue;
     BaseLine& base = base_lines_[std::string(uuid)];
     if (resting->residents.empty()) {
       base.empty = std::min(base.empty.value_or(resting->memory), resting->memory);
@@ -319,7 +326,9 @@ std::string AttemptGate::what_is_left(model::AttemptId attempt, const AwaitedGpu
   const auto known = base_lines_.find(gpu.uuid);
   if (!resting || known == base_lines_.end()) return {};
   const BaseLine& base = known->second;
-  const auto& least = resting->residents.empty() ? base.empty : base.beside;
+  const bool has_residents = !resting->residents.empty();
+  if (has_residents && base.residents != resting->residents) return {};
+  const auto& least = has_residents ? base.beside : base.empty;
   if (!least || resting->memory <= *least + kTolerance) return {};
   return fmt::format("{} MiB of its memory are in use by no process",
                      (resting->memory - *least).value() / base::kMiB.value());

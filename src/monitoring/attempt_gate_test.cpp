@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -115,7 +116,8 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
         if (memory != memory_.end()) gpu.processes->back().memory = kMiB * memory->second;
         const auto owner = owners_.find(pid);
         of_gpu.push_back({pid, pid >= kFreePid,
-                          owner == owners_.end() ? std::nullopt : std::optional(owner->second)});
+                          owner == owners_.end() ? std::nullopt : std::optional(owner->second),
+                          servers_.contains(pid)});
       }
       readings.gpus.push_back(gpu);
     }
@@ -153,6 +155,7 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
   std::vector<std::string> passed_;
   std::vector<std::string> asked_;
   std::map<std::uint32_t, AttemptId> owners_;  // by pid
+  std::set<std::uint32_t> servers_;            // pids of MPS servers of ours
   AttemptGate gate_{*this,
                     [this] { return snapshot_; },
                     [this](const std::string&, const auto& uuids) { note(uuids); },
@@ -306,10 +309,10 @@ TEST_F(AttemptGateTest, AGpuThatIsNeverEmptyHasABaseLineToo) {
   EXPECT_EQ(released(), 2U) << "they are the other process's";
 }
 
-// Its process is of no attempt.
 TEST_F(AttemptGateTest, AnMpsServerThatServesOthersOrIsIdleHoldsNothingBack) {
   share_a_gpu();
   read({{}}, 3);
+  servers_ = {17};
   memory_ = {{17, 66}, {18, 4000}, {19, 5000}};  // the server, and a client of each job
   owners_ = {{18, {JobId(1), 1}}, {19, {JobId(2), 1}}};
   read({{17, 18, 19}}, 9069);
@@ -323,14 +326,31 @@ TEST_F(AttemptGateTest, AnMpsServerThatServesOthersOrIsIdleHoldsNothingBack) {
   EXPECT_EQ(released(), 2U) << "the server has 66 MiB until it is ended";
 }
 
-TEST_F(AttemptGateTest, AnMpsServerThatHasGoneWithItsMemoryHoldsNothingBack) {
+TEST_F(AttemptGateTest, MemoryThatIsLeftBesideAnMpsServerIsNoticed) {
   share_a_gpu();
-  memory_ = {{17, 66}};
-  read({{17}}, 69);
+  memory_ = {{5, 100}};
+  read({{5}}, 103);  // a display
+  servers_ = {17};
+  memory_[17] = 66;
   clean(1);
   clean(2);
-  read({{}}, 3);
+  read({{5, 17}}, 669);
+  EXPECT_EQ(released(), 0U) << "500 MiB are in use by no process";
+  read({{5}}, 603);
+  EXPECT_EQ(released(), 0U) << "they are still there without the server";
+  read({{5}}, 103);
   EXPECT_EQ(released(), 2U);
+}
+
+TEST_F(AttemptGateTest, WhatAGpuIsLikeIsNotLearntWhileAnMpsServerIsThere) {
+  share_a_gpu();
+  servers_ = {17};
+  memory_ = {{17, 600}};
+  read({{17}}, 603);
+  clean(1);
+  clean(2);
+  read({{}}, 100);
+  EXPECT_EQ(released(), 2U) << "no more than the server's share of it was seen before";
 }
 
 // ---- ends

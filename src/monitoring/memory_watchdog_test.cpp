@@ -112,7 +112,7 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
   std::vector<MemoryWatch::Excess> warned_;
   std::int64_t advance_ns_ = 0;
   std::int64_t server_ = 0;  // GiB that the MPS server of the jobs uses
-  std::mutex mutex_;  // over what the watchdog's thread writes
+  std::mutex mutex_;         // over what the watchdog's thread writes
   std::vector<std::pair<std::string, std::vector<std::string>>> asked_;
   MemoryWatchdog watchdog_{
       *this, [this] { return snapshot_; },
