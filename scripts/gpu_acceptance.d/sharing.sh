@@ -13,7 +13,9 @@ submit_part() (  # in a shell of its own, as submit asks for $gpus
 # True if the platform gives parts in that mode here; otherwise the check NAME is skipped in the platform's words.
 has_mode() {  # NAME MODE
   if ! id=$(gp submit --gpus 0.5 --share "$2" --time 1m -- true 2>"$work/mode.err"); then
-    check "$1" skipped "$(tail -n 1 "$work/mode.err")"
+    verdict=failed
+    if gp status >/dev/null 2>&1; then verdict=skipped; fi  # it refuses such a part
+    check "$1" "$verdict" "$(head -n 1 "$work/mode.err")"
     return 1
   fi
   if wait_until 10 job_is "$id" COMPLETED; then return; fi
@@ -144,6 +146,12 @@ begin_neighbour() {  # SECONDS ROUNDS
   wait_until 10 job_fills "$neighbour" $((before + 2048))
 }
 
+# True if the driver says that the GPU was busy for most of the last moment.
+gpu_computes() {
+  memory_mib >/dev/null
+  at_most 50 "$(value /gpus/0/reading/utilization_percent <"$work/memory.json")"
+}
+
 # A job of a second beside what is there, in $newcomer; sets $took to the milliseconds until it had ended.
 run_newcomer() {
   since=$(now)
@@ -181,12 +189,12 @@ check_mps_fault() {
 
 check_mps_killed() {
   name='MPS: client killed in a kernel'
-  has_time "$name" 60 || return
+  has_time "$name" 70 || return
   has_cuda "$name" || return
   has_mode "$name" mps || return
   # Kernels of some 90 ms, one after the other: SIGKILL meets it inside one.
-  if ! begin_neighbour 60 1000000; then
-    check "$name" failed "it took no memory: $(ends_of "$neighbour")"
+  if ! begin_neighbour 60 1000000 || ! wait_until 10 gpu_computes; then
+    check "$name" failed "it took no memory, or did not compute: $(ends_of "$neighbour")"
     clear_jobs
     return
   fi
