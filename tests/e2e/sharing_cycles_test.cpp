@@ -74,8 +74,9 @@ class SharingCycles : public ::testing::Test {
     return found;
   }
 
-  Daemon daemon_{
-      {.emulate = "dgx-h100", .config = "sharing:\n  modes: [time-slice]\n  slice: 100ms\n"}};
+  Daemon daemon_{{.emulate = "dgx-h100",
+                  .config = "sharing:\n  modes: [time-slice]\n  slice: 100ms\n"
+                            "  weakest_rung: advisory\n"}};  // the jobs are root's
   std::string cgroup_;  // of all jobs of this daemon's launcher
 };
 
