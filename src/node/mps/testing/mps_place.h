@@ -31,7 +31,9 @@ class MpsPlace {
 
   const std::string& path() const { return path_; }
   std::string program() const { return path_ + "/control"; }
-  std::string folder() const { return path_ + "/daemon"; }
+  std::string folder() const { return path_ + "/" + folder_; }
+  // Another folder than "daemon", which a test makes itself.
+  void set_folder(const std::string& below) { folder_ = below; }
   static Identity user() {
     if (geteuid() != 0) return {getuid(), getgid(), {}, {}};
     return {kUser, kUser, {kUser}, {}};
@@ -54,6 +56,7 @@ class MpsPlace {
 
  private:
   std::string path_;
+  std::string folder_ = "daemon";
 };
 
 }  // namespace gpu_platform::node
