@@ -108,6 +108,11 @@ std::string error_in_mps_contact(std::string_view answer) {
   return {};
 }
 
+std::string last_mps_line(std::string_view text) {
+  const std::string_view line = last_line(text);
+  return line.empty() ? "" : said(line);
+}
+
 MpsPids parse_mps_pids(std::string_view answer) {
   MpsPids found;
   while (!answer.empty()) {

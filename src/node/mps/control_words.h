@@ -38,6 +38,9 @@ std::string mps_get_memory(int server);
 // process"); empty if it did.
 std::string error_in_mps_contact(std::string_view answer);
 
+// Returns the last line of a text in plain characters, cut to what can be shown.
+std::string last_mps_line(std::string_view text);
+
 // What a list of processes says. `why`: it is none, and this is what was said instead.
 struct MpsPids {
   std::vector<int> pids;
