@@ -210,7 +210,7 @@ struct MpsJob {
 
 // The MPS control daemon that a user has on a GPU, with its jobs from now on, all of them: it takes
 // the place of what was said of the two before, and may be repeated. Without jobs it is ended, as
-// all are some time after the daemon has hung up and not come back. Each is answered with MpsState.
+// is one that the next daemon does not name within a minute. Each is answered with MpsState.
 struct MpsServer {
   std::string gpu;  // UUID
   std::uint32_t uid = 0;

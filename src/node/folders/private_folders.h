@@ -28,7 +28,7 @@ struct FolderOwner {
 // The form in which a child that shares its parent's memory gets it: nothing to allocate.
 struct PrivateFolders {
   int tmp = -1;             // what becomes /tmp: a mount that is nowhere yet
-  int shm = -1;             // what becomes /dev/shm, likewise; -1: a tmpfs of its own
+  int shm = -1;             // what becomes /dev/shm, in the same way; -1: a tmpfs of its own
   std::string shm_options;  // of the tmpfs that becomes /dev/shm
   std::string workdir;      // the working directory where it would be hidden, else empty
   int proc = -1;            // what becomes /proc, see open_hidden_proc; -1: it stays the host's

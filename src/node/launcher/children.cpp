@@ -67,6 +67,19 @@ Child Children::start_slice_keeper(int socket,
   _exit(0);
 }
 
+// It sees by its socket that the launcher has gone. Its log is the launcher's.
+Child Children::start_mps_keeper(MpsKeeperOptions options) {
+  Child child;
+  child.pid = fork_with_pidfd(&child.pidfd);
+  if (child.pid != 0) return child;
+  if (o_.error_fd >= 0) options.log_fd = fcntl(o_.error_fd, F_DUPFD_CLOEXEC, 3);
+  options.oom_score = oom_score();
+  leave_launcher();
+  prctl(PR_SET_NAME, "gp-mps-keeper");
+  run_mps_keeper(options);
+  _exit(0);
+}
+
 void Children::close_private(int fd) {
   std::erase(private_, fd);
   close(fd);

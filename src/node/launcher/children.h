@@ -8,6 +8,7 @@
 #include "node/launcher/daemon_socket.h"
 #include "node/launcher/driver_watch.h"
 #include "node/launcher/launcher_host.h"
+#include "node/mps/mps_keeper.h"
 #include "node/owed_epilog.h"
 #include "node/relay/relay.h"
 #include "node/supervisor/supervisor.h"
@@ -20,8 +21,8 @@ struct Child {
 };
 
 // The copies of itself that the launcher makes: supervisors, the epilogs of lost supervisors,
-// relays, the watchers of the driver program and the keepers of turns. Each closes what only the
-// launcher may hold before it begins.
+// relays, the watchers of the driver program, the keepers of turns and of MPS daemons. Each closes
+// what only the launcher may hold before it begins.
 class Children {
  public:
   // All must outlive it. `socket`: the connection to the daemon, or -1.
@@ -50,6 +51,10 @@ class Children {
 
   // Keeps the turns on one GPU; `socket` and `open_cgroup`: see SliceKeeperOptions.
   Child start_slice_keeper(int socket, const std::function<int(model::AttemptId)>& open_cgroup);
+
+  // Keeps the MPS daemon of a user on a GPU, with these options; its log and the score for memory
+  // are set here.
+  Child start_mps_keeper(MpsKeeperOptions options);
 
   // A descriptor that no child may have, until it is closed here.
   void keep_private(int fd) { private_.push_back(fd); }

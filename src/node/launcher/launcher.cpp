@@ -24,6 +24,7 @@
 #include "node/launcher/identities.h"
 #include "node/launcher/launch_check.h"
 #include "node/launcher/launcher_host.h"
+#include "node/launcher/mps_servers.h"
 #include "node/launcher/slice_keepers.h"
 #include "node/owed_epilog.h"
 #include "node/received_request.h"
@@ -56,6 +57,7 @@ class Launcher {
         cleaning_(options, host),
         driver_(options, host, children_),
         keepers_(options, host, attempts_, children_),
+        mps_(host, attempts_, children_, [this](const Message& message) { answer(message); }),
         identities_(options.identities) {}
 
   // Returns why it cannot go on; empty: the only daemon has hung up.
@@ -64,6 +66,7 @@ class Launcher {
     if (o_.socket_fd < 0) return listen_for_daemons();
     socket_ = o_.socket_fd;
     serve();
+    mps_.leave();
     leave(host_);
     return {};
   }
@@ -98,11 +101,14 @@ class Launcher {
     std::vector<pollfd> handles{{socket_, POLLIN, 0}};
     identities_.watch(handles);
     keepers_.watch(handles);
+    mps_.watch(handles);
     const int timeout_ms =
-        sooner(identities_.timeout_ms(os::boot_ms()), keepers_.timeout_ms(os::boot_ms()));
+        sooner(mps_.timeout_ms(os::boot_ms()),
+               sooner(identities_.timeout_ms(os::boot_ms()), keepers_.timeout_ms(os::boot_ms())));
     if (handles.size() > 1 || timeout_ms >= 0) {
       poll(handles.data(), handles.size(), timeout_ms);
       keepers_.work(os::boot_ms());
+      mps_.work(os::boot_ms());
       if (identities_.work(os::boot_ms())) go_on_with_waiting();
       if (handles[0].revents == 0) return true;
     }
@@ -178,6 +184,8 @@ class Launcher {
       if (fd >= 0) driver_.start(*driver_order, fd);
     } else if (const auto* turns = std::get_if<TimeSlices>(&message)) {
       keepers_.take(*turns);
+    } else if (const auto* mps_order = std::get_if<MpsServer>(&message)) {
+      serve_mps(*mps_order, packet);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -198,6 +206,7 @@ class Launcher {
     welcome.detail = host_.base_fd >= 0 ? host_.base.path : host_.base.why;
     welcome.guards = host_.confinement.guards;
     answer(welcome, host_.notice_fd);
+    mps_.daemon_came(os::boot_ms());
     return true;
   }
 
@@ -319,6 +328,20 @@ class Launcher {
     return {};
   }
 
+  // ---- MPS
+
+  // Those of a user are carried out in their order: one without jobs waits, too.
+  void serve_mps(const MpsServer& order, std::string_view packet) {
+    const Identities::Answer user = identities_.find(order.uid, os::boot_ms());
+    if (user.kind == Identities::Answer::Kind::kLater) {
+      if (!keep_waiting(packet, -1)) mps_.refuse(order, "too many jobs wait for the user database");
+    } else if (user.kind == Identities::Answer::Kind::kRefused && !order.jobs.empty()) {
+      mps_.refuse(order, user.why);
+    } else {
+      mps_.take(order, user.user);
+    }
+  }
+
   // ---- channels and files
 
   void open_channel(const OpenChannel& order, std::string_view packet, int fd) {
@@ -355,6 +378,7 @@ class Launcher {
   ContainerCleaning cleaning_;
   DriverRuns driver_;
   SliceKeepers keepers_;
+  MpsServers mps_;
   Identities identities_;
   FileOpener files_;
   std::vector<Waiting> waiting_;
