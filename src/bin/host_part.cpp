@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "bin/nodes_wait.h"
 #include "bin/process_options.h"
 #include "bin/site_files.h"
+#include "health/rule_table.h"
 
 namespace gpu_platform::bin {
 
@@ -34,6 +36,13 @@ monitoring::HealthLimits heat_limits_of(const config::Configuration& configurati
     limits.below_slowdown_c = static_cast<std::int32_t>(*heat.below_slowdown_c);
   }
   return limits;
+}
+
+// Returns whether the fault is the program's, by the table that is shipped.
+bool is_of_programs(std::uint32_t xid) {
+  const auto rows = health::xid_rows();
+  const auto row = std::ranges::find(rows, xid, &health::Rule::code);
+  return row != rows.end() && row->fault == health::FaultClass::kApplication;
 }
 
 }  // namespace
@@ -132,10 +141,19 @@ void HostPart::connect() {
       [this](const monitoring::MemoryWatch::Excess& excess) {
         engine_->warn_of_memory(excess.attempt, excess.used, excess.part);
       });
+  mps_faults_ = std::make_unique<monitoring::MpsFaultObserver>(
+      [this] { return core_.snapshot(); },
+      [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); },
+      is_of_programs);
   gate_ = std::make_unique<monitoring::AttemptGate>(
       core_.loop(), [this] { return core_.snapshot(); }, ask_probes(),
       [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
-  gate_->complete_ends_with([this](execution::Ended& ended) { memory_->complete(ended); });
+  gate_->complete_ends_with([this](execution::Ended& ended) {
+    memory_->complete(ended);
+    mps_faults_->complete(ended);
+  });
+  gate_->tell_failures_to(
+      [this](const execution::Ended& ended) { mps_faults_->take_failure(ended); });
   observations_.connect(*gate_);
 }
 
@@ -152,7 +170,7 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   const bool holds_jobs = part.has_cgroups && part.can_switch_user;
   const bool serves_mps = holds_jobs && !configuration.mps_control.is_off && !mps_control_.empty();
   nodes_ = std::make_unique<monitoring::NodeObserver>(
-      observations_, *monitor_, *health_, *memory_, *gate_, log_,
+      observations_, *monitor_, *health_, *mps_faults_, *memory_, *gate_, log_,
       monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity, holds_jobs,
                                      serves_mps});
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(

@@ -26,6 +26,7 @@
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/job_watchdog.h"
 #include "monitoring/memory_watchdog.h"
+#include "monitoring/mps_fault_observer.h"
 #include "monitoring/node_observer.h"
 #include "node/probe/probe_runner.h"
 
@@ -90,6 +91,7 @@ class HostPart final : public EnginePart {
   std::mutex probes_guard_;           // while the engine has a probe let go, they stay
   std::set<std::string> held_nodes_;  // their probes have let go; under probes_guard_
   std::unique_ptr<monitoring::MemoryWatchdog> memory_;
+  std::unique_ptr<monitoring::MpsFaultObserver> mps_faults_;
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::HealthObserver> health_;

@@ -103,6 +103,10 @@ void AttemptGate::complete_ends_with(Complete complete) {
   complete_ = std::move(complete);
 }
 
+void AttemptGate::tell_failures_to(Failed failed) {
+  failed_ = std::move(failed);
+}
+
 void AttemptGate::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -122,7 +126,10 @@ void AttemptGate::stop() {
 
 void AttemptGate::observe(execution::Observation observation) {
   if (const auto* ended = std::get_if<execution::Ended>(&observation)) {
-    if (has_failed_of_itself(*ended) && hold_end(*ended)) return;
+    if (has_failed_of_itself(*ended)) {
+      if (failed_) failed_(*ended);
+      if (hold_end(*ended)) return;
+    }
     const std::lock_guard lock(mutex_);
     pass(*ended);
     return;

@@ -55,6 +55,8 @@ class AttemptGate : public execution::ObservationSink {
   using Alert = std::function<void(const std::string& text)>;
   // Adds to an end what is known of it by then. Called with a lock held: it must not call the gate.
   using Complete = std::function<void(execution::Ended& ended)>;
+  // Hears that an attempt has failed of itself. Any thread.
+  using Failed = std::function<void(const execution::Ended& ended)>;
 
   static constexpr std::chrono::milliseconds kEndTimeout{2000};
   static constexpr std::chrono::milliseconds kEventsTimeout{500};
@@ -70,6 +72,9 @@ class AttemptGate : public execution::ObservationSink {
 
   // From now on every end is completed by it before it passes. Before the first observation.
   void complete_ends_with(Complete complete);
+  // From now on it hears of each failure before its end is held. It may be repeated. Before the
+  // first observation.
+  void tell_failures_to(Failed failed);
 
   // Asks no more questions. Ends pass, now and later; releases are held back for ever. To be called
   // before what read_now uses is gone. Once, or never.
@@ -149,6 +154,7 @@ class AttemptGate : public execution::ObservationSink {
   const ReadNow read_now_;
   const Alert alert_;
   Complete complete_;
+  Failed failed_;  // set before the first observation
   const std::chrono::milliseconds end_timeout_;
   const std::chrono::milliseconds events_timeout_;
 

@@ -501,6 +501,18 @@ TEST_F(AttemptGateTest, EndsAreCompletedWhenTheyPass) {
   EXPECT_EQ(completed, (std::vector<std::string>{"2 0", "1 1"}));
 }
 
+TEST_F(AttemptGateTest, FailuresAreToldBeforeTheyAreHeld) {
+  std::vector<std::uint64_t> failed;
+  gate_.tell_failures_to(
+      [&](const execution::Ended& ended) { failed.push_back(ended.attempt.job.value); });
+  read({{}, {}});
+  end(1);
+  end(2, 0);
+  end(2, 1, model::EndReason::kTimeLimit);
+  EXPECT_EQ(failed, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(passed(), (std::vector<std::string>{"end of 2", "end of 2"}));
+}
+
 TEST_F(AttemptGateTest, EndsPassWhenItIsStoppedAndReleasesDoNot) {
   read({{}, {}});
   end(1);

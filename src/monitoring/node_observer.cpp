@@ -116,6 +116,7 @@ void NodeObserver::take_kernel_line(const std::string& node, hardware::KernelLin
   const auto found = places.find(line.place);
   if (found == places.end()) return;  // no GPU of the platform's
   const std::string& uuid = found->second;
+  mps_faults_.take_kernel_line(uuid, line);
   if (line.kind != KernelLineKind::kPcieError) {
     const auto teller =
         line.kind == KernelLineKind::kXid ? XidTeller::kKernelLog : XidTeller::kOffTheBus;

@@ -16,13 +16,15 @@
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/health_observer.h"
 #include "monitoring/memory_watchdog.h"
+#include "monitoring/mps_fault_observer.h"
 #include "monitoring/xid_sources.h"
 #include "node/probe/probe_runner.h"
 
 namespace gpu_platform::monitoring {
 
 // Passes the reports of probes on: nodes to the core, readings and events to the monitor, the
-// health observer, the memory watchdog and the gate, troubles to the log. Called on the probe
+// health observer, the observer of MPS faults, the memory watchdog and the gate, troubles to the
+// log. Called on the probe
 // runner's thread; wait_for_all() on any other.
 class NodeObserver : public node::ProbeListener {
  public:
@@ -39,10 +41,12 @@ class NodeObserver : public node::ProbeListener {
 
   // `log` outlives this.
   NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, HealthObserver& health,
-               MemoryWatchdog& memory, AttemptGate& gate, logging::Log& log, Site site)
+               MpsFaultObserver& mps_faults, MemoryWatchdog& memory, AttemptGate& gate,
+               logging::Log& log, Site site)
       : sink_(sink),
         monitor_(monitor),
         health_(health),
+        mps_faults_(mps_faults),
         memory_(memory),
         gate_(gate),
         log_(log),
@@ -69,6 +73,7 @@ class NodeObserver : public node::ProbeListener {
   execution::ObservationSink& sink_;
   GpuMonitor& monitor_;
   HealthObserver& health_;
+  MpsFaultObserver& mps_faults_;
   MemoryWatchdog& memory_;
   AttemptGate& gate_;
   logging::Log& log_;

@@ -73,7 +73,8 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
   void list(const std::vector<std::string>& uuids) { report(inventory_of(uuids)); }
   // The node as it is described to the core if the site says this.
   model::NodeInfo described_with(NodeObserver::Site site) {
-    NodeObserver observer(*this, monitor_, health_, memory_, gate_, log_, std::move(site));
+    NodeObserver observer(*this, monitor_, health_, mps_faults_, memory_, gate_, log_,
+                          std::move(site));
     observer.on_report({"n1", false, inventory_of({"a"})});
     const std::lock_guard lock(mutex_);
     return node_;
@@ -109,7 +110,14 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
   HealthObserver health_{*this, now_};
   AttemptGate gate_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {}};
   MemoryWatchdog memory_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {}};
-  NodeObserver observer_{*this, monitor_, health_, memory_, gate_, log_, {}};
+  std::vector<std::uint32_t> asked_owners_;  // pids
+  MpsFaultObserver mps_faults_{now_,
+                               [this](const std::string&, std::uint32_t pid) {
+                                 asked_owners_.push_back(pid);
+                                 return std::nullopt;
+                               },
+                               [](std::uint32_t xid) { return xid == 31; }};
+  NodeObserver observer_{*this, monitor_, health_, mps_faults_, memory_, gate_, log_, {}};
 };
 
 TEST_F(NodeObserverTest, AnXidOfDriverAndKernelIsOnePiece) {
@@ -138,6 +146,13 @@ TEST_F(NodeObserverTest, AnXidThatOnlyTheKernelTellsIsSeen) {
   EXPECT_EQ(all[0].gpu_uuid, "a");
   EXPECT_EQ(all[0].evidence.code, 63U);
   EXPECT_EQ(monitor_.latest("a")->xids.at(0).xid, 63U);
+}
+
+// NVML does not say which process has caused it.
+TEST_F(NodeObserverTest, TheProcessOfAnXidIsLookedForThoughTheDriverHasToldOfIt) {
+  raise(31, "b");
+  log("NVRM: Xid (PCI:0000:20:00): 31, pid=7, name=a, Ch 00000010, MMU Fault");
+  EXPECT_EQ(asked_owners_, std::vector<std::uint32_t>{7});
 }
 
 TEST_F(NodeObserverTest, DevicesThatAreNoGpusOfTheNodeTellNothing) {
