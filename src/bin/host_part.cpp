@@ -140,7 +140,8 @@ void HostPart::connect() {
       observations_, [this] { return core_.snapshot(); }, ask_probes(),
       [this](const monitoring::MemoryWatch::Excess& excess) {
         engine_->warn_of_memory(excess.attempt, excess.used, excess.part);
-      });
+      },
+      [this](const std::string& uuid) { engine_->give_turn_on(uuid); });
   mps_faults_ = std::make_unique<monitoring::MpsFaultObserver>(
       [this] { return core_.snapshot(); },
       [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); },

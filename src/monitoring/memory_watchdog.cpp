@@ -69,6 +69,16 @@ std::optional<base::Bytes> taken_of(const hardware::GpuReading& reading) {
   return *reading.memory_used + *reading.memory_reserved;
 }
 
+// What is not known is not idle.
+bool is_idle(const hardware::GpuReading& reading) {
+  return reading.condition == hardware::GpuCondition::kAnswering &&
+         reading.utilization_percent == 0U;
+}
+
+bool has_turns(const model::Gpu& gpu) {
+  return std::ranges::count(gpu.holders, model::ShareMode::kTimeSlice, &model::GpuHolder::mode) > 1;
+}
+
 std::string in_gib(base::Bytes memory) {
   const double gib = static_cast<double>(memory.value()) / static_cast<double>(base::kGiB.value());
   const bool is_whole = memory.value() % base::kGiB.value() == 0;
@@ -82,11 +92,12 @@ std::string in_words(const MemoryWatch::Excess& excess, std::string_view verb) {
 }
 
 MemoryWatchdog::MemoryWatchdog(execution::ObservationSink& sink, SnapshotNow snapshot,
-                               ReadNow read_now, Warn warn)
+                               ReadNow read_now, Warn warn, TellIdle tell_idle)
     : sink_(sink),
       snapshot_(std::move(snapshot)),
       read_now_(std::move(read_now)),
       warn_(std::move(warn)),
+      tell_idle_(std::move(tell_idle)),
       thread_([this] { run(); }) {}
 
 MemoryWatchdog::~MemoryWatchdog() {
@@ -113,6 +124,8 @@ void MemoryWatchdog::take_readings(const std::string& node, const std::vector<st
     const std::string& uuid = uuids[reading.index];
     const auto index = model::index_of_gpu(*known, uuid);
     if (!index) continue;
+    const bool is_new = boot_now() - base::Instant(readings.began_ns) <= kOldestIdle;
+    if (is_new && is_idle(reading) && has_turns(known->gpus.at(*index))) tell_idle_(uuid);
     MemoryWatch::Reading now{.gpu = uuid,
                              .parts = parts_of(*snapshot, *known, *index),
                              .processes = {},

@@ -27,6 +27,8 @@ namespace gpu_platform::monitoring {
 // it is to be stopped. The ends of attempts are completed with what it knows: how much the attempt
 // used, or whose use made it fail.
 //
+// Where jobs take turns on a GPU, it also tells of readings that show the GPU idle.
+//
 // A part is first watched when a reading in the probe's interval shows it. Nothing is watched while
 // the probe is gone or the GPU does not answer. What it knows is lost with it.
 class MemoryWatchdog {
@@ -34,13 +36,17 @@ class MemoryWatchdog {
   using ReadNow = AttemptGate::ReadNow;
   // Writes to the job's output that it is over its part. Never waits.
   using Warn = std::function<void(const MemoryWatch::Excess& excess)>;
+  // Hears that a GPU on which jobs take turns does nothing. Never waits.
+  using TellIdle = std::function<void(const std::string& uuid)>;
 
   static constexpr std::chrono::milliseconds kPause{2000};
   static constexpr std::chrono::milliseconds kClosePause{1000};  // while a part is nearly full
+  // An older reading says nothing of the turn that is now.
+  static constexpr base::Duration kOldestIdle = base::milliseconds(500);
 
   // All that it refers to outlives it, or its stop().
   MemoryWatchdog(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now,
-                 Warn warn);
+                 Warn warn, TellIdle tell_idle);
   ~MemoryWatchdog();
   MemoryWatchdog(const MemoryWatchdog&) = delete;
   MemoryWatchdog& operator=(const MemoryWatchdog&) = delete;
@@ -69,6 +75,7 @@ class MemoryWatchdog {
   const SnapshotNow snapshot_;
   const ReadNow read_now_;
   const Warn warn_;
+  const TellIdle tell_idle_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

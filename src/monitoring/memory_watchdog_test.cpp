@@ -56,6 +56,7 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
       made->jobs.put(id, job);
       model::GpuHolder& holder = node.gpus[grant.gpu_index].holders.emplace_back();
       holder.attempt = {JobId(id), 1};
+      holder.mode = grant.mode;
     }
     made->nodes.put(1, node);
     made->nodes_by_name = model::nodes_by_name(made->nodes);
@@ -77,6 +78,7 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
     gpu.memory_total = kGiB * 80;
     gpu.memory_used = kGiB * (first + second);
     gpu.memory_reserved = kGiB;
+    gpu.utilization_percent = utilization_;
     gpu.processes.emplace();
     gpu.processes->push_back({.pid = 11, .memory = kGiB * first});
     gpu.processes->push_back({.pid = 12, .memory = kGiB * second});
@@ -84,6 +86,7 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
     readings.gpus.push_back(gpu);
     hardware::GpuReading other;
     other.index = 1;
+    other.utilization_percent = 0;
     other.processes.emplace();
     other.processes->push_back({.pid = 13, .memory = kGiB * 90});
     readings.gpus.push_back(other);
@@ -110,17 +113,19 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
   std::shared_ptr<const controller::Snapshot> snapshot_;
   std::vector<execution::GpuMemoryExceeded> exceeded_;
   std::vector<MemoryWatch::Excess> warned_;
+  std::optional<std::uint32_t> utilization_;  // of GPU "a"
+  std::vector<std::string> idle_;             // GPUs
   std::int64_t advance_ns_ = 0;
   std::int64_t server_ = 0;  // GiB that the MPS server of the jobs uses
   std::mutex mutex_;         // over what the watchdog's thread writes
   std::vector<std::pair<std::string, std::vector<std::string>>> asked_;
-  MemoryWatchdog watchdog_{
-      *this, [this] { return snapshot_; },
-      [this](const std::string& node, const auto& uuids) {
-        const std::lock_guard lock(mutex_);
-        asked_.emplace_back(node, uuids);
-      },
-      [this](const MemoryWatch::Excess& excess) { warned_.push_back(excess); }};
+  MemoryWatchdog watchdog_{*this, [this] { return snapshot_; },
+                           [this](const std::string& node, const auto& uuids) {
+                             const std::lock_guard lock(mutex_);
+                             asked_.emplace_back(node, uuids);
+                           },
+                           [this](const MemoryWatch::Excess& excess) { warned_.push_back(excess); },
+                           [this](const std::string& uuid) { idle_.push_back(uuid); }};
 };
 
 TEST_F(MemoryWatchdogTest, WarnsAndThenTellsTheCore) {
@@ -196,6 +201,26 @@ TEST_F(MemoryWatchdogTest, AFailureForWantOfMemoryIsTheNeighboursFault) {
   EXPECT_EQ(ended(kNeighbour, EndReason::kNone, 0).neighbour_fault, "") << "it did well";
   EXPECT_EQ(ended(kNeighbour, EndReason::kTimeLimit, 1).neighbour_fault, "")
       << "the platform stopped it";
+}
+
+// GPU "b", which is idle, too, has one job alone.
+TEST_F(MemoryWatchdogTest, AnIdleGpuIsToldOfWhereJobsTakeTurns) {
+  pass(base::hours(1));  // no reading is old
+  read(19, 5);
+  EXPECT_TRUE(idle_.empty()) << "what it does is not known";
+  utilization_ = 1;
+  read(19, 5);
+  EXPECT_TRUE(idle_.empty());
+  utilization_ = 0;
+  read(19, 5);
+  EXPECT_EQ(idle_, std::vector<std::string>{"a"});
+}
+
+TEST_F(MemoryWatchdogTest, AnOldReadingSaysNothingOfTheTurnThatIsNow) {
+  utilization_ = 0;
+  pass(base::Duration() - MemoryWatchdog::kOldestIdle - base::milliseconds(1));
+  read(19, 5);
+  EXPECT_TRUE(idle_.empty());
 }
 
 TEST_F(MemoryWatchdogTest, AsksNothingAfterItsStop) {

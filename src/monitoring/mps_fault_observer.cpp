@@ -68,7 +68,7 @@ void MpsFaultObserver::take_failure(const execution::Ended& ended) {
   faults_.take_failure(*client, ended.at);
 }
 
-// An end for want of host memory has its cause in the job.
+// The cause of an end at the limit of host memory is in the job.
 void MpsFaultObserver::complete(execution::Ended& ended) {
   if (!has_failed_of_itself(ended) || ended.reason == model::EndReason::kOutOfMemory) return;
   if (!ended.neighbour_fault.empty()) return;

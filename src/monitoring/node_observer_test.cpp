@@ -109,7 +109,8 @@ class NodeObserverTest : public ::testing::Test, public execution::ObservationSi
   GpuMonitor monitor_{*this, now_, "", users_};
   HealthObserver health_{*this, now_};
   AttemptGate gate_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {}};
-  MemoryWatchdog memory_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {}};
+  MemoryWatchdog memory_{*this, now_, [](const auto&, const auto&) {}, [](const auto&) {},
+                         [](const auto&) {}};
   std::vector<std::uint32_t> asked_owners_;  // pids
   MpsFaultObserver mps_faults_{now_,
                                [this](const std::string&, std::uint32_t pid) {

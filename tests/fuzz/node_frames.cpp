@@ -90,7 +90,8 @@ std::vector<std::string> seeds() {
       node::OpenFile{1500, "/home/ann/out"},
       node::RunDriver{
           node::DriverVerb::kReset, {"GPU-1"}, 0, 1000, node::BoardFiles{"/l", "/s", "/n"}},
-      node::TimeSlices{"GPU-1", 100, {{attempt, 1750}}}};
+      node::TimeSlices{"GPU-1", 100, {{attempt, 1750}}},
+      node::GpuIsIdle{"GPU-1"}};
   for (const node::Message& message : messages) seeds.push_back(node::encode(message));
   node::Welcome welcome;
   welcome.detail = "/sys/fs/cgroup/x";

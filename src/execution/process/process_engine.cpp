@@ -111,10 +111,10 @@ class ProcessEngine::Worker {
     base::Duration slice;
   };
   struct UserKnown {};  // what waits for a user is to be tried again
-  using Order =
-      std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
-                   std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
-                   node::RemoveOutput, ResetOrder, DriverRequest, TimeSlice, node::WarnOfMemory>;
+  using Order = std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
+                             std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
+                             node::RemoveOutput, ResetOrder, DriverRequest, TimeSlice,
+                             node::WarnOfMemory, node::GpuIsIdle>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -292,6 +292,8 @@ class ProcessEngine::Worker {
       attempts_.use_time_slice(time->slice);
     } else if (const auto* warning = std::get_if<node::WarnOfMemory>(&order)) {
       if (up_) link_.send(*warning);
+    } else if (const auto* idle = std::get_if<node::GpuIsIdle>(&order)) {
+      if (up_) link_.send(*idle);
     } else if (const auto* reset = std::get_if<ResetOrder>(&order)) {
       resets_.add(*reset);
     } else if (const auto* request = std::get_if<DriverRequest>(&order)) {
@@ -714,6 +716,9 @@ void ProcessEngine::warn_of_memory(model::AttemptId attempt, base::Bytes used, b
     return static_cast<std::uint32_t>(bytes.value() / base::kMiB.value());
   };
   worker_->post(node::WarnOfMemory{attempt, mib(used), mib(part)});
+}
+void ProcessEngine::give_turn_on(std::string gpu_uuid) {
+  worker_->post(node::GpuIsIdle{std::move(gpu_uuid)});
 }
 void ProcessEngine::forget(const ForgetOrder& order) {
   worker_->post(order);

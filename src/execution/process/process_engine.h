@@ -124,6 +124,10 @@ class ProcessEngine : public Engine, public AttemptAccess {
   // user has named a file for it. Best effort. Any thread.
   void warn_of_memory(model::AttemptId attempt, base::Bytes used, base::Bytes part);
 
+  // A GPU does nothing while jobs take turns on it: the one that is awake gives its turn on. Best
+  // effort. Any thread.
+  void give_turn_on(std::string gpu_uuid);
+
   // Any thread.
   NodePart node_part() const;
 

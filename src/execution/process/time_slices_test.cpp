@@ -128,6 +128,19 @@ TEST_P(TimeSliceTest, TurnGoesOnWhenAJobHasEnded) {
   EXPECT_FALSE(is_to_stand_still(stays));
 }
 
+// It is said again and again: that of a turn's first second is not heard.
+TEST_P(TimeSliceTest, TurnIsGivenOnWhileTheGpuIsIdle) {
+  const StartOrder first = busy(1, kQuarter, kLongSlice);
+  const StartOrder second = busy(2, kThreeQuarters, kLongSlice);
+  begin(first);
+  begin(second);
+  ASSERT_TRUE(has_turn(first, second));
+  EXPECT_TRUE(eventually([&] {
+    engine_->give_turn_on("GPU-1");
+    return stands_still(first) && !is_to_stand_still(second);
+  }));
+}
+
 TEST_P(TimeSliceTest, FrozenJobIsStoppedWithItsGrace) {
   const StartOrder has = busy(1, kQuarter, kLongSlice);
   const StartOrder waits = part(shell(2, "trap 'exit 7' TERM; echo > ready; while :; do :; done"),

@@ -186,6 +186,8 @@ class Launcher {
       keepers_.take(*turns);
     } else if (const auto* mps_order = std::get_if<MpsServer>(&message)) {
       serve_mps(*mps_order, packet);
+    } else if (const auto* idle = std::get_if<GpuIsIdle>(&message)) {
+      keepers_.pass_on(*idle);
     } else {
       return refuse("a message that only a launcher sends");
     }

@@ -48,6 +48,13 @@ void SliceKeepers::take(const TimeSlices& order) {
   }
 }
 
+// If it does not get through, it is said again while it is so.
+void SliceKeepers::pass_on(const GpuIsIdle& news) const {
+  const auto known = keepers_.find(news.gpu);
+  if (known == keepers_.end() || known->second.socket < 0) return;
+  os::send_packet(known->second.socket, encode(news));
+}
+
 void SliceKeepers::end_all() {
   for (auto& [gpu, keeper] : keepers_) end(keeper);
   keepers_.clear();

@@ -28,6 +28,8 @@ class SliceKeepers {
   SliceKeepers& operator=(const SliceKeepers&) = delete;
 
   void take(const TimeSlices& order);
+  // Passes it to the keeper of this GPU, if there is one.
+  void pass_on(const GpuIsIdle& news) const;
   // The daemon has gone: there are no turns any more, and nothing is frozen.
   void end_all();
 

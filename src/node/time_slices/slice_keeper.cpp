@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "node/boot_timer.h"
@@ -107,9 +108,15 @@ class SliceKeeper {
       is_over_ |= packet.kind == os::Packet::Kind::kClosed;
       if (packet.kind != os::Packet::Kind::kMessage) return;
       const auto message = decode(packet.bytes);
-      const auto* const order = message ? std::get_if<TimeSlices>(&*message) : nullptr;
-      if (order != nullptr) take(*order);
+      if (!message) continue;
+      if (const auto* const order = std::get_if<TimeSlices>(&*message)) take(*order);
+      if (std::holds_alternative<GpuIsIdle>(*message)) give_turn_on();
     }
+  }
+
+  void give_turn_on() {
+    wheel_.gpu_is_idle(os::boot_ns());
+    act();
   }
 
   void take(const TimeSlices& order) {

@@ -7,8 +7,8 @@
 namespace gpu_platform::node {
 
 struct SliceKeeperOptions {
-  int socket =
-      -1;  // from the launcher (SOCK_SEQPACKET): TimeSlices; when it closes, the keeper ends
+  int socket = -1;  // from the launcher (SOCK_SEQPACKET): TimeSlices and GpuIsIdle; when it closes,
+                    // the keeper ends
   // Opens an attempt's cgroup; -1: it is not there. The caller closes it.
   std::function<int(model::AttemptId)> open_cgroup;
   int log_fd = -1;  // where a line is written of each job that cannot be frozen; -1: nowhere

@@ -267,6 +267,16 @@ TEST_F(SliceKeeperTest, LeavesToOthersWhatItHadFrozenWhenItIsKilled) {
   EXPECT_FALSE(two().is_to_stand_still());
 }
 
+// It is said again and again: that of a turn's first second is not heard.
+TEST_F(SliceKeeperTest, PassesTheTurnOnWhileTheGpuIsIdle) {
+  begin_turns(kLongSlice);
+  ASSERT_TRUE(is_alone_awake(one(), two()));
+  EXPECT_TRUE(eventually([&] {
+    os::send_packet(socket_, encode(GpuIsIdle{"GPU-1"}));
+    return one().stands_still() && !two().is_to_stand_still();
+  }));
+}
+
 // A job that is killed while it is frozen dies at once.
 TEST_F(SliceKeeperTest, KeepsNoJobFromBeingKilled) {
   begin_turns(kLongSlice);

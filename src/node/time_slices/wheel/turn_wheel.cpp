@@ -93,6 +93,15 @@ void TurnWheel::is_gone(model::AttemptId attempt, std::int64_t now) {
   go_on(now);
 }
 
+void TurnWheel::gpu_is_idle(std::int64_t now) {
+  if (!current_ || until_ == 0 || now - began_ < kShortestIdleTurn) return;
+  Member& member = members_.at(*current_);
+  charge(member, now);
+  member.credit = std::min<std::int64_t>(member.credit, 0);
+  until_ = now;
+  go_on(now);
+}
+
 void TurnWheel::time_passed(std::int64_t now) {
   go_on(now);
 }
@@ -156,6 +165,7 @@ void TurnWheel::give_turn(model::AttemptId attempt, std::int64_t now) {
   Member& member = members_.at(attempt);
   if (member.body != Body::kAwake) thaw(attempt, member);
   current_ = attempt;
+  began_ = now;
   end_charge(member, now);  // of a turn whose end it has not reached
   member.is_charged = true;
   member.charged_until = now;

@@ -42,7 +42,8 @@ struct TurnAction {
 // A member that cannot run (its cgroup is empty) gives its turn on and saves nothing. One that can
 // run alone is awake all the time. One that another process has thawed gets a turn at once, ahead
 // of its time, and pays for it later; with too much debt already it is frozen again. A member that
-// is held stays awake beside the turns of others, because it is being entered or ended.
+// is held stays awake beside the turns of others, because it is being entered or ended. If the GPU
+// is idle in a turn of kShortestIdleTurn or longer, the turn is given on, and its rest is not owed.
 //
 // A member that does not stand still within kFreezeLimit is told of, once, and the others go on.
 //
@@ -53,6 +54,8 @@ class TurnWheel {
   static constexpr std::int64_t kShortestTurn = 20'000'000;
   static constexpr std::int64_t kShortestAskedTurn = 100'000'000;
   static constexpr std::int64_t kFreezeLimit = 1'000'000'000;
+  // That a GPU is idle is measured over a second: in a shorter turn it may be of the one before.
+  static constexpr std::int64_t kShortestIdleTurn = 1'000'000'000;
 
   std::optional<TurnAction> take_action();
 
@@ -70,6 +73,8 @@ class TurnWheel {
   void is_empty(model::AttemptId attempt, bool is_so, std::int64_t now);
   // It can be neither frozen nor thawed: it is no member until it is set again.
   void is_gone(model::AttemptId attempt, std::int64_t now);
+  // The GPU has done nothing for a while.
+  void gpu_is_idle(std::int64_t now);
   void time_passed(std::int64_t now);
 
   // ---- what is so
@@ -123,6 +128,7 @@ class TurnWheel {
   Members members_;
   std::int64_t slice_ = 1;
   std::optional<model::AttemptId> current_;
+  std::int64_t began_ = 0;                   // the current turn, or the first of its in a row
   std::int64_t until_ = 0;                   // of the current turn; 0: no other member can run
   std::optional<model::AttemptId> next_;     // picked, while the others are being frozen
   std::optional<model::AttemptId> resumed_;  // another came between, and it has credit left

@@ -54,6 +54,11 @@ class World {
     act();
   }
 
+  void idle() {
+    wheel.gpu_is_idle(now);
+    act();
+  }
+
   void run_for(std::int64_t time) { run_until(now + time); }
   void run_until(std::int64_t end) {
     while (now < end) {
@@ -305,6 +310,49 @@ TEST(TurnWheel, ForgetsOneWhoseCgroupIsGone) {
   EXPECT_FALSE(world.wheel.is_to_stand_still(job(1)));
 }
 
+constexpr std::int64_t kLongSlice = 10'000 * kMs;
+
+TEST(TurnWheel, GivesOnTheTurnOfOneThatLeavesTheGpuIdle) {
+  World world;
+  world.set({{job(1), 1}, {job(2), 1}}, kLongSlice);
+  world.run_for(world.freeze_time);
+  ASSERT_EQ(world.wheel.current(), job(1));
+  world.run_for(TurnWheel::kShortestIdleTurn - 1);
+  world.idle();
+  EXPECT_EQ(world.wheel.current(), job(1)) << "what is measured may be of the turn before";
+  world.run_for(1);
+  world.idle();
+  EXPECT_EQ(world.wheel.current(), std::nullopt);
+  world.run_for(world.freeze_time);
+  EXPECT_EQ(world.wheel.current(), job(2));
+  EXPECT_EQ(world.overlaps, 0);
+}
+
+// It gets its turns as ever, and is not paid back for those that it gave on.
+TEST(TurnWheel, OwesNothingForTheTurnsThatWereGivenOn) {
+  World world;
+  world.set({{job(1), 1}, {job(2), 1}}, kLongSlice);
+  for (int i = 0; i < 200; ++i) {
+    world.run_for(TurnWheel::kShortestIdleTurn / 4);
+    if (world.wheel.current() == job(1)) world.idle();
+  }
+  EXPECT_LT(world.share_of(job(1)), 0.2);
+  world.awake_time.clear();
+  world.run_for(20 * kLongSlice);
+  EXPECT_NEAR(world.share_of(job(1)), 0.5, 0.06);
+}
+
+TEST(TurnWheel, HasNoOneToGiveTheTurnOnToWhereOneCanRunAlone) {
+  World world;
+  world.set({{job(1), 1}, {job(2), 1}}, kLongSlice);
+  world.run_for(world.freeze_time);
+  world.empty(job(2), true);
+  world.run_for(2 * TurnWheel::kShortestIdleTurn);
+  world.idle();
+  EXPECT_EQ(world.wheel.current(), job(1));
+  EXPECT_TRUE(world.is_awake(job(1)));
+}
+
 TEST(TurnWheel, IgnoresFactsOfUnknownMembers) {
   TurnWheel wheel;
   wheel.stands_still(job(9), 1);
@@ -312,6 +360,7 @@ TEST(TurnWheel, IgnoresFactsOfUnknownMembers) {
   wheel.is_held(job(9), true, 1);
   wheel.is_empty(job(9), true, 1);
   wheel.is_gone(job(9), 1);
+  wheel.gpu_is_idle(2);
   wheel.time_passed(2);
   EXPECT_EQ(wheel.take_action(), std::nullopt);
   EXPECT_EQ(wheel.wake_at(), 0);
