@@ -65,7 +65,7 @@ void MpsFaultObserver::take_failure(const execution::Ended& ended) {
   const auto client = client_of(*snapshot_(), ended.attempt);
   if (!client) return;
   const std::lock_guard lock(mutex_);
-  faults_.take_failure(*client, ended.at);
+  faults_.take_failure(*client, ended.at.is_set() ? ended.at : clock_());
 }
 
 // The cause of an end at the limit of host memory is in the job.

@@ -103,6 +103,15 @@ TEST_F(MpsFaultObserverTest, ALossOfTheServerIsToldOf) {
   EXPECT_EQ(fault_of(failure(1)), "the MPS server of the GPU was lost");
 }
 
+TEST_F(MpsFaultObserverTest, AnEndWithoutATimeHasJustBeen) {
+  execution::Ended ended;
+  ended.attempt = {JobId(2), 1};
+  ended.exit.lost = model::Lost::kUnknown;
+  observer_.take_failure(ended);
+  log(kPageFault, 11);
+  EXPECT_NE(fault_of(ended), "");
+}
+
 TEST_F(MpsFaultObserverTest, OtherXidsAndProcessesNameNoClient) {
   log(kMemoryError, 11);
   log(kPageFault, 0);
