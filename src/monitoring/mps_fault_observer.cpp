@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/job_spec.h"
 #include "monitoring/attempt_gate.h"
 
 namespace gpu_platform::monitoring {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "model/job_spec.h"
+
 namespace gpu_platform::monitoring {
 namespace {
 
