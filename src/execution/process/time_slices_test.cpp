@@ -9,6 +9,7 @@
 #include <string>
 
 #include "execution/process/channel_fixture.h"
+#include "model/job_spec.h"
 #include "os/clock.h"
 #include "os/small_file.h"
 
