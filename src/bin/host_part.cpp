@@ -93,6 +93,10 @@ base::Status HostPart::open_engine(const config::Configuration& configuration) {
   engine.users = options_.users;
   engine.time_slice = configuration.policy.sharing.slice;
   engine.hold_probe = [this](const std::string& node, bool is_held) { hold_probe(node, is_held); };
+  engine.tell_mps_loss = [this](const std::string& gpu, std::uint32_t uid) {
+    const std::lock_guard lock(probes_guard_);
+    if (faults_to_tell_ != nullptr) faults_to_tell_->take_server_loss(gpu, uid);
+  };
   if (has_boards) {
     registrar_ = std::make_unique<BoardRegistrar>(options_.programs.gpu_register,
                                                   core_.data_dir() + "/emulated");
@@ -146,6 +150,10 @@ void HostPart::connect() {
       [this] { return core_.snapshot(); },
       [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); },
       is_of_programs);
+  {
+    const std::lock_guard lock(probes_guard_);
+    faults_to_tell_ = mps_faults_.get();
+  }
   gate_ = std::make_unique<monitoring::AttemptGate>(
       core_.loop(), [this] { return core_.snapshot(); }, ask_probes(),
       [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
@@ -232,6 +240,10 @@ void HostPart::reload(const config::Configuration& configuration) {
 }
 
 void HostPart::stop() {
+  {
+    const std::lock_guard lock(probes_guard_);
+    faults_to_tell_ = nullptr;
+  }
   if (probes_ != nullptr) {
     memory_->stop();  // it asks them, as the gate does
     gate_->stop();

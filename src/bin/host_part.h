@@ -88,10 +88,11 @@ class HostPart final : public EnginePart {
   UsersFiles users_files_;
   std::unique_ptr<execution::ProcessEngine> engine_;
   std::atomic<node::ProbeRunner*> probes_to_ask_{nullptr};
-  std::mutex probes_guard_;           // while the engine has a probe let go, they stay
+  std::mutex probes_guard_;           // while the engine speaks to a probe or of one, it stays
   std::set<std::string> held_nodes_;  // their probes have let go; under probes_guard_
   std::unique_ptr<monitoring::MemoryWatchdog> memory_;
   std::unique_ptr<monitoring::MpsFaultObserver> mps_faults_;
+  monitoring::MpsFaultObserver* faults_to_tell_ = nullptr;  // of the engine; under probes_guard_
   std::unique_ptr<monitoring::AttemptGate> gate_;
   std::unique_ptr<monitoring::GpuMonitor> monitor_;
   std::unique_ptr<monitoring::HealthObserver> health_;

@@ -173,10 +173,12 @@ void fields(auto& f, FieldsOf<MpsState> auto& m) {
   uuid_field(f, m.gpu);
   f.number(m.uid);
   f.flag(m.is_ready);
+  f.flag(m.is_lost);
   f.text(m.folder);
   f.list(m.jobs, [&](auto& attempt) { fields(f, attempt); }, kMaxMpsJobs);
   f.cut_text(m.why, kMaxText);
   f.check(m.folder.size() <= kMaxPath && m.is_ready == is_file_name(m.folder));
+  f.check(!m.is_ready || !m.is_lost);
 }
 
 constexpr std::size_t kMaxFailure = 512;

@@ -229,7 +229,8 @@ struct MpsState {
   // It answers, and has the limits of `jobs`, which it was asked for and read back. Else it could
   // not be started, or was lost: `why`. One that was lost is started again and told of anew.
   bool is_ready = false;
-  std::string folder;  // pipe/, log/ and shm/ are in it; where it is ready
+  bool is_lost = false;  // it was ready, and is gone with its servers; never where it is ready
+  std::string folder;    // pipe/, log/ and shm/ are in it; where it is ready
   std::vector<model::AttemptId> jobs;
   std::string why;
   friend bool operator==(const MpsState&, const MpsState&) = default;

@@ -50,8 +50,8 @@ std::vector<Message> every_message() {
           TimeSlices{"GPU-1", 10'000, {{attempt(1, 1), 1750}, {attempt(2, 1), 5250}}},
           TimeSlices{"GPU-2", 100, {}},
           MpsServer{"GPU-1", 1000, "/c", std::nullopt, {{attempt(1, 1), 50, 20'480}}},
-          MpsState{"GPU-1", 1000, true, "/run/m", {attempt(1, 1)}, {}},
-          MpsState{"GPU-1", 1000, false, {}, {}, "why"},
+          MpsState{"GPU-1", 1000, true, false, "/run/m", {attempt(1, 1)}, {}},
+          MpsState{"GPU-1", 1000, false, true, {}, {}, "why"},
           GpuIsIdle{"GPU-1"}};
 }
 
@@ -131,8 +131,8 @@ TEST(Protocol, BytesOfAMessageAreThoseOfItsVersion) {
       "14054750552d31904e020101d60d02018229",
       "14054750552d326400",
       "16054750552d31e807022f63000101013280a001",
-      "17054750552d31e80701062f72756e2f6d01010100",
-      "17054750552d31e80700000003776879",
+      "17054750552d31e8070100062f72756e2f6d01010100",
+      "17054750552d31e8070001000003776879",
       "18054750552d31"};
   const std::vector<Message> messages = every_message();
   ASSERT_EQ(messages.size(), std::size(kRecorded));
@@ -320,7 +320,8 @@ TEST(Protocol, MpsLimitsAreWithinTheGpus) {
   EXPECT_FALSE(decode(with(50, 0)).has_value());
   EXPECT_FALSE(decode(encode(MpsServer{"../x", 1000, "/c", std::nullopt, {}})).has_value());
   EXPECT_FALSE(decode(encode(MpsServer{"GPU-1", 1000, "c", std::nullopt, {}})).has_value());
-  EXPECT_FALSE(decode(encode(MpsState{"GPU-1", 1000, true, {}, {}, {}})).has_value());
+  EXPECT_FALSE(decode(encode(MpsState{"GPU-1", 1000, true, false, {}, {}, {}})).has_value());
+  EXPECT_FALSE(decode(encode(MpsState{"GPU-1", 1000, true, true, "/run/m", {}, {}})).has_value());
 }
 
 TEST(Protocol, MpsFolderIsShortEnoughForADaemon) {

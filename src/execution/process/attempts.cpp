@@ -294,6 +294,7 @@ void Attempts::launched(model::AttemptId id, os::Descriptor pidfd, std::int64_t 
 
 // Those that run on are its clients again when a server that was lost is back.
 void Attempts::take_mps_state(const node::MpsState& state) {
+  if (state.is_lost && tell_mps_loss_) tell_mps_loss_(state.gpu, state.uid);
   for (const model::AttemptId id : mps_.take(state)) {
     Attempt& a = attempts_.at(id);
     if (a.phase != Phase::kServing) continue;

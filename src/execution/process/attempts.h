@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +26,8 @@ struct SharingOptions {
   base::Duration slice = base::seconds(10);  // see TimeSliceSets
   MpsSets::Options mps = {};
   base::Duration mps_timeout = base::seconds(30);  // a launch waits so long for its MPS server
+  // Tells of an MPS server (GPU, user) that was lost; null: to none. Must not wait.
+  std::function<void(const std::string& gpu, std::uint32_t uid)> tell_mps_loss = {};
 };
 
 // The engine's knowledge of each attempt and its next steps. Orders, notices, answers of the
@@ -37,7 +40,8 @@ class Attempts {
         sink_(sink),
         turns_(sharing.slice),
         mps_(std::move(sharing.mps)),
-        mps_timeout_(sharing.mps_timeout) {}
+        mps_timeout_(sharing.mps_timeout),
+        tell_mps_loss_(std::move(sharing.tell_mps_loss)) {}
 
   // The launcher's, where the records are; before anything else.
   void use_folder(std::string folder) { folder_ = std::move(folder); }
@@ -157,6 +161,7 @@ class Attempts {
   TimeSliceSets turns_;
   MpsSets mps_;
   const base::Duration mps_timeout_;
+  const std::function<void(const std::string& gpu, std::uint32_t uid)> tell_mps_loss_;
   std::deque<node::Message> messages_;
   std::deque<model::AttemptId> launches_;
   std::vector<int> new_handles_;

@@ -167,7 +167,7 @@ class MpsClientsOfAttempts : public ::testing::Test, public ObservationSink {
     EXPECT_TRUE(attempts_.begin_mps(id_of(job), 0));
   }
   void answer(bool is_ready, std::vector<model::AttemptId> jobs, std::string why = {}) {
-    attempts_.answer(node::MpsState{"GPU-1", kUid, is_ready, is_ready ? "/run/m" : "",
+    attempts_.answer(node::MpsState{"GPU-1", kUid, is_ready, false, is_ready ? "/run/m" : "",
                                     std::move(jobs), std::move(why)},
                      {}, 0);
   }
@@ -193,7 +193,13 @@ class MpsClientsOfAttempts : public ::testing::Test, public ObservationSink {
 
   using Told = std::vector<std::vector<std::uint64_t>>;
   std::vector<Ended> ended_;
-  Attempts attempts_{"boot", *this, {.mps = {"/bin/control", {}}}};
+  std::vector<std::pair<std::string, std::uint32_t>> lost_;  // servers
+  Attempts attempts_{"boot",
+                     *this,
+                     {.mps = {"/bin/control", {}},
+                      .tell_mps_loss = [this](const std::string& gpu, std::uint32_t uid) {
+                        lost_.emplace_back(gpu, uid);
+                      }}};
 };
 
 TEST_F(MpsClientsOfAttempts, AreLaunchedWhenTheirServerHasThem) {
@@ -218,6 +224,17 @@ TEST_F(MpsClientsOfAttempts, EndUnstartedWithTheReasonIfThereIsNoServer) {
   EXPECT_NE(ended_[0].detail.find("the daemon ended with 1"), std::string::npos);
   EXPECT_FALSE(is_to_be_launched(1));
   EXPECT_EQ(told(), Told{}) << "its server was never asked for";
+}
+
+TEST_F(MpsClientsOfAttempts, LossOfTheirServerIsTold) {
+  ask(1);
+  answer(true, {id_of(1)});
+  attempts_.launch_sent(id_of(1));
+  answer(false, {id_of(1)}, "the MPS daemon did not take 50 %");
+  EXPECT_TRUE(lost_.empty()) << "it is there";
+  attempts_.answer(node::MpsState{"GPU-1", kUid, false, true, "", {id_of(1)}, "killed"}, {}, 0);
+  EXPECT_EQ(lost_, (std::vector<std::pair<std::string, std::uint32_t>>{{"GPU-1", kUid}}));
+  EXPECT_TRUE(ended_.empty()) << "its processes say how they end";
 }
 
 TEST_F(MpsClientsOfAttempts, EndUnstartedIfNoAnswerComesInTime) {

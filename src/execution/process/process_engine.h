@@ -52,8 +52,10 @@ struct ProcessEngineOptions {
   std::function<void(const std::string& node, bool is_held)> hold_probe;
   base::Duration time_slice = base::seconds(10);  // of jobs that take turns and name no other
   std::string mps_control;                        // nvidia-cuda-mps-control; empty: there is none
-  std::uint64_t reset_limit_ms = 180'000;         // of GPUs that are reset together
-  std::uint64_t check_limit_ms = 300'000;         // also after a reset
+  // Tells of an MPS server that was lost with its clients; null: to none. As hold_probe.
+  std::function<void(const std::string& gpu, std::uint32_t uid)> tell_mps_loss;
+  std::uint64_t reset_limit_ms = 180'000;  // of GPUs that are reset together
+  std::uint64_t check_limit_ms = 300'000;  // also after a reset
   std::uint64_t deep_check_limit_ms = 1'800'000;
 };
 

@@ -197,7 +197,7 @@ class MpsKeeper {
       dprintf(o_.log_fd, "gpu-platform-node: the MPS daemon of user %u on %s was lost (%s)\n",
               o_.user.uid, order_.gpu.c_str(), lost.c_str());
     }
-    tell(false, "the MPS daemon was lost: " + lost, ready_jobs_);
+    tell(false, "the MPS daemon was lost: " + lost, ready_jobs_, true);
   }
 
   // ---- between orders
@@ -209,7 +209,8 @@ class MpsKeeper {
     if (is_new) tell(why.empty(), why, order_.jobs);
   }
 
-  void tell(bool is_ready, const std::string& why, const std::vector<MpsJob>& jobs) {
+  void tell(bool is_ready, const std::string& why, const std::vector<MpsJob>& jobs,
+            bool is_lost = false) {
     is_ready_ = is_ready;
     told_ = why;
     if (is_ready) ready_jobs_ = jobs;
@@ -217,6 +218,7 @@ class MpsKeeper {
     state.gpu = order_.gpu;
     state.uid = order_.uid;
     state.is_ready = is_ready;
+    state.is_lost = is_lost;
     if (is_ready) state.folder = o_.path;
     for (const MpsJob& job : jobs) state.jobs.push_back(job.attempt);
     state.why = why;

@@ -123,7 +123,7 @@ class MpsKeeperTest : public ::testing::Test {
   // It was lost for this reason, and another one is ready.
   void expect_another(const std::string& why) {
     const MpsState lost = state();
-    EXPECT_FALSE(lost.is_ready);
+    EXPECT_TRUE(lost.is_lost && !lost.is_ready);
     EXPECT_EQ(lost.why, "the MPS daemon was lost: " + why);
     EXPECT_EQ(lost.jobs.size(), 1U);
     const MpsState found = state();
