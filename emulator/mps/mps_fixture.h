@@ -28,6 +28,14 @@
 
 namespace gpu_emulator {
 
+// The emulated control daemon, or NVIDIA's own, where scripts/check_mps has it.
+inline bool is_nvidias() {
+  return getenv("GP_MPS_CONTROL") != nullptr;
+}
+inline std::string mps_control() {
+  return is_nvidias() ? getenv("GP_MPS_CONTROL") : MPS_CONTROL;
+}
+
 class MpsTest : public ::testing::Test {
  protected:
   struct Answer {
@@ -81,7 +89,7 @@ class MpsTest : public ::testing::Test {
 
   // Starts a control daemon and waits until it answers.
   pid_t start_daemon() {
-    const pid_t daemon = start({MPS_CONTROL, "-f"}, environment());
+    const pid_t daemon = start({mps_control(), "-f"}, environment());
     EXPECT_TRUE(
         gpu_platform::os::eventually([&] { return ask("get_server_list").exit_code == 0; }));
     return daemon;
@@ -120,7 +128,7 @@ class MpsTest : public ::testing::Test {
   // Lines are separated as printf(1) has them.
   Answer ask(const std::string& commands, const std::string& folder) const {
     const std::string line = fmt::format("printf '{}\\n' | env CUDA_MPS_PIPE_DIRECTORY={} {} 2>&1",
-                                         commands, folder, MPS_CONTROL);
+                                         commands, folder, mps_control());
     Answer answer;
     std::FILE* const out = ::popen(line.c_str(), "re");
     if (out == nullptr) return answer;

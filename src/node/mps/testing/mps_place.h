@@ -22,7 +22,8 @@ class MpsPlace {
     char name[] = "/tmp/gp-mps-XXXXXX";
     path_ = mkdtemp(name);
     chmod(path_.c_str(), 0755);
-    std::filesystem::copy_file(MPS_CONTROL, program());
+    const char* const nvidias = getenv("GP_MPS_CONTROL");  // scripts/check_mps
+    std::filesystem::copy_file(nvidias != nullptr ? nvidias : MPS_CONTROL, program());
     chmod(program().c_str(), 0755);
   }
   MpsPlace(const MpsPlace&) = delete;
