@@ -9,9 +9,9 @@ using base::milliseconds;
 using base::seconds;
 using Cause = MpsFaults::Cause;
 
-constexpr model::AttemptId kFirst{model::JobId(1), 1};
-constexpr model::AttemptId kSecond{model::JobId(2), 1};
-constexpr model::AttemptId kThird{model::JobId(3), 1};
+constexpr model::AttemptId kFirstClient{model::JobId(1), 1};
+constexpr model::AttemptId kSecondClient{model::JobId(2), 1};
+constexpr model::AttemptId kThirdClient{model::JobId(3), 1};
 
 const Cause kUnknownCulprit{};
 const Cause kServerLost{.is_server_lost = true};
@@ -45,96 +45,96 @@ class MpsFaultsTest : public ::testing::Test {
 // ---- the driver names a client
 
 TEST_F(MpsFaultsTest, TheClientThatTheDriverNamesIsAtFault) {
-  name(kFirst, seconds(0));
-  fail(kSecond, milliseconds(50));
-  fail(kFirst, milliseconds(60));
-  fail(kThird, seconds(20));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
-  EXPECT_EQ(cause(kSecond), fault_of(kFirst));
-  EXPECT_EQ(cause(kThird), fault_of(kFirst));
+  name(kFirstClient, seconds(0));
+  fail(kSecondClient, milliseconds(50));
+  fail(kFirstClient, milliseconds(60));
+  fail(kThirdClient, seconds(20));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
+  EXPECT_EQ(cause(kSecondClient), fault_of(kFirstClient));
+  EXPECT_EQ(cause(kThirdClient), fault_of(kFirstClient));
 }
 
 TEST_F(MpsFaultsTest, TheDriverMayNameItAfterTheFailures) {
-  fail(kSecond, seconds(0));
-  fail(kFirst, milliseconds(20));
-  name(kFirst, milliseconds(130));
-  EXPECT_EQ(cause(kSecond), fault_of(kFirst));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
+  fail(kSecondClient, seconds(0));
+  fail(kFirstClient, milliseconds(20));
+  name(kFirstClient, milliseconds(130));
+  EXPECT_EQ(cause(kSecondClient), fault_of(kFirstClient));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
 }
 
 // The driver cleans up after the clients that the fault has ended.
 TEST_F(MpsFaultsTest, OfSeveralThatAreNamedTogetherTheFirstIsAtFault) {
-  name(kFirst, seconds(0));
-  name(kSecond, milliseconds(10));
-  fail(kFirst, milliseconds(50));
-  fail(kSecond, milliseconds(50));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
-  EXPECT_EQ(cause(kSecond), fault_of(kFirst));
+  name(kFirstClient, seconds(0));
+  name(kSecondClient, milliseconds(10));
+  fail(kFirstClient, milliseconds(50));
+  fail(kSecondClient, milliseconds(50));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
+  EXPECT_EQ(cause(kSecondClient), fault_of(kFirstClient));
 }
 
 TEST_F(MpsFaultsTest, AFailureLongAfterItIsTheClientsOwn) {
-  name(kFirst, seconds(0));
-  fail(kFirst, seconds(1));
-  fail(kSecond, MpsFaults::kEndsWithin + seconds(1));
-  EXPECT_EQ(cause(kSecond), std::nullopt);
+  name(kFirstClient, seconds(0));
+  fail(kFirstClient, seconds(1));
+  fail(kSecondClient, MpsFaults::kEndsWithin + seconds(1));
+  EXPECT_EQ(cause(kSecondClient), std::nullopt);
 }
 
 TEST_F(MpsFaultsTest, OneThatIsNamedSoonAfterAnotherFailureIsAtFaultAllTheSame) {
-  fail(kThird, seconds(0));
-  fail(kFirst, seconds(10));
-  fail(kSecond, seconds(10));
-  name(kFirst, seconds(10) + milliseconds(130));
-  EXPECT_EQ(cause(kThird), std::nullopt);
-  EXPECT_EQ(cause(kFirst), std::nullopt);
-  EXPECT_EQ(cause(kSecond), fault_of(kFirst));
+  fail(kThirdClient, seconds(0));
+  fail(kFirstClient, seconds(10));
+  fail(kSecondClient, seconds(10));
+  name(kFirstClient, seconds(10) + milliseconds(130));
+  EXPECT_EQ(cause(kThirdClient), std::nullopt);
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
+  EXPECT_EQ(cause(kSecondClient), fault_of(kFirstClient));
 }
 
 // ---- no client is named
 
 TEST_F(MpsFaultsTest, AFailureThatIsAloneIsTheClientsOwn) {
-  fail(kFirst, seconds(0));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
+  fail(kFirstClient, seconds(0));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
 }
 
 TEST_F(MpsFaultsTest, FailuresThatOverlapAreHeldAgainstNoClient) {
-  fail(kFirst, seconds(0));
-  fail(kSecond, milliseconds(400));
-  EXPECT_EQ(cause(kFirst), kUnknownCulprit);
-  EXPECT_EQ(cause(kSecond), kUnknownCulprit);
+  fail(kFirstClient, seconds(0));
+  fail(kSecondClient, milliseconds(400));
+  EXPECT_EQ(cause(kFirstClient), kUnknownCulprit);
+  EXPECT_EQ(cause(kSecondClient), kUnknownCulprit);
 }
 
 TEST_F(MpsFaultsTest, ALaterFailureIsNotTheClientsOwnAndTheFirstIs) {
-  fail(kFirst, seconds(0));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
-  fail(kSecond, seconds(20));
-  EXPECT_EQ(cause(kSecond), kUnknownCulprit);
-  EXPECT_EQ(cause(kFirst), std::nullopt);
+  fail(kFirstClient, seconds(0));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
+  fail(kSecondClient, seconds(20));
+  EXPECT_EQ(cause(kSecondClient), kUnknownCulprit);
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
 }
 
 // Half a minute after the first one it is over, whatever has failed meanwhile.
 TEST_F(MpsFaultsTest, AFaultIsNotProlongedByItsVictims) {
-  fail(kFirst, seconds(0));
-  fail(kSecond, seconds(20));
-  fail(kThird, seconds(40));
-  EXPECT_EQ(cause(kThird), std::nullopt);
+  fail(kFirstClient, seconds(0));
+  fail(kSecondClient, seconds(20));
+  fail(kThirdClient, seconds(40));
+  EXPECT_EQ(cause(kThirdClient), std::nullopt);
 }
 
 TEST_F(MpsFaultsTest, ARepeatedFailureIsOne) {
-  fail(kFirst, seconds(0));
-  fail(kFirst, milliseconds(100));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
+  fail(kFirstClient, seconds(0));
+  fail(kFirstClient, milliseconds(100));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
 }
 
 // A job that fails again and again by itself has no victim in its next attempt.
 TEST_F(MpsFaultsTest, OneThatHasBegunSinceIsNoVictim) {
-  fail(kFirst, seconds(0));
-  faults_.take_failure({{kFirst.job, 2}, server_, after(seconds(3))}, after(seconds(5)));
-  EXPECT_EQ(cause({kFirst.job, 2}), std::nullopt);
+  fail(kFirstClient, seconds(0));
+  faults_.take_failure({{kFirstClient.job, 2}, server_, after(seconds(3))}, after(seconds(5)));
+  EXPECT_EQ(cause({kFirstClient.job, 2}), std::nullopt);
 }
 
 TEST_F(MpsFaultsTest, OtherServersHaveNoPartInIt) {
-  name(kFirst, seconds(0));
-  fail(kFirst, seconds(0));
+  name(kFirstClient, seconds(0));
+  fail(kFirstClient, seconds(0));
   for (const MpsFaults::Server& other :
        {MpsFaults::Server{"GPU-1", 1000}, MpsFaults::Server{"GPU-0", 1001}}) {
     faults_.take_failure({{model::JobId(9), other.uid}, other, after(seconds(-9))},
@@ -147,44 +147,44 @@ TEST_F(MpsFaultsTest, OtherServersHaveNoPartInIt) {
 
 TEST_F(MpsFaultsTest, TheLossOfTheServerIsNoClientsFault) {
   faults_.take_loss(server_, after(seconds(0)));
-  fail(kFirst, seconds(2));
-  EXPECT_EQ(cause(kFirst), kServerLost);
+  fail(kFirstClient, seconds(2));
+  EXPECT_EQ(cause(kFirstClient), kServerLost);
 }
 
 TEST_F(MpsFaultsTest, TheLossMayBeToldAfterTheFailure) {
-  fail(kFirst, seconds(0));
+  fail(kFirstClient, seconds(0));
   faults_.take_loss(server_, after(milliseconds(300)));
-  EXPECT_EQ(cause(kFirst), kServerLost);
+  EXPECT_EQ(cause(kFirstClient), kServerLost);
 }
 
 TEST_F(MpsFaultsTest, AClientThatTheDriverNamesIsAtFaultForTheLossToo) {
-  name(kFirst, seconds(0));
+  name(kFirstClient, seconds(0));
   faults_.take_loss(server_, after(milliseconds(300)));
-  fail(kFirst, milliseconds(400));
-  fail(kSecond, milliseconds(400));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
-  EXPECT_EQ(cause(kSecond), fault_of(kFirst));
+  fail(kFirstClient, milliseconds(400));
+  fail(kSecondClient, milliseconds(400));
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
+  EXPECT_EQ(cause(kSecondClient), fault_of(kFirstClient));
 }
 
 // The keeper may end the server of a client that is slow to end.
 TEST_F(MpsFaultsTest, ALossSomeTimeAfterItClearsNoCulprit) {
-  name(kFirst, seconds(0));
-  fail(kFirst, seconds(9));
+  name(kFirstClient, seconds(0));
+  fail(kFirstClient, seconds(9));
   faults_.take_loss(server_, after(seconds(10)));
-  EXPECT_EQ(cause(kFirst), std::nullopt);
+  EXPECT_EQ(cause(kFirstClient), std::nullopt);
 }
 
 // ---- what is kept
 
 TEST_F(MpsFaultsTest, OnlyTheLatestFaultsAreKept) {
-  name(kFirst, seconds(0));
-  fail(kSecond, seconds(1));
+  name(kFirstClient, seconds(0));
+  fail(kSecondClient, seconds(1));
   for (std::uint32_t uid = 1; uid < MpsFaults::kMaxFaults; ++uid) {
     faults_.take_loss({"GPU-1", uid}, after(seconds(2)));
   }
-  EXPECT_EQ(cause(kSecond), fault_of(kFirst));
+  EXPECT_EQ(cause(kSecondClient), fault_of(kFirstClient));
   faults_.take_loss({"GPU-2", 1}, after(seconds(2)));
-  EXPECT_EQ(cause(kSecond), std::nullopt);
+  EXPECT_EQ(cause(kSecondClient), std::nullopt);
 }
 
 }  // namespace

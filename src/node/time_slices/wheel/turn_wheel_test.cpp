@@ -310,11 +310,11 @@ TEST(TurnWheel, ForgetsOneWhoseCgroupIsGone) {
   EXPECT_FALSE(world.wheel.is_to_stand_still(job(1)));
 }
 
-constexpr std::int64_t kLongSlice = 10'000 * kMs;
+constexpr std::int64_t kIdleSlice = 10'000 * kMs;
 
 TEST(TurnWheel, GivesOnTheTurnOfOneThatLeavesTheGpuIdle) {
   World world;
-  world.set({{job(1), 1}, {job(2), 1}}, kLongSlice);
+  world.set({{job(1), 1}, {job(2), 1}}, kIdleSlice);
   world.run_for(world.freeze_time);
   ASSERT_EQ(world.wheel.current(), job(1));
   world.run_for(TurnWheel::kShortestIdleTurn - 1);
@@ -331,20 +331,20 @@ TEST(TurnWheel, GivesOnTheTurnOfOneThatLeavesTheGpuIdle) {
 // It gets its turns as ever, and is not paid back for those that it gave on.
 TEST(TurnWheel, OwesNothingForTheTurnsThatWereGivenOn) {
   World world;
-  world.set({{job(1), 1}, {job(2), 1}}, kLongSlice);
+  world.set({{job(1), 1}, {job(2), 1}}, kIdleSlice);
   for (int i = 0; i < 200; ++i) {
     world.run_for(TurnWheel::kShortestIdleTurn / 4);
     if (world.wheel.current() == job(1)) world.idle();
   }
   EXPECT_LT(world.share_of(job(1)), 0.2);
   world.awake_time.clear();
-  world.run_for(20 * kLongSlice);
+  world.run_for(20 * kIdleSlice);
   EXPECT_NEAR(world.share_of(job(1)), 0.5, 0.06);
 }
 
 TEST(TurnWheel, HasNoOneToGiveTheTurnOnToWhereOneCanRunAlone) {
   World world;
-  world.set({{job(1), 1}, {job(2), 1}}, kLongSlice);
+  world.set({{job(1), 1}, {job(2), 1}}, kIdleSlice);
   world.run_for(world.freeze_time);
   world.empty(job(2), true);
   world.run_for(2 * TurnWheel::kShortestIdleTurn);
