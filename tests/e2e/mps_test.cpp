@@ -64,10 +64,6 @@ class Mps : public ::testing::Test {
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: MPS daemons of users";
     ASSERT_TRUE(daemon_.start()) << daemon_.log();
-    if (daemon_.cli({"submit", "--dry-run", "--gpus", "0.5", "--share", "mps", "--", "true"})
-            .exit_code != 0) {
-      GTEST_SKIP() << "this host has no cgroups of its own for jobs";
-    }
   }
 
   std::string submit(const std::string& gpus, std::vector<std::string> command,
