@@ -28,7 +28,9 @@ class ContainerGpus : public ::testing::Test {
   void SetUp() override {
     if (std::string why = engine_.start(); !why.empty()) GTEST_SKIP() << why;
     chmod(site_.path().c_str(), 0755);
-    std::filesystem::copy_file(program("nvml_list"), site_.path() + "/nvml_list");
+    for (const char* const name : {"nvml_list", "gpu-workload"}) {
+      std::filesystem::copy_file(program(name), site_.path() + "/" + name);
+    }
     const std::string rules = site_.path() + "/rules";
     std::ofstream(rules) << "socket " << engine_.socket()
                          << "\nulimit nofile 1024\nulimit nproc 1024\nimage localhost/gp-test:*\n"
@@ -36,8 +38,9 @@ class ContainerGpus : public ::testing::Test {
     daemon_ = std::make_unique<Daemon>(DaemonOptions{
         .emulate = "dgx-h100",
         // The jobs are root's.
-        .config = "execution:\n  containers: " + rules +
-                  "\nsharing:\n  modes: [time-slice]\n  slice: 300ms\n  weakest_rung: advisory\n"});
+        .config =
+            "execution:\n  containers: " + rules +
+            "\nsharing:\n  modes: [time-slice, mps]\n  slice: 300ms\n  weakest_rung: advisory\n"});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
 
@@ -104,6 +107,25 @@ TEST_F(ContainerGpus, ContainersThatShareAGpuTakeTurns) {
   std::ofstream(site_.path() + "/flag").flush();
   EXPECT_EQ(ended(first)["state"], "COMPLETED") << output(first);
   EXPECT_EQ(ended(second)["state"], "COMPLETED") << output(second);
+}
+
+TEST_F(ContainerGpus, ContainersAreClientsOfTheirUsersMpsServer) {
+  const auto submit_client = [&](const std::string& script) {
+    return daemon_->submit({"--gpus", "0.5", "--share", "mps", "--image", kImage, "--mount",
+                            "/usr:/usr:ro", "--mount", site_.path() + ":/site:ro", "--", "sh", "-c",
+                            script});
+  };
+  const std::string first =
+      submit_client("echo x >/dev/shm/seen; until [ -e /site/flag ]; do sleep 0.1; done");
+  const std::string second = submit_client(
+      "until [ -e /dev/shm/seen ]; do sleep 0.1; done; /site/gpu-workload --memory 50G; "
+      "echo code $?; exec /site/gpu-workload --memory 1G --duration 1s");
+  const nlohmann::json job = ended(second);
+  EXPECT_EQ(job["state"], "COMPLETED") << job.dump(2) << output(second);
+  EXPECT_EQ(job["gpus"][0]["mode"], "MPS") << job["gpus"];
+  EXPECT_THAT(output(second), AllOf(HasSubstr("out of memory"), HasSubstr("code 4\n")));
+  std::ofstream(site_.path() + "/flag").flush();
+  EXPECT_EQ(ended(first)["state"], "COMPLETED") << output(first);
 }
 
 TEST_F(ContainerGpus, AContainerWithoutGpusHasNoneAndNvmlNoDriver) {
