@@ -47,9 +47,9 @@ Result<StateFile> StateFile::open(const std::string& path, Access access) {
   const bool is_writer = access == Access::kWrite;
   const int fd = ::open(path.c_str(), (is_writer ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    const ErrorCode code = errno == ENOENT   ? ErrorCode::kNotFound
-                           : errno == EACCES ? ErrorCode::kPermissionDenied
-                                             : ErrorCode::kInternal;
+    const ErrorCode code = errno == ENOENT                     ? ErrorCode::kNotFound
+                           : errno == EACCES || errno == EROFS ? ErrorCode::kPermissionDenied
+                                                               : ErrorCode::kInternal;
     return fail(code, system_error("open " + path, errno).message);
   }
   struct stat status{};
