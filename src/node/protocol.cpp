@@ -166,6 +166,7 @@ void fields(auto& f, FieldsOf<MpsServer> auto& m) {
   f.text(m.program);
   f.optional(m.board, [&](auto& board) { fields(f, board); });
   f.list(m.jobs, [&](auto& job) { fields(f, job); }, kMaxMpsJobs);
+  f.flag(m.private_folders);
   f.check(is_file_name(m.program));
 }
 

@@ -217,6 +217,9 @@ struct MpsServer {
   std::string program;              // nvidia-cuda-mps-control: absolute, run as the user
   std::optional<BoardFiles> board;  // nothing: the GPU is real
   std::vector<MpsJob> jobs;
+  // Its jobs have folders of their own: /dev/shm is one for them and the daemon. Else it is the
+  // host's, for all of them.
+  bool private_folders = true;
   friend bool operator==(const MpsServer&, const MpsServer&) = default;
 };
 

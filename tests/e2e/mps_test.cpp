@@ -248,6 +248,18 @@ TEST_F(Mps, JobsOfOneServerHaveOneSharedMemory) {
   EXPECT_EQ(daemon_.job(first)["state"], "RUNNING");
 }
 
+// Client and server must have the same shared memory there, too.
+TEST(MpsWithoutPrivateFolders, ServesJobsWithTheHostsSharedMemory) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: MPS daemons of users";
+  Daemon daemon({.emulate = "dgx-h100",
+                 .config = "execution:\n  private_tmp: false\nsharing:\n  modes: [mps]\n"
+                           "  weakest_rung: advisory\n"});
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  const std::string id = daemon.submit(
+      {"--gpus", "0.5", "--share", "mps", "--", program("gpu-workload"), "--duration", "1s"});
+  EXPECT_TRUE(daemon.reaches(id, "COMPLETED")) << daemon.job(id).dump(2) << daemon.log();
+}
+
 class MpsOfSeveralUsers : public SeveralUsers {
  protected:
   MpsOfSeveralUsers()

@@ -192,7 +192,9 @@ std::vector<std::string> container_environment(const node::LaunchRequest& reques
   return environment;
 }
 
-std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view>& environment) {
+std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view>& environment,
+                                              bool private_folders) {
+  constexpr const char* kShm = "/dev/shm";
   constexpr std::string_view kVariable = "CUDA_MPS_PIPE_DIRECTORY=";
   constexpr std::string_view kPipe = "/pipe";
   for (std::string_view entry : environment) {
@@ -201,8 +203,8 @@ std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view
     entry.remove_suffix(1);  // its NUL
     if (!entry.starts_with(node::kMpsRoot) || !entry.ends_with(kPipe)) return {};
     const std::string pipe(entry);
-    const std::string shm(entry.substr(0, entry.size() - kPipe.size()));
-    return {{pipe, pipe, false}, {shm + "/shm", "/dev/shm", false}};
+    const std::string folder(entry.substr(0, entry.size() - kPipe.size()));
+    return {{pipe, pipe, false}, {private_folders ? folder + "/shm" : kShm, kShm, false}};
   }
   return {};
 }

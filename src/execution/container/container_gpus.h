@@ -71,9 +71,10 @@ void put_gpus(nlohmann::json& body, GpuWay way, const node::LaunchRequest& reque
 std::vector<std::string> container_environment(const node::LaunchRequest& request, GpuWay way);
 
 // The folders that a client of its user's MPS server needs, as `environment` (a request's) names
-// them: the server's pipes at their own place, and its shared memory as /dev/shm. Empty: it names
-// none.
-std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view>& environment);
+// them: the server's pipes at their own place, and its shared memory as /dev/shm, which is the
+// host's where jobs have no folders of their own. Empty: it names none.
+std::vector<model::ContainerMount> mps_mounts(const std::vector<std::string_view>& environment,
+                                              bool private_folders);
 
 // Returns which of the GPUs that were asked for the engine has dropped, from `HostConfig` of its
 // answer to GET /containers/ID/json; empty: none.

@@ -163,19 +163,24 @@ TEST(ContainerGpus, AProcessThatHasEndedHasNoRootThatMissesAGpu) {
 }  // namespace
 TEST(ContainerGpus, AnMpsClientHasTheServersPipesAndItsSharedMemory) {
   const std::vector<model::ContainerMount> mounts = mps_mounts(
-      {c_text("A=b"), c_text("CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/0a/1-1000/pipe")});
+      {c_text("A=b"), c_text("CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/0a/1-1000/pipe")},
+      true);
   ASSERT_EQ(mounts.size(), 2U);
   EXPECT_EQ(mounts[0].source, "/run/gpu-platform-mps/0a/1-1000/pipe");
   EXPECT_EQ(mounts[0].target, mounts[0].source);
   EXPECT_EQ(mounts[1].source, "/run/gpu-platform-mps/0a/1-1000/shm");
   EXPECT_EQ(mounts[1].target, "/dev/shm");
   EXPECT_FALSE(mounts[0].read_only || mounts[1].read_only);
+  const auto shared =
+      mps_mounts({c_text("CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/0a/1-1000/pipe")}, false);
+  EXPECT_EQ(shared[1].source, "/dev/shm") << "jobs have the host's";
 }
 
 TEST(ContainerGpus, AnotherFolderIsNoMpsServers) {
-  EXPECT_TRUE(mps_mounts({c_text("A=b")}).empty());
-  EXPECT_TRUE(mps_mounts({c_text("CUDA_MPS_PIPE_DIRECTORY=/etc/pipe")}).empty());
-  EXPECT_TRUE(mps_mounts({c_text("CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/x")}).empty());
+  EXPECT_TRUE(mps_mounts({c_text("A=b")}, true).empty());
+  EXPECT_TRUE(mps_mounts({c_text("CUDA_MPS_PIPE_DIRECTORY=/etc/pipe")}, true).empty());
+  EXPECT_TRUE(
+      mps_mounts({c_text("CUDA_MPS_PIPE_DIRECTORY=/run/gpu-platform-mps/x")}, true).empty());
 }
 
 }  // namespace gpu_platform::execution

@@ -121,7 +121,8 @@ ContainerDone<> ContainerSetup::open_mounts() {
 // may open.
 ContainerDone<> ContainerSetup::open_mps(const std::string& begin) {
   if (request_.mps_gpu.size() <= 1) return {};
-  const std::vector<model::ContainerMount> folders = mps_mounts(request_.environment);
+  const std::vector<model::ContainerMount> folders =
+      mps_mounts(request_.environment, request_.private_folders);
   if (folders.empty()) return container_failed("the job's MPS server has no folder");
   return stages_.open(user(), folders, begin);
 }

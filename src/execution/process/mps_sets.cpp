@@ -64,6 +64,7 @@ node::MpsServer MpsSets::message_for(const Key& key) const {
   message.gpu = key.gpu;
   message.uid = key.uid;
   message.program = options_.control;
+  message.private_folders = options_.private_folders;
   const auto found = servers_.find(key);
   if (found == servers_.end()) return message;
   message.board = found->second.board;

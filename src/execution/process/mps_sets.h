@@ -26,6 +26,7 @@ class MpsSets {
   struct Options {
     std::string control;  // nvidia-cuda-mps-control, absolute; empty: no server is started here
     BoardPlaces boards;
+    bool private_folders = true;  // of the jobs
   };
 
   explicit MpsSets(Options options) : options_(std::move(options)) {}

@@ -110,7 +110,7 @@ class ProcessEngine::Worker {
         environment_(environment),
         attempts_(std::move(boot_id), sink,
                   {options.time_slice,
-                   {options.mps_control, options.board_places},
+                   {options.mps_control, options.board_places, options.private_folders},
                    base::milliseconds(static_cast<std::int64_t>(options.start_timeout_ms)),
                    options.tell_mps_loss}),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,

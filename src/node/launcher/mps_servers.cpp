@@ -145,6 +145,7 @@ void MpsServers::start(const std::string& name, Keeper& keeper, std::int64_t now
   options.cgroup = place.cgroup.get();
   options.path = mps_folder(host_.token, keeper.wanted.gpu, keeper.wanted.uid);
   options.user = keeper.user;
+  options.has_own_memory = keeper.wanted.private_folders && host_.confinement.private_folders;
   keeper.process = children_.start_mps_keeper(options);
   const int error = errno;
   close(ends[1]);

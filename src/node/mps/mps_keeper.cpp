@@ -85,7 +85,7 @@ class MpsKeeper {
     sigprocmask(SIG_SETMASK, &all, nullptr);
     signals_.reset(signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
     wait_for_predecessor();
-    if (geteuid() == 0) error_ = show_shared_memory(o_.folder);
+    if (o_.has_own_memory) error_ = show_shared_memory(o_.folder);
   }
 
   // The keeper of a launcher that has gone may be at its end. One that does not end, or a user that

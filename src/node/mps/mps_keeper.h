@@ -13,6 +13,7 @@ struct MpsKeeperOptions {
   int folder = -1;                  // of the daemon (mps_folder()), made by MpsPlaces
   int cgroup = -1;                  // for the daemon and its servers
   std::string path;                 // of the folder
+  bool has_own_memory = true;       // shm/ of the folder is /dev/shm for the daemon
   Identity user;                    // that the daemon runs as
   int log_fd = -1;                  // where a line is written of each loss; -1: nowhere
   const char* oom_score = nullptr;  // see LauncherHost::job_oom_score
@@ -30,8 +31,8 @@ struct MpsKeeperOptions {
 // of its servers have ended. When the launcher hangs up it returns, too, and the daemon lives on
 // for the next one.
 //
-// Runs in a process of its own, with no thread beside it, and blocks all of its signals. As root it
-// makes a mount namespace of its own, in which shm/ of the folder is /dev/shm.
+// Runs in a process of its own, with no thread beside it, and blocks all of its signals. With
+// memory of its own it makes a mount namespace, in which shm/ of the folder is /dev/shm.
 void run_mps_keeper(const MpsKeeperOptions& options);
 
 }  // namespace gpu_platform::node

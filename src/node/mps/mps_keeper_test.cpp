@@ -79,6 +79,7 @@ class MpsKeeperTest : public ::testing::Test {
       options.user = MpsPlace::user();
       options.look_every_ms = 50;
       options.answer_ms = answer_ms;
+      options.has_own_memory = has_own_memory_;
       run_mps_keeper(options);
       _exit(0);
     }
@@ -158,6 +159,7 @@ class MpsKeeperTest : public ::testing::Test {
   MpsPlaces::Place made_;
   std::string base_;
   int base_fd_ = -1;
+  bool has_own_memory_ = true;
   int socket_ = -1;
   pid_t keeper_ = -1;
   char buffer_[kMaxMessage];
@@ -185,6 +187,18 @@ TEST_F(MpsKeeperTest, SharedMemoryOfTheDaemonIsThatOfItsFolder) {
   ASSERT_EQ(stat(shm.c_str(), &of_daemon), 0);
   EXPECT_EQ(of_folder.st_dev, of_daemon.st_dev);
   EXPECT_EQ(of_folder.st_ino, of_daemon.st_ino);
+}
+
+TEST_F(MpsKeeperTest, SharedMemoryIsTheHostsWhereJobsHaveNoFoldersOfTheirOwn) {
+  has_own_memory_ = false;
+  begin_daemon();
+  struct stat ours{};
+  struct stat of_daemon{};
+  const std::string shm = "/proc/" + std::to_string(daemon_pid()) + "/root/dev/shm";
+  ASSERT_EQ(stat("/dev/shm", &ours), 0);
+  ASSERT_EQ(stat(shm.c_str(), &of_daemon), 0);
+  EXPECT_EQ(ours.st_dev, of_daemon.st_dev);
+  EXPECT_EQ(ours.st_ino, of_daemon.st_ino);
 }
 
 TEST_F(MpsKeeperTest, LivingServersGetTheLimitsToo) {
