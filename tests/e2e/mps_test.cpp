@@ -149,7 +149,7 @@ TEST_F(Mps, JobsOfOneGpuRunAtOnceEachWithinItsLimits) {
   EXPECT_TRUE(is_all_free());
 }
 
-// It answers to whoever reaches its folder, so to its jobs, too.
+// It answers each process that reaches its folder, so its jobs, too.
 TEST_F(Mps, TheControlDaemonHasTheLimitsOfItsJobs) {
   const std::string id = submit("0.25", {"/bin/sh", "-c",
                                          "printf 'get_default_active_thread_percentage\\n"

@@ -205,7 +205,7 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
   return why;
 }
 
-// The folder above it is the owner's, who may have put something else in its place.
+// The folder above it belongs to the owner, so something else may have been put in its place.
 std::string share_shm(const std::string& path, FolderOwner owner, PrivateFolders& folders) {
   const int folder = open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return folder_failed("open " + path);

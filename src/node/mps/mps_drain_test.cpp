@@ -45,6 +45,7 @@ class MpsDrainTest : public ::testing::Test {
     begin_daemon();
   }
   void TearDown() override {
+    if (server_ > 0) kill(server_, SIGKILL);  // the daemon's child
     for (const pid_t process : {daemon_, job_}) {
       if (process <= 0) continue;
       kill(process, SIGKILL);
@@ -72,12 +73,14 @@ class MpsDrainTest : public ::testing::Test {
   int cgroup_ = -1;
   pid_t job_ = -1;
   pid_t daemon_ = -1;
+  pid_t server_ = -1;
   MpsPlace place_;
 };
 
 TEST_F(MpsDrainTest, ClientsOfTheJobEndAndNoOthers) {
   std::string server = place_.ask("double_server");
   server.pop_back();
+  server_ = std::stoi(server);
   const std::string ours = std::to_string(job_);
   const std::string other = std::to_string(getpid());
   place_.ask("double_client " + server + " " + ours);
