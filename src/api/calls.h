@@ -3,18 +3,22 @@
 #include <tuple>
 #include <utility>
 
+#include "api/alert_calls.h"
 #include "api/audit_calls.h"
 #include "api/call_context.h"
 #include "api/channel_calls.h"
 #include "api/cluster_calls.h"
 #include "api/job_calls.h"
+#include "api/kpi_calls.h"
 #include "api/planning_calls.h"
 #include "api/reservation_calls.h"
 #include "api/share_calls.h"
 #include "api/site_calls.h"
 #include "api/statistics_calls.h"
 #include "api/team_calls.h"
+#include "api/telemetry_calls.h"
 #include "api/token_calls.h"
+#include "api/use_calls.h"
 
 namespace gpu_platform::api {
 
@@ -41,9 +45,9 @@ class Calls {
     return {Services(context)...};
   }
 
-  using Services =
-      std::tuple<JobCalls, ChannelCalls, ClusterCalls, PlanningCalls, ReservationCalls, ShareCalls,
-                 TokenCalls, TeamCalls, AuditCalls, SiteCalls, StatisticsCalls>;
+  using Services = std::tuple<JobCalls, ChannelCalls, ClusterCalls, PlanningCalls, ReservationCalls,
+                              ShareCalls, TokenCalls, TeamCalls, AuditCalls, SiteCalls,
+                              StatisticsCalls, TelemetryCalls, UseCalls, KpiCalls, AlertCalls>;
   CallContext context_;
   Services services_ = all_with(context_, static_cast<Services*>(nullptr));
 };

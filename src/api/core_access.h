@@ -20,6 +20,7 @@
 #include "model/command.h"
 #include "model/job.h"
 #include "store/archive.h"
+#include "telemetry/history.h"
 
 // The parts of the program that the API needs. The API declares these interfaces, and the
 // composition connects them; tests use fakes of the same interfaces.
@@ -112,8 +113,10 @@ struct CoreAccess {
   std::function<std::shared_ptr<const config::InForce>()> configuration = nullptr;
   // Who is what here. Safe from any thread. Null: root alone is more than a user.
   std::function<std::shared_ptr<const model::AccessRules>()> access = nullptr;
-  const TokenUses* token_uses = nullptr;  // null: only what the journal has of them is known
-  JudgeGpu judge_gpu = nullptr;           // null: nothing is judged
+  const TokenUses* token_uses = nullptr;        // null: only what the journal has of them is known
+  JudgeGpu judge_gpu = nullptr;                 // null: nothing is judged
+  const telemetry::History* history = nullptr;  // null: none is kept
+  const telemetry::Notes* notes = nullptr;      // null: none are kept
 };
 
 }  // namespace gpu_platform::api

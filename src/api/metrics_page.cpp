@@ -61,6 +61,7 @@ double scaled(double value, model::GpuUnit unit) {
   switch (unit) {
     case model::GpuUnit::kBytes:
       return value / kMib;
+    case model::GpuUnit::kPermille:
     case model::GpuUnit::kBytesPerSecond:
     case model::GpuUnit::kMilliwatts:
       return value / 1000;

@@ -106,6 +106,17 @@ inline model::Policy usual_policy() {
   return policy;
 }
 
+// What is kept of readings.
+struct TelemetryRules {
+  bool history = true;
+  base::Bytes max_bytes = base::kGiB;
+  base::Duration keep_samples = base::hours(48);
+  base::Duration keep_minutes = base::hours(24 * 30);
+  base::Duration keep_quarters = base::hours(24 * 730);
+
+  friend bool operator==(const TelemetryRules&, const TelemetryRules&) = default;
+};
+
 // A regular value. A default-constructed one is the configuration of an empty file.
 struct Configuration {
   model::Policy policy = usual_policy();
@@ -168,6 +179,8 @@ struct Configuration {
   base::Duration check_deadline = base::minutes(5);
   base::Duration deep_check_deadline = base::minutes(30);
   std::vector<PowerLimit> power_limits;  // by name; a node's goes before a type's
+
+  TelemetryRules telemetry;
 
   base::Bytes store_reserve_bytes =
       base::kMiB * 16;  // disk kept free so that endings can be recorded

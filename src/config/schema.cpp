@@ -28,6 +28,7 @@ constexpr std::array kSections = {
         "docs/kubernetes.md shows the way to the first job."},
     Section{"monitoring", "How often the hardware is read."},
     Section{"health", "What makes a GPU unfit for work."},
+    Section{"telemetry", "What is read of GPUs and hosts, and how long it is kept. docs/monitoring.md has more."},
     Section{"store", "What is kept on disk."},
     Section{"api", "The API and its limits."},
     Section{"access",
@@ -40,7 +41,8 @@ constexpr std::array kSections = {
 
 std::vector<Key> joined() {
   std::vector<Key> keys;
-  for (const std::span<const Key> part : {queue_keys(), execution_keys(), api_keys()}) {
+  for (const std::span<const Key> part :
+       {queue_keys(), execution_keys(), telemetry_keys(), api_keys()}) {
     keys.insert(keys.end(), part.begin(), part.end());
   }
   return keys;

@@ -98,6 +98,17 @@ struct GpuMetrics {
   std::optional<std::uint64_t> ecc_corrected;     // since the driver was loaded
   std::optional<std::uint64_t> ecc_uncorrected;
   std::optional<RecoveryAction> recovery_action;
+  std::optional<std::uint32_t> encoder_percent;
+  std::optional<std::uint32_t> decoder_percent;
+  // Of the time since the last reading, in thousandths: what GPM counts (Hopper and later).
+  std::optional<std::uint32_t> graphics_active;
+  std::optional<std::uint32_t> sm_active;
+  std::optional<std::uint32_t> sm_occupancy;  // of the warps that it could have
+  std::optional<std::uint32_t> tensor_active;
+  std::optional<std::uint32_t> dram_active;
+  std::optional<std::uint32_t> fp64_active;
+  std::optional<std::uint32_t> fp32_active;
+  std::optional<std::uint32_t> fp16_active;
   std::optional<GpuSlowMetrics> slow;  // the latest there is
 
   friend bool operator==(const GpuMetrics&, const GpuMetrics&) = default;
@@ -108,6 +119,7 @@ struct GpuMetrics {
 enum class GpuUnit : std::uint8_t {
   kNone,  // a number, a set of bits, a yes or no
   kPercent,
+  kPermille,  // the page has shares of 1, the API percent
   kBytes,
   kBytesPerSecond,
   kCelsius,
@@ -116,6 +128,9 @@ enum class GpuUnit : std::uint8_t {
   kMegahertz,
 };
 
+// A level, or what only grows until the driver is loaded anew.
+enum class GpuCount : std::uint8_t { kLevel, kCounter };
+
 // The message of the API that has the metric, in a field of the metric's name.
 enum class GpuMessage : std::uint8_t { kNoMessage, kGpu, kGpuHealth };
 
@@ -123,6 +138,7 @@ enum class GpuMessage : std::uint8_t { kNoMessage, kGpu, kGpuHealth };
 struct ExportedAs {
   std::string_view name;  // empty: it is not on the page
   std::string_view help;
+  GpuCount kind = GpuCount::kLevel;
 };
 
 // One row. `name` is that of JSON, with its unit there: watts for power.
@@ -133,6 +149,7 @@ struct GpuMetric {
   GpuUnit unit = GpuUnit::kNone;
   GpuMessage message = GpuMessage::kNoMessage;
   ExportedAs exported = {};
+  GpuCount count = GpuCount::kLevel;
 
   static constexpr bool kIsSlow = std::is_same_v<Owner, GpuSlowMetrics>;
 
@@ -154,6 +171,16 @@ constexpr GpuMetric<Owner, Value> gpu_metric(std::string_view name,
   return {name, member, unit, message, exported};
 }
 
+// One that only grows.
+template <class Owner, class Value>
+constexpr GpuMetric<Owner, Value> gpu_counter(std::string_view name,
+                                              std::optional<Value> Owner::* member,
+                                              GpuUnit unit = GpuUnit::kNone,
+                                              GpuMessage message = GpuMessage::kNoMessage,
+                                              ExportedAs exported = {}) {
+  return {name, member, unit, message, exported, GpuCount::kCounter};
+}
+
 // The order is that of the page, and of the members of each struct in the probe's messages.
 inline constexpr auto kGpuMetrics = std::tuple{
     gpu_metric("utilization_percent", &GpuMetrics::utilization_percent, GpuUnit::kPercent,
@@ -170,10 +197,14 @@ inline constexpr auto kGpuMetrics = std::tuple{
     gpu_metric("memory_total_bytes", &GpuMetrics::memory_total, GpuUnit::kBytes),
     gpu_metric("temperature_c", &GpuMetrics::temperature_c, GpuUnit::kCelsius, GpuMessage::kGpu,
                {"DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C)."}),
-    gpu_metric("memory_temperature_c", &GpuMetrics::memory_temperature_c, GpuUnit::kCelsius),
+    gpu_metric("memory_temperature_c", &GpuMetrics::memory_temperature_c, GpuUnit::kCelsius,
+               GpuMessage::kGpuHealth, {"DCGM_FI_DEV_MEMORY_TEMP", "Memory temperature (in C)."}),
     gpu_metric("power_watts", &GpuMetrics::power, GpuUnit::kMilliwatts, GpuMessage::kGpu,
                {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W)."}),
-    gpu_metric("energy_mj", &GpuSlowMetrics::energy_mj, GpuUnit::kMillijoules),
+    gpu_counter("energy_mj", &GpuSlowMetrics::energy_mj, GpuUnit::kMillijoules,
+                GpuMessage::kNoMessage,
+                {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+                 "Energy since the driver was loaded (in mJ).", GpuCount::kCounter}),
     gpu_metric("clock_sm_mhz", &GpuMetrics::clock_sm_mhz, GpuUnit::kMegahertz,
                GpuMessage::kGpuHealth, {"DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz)."}),
     gpu_metric("clock_memory_mhz", &GpuMetrics::clock_memory_mhz, GpuUnit::kMegahertz,
@@ -185,29 +216,29 @@ inline constexpr auto kGpuMetrics = std::tuple{
                GpuMessage::kGpuHealth),
     gpu_metric("pcie_width", &GpuSlowMetrics::pcie_width, GpuUnit::kNone, GpuMessage::kGpuHealth),
     // promtool objects to dcgm-exporter's name, which ends in COUNTER.
-    gpu_metric("pcie_replays", &GpuSlowMetrics::pcie_replays, GpuUnit::kNone,
-               GpuMessage::kGpuHealth,
-               {"gpu_platform_gpu_pcie_replays", "PCIe retries since the driver was loaded."}),
+    gpu_counter("pcie_replays", &GpuSlowMetrics::pcie_replays, GpuUnit::kNone,
+                GpuMessage::kGpuHealth,
+                {"gpu_platform_gpu_pcie_replays", "PCIe retries since the driver was loaded."}),
     gpu_metric("pcie_sent_bytes_per_second", &GpuSlowMetrics::pcie_sent_bytes_per_second,
                GpuUnit::kBytesPerSecond, GpuMessage::kGpuHealth,
                {"DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "PCIe traffic sent (in KB/s)."}),
     gpu_metric("pcie_received_bytes_per_second", &GpuSlowMetrics::pcie_received_bytes_per_second,
                GpuUnit::kBytesPerSecond, GpuMessage::kGpuHealth,
                {"DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "PCIe traffic received (in KB/s)."}),
-    gpu_metric(
+    gpu_counter(
         "ecc_corrected", &GpuMetrics::ecc_corrected, GpuUnit::kNone, GpuMessage::kGpuHealth,
         {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "Corrected ECC errors since the driver was loaded."}),
-    gpu_metric(
+    gpu_counter(
         "ecc_uncorrected", &GpuMetrics::ecc_uncorrected, GpuUnit::kNone, GpuMessage::kGpuHealth,
         {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Uncorrected ECC errors since the driver was loaded."}),
     gpu_metric("recovery_action", &GpuMetrics::recovery_action, GpuUnit::kNone,
                GpuMessage::kGpuHealth),
-    gpu_metric("ecc_lifetime_corrected", &GpuSlowMetrics::ecc_lifetime_corrected),
-    gpu_metric("ecc_lifetime_uncorrected", &GpuSlowMetrics::ecc_lifetime_uncorrected),
-    gpu_metric("remapped_rows_corrected", &GpuSlowMetrics::remapped_rows_corrected, GpuUnit::kNone,
-               GpuMessage::kGpuHealth,
-               {"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Rows remapped after corrected errors."}),
-    gpu_metric(
+    gpu_counter("ecc_lifetime_corrected", &GpuSlowMetrics::ecc_lifetime_corrected),
+    gpu_counter("ecc_lifetime_uncorrected", &GpuSlowMetrics::ecc_lifetime_uncorrected),
+    gpu_counter("remapped_rows_corrected", &GpuSlowMetrics::remapped_rows_corrected, GpuUnit::kNone,
+                GpuMessage::kGpuHealth,
+                {"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Rows remapped after corrected errors."}),
+    gpu_counter(
         "remapped_rows_uncorrected", &GpuSlowMetrics::remapped_rows_uncorrected, GpuUnit::kNone,
         GpuMessage::kGpuHealth,
         {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows remapped after uncorrected errors."}),
@@ -216,16 +247,44 @@ inline constexpr auto kGpuMetrics = std::tuple{
     gpu_metric("remap_failed", &GpuSlowMetrics::remap_failed, GpuUnit::kNone,
                GpuMessage::kGpuHealth,
                {"DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether a row could not be remapped (0 or 1)."}),
-    gpu_metric("retired_pages_corrected", &GpuSlowMetrics::retired_pages_corrected),
-    gpu_metric("retired_pages_uncorrected", &GpuSlowMetrics::retired_pages_uncorrected),
+    gpu_metric("encoder_percent", &GpuMetrics::encoder_percent, GpuUnit::kPercent,
+               GpuMessage::kGpuHealth, {"DCGM_FI_DEV_ENC_UTIL", "Encoder utilization (in %)."}),
+    gpu_metric("decoder_percent", &GpuMetrics::decoder_percent, GpuUnit::kPercent,
+               GpuMessage::kGpuHealth, {"DCGM_FI_DEV_DEC_UTIL", "Decoder utilization (in %)."}),
+    gpu_metric("graphics_active_percent", &GpuMetrics::graphics_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "Time in which an engine was active (0 to 1)."}),
+    gpu_metric("sm_active_percent", &GpuMetrics::sm_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_SM_ACTIVE", "SMs with a warp, of all (0 to 1)."}),
+    gpu_metric("sm_occupancy_percent", &GpuMetrics::sm_occupancy, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_SM_OCCUPANCY", "Resident warps, of the possible (0 to 1)."}),
+    gpu_metric("tensor_active_percent", &GpuMetrics::tensor_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Cycles of the tensor pipe (0 to 1)."}),
+    gpu_metric("dram_active_percent", &GpuMetrics::dram_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_DRAM_ACTIVE", "Cycles with memory traffic (0 to 1)."}),
+    gpu_metric("fp64_active_percent", &GpuMetrics::fp64_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_PIPE_FP64_ACTIVE", "Cycles of the FP64 pipe (0 to 1)."}),
+    gpu_metric("fp32_active_percent", &GpuMetrics::fp32_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_PIPE_FP32_ACTIVE", "Cycles of the FP32 pipe (0 to 1)."}),
+    gpu_metric("fp16_active_percent", &GpuMetrics::fp16_active, GpuUnit::kPermille,
+               GpuMessage::kGpuHealth,
+               {"DCGM_FI_PROF_PIPE_FP16_ACTIVE", "Cycles of the FP16 pipe (0 to 1)."}),
+    gpu_counter("retired_pages_corrected", &GpuSlowMetrics::retired_pages_corrected),
+    gpu_counter("retired_pages_uncorrected", &GpuSlowMetrics::retired_pages_uncorrected),
     gpu_metric("retirement_pending", &GpuSlowMetrics::retirement_pending),
     gpu_metric("nvlinks_active", &GpuSlowMetrics::nvlinks_active, GpuUnit::kNone,
                GpuMessage::kGpuHealth),
-    gpu_metric("nvlink_crc_errors", &GpuSlowMetrics::nvlink_crc_errors),
-    gpu_metric("nvlink_replays", &GpuSlowMetrics::nvlink_replays),
-    gpu_metric("nvlink_recoveries", &GpuSlowMetrics::nvlink_recoveries),
-    gpu_metric("nvlink_sent_bytes", &GpuSlowMetrics::nvlink_sent, GpuUnit::kBytes),
-    gpu_metric("nvlink_received_bytes", &GpuSlowMetrics::nvlink_received, GpuUnit::kBytes),
+    gpu_counter("nvlink_crc_errors", &GpuSlowMetrics::nvlink_crc_errors),
+    gpu_counter("nvlink_replays", &GpuSlowMetrics::nvlink_replays),
+    gpu_counter("nvlink_recoveries", &GpuSlowMetrics::nvlink_recoveries),
+    gpu_counter("nvlink_sent_bytes", &GpuSlowMetrics::nvlink_sent, GpuUnit::kBytes),
+    gpu_counter("nvlink_received_bytes", &GpuSlowMetrics::nvlink_received, GpuUnit::kBytes),
 };
 
 inline constexpr std::size_t kGpuMetricCount = std::tuple_size_v<decltype(kGpuMetrics)>;

@@ -17,8 +17,8 @@ using MetricFields = std::array<const FieldDescriptor*, model::kGpuMetricCount>;
 
 class MetricWriter {
  public:
-  MetricWriter(google::protobuf::Message& out, const FieldDescriptor& field)
-      : out_(out), field_(field), reflection_(*out.GetReflection()) {}
+  MetricWriter(google::protobuf::Message& out, const FieldDescriptor& field, model::GpuUnit unit)
+      : out_(out), field_(field), reflection_(*out.GetReflection()), unit_(unit) {}
 
   void put(bool value) { reflection_.SetBool(&out_, &field_, value); }
   void put(model::RecoveryAction value) {
@@ -56,16 +56,18 @@ class MetricWriter {
   static std::uint64_t whole(Value value) {
     return static_cast<std::uint64_t>(number_in(value));
   }
-  // The API has watts.
+  // The API has watts, and percent.
   template <class Value>
-  static double in_unit_of_api(Value value) {
+  double in_unit_of_api(Value value) const {
     const auto number = static_cast<double>(number_in(value));
-    return std::is_same_v<Value, base::Milliwatts> ? number / 1000 : number;
+    if (unit_ == model::GpuUnit::kMilliwatts) return number / 1000;
+    return unit_ == model::GpuUnit::kPermille ? number / 10 : number;
   }
 
   google::protobuf::Message& out_;
   const FieldDescriptor& field_;
   const google::protobuf::Reflection& reflection_;
+  const model::GpuUnit unit_;
 };
 
 // Null for the metrics that the message does not have.
@@ -86,7 +88,7 @@ void put(const model::GpuMetrics& gpu, const MetricFields& fields, google::proto
   model::for_each_gpu_metric([&](const auto& row) {
     const FieldDescriptor* const field = fields[i++];
     if (field == nullptr) return;
-    if (const auto value = row.of(gpu)) MetricWriter(out, *field).put(*value);
+    if (const auto value = row.of(gpu)) MetricWriter(out, *field, row.unit).put(*value);
   });
 }
 
