@@ -18,6 +18,7 @@ inline constexpr std::array kOtherNames = {
     OtherName{"allocation.strategy", "allocation.mode"},
     OtherName{"scheduling.algorithm", "scheduling.order"},
     OtherName{"policies.enable_preemption", "policies.allow_preemption"},
+    OtherName{"gpu_selection.enable_gpu_selection", "gpu_selection.enabled"},
 };
 
 // A key that sets nothing. A value that describes what the program does is accepted silently. For

@@ -20,6 +20,9 @@ constexpr std::array kSections = {
     Section{"scheduling", "The queue and its order."},
     Section{"quotas", "The limits of users and projects. The entry of a team has its own limits."},
     Section{"allocation", "How GPUs are guaranteed to teams and users."},
+    Section{"gpu_selection",
+        "The choice of GPUs by their load. "
+        "It is for machines that people also use outside the queue: docs/scheduling.md describes it."},
     Section{"policies", "The limits of all jobs."},
     Section{"fault_tolerance", "What happens when a job, a node or a GPU fails."},
     Section{"execution", "How jobs are run."},

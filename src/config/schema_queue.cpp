@@ -168,6 +168,38 @@ constexpr std::array kQueueKeys = {
         "hybrid: they are scaled down to allocation.reserved_ratio of the cluster. "
         "docs/scheduling.md has the rule."},
 
+    Key{"gpu_selection.enabled",
+        +[](C& c) -> bool& { return c.policy.load_rules.is_on; },
+        0, 0, Effect::kAnytime,
+        "Whether jobs get GPUs on which processes of no job run. "
+        "The least loaded GPUs are taken first. "
+        "health.unmanaged_processes then has no effect."},
+    Key{"gpu_selection.min_memory_mb",
+        +[](C& c) -> std::uint32_t& { return c.policy.load_rules.min_memory_mb; },
+        0, 10'000'000, Effect::kAnytime,
+        "The MiB of its memory that must be free for a GPU to get jobs while such processes run on it."},
+    Key{"gpu_selection.max_utilization",
+        +[](C& c) -> std::uint32_t& { return c.policy.load_rules.max_utilization; },
+        0, 100, Effect::kAnytime,
+        "The highest utilization, in percent, at which such a GPU gets jobs."},
+    Key{"gpu_selection.memory_weight",
+        +[](C& c) -> std::uint32_t& { return c.policy.load_rules.memory_weight; },
+        0, 1000, Effect::kAnytime,
+        "The weight of the free share of the memory in the score of a GPU."},
+    Key{"gpu_selection.utilization_weight",
+        +[](C& c) -> std::uint32_t& { return c.policy.load_rules.utilization_weight; },
+        0, 1000, Effect::kAnytime,
+        "The weight of the idle share of the time in it."},
+    Key{"gpu_selection.idle_utilization",
+        +[](C& c) -> std::uint32_t& { return c.policy.load_rules.idle_utilization; },
+        0, 101, Effect::kAnytime,
+        "A node is idle if its GPUs' mean utilization is below this many percent, "
+        "and their mean use of memory below idle_memory. "
+        "The GPUs of idle nodes are taken first."},
+    Key{"gpu_selection.idle_memory",
+        +[](C& c) -> std::uint32_t& { return c.policy.load_rules.idle_memory; },
+        0, 101, Effect::kAnytime,
+        "The mean use of memory below which a node is idle, in percent."},
     Key{"policies.max_gpus_per_user",
         +[](C& c) -> std::optional<std::uint32_t>& { return c.max_gpus_per_user; },
         1, 1'000'000, Effect::kAnytime,

@@ -571,6 +571,30 @@ TEST_F(GpusTest, ThePolicySaysWhatUnmanagedProcessesMean) {
   EXPECT_EQ(at(0).unmanaged_processes, "");
 }
 
+TEST_F(GpusTest, PlacedByLoadAGpuWithOthersOnItGetsJobsWhileItPassesTheLimits) {
+  model::Policy policy;
+  policy.load_rules.is_on = true;
+  core_.apply_policy(policy, "test", kNoon);
+  const auto told = [&](std::optional<model::GpuLoad> load) {
+    see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob", load});
+  };
+  told(std::nullopt);
+  EXPECT_FALSE(at(0).taints.empty()) << "nothing is known of its load";
+  told(model::GpuLoad{60, base::kGiB * 60});
+  ASSERT_NE(model::find_taint(at(0).taints, model::TaintSource::kProcesses), nullptr);
+  EXPECT_EQ(at(0).taints.front().text,
+            "pid 77 of bob: others use it for 60 % of the time, and gpu_selection allows 50 %");
+  EXPECT_EQ(state_of(submit(2)), JobState::kQueued);
+  told(model::GpuLoad{20, base::kGiB * 60});
+  EXPECT_TRUE(at(0).taints.empty());
+  EXPECT_EQ(state_of(1), JobState::kStarting);
+  const model::Attempt& attempt = core_.state().jobs.find(1)->attempts.back();
+  ASSERT_EQ(attempt.choices.size(), 2U);
+  EXPECT_EQ(attempt.choices[0].load, (model::GpuLoad{20, base::kGiB * 60}));
+  EXPECT_LT(attempt.choices[0].availability, 1000U);
+  EXPECT_EQ(attempt.choices[1].availability, 1000U);
+}
+
 TEST_F(GpusTest, ANewPolicyIsMeantForUnmanagedProcessesThatAreThereAlready) {
   see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
   model::Policy policy;

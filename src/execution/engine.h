@@ -171,6 +171,8 @@ struct UnmanagedProcessesObserved {
   std::string node_name;
   std::string gpu_uuid;
   std::string text;
+  // What they make of the GPU, where the site places jobs by load; else none.
+  std::optional<model::GpuLoad> load = {};
 };
 
 // A party sets or lifts its taint of a node or a GPU. Reported after each change. It takes no

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "model/allocation.h"
 #include "model/exit.h"
+#include "model/gpu_load.h"
 #include "model/granted.h"
 #include "model/ids.h"
 #include "model/priority.h"
@@ -103,6 +104,8 @@ struct Attempt {
   // The names of its allocation. Empty if a version without this archived the job.
   base::Shared<Granted> granted;
   std::string preflight;  // what the check of its GPUs did, in words; empty: none was asked for
+  // Its GPUs, in the allocation's order, where they were chosen by load; else empty.
+  std::vector<GpuChoice> choices;
 
   // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

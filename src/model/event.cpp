@@ -56,6 +56,10 @@ std::string_view name_of(const Event& event) {
   return kNames[event.index()];
 }
 
+std::string words_of(const UnmanagedProcessesChanged& event) {
+  return event.why.empty() ? event.text : event.text + ": " + event.why;
+}
+
 JobId job_of(const Event& event) {
   return std::visit(
       [](const auto& e) -> JobId {

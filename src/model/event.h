@@ -119,9 +119,14 @@ struct NodeServiceChanged {
 // Processes that belong to no job came to a GPU, or left it.
 struct UnmanagedProcessesChanged {
   GpuRef gpu;
-  std::string text;    // the processes; empty: there are none any more
-  bool avoid = false;  // the GPU has the taint of kProcesses while they are there
+  std::string text;                  // the processes; empty: there are none any more
+  bool avoid = false;                // the GPU has the taint of kProcesses while they are there
+  std::optional<GpuLoad> load = {};  // as in Gpu
+  std::string why = {};              // the taint's words beside `text`: the limit of LoadRules
 };
+
+// Returns the words of the taint that the event sets.
+std::string words_of(const UnmanagedProcessesChanged& event);
 
 // Others use more or less of the node. It may change often, so it does not repeat the description.
 struct NodeOthersChanged {

@@ -10,6 +10,7 @@
 #include "model/capacity.h"
 #include "model/engine_kind.h"
 #include "model/evidence.h"
+#include "model/gpu_load.h"
 #include "model/gpu_part.h"
 #include "model/ids.h"
 #include "model/network.h"
@@ -94,6 +95,9 @@ struct Gpu {
   bool is_reported = true;         // false: the node's driver does not list it any more
   // Processes on it that belong to no job, in words, for every rule of the site; empty: none.
   std::string unmanaged_processes;
+  // What they make of it while no job holds it; none: there are none, or the site does not place
+  // jobs by load (Policy::load_rules).
+  std::optional<GpuLoad> load;
   std::string changed_by;    // who set the worst taint; empty if it is in service
   base::Instant changed_at;  // when
   Taints taints;

@@ -8,6 +8,7 @@
 #include "base/shared.h"
 #include "base/units.h"
 #include "model/engine_kind.h"
+#include "model/gpu_load.h"
 #include "model/job.h"
 #include "model/team.h"
 
@@ -194,6 +195,7 @@ struct Policy {
   std::uint64_t max_ended_jobs = 0;
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
   Sharing sharing;
+  LoadRules load_rules;
   bool has_containers = false;  // jobs may name an image (execution.containers)
   // The engines that run jobs here, by kind: this host or its emulated nodes, a cluster.
   bool engines[kEngineKinds] = {true};

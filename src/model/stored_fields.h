@@ -115,7 +115,7 @@ inline auto fields(Attempt& v) {
                   v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
                   v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.preempted_jobs,
                   v.passed, v.is_borrowed, v.yields_at, v.stops_above, v.began_overdue, v.gpu_type,
-                  v.steps, v.granted, v.preflight);
+                  v.steps, v.granted, v.preflight, v.choices);
 }
 inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
@@ -167,10 +167,16 @@ inline auto fields(Evidence& v) {
   return std::tie(v.kind, v.source, v.at, v.last, v.count, v.code, v.value, v.is_over, v.job,
                   v.user, v.program, v.pid, v.gpu_instance, v.registers, v.text);
 }
+inline auto fields(GpuLoad& v) {
+  return std::tie(v.utilization_percent, v.memory_free);
+}
+inline auto fields(GpuChoice& v) {
+  return std::tie(v.node_place, v.index, v.availability, v.load);
+}
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
                   v.former_avoids_processes, v.changed_by, v.changed_at, v.former_unavailable,
-                  v.taints, v.evidence, v.withheld_verdict);
+                  v.taints, v.evidence, v.withheld_verdict, v.load);
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
@@ -223,6 +229,10 @@ inline auto fields(Sharing& v) {
   return std::tie(v.gpu_types, v.nodes, v.is_on, v.between_users, v.max_jobs, v.weakest_rung,
                   v.slice, v.modes);
 }
+inline auto fields(LoadRules& v) {
+  return std::tie(v.is_on, v.min_memory_mb, v.max_utilization, v.memory_weight,
+                  v.utilization_weight, v.idle_utilization, v.idle_memory);
+}
 inline auto fields(Policy& v) {
   return std::tie(
       v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
@@ -238,7 +248,7 @@ inline auto fields(Policy& v) {
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
       v.health_max_out_percent, v.health_rules, v.health_check_at_start, v.sharing,
-      v.pod_annotations);
+      v.pod_annotations, v.load_rules);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -296,7 +306,7 @@ inline auto fields(VerdictWithheld& v) {
   return std::tie(v.gpu, v.text);
 }
 inline auto fields(UnmanagedProcessesChanged& v) {
-  return std::tie(v.gpu, v.text, v.avoid);
+  return std::tie(v.gpu, v.text, v.avoid, v.load, v.why);
 }
 inline auto fields(GpuUnavailableChanged& v) {
   return std::tie(v.gpu, v.text);

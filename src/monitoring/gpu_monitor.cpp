@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/node_lookup.h"
+#include "model/policy.h"
 #include "os/clock.h"
 
 namespace gpu_platform::monitoring {
@@ -87,8 +88,9 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
     model::GpuReading out = to_model(reading);
     if (reading.processes) {
       std::vector<SeenProcess>& seen = all_seen[uuid];
-      out.processes = processes_of({uuid, find_gpu(known, uuid), reading}, *snapshot, seen);
-      tell_unmanaged_processes(node, uuid, out.processes);
+      const ReadGpu gpu{uuid, find_gpu(known, uuid), reading};
+      out.processes = processes_of(gpu, *snapshot, seen);
+      tell_unmanaged_processes(node, gpu, snapshot->policy->load_rules.is_on, out.processes);
     }
     const std::lock_guard lock(mutex_);
     if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
@@ -177,9 +179,10 @@ void GpuMonitor::remember_owners(const std::string& uuid, std::vector<SeenProces
 
 // Told only when they were there in two readings in a row: a process that is just starting or
 // ending may be on the GPU and not in the published state.
-void GpuMonitor::tell_unmanaged_processes(const std::string& node, const std::string& uuid,
+void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu& gpu,
+                                          bool tells_load,
                                           const std::vector<model::GpuProcess>& processes) {
-  UnmanagedProcesses& known = unmanaged_processes_[uuid];
+  UnmanagedProcesses& known = unmanaged_processes_[gpu.uuid];
   std::vector<const model::GpuProcess*> lasting;
   std::set<std::uint32_t> seen;
   for (const model::GpuProcess& process : processes) {
@@ -189,9 +192,15 @@ void GpuMonitor::tell_unmanaged_processes(const std::string& node, const std::st
   }
   known.seen = std::move(seen);
   std::string text = describe(lasting);
-  if (text == known.told) return;
+  // What a job of ours does on the GPU is not the others' load.
+  const bool is_held = gpu.known != nullptr && !gpu.known->holders.empty();
+  if (!is_held) known.load.take(gpu.reading);
+  const bool has_load = tells_load && !text.empty();
+  const bool has_new_load = known.load.has_moved(has_load);
+  if (text == known.told && !has_new_load) return;
   known.told = text;
-  sink_.observe(execution::UnmanagedProcessesObserved{node, uuid, std::move(text)});
+  sink_.observe(execution::UnmanagedProcessesObserved{
+      node, gpu.uuid, std::move(text), has_load ? known.load.tell() : known.load.forget()});
 }
 
 std::shared_ptr<const model::GpuReading> GpuMonitor::latest(std::string_view uuid) const {

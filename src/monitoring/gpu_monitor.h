@@ -15,6 +15,7 @@
 #include "execution/engine.h"
 #include "hardware/readings.h"
 #include "model/gpu_reading.h"
+#include "monitoring/load_watch.h"
 #include "monitoring/process_owners.h"
 #include "monitoring/seen_process.h"
 #include "node/probe/probe_protocol.h"
@@ -58,6 +59,7 @@ class GpuMonitor {
   struct UnmanagedProcesses {
     std::set<std::uint32_t> seen;  // pids of the last reading
     std::string told;
+    LoadWatch load;
   };
 
   struct ReadGpu {
@@ -69,7 +71,7 @@ class GpuMonitor {
                                               const controller::Snapshot& snapshot,
                                               std::vector<SeenProcess>& seen);
   void remember_owners(const std::string& uuid, std::vector<SeenProcess>& seen);
-  void tell_unmanaged_processes(const std::string& node, const std::string& uuid,
+  void tell_unmanaged_processes(const std::string& node, const ReadGpu& gpu, bool tells_load,
                                 const std::vector<model::GpuProcess>& processes);
 
   execution::ObservationSink& sink_;

@@ -20,6 +20,7 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
   parts.queue.reorder(std::move(given.ranking));
   books.policy_ = std::move(given.policy);
   parts.cluster.follow(books.policy_->sharing);
+  parts.cluster.follow(books.policy_->load_rules);
   nodes.for_each([&](std::uint64_t, const model::Node& node) { books.put(node); });
   parts.lending = Pools(guarantees_of(books.organisation(), parts.cluster.totals().gpus_by_type()));
   jobs.for_each([&](std::uint64_t, const model::Job& job) { books.put(job); });
@@ -217,7 +218,9 @@ void Books::follow(std::shared_ptr<const model::Policy> policy) {
 }
 
 void Books::follow_sharing(const base::PersistentMap<model::Node>& nodes) {
-  if (!parts_.cluster.follow(policy_->sharing)) return;
+  const bool shares_anew = parts_.cluster.follow(policy_->sharing);
+  const bool rates_anew = parts_.cluster.follow(policy_->load_rules);
+  if (!shares_anew && !rates_anew) return;
   nodes.for_each([&](std::uint64_t, const model::Node& node) { put(node); });
   note(true);
 }

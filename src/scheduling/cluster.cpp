@@ -138,8 +138,9 @@ bool Cluster::update(const model::Node& node) {
     NodeRecord& record = known->second;
     const bool has_new_names = gpu_names_.update(node, record.uuids);
     const bool has_new_parts = follow_parts(record, node);
+    const bool has_new_loads = follow_loads(record, node);
     if (record.free == free && record.in_service == in_service && record.degraded == degraded) {
-      return has_new_names || has_new_parts;
+      return has_new_names || has_new_parts || has_new_loads;
     }
     move(record, node.id, free);
     record.in_service = in_service;
@@ -157,6 +158,7 @@ bool Cluster::update(const model::Node& node) {
     set_degraded(record, node.id, degraded);
     move(record, node.id, free);
     follow_parts(record, node);
+    follow_loads(record, node);
   }
   return true;
 }
@@ -168,6 +170,7 @@ bool Cluster::remove(model::NodeId node) {
   move(known->second, node, FreeState{});
   gpu_names_.remove(node, known->second.uuids);
   with_degraded_.erase(node);
+  with_load_.erase(node);
   for (GpuMask left = gpu_parts_.on(node); left != 0; left &= left - 1) {
     gpu_parts_.exchange({node, static_cast<std::uint32_t>(std::countr_zero(left))}, {});
   }
@@ -204,6 +207,7 @@ std::uint64_t Cluster::hash() const {
     encode(out, record.free);
     out.u64(record.in_service);
     out.u64(record.degraded);
+    encode(out, record.loads);
     for (const std::string& uuid : record.uuids) out.text(uuid);
     encode(out, places_.place_of(record.leaf));
     out.u64(record.terms.gpus);
@@ -232,6 +236,20 @@ bool Cluster::follow(const model::Sharing& rules) {
   sharing_ = rules;
   gpu_parts_.follow(rules);
   for (auto& [id, record] : nodes_) record.are_terms_known = false;
+  return true;
+}
+
+bool Cluster::follow(const model::LoadRules& rules) {
+  if (load_rules_ == rules) return false;
+  load_rules_ = rules;
+  return true;
+}
+
+bool Cluster::follow_loads(NodeRecord& record, const model::Node& node) {
+  LoadLevels loads = load_levels_of(node, load_rules_);
+  if (record.loads == loads) return false;
+  loads.empty() ? void(with_load_.erase(node.id)) : void(with_load_.insert(node.id));
+  record.loads = std::move(loads);
   return true;
 }
 

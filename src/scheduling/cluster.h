@@ -17,6 +17,7 @@
 #include "scheduling/gang/network_places.h"
 #include "scheduling/gpu_names.h"
 #include "scheduling/group_tree.h"
+#include "scheduling/load_levels.h"
 #include "scheduling/node_shape.h"
 #include "scheduling/order/cluster_totals.h"
 #include "scheduling/part_index.h"
@@ -81,6 +82,7 @@ class Cluster {
     bool watches_gpu_memory = false;                 // the same, as the next
     GpuMask gpus_with_mps_limits = 0;
     bool are_terms_known = false;
+    LoadLevels loads = {};  // of its GPUs; empty: no process of others is on any
   };
 
   Cluster() = default;
@@ -96,6 +98,8 @@ class Cluster {
   // Takes over which GPUs may be shared. Returns true if that is new: then the owner puts all nodes
   // again.
   bool follow(const model::Sharing& rules);
+  // The same for the rules by which loaded GPUs are rated.
+  bool follow(const model::LoadRules& rules);
   const model::Sharing& sharing() const { return sharing_; }
 
   std::size_t size() const { return nodes_.size(); }
@@ -114,6 +118,8 @@ class Cluster {
   const GpuNames& gpu_names() const { return gpu_names_; }
   // The nodes with degraded GPUs, held or not.
   const std::set<model::NodeId>& nodes_with_degraded() const { return with_degraded_; }
+  // The nodes with GPUs that others load, held or not.
+  const std::set<model::NodeId>& nodes_with_load() const { return with_load_; }
   const NetworkPlaces& places() const { return places_; }
   const ClusterTotals& totals() const { return totals_; }
   const PartIndex& gpu_parts() const { return gpu_parts_; }
@@ -142,6 +148,7 @@ class Cluster {
   bool follow_parts(NodeRecord& record, const model::Node& node);
   void set_terms(NodeRecord& record, const model::Node& node);
   void set_degraded(NodeRecord& record, model::NodeId id, GpuMask degraded);
+  bool follow_loads(NodeRecord& record, const model::Node& node);
   void hash_leaves(base::Encoder& out, const Group& group) const;
   static void move(NodeRecord& record, model::NodeId id, const FreeState& free);
 
@@ -154,6 +161,8 @@ class Cluster {
   model::Sharing sharing_;
   PartIndex gpu_parts_;
   std::set<model::NodeId> with_degraded_;
+  model::LoadRules load_rules_;
+  std::set<model::NodeId> with_load_;
   ClusterTotals totals_;
 };
 

@@ -100,6 +100,26 @@ void put_exit(const model::Exit& exit, Message& out) {
   out.set_lost(to_proto(exit.lost));
 }
 
+void put_choices(const model::Attempt& attempt, const Nodes& nodes, v1::GpuSelection& out) {
+  const base::Shared<model::Granted> granted = granted_of(attempt, nodes);
+  out.set_count(static_cast<std::uint32_t>(attempt.choices.size()));
+  out.set_allocation_method("availability_score");
+  for (const model::GpuChoice& choice : attempt.choices) {
+    const model::NodeAllocation& part = attempt.allocation.nodes.at(choice.node_place);
+    out.add_indices(choice.index);
+    v1::SelectedGpu& gpu = *out.add_details();
+    gpu.set_node(name_of((*granted)[choice.node_place], part.node));
+    gpu.set_index(choice.index);
+    const model::Node* const node = nodes.find(part.node.value);
+    if (node != nullptr && choice.index < node->gpus.size()) {
+      gpu.set_name(node->gpus[choice.index].info.model);
+    }
+    gpu.set_memory_free_mb(static_cast<std::uint64_t>(choice.load.memory_free.value()) >> 20);
+    gpu.set_utilization_percent(choice.load.utilization_percent);
+    gpu.set_availability_score(static_cast<double>(choice.availability) / 1000);
+  }
+}
+
 void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt& out) {
   out.set_attempt(attempt.number);
   out.set_state(to_proto(attempt.state));
@@ -117,6 +137,7 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   if (!attempt.by.empty()) out.set_ended_by(attempt.by);
   if (!attempt.detail.empty()) out.set_detail(attempt.detail);
   if (!attempt.preflight.empty()) out.set_preflight(attempt.preflight);
+  if (!attempt.choices.empty()) put_choices(attempt, nodes, *out.mutable_gpu_info());
   if (attempt.pid != 0) out.set_pid(attempt.pid);
   for (const model::JobId id : attempt.preempted_jobs)
     out.add_preempted_jobs(fmt::format_int(id.value).str());

@@ -405,6 +405,19 @@ std::string preflight_of(const v1::Job& job) {
   }
 }
 
+// "n1 GPU 2: 0.91 (70.0 GiB free, 5 % used)", …: how the GPUs of the latest attempt were chosen.
+std::string choice_of(const v1::Job& job) {
+  if (job.attempts().empty()) return {};
+  std::string text;
+  for (const v1::SelectedGpu& gpu : job.attempts().rbegin()->gpu_info().details()) {
+    text +=
+        fmt::format("{}{} GPU {}: {:.2f} ({:.1f} GiB free, {} % used)", text.empty() ? "" : ", ",
+                    gpu.node(), gpu.index(), gpu.availability_score(),
+                    static_cast<double>(gpu.memory_free_mb()) / 1024, gpu.utilization_percent());
+  }
+  return text;
+}
+
 // "the default of team lab"; empty if the job set its time limit.
 std::string limit_from(const v1::Job& job) {
   if (!job.has_time_limit_default_of()) return {};
@@ -416,9 +429,9 @@ std::string limit_from(const v1::Job& job) {
 
 std::string job_page(const v1::Job& job, const PageStyle& style) {
   constexpr std::size_t kKeyWidth = 16;
-  constexpr std::string_view kProse[] = {"Waits because", "Asks for", "Warning",    "Doing",
-                                         "Result",        "Advice",   "Retries",    "Yields",
-                                         "Turn",          "Part",     "Neighbours", "Preflight"};
+  constexpr std::string_view kProse[] = {
+      "Waits because", "Asks for", "Warning", "Doing",      "Result",    "Advice",        "Retries",
+      "Yields",        "Turn",     "Part",    "Neighbours", "Preflight", "Chosen by load"};
   const base::Instant now = style.now;
   const v1::JobSpec& spec = job.spec();
   Lines lines = {
@@ -443,6 +456,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {"Asks for", asked_for(spec)},
       {"Place", place_of(job)},
       {"Preflight", preflight_of(job)},
+      {"Chosen by load", choice_of(job)},
       {"Part", part_of(job)},
       {"Neighbours", neighbours_of(job)},
       {"Warning", joined(texts_of(job.warnings()), "; ")},

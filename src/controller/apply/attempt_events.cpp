@@ -91,6 +91,24 @@ void note_epilog(const model::AttemptReleased& event, const Attempt& attempt, No
   }
 }
 
+// How its GPUs were chosen, where the site places jobs by load.
+std::vector<model::GpuChoice> choices_of(const State& state, const model::Allocation& allocation) {
+  const model::LoadRules& rules = state.policy->load_rules;
+  if (!rules.is_on || model::is_part(allocation)) return {};
+  std::vector<model::GpuChoice> choices;
+  for (std::size_t place = 0; place < allocation.nodes.size(); ++place) {
+    const model::NodeAllocation& part = allocation.nodes[place];
+    const Node& node = *state.nodes.find(part.node.value);
+    for (const model::GpuGrant& grant : part.grants) {
+      const model::Gpu& gpu = node.gpus.at(grant.gpu_index);
+      const model::GpuLoad load = gpu.load.value_or(model::GpuLoad{0, gpu.info.memory});
+      choices.push_back({static_cast<std::uint32_t>(place), grant.gpu_index,
+                         model::availability(load, gpu.info.memory, rules), load});
+    }
+  }
+  return choices;
+}
+
 }  // namespace
 
 void apply(Application& a, const model::StartRequested& event) {
@@ -102,6 +120,7 @@ void apply(Application& a, const model::StartRequested& event) {
   attempt.allocation = event.allocation;
   attempt.gpu_type = gpu_type_of(a, event.allocation);
   attempt.granted = model::granted_of(event.allocation, a.state.nodes);
+  attempt.choices = choices_of(a.state, event.allocation);
   attempt.boot_id = event.boot_id;
   attempt.requested_at = a.at;
   attempt.passed = event.passed;

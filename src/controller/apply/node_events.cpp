@@ -166,8 +166,9 @@ void apply(Application& a, const model::NodeStateChanged& event) {
 void apply(Application& a, const model::UnmanagedProcessesChanged& event) {
   change_gpu(a, event.gpu, [&](model::Gpu& gpu) {
     gpu.unmanaged_processes = event.text;
+    gpu.load = event.load;
     set_avoided(gpu, {.source = model::TaintSource::kProcesses,
-                      .text = event.avoid ? event.text : std::string(),
+                      .text = event.avoid ? model::words_of(event) : std::string(),
                       .by = "node"});
   });
 }

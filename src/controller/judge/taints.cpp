@@ -50,16 +50,33 @@ model::Taint taint_of(const execution::TaintObserved& seen) {
           {}};
 }
 
+// Where jobs are placed by load, a GPU is avoided while it passes a limit, and while nothing is
+// known of its load.
+bool is_avoided(const model::Policy& policy, const model::UnmanagedProcessesChanged& seen) {
+  if (seen.text.empty()) return false;
+  if (policy.load_rules.is_on) return !seen.load || !seen.why.empty();
+  return policy.unmanaged_processes == model::UnmanagedProcessPolicy::kAvoid;
+}
+
 // Returns nothing if the state does not change.
 std::optional<model::Event> judge_unmanaged_processes(const State& state, model::GpuRef ref,
-                                                      const std::string& seen) {
+                                                      const std::string& text,
+                                                      const std::optional<model::GpuLoad>& load) {
   const model::Gpu& gpu = state.nodes.find(ref.node.value)->gpus.at(ref.index);
-  const model::UnmanagedProcessPolicy policy = state.policy->unmanaged_processes;
-  const std::string text = policy == model::UnmanagedProcessPolicy::kIgnore ? std::string() : seen;
-  const bool avoid = policy == model::UnmanagedProcessPolicy::kAvoid && !text.empty();
-  const bool avoids = model::find_taint(gpu.taints, model::TaintSource::kProcesses) != nullptr;
-  if (gpu.unmanaged_processes == text && avoids == avoid) return std::nullopt;
-  return model::UnmanagedProcessesChanged{ref, text, avoid};
+  const model::Policy& policy = *state.policy;
+  model::UnmanagedProcessesChanged seen{ref, text, false};
+  const bool is_ignored = policy.unmanaged_processes == model::UnmanagedProcessPolicy::kIgnore;
+  if (is_ignored && !policy.load_rules.is_on) seen.text.clear();
+  if (policy.load_rules.is_on && !seen.text.empty()) seen.load = load;
+  if (seen.load) seen.why = model::why_too_loaded(*seen.load, policy.load_rules);
+  seen.avoid = is_avoided(policy, seen);
+  const model::Taint* const taint = model::find_taint(gpu.taints, model::TaintSource::kProcesses);
+  const bool has_same_taint =
+      seen.avoid ? taint != nullptr && taint->text == model::words_of(seen) : taint == nullptr;
+  if (gpu.unmanaged_processes == seen.text && gpu.load == seen.load && has_same_taint) {
+    return std::nullopt;
+  }
+  return seen;
 }
 
 }  // namespace
@@ -95,16 +112,17 @@ std::optional<model::Event> next_ended_taint(const State& state, base::Instant n
 std::optional<model::Event> judge_unmanaged_processes(
     const State& state, const execution::UnmanagedProcessesObserved& seen) {
   const auto gpu = find_gpu(state, seen.node_name, seen.gpu_uuid);
-  return gpu ? judge_unmanaged_processes(state, *gpu, seen.text) : std::nullopt;
+  return gpu ? judge_unmanaged_processes(state, *gpu, seen.text, seen.load) : std::nullopt;
 }
 
 Events judge_gpus_again(const State& state) {
   Events events;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
-      if (node.gpus[i].unmanaged_processes.empty()) continue;
+      const model::Gpu& gpu = node.gpus[i];
+      if (gpu.unmanaged_processes.empty()) continue;
       if (auto event =
-              judge_unmanaged_processes(state, {node.id, i}, node.gpus[i].unmanaged_processes)) {
+              judge_unmanaged_processes(state, {node.id, i}, gpu.unmanaged_processes, gpu.load)) {
         events.push_back(*std::move(event));
       }
     }

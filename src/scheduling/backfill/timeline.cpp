@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "scheduling/placement/by_load.h"
 #include "scheduling/placement/place.h"
 
 namespace gpu_platform::scheduling {
@@ -309,10 +310,11 @@ std::optional<model::Allocation> Timeline::place_between(base::Instant at,
                                                          const Times& times) {
   const Trial::Mark begin = trial_.mark();
   withhold_excluded(trial_, request);
-  std::optional<model::Allocation> allocation = place_choices_between(at, request, times);
+  const auto place_now = [&] { return place_choices_between(at, request, times); };
+  std::optional<model::Allocation> allocation = place_by_load(trial_, request, place_now);
   if (!allocation && may_try_degraded(trial_.cluster(), request)) {
     trial_.expose_degraded();
-    allocation = place_choices_between(at, request, times);
+    allocation = place_by_load(trial_, request, place_now);
   }
   trial_.rollback_to(begin);
   return allocation;

@@ -9,9 +9,19 @@
 #include "base/check.h"
 #include "model/gpu_catalogue.h"
 #include "scheduling/free_of.h"
+#include "scheduling/load_levels.h"
 #include "scheduling/part_rules.h"
 
 namespace gpu_platform::scheduling {
+
+namespace {
+
+// Processes of no job leave it too little for the request, so it counts as out of service.
+bool is_too_loaded(const model::Gpu& gpu, const model::ResourceRequest& request) {
+  return gpu.load && !is_of_use(gpu.load->memory_free, request);
+}
+
+}  // namespace
 
 std::vector<model::ResourceRequest> by_choice(const model::ResourceRequest& request) {
   std::vector<model::ResourceRequest> choices(std::max<std::size_t>(1, request.gpu_types.size()),
@@ -45,7 +55,7 @@ GpuOffer GpuOffers::of(const model::Node& node, GpuMask withheld) {
     offer.largest_memory = std::max(offer.largest_memory, gpu.info.memory);
     if (gpu.info.memory < request_.gpu_memory) continue;
     entry.capable |= GpuMask{1} << i;
-    if ((withheld >> i & 1) != 0) continue;
+    if ((withheld >> i & 1) != 0 || is_too_loaded(gpu, request_)) continue;
     const bool is_degraded = request_.accept_degraded && model::is_only_degraded(gpu);
     if (is_degraded || model::is_in_service(gpu)) entry.in_service |= GpuMask{1} << i;
     const GpuUse use = use_of(gpu);
@@ -132,7 +142,7 @@ PartOffer GpuOffers::part_of(const model::Node& node, const model::Sharing& rule
     offer.is_shared = !modes.empty();
     offer.is_kept_from_root = modes.empty();
     if (modes.empty()) break;
-    if ((withheld >> i & 1) != 0) continue;
+    if ((withheld >> i & 1) != 0 || is_too_loaded(gpu, request_)) continue;
     const bool is_degraded = request_.accept_degraded && model::is_only_degraded(gpu);
     if (!is_degraded && !model::is_in_service(gpu)) continue;
     offer.is_in_service = true;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "scheduling/gang/place_gang.h"
+#include "scheduling/placement/by_load.h"
 #include "scheduling/placement/choose_gpus.h"
 #include "scheduling/placement/place_part.h"
 
@@ -200,10 +201,11 @@ std::uint64_t nodes_up_for(const Cluster& cluster, const model::ResourceRequest&
 std::optional<model::Allocation> place(Trial& trial, const model::ResourceRequest& request) {
   const Trial::Mark mark = trial.mark();
   withhold_excluded(trial, request);
-  std::optional<model::Allocation> allocation = place_any_choice(trial.cluster(), request);
+  const auto place_now = [&] { return place_any_choice(trial.cluster(), request); };
+  std::optional<model::Allocation> allocation = place_by_load(trial, request, place_now);
   if (!allocation && may_try_degraded(trial.cluster(), request)) {
     trial.expose_degraded();
-    allocation = place_any_choice(trial.cluster(), request);
+    allocation = place_by_load(trial, request, place_now);
   }
   trial.rollback_to(mark);
   return allocation;

@@ -47,6 +47,11 @@ class NodeBuilder {
     }
     return *this;
   }
+  // Processes of no job load the GPU.
+  NodeBuilder& loaded(std::uint32_t gpu, std::uint32_t percent, base::Bytes free) {
+    node_.gpus.at(gpu).load = model::GpuLoad{percent, free};
+    return *this;
+  }
   NodeBuilder& numa(std::uint32_t gpu, std::int32_t numa_node) {
     node_.gpus.at(gpu).info.numa_node = numa_node;
     return *this;

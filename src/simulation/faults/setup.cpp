@@ -202,6 +202,7 @@ void draw_gpus(Prng& random, const model::NodeInfo& node, model::ResourceRequest
 enum class Aside : std::uint64_t {
   kParts = 0x7061'7274'7300'0000,
   kChecks = 0x6368'6563'6b73'0000,
+  kLoads = 0x6c6f'6164'7300'0000,
 };
 
 Prng aside(const Prng& random, Aside what) {
@@ -353,6 +354,7 @@ model::Policy draw_policy(Prng& random) {
   if (aside(random, Aside::kChecks).chance(1, 8)) {
     policy.health_check_at_start = model::HealthCheckAtStart::kQuick;
   }
+  policy.load_rules.is_on = aside(random, Aside::kLoads).chance(1, 4);
   return policy;
 }
 

@@ -229,8 +229,13 @@ void World::bring_unmanaged_processes() {
   if (more.chance(1, 4)) return move_gpus(at);
   if (more.chance(1, 3)) return reset_gpus(node.name, static_cast<std::uint32_t>(index), more);
   if (come) findings_.count(FaultKind::kUnmanagedProcesses);
-  commands_.emplace_back(execution::Observation(
-      execution::UnmanagedProcessesObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
+  execution::UnmanagedProcessesObserved seen{node.name, uuid, come ? "pid 7 of eve" : ""};
+  if (come && controller_->core().state().policy->load_rules.is_on && more.chance(7, 8)) {
+    const auto percent = static_cast<std::uint32_t>(more.below(21)) * 5;
+    const auto eighths = static_cast<std::int64_t>(more.below(9));
+    seen.load = model::GpuLoad{percent, base::Bytes(node.gpus[index].memory.value() / 8) * eighths};
+  }
+  commands_.emplace_back(execution::Observation(std::move(seen)));
 }
 
 void World::change_health(const std::string& node, const std::string& uuid, base::Prng& random) {
