@@ -408,6 +408,7 @@ Unsupported unsupported_by_kubernetes(const JobSpec& spec) {
       {"hang_timeout_seconds", spec.hang_timeout != base::Duration(),
        "the platform reads no activity of a pod's GPUs"},
       {"preflight", spec.preflight != Preflight::kNone, "the platform checks no GPUs of a cluster"},
+      {"monitor", spec.monitor, "the platform reads no GPUs of a cluster each second"},
   };
   Unsupported unsupported = first_of(cases);
   return unsupported.field.empty() ? unsupported_annotation(spec) : unsupported;

@@ -219,6 +219,7 @@ TEST(Container, APodCannotHaveEverything) {
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.hang_timeout = base::minutes(5); }),
             "hang_timeout_seconds");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.preflight = Preflight::kQuick; }), "preflight");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.monitor = true; }), "monitor");
   const auto part = [](JobSpec& spec) {
     spec.request.gpus = 1;
     spec.request.share_per_gpu = base::GpuShare(3500);

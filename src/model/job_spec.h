@@ -142,6 +142,7 @@ struct JobSpec {
   // never.
   base::Duration hang_timeout;
   Preflight preflight = Preflight::kNone;
+  bool monitor = false;  // its GPUs are read each second while it runs
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -142,6 +142,7 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(68, "notify_to", "notify-to", &JobSpec::notify_to),
     spec_field(72, "hang_timeout_seconds", "hang-timeout", &JobSpec::hang_timeout),
     spec_field(73, "preflight", "preflight", &JobSpec::preflight),
+    spec_field(79, "monitor", "monitor", &JobSpec::monitor),
 };
 
 inline constexpr std::size_t kSpecFieldCount =

@@ -144,12 +144,20 @@ base::Status check_preflight(const JobSpec& spec) {
                        "ask for GPUs");
 }
 
+base::Status check_monitor(const JobSpec& spec) {
+  if (!spec.monitor || spec.request.gpus > 0) return {};
+  return base::invalid("monitor",
+                       "monitor: the job asks for no GPU that could be read; leave it out, or ask "
+                       "for GPUs");
+}
+
 }  // namespace
 
 // A job with several processes has no single process for a terminal.
 base::Status check_processes(const JobSpec& spec) {
   TRY(check_watchdog(spec));
   TRY(check_preflight(spec));
+  TRY(check_monitor(spec));
   if (spec.per_gpu && spec.request.gpus == 0) {
     return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
   }

@@ -269,6 +269,26 @@ TEST(Preflight, NeedsGpus) {
   EXPECT_EQ(refused.error().field, "preflight");
 }
 
+TEST(Monitor, NeedsGpusAndIsShownWhereItIsAskedFor) {
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_gpus(1);
+  const auto usual = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+  ASSERT_TRUE(usual) << usual.error().message;
+  v1::JobSpec shown;
+  to_proto(usual->spec, nodes_with_gpus(), shown);
+  EXPECT_FALSE(shown.has_monitor());
+  request.set_monitor(true);
+  const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+  ASSERT_TRUE(submit) << submit.error().message;
+  to_proto(submit->spec, nodes_with_gpus(), shown);
+  EXPECT_TRUE(shown.monitor());
+  request.set_gpus(0);
+  const auto refused = to_model(request, Account{"ada", 1000, 100}, nodes_with_gpus());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "monitor");
+}
+
 TEST(NamedGpus, AreRefusedWhereTheyAreUnknownOrTooFew) {
   const auto refused = [](auto change) {
     v1::JobSpec request;

@@ -414,6 +414,7 @@ void to_proto(const model::JobSpec& spec, const Nodes& nodes, v1::JobSpec& out) 
   if (is_unset || spec.image.empty()) out.clear_container_network();
   if (spec.image.empty()) out.clear_pull();
   if (spec.preflight == model::Preflight::kNone) out.clear_preflight();
+  if (!spec.monitor) out.clear_monitor();
 }
 
 base::Status to_model(const v1::JobSpec& message, const Nodes& nodes, model::JobSpec& out) {
