@@ -95,8 +95,9 @@ void CorePart::start() {
   is_started_ = true;
 }
 
-void CorePart::start_retention() {
-  retention_ = std::make_unique<RetentionThread>(*store_, *loop_, *engine_access_);
+void CorePart::start_retention(RetentionThread::OnDropped on_dropped) {
+  retention_ = std::make_unique<RetentionThread>(*store_, *loop_, *engine_access_,
+                                                 std::move(on_dropped));
 }
 
 void CorePart::stop() {

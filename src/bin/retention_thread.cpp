@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -11,9 +12,10 @@
 namespace gpu_platform::bin {
 
 RetentionThread::RetentionThread(const store::Archive& archive, controller::Loop& loop,
-                                 const execution::AccessRouter& engines)
+                                 const execution::AccessRouter& engines, OnDropped on_dropped)
     : loop_(loop),
       engines_(engines),
+      on_dropped_(std::move(on_dropped)),
       retention_(archive, [&engines](model::JobId job) { return engines.has_output(job); }),
       thread_([this] { work(); }) {
   pthread_setname_np(thread_.native_handle(), "retention");
@@ -54,6 +56,7 @@ base::Duration RetentionThread::look() {
   if (turn.asks) engines_.remove_output(step->outputs);
   if (!step->jobs.empty()) {
     spdlog::debug("retention jobs={} first={}", step->jobs.size(), step->jobs.front().value);
+    if (on_dropped_) on_dropped_(step->jobs);
     loop_.drop_from_history(std::move(step->jobs));
   }
   return turn.pause;

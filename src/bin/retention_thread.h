@@ -1,7 +1,9 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -17,9 +19,11 @@ namespace gpu_platform::bin {
 // within two seconds. A thread of its own; it ends with the object.
 class RetentionThread {
  public:
-  // All outlive it.
+  using OnDropped = std::function<void(std::span<const model::JobId>)>;
+
+  // All outlive it. `on_dropped` hears of jobs that leave the history; may be empty.
   RetentionThread(const store::Archive& archive, controller::Loop& loop,
-                  const execution::AccessRouter& engines);
+                  const execution::AccessRouter& engines, OnDropped on_dropped);
   ~RetentionThread();
   RetentionThread(const RetentionThread&) = delete;
   RetentionThread& operator=(const RetentionThread&) = delete;
@@ -31,6 +35,7 @@ class RetentionThread {
 
   controller::Loop& loop_;
   const execution::AccessRouter& engines_;
+  const OnDropped on_dropped_;
   controller::Retention retention_;
   controller::RetentionPace pace_;
   std::mutex mutex_;

@@ -44,7 +44,8 @@ LoadLevels load_levels_of(const model::Node& node, const model::LoadRules& rules
     const auto& load = node.gpus[i].load;
     if (!load) continue;
     const std::uint32_t score = model::availability(*load, node.gpus[i].info.memory, rules);
-    loads[i].level = static_cast<std::uint8_t>(base + (1000 - std::min(score, 1000U)) / kStep);
+    loads[i].level =
+        static_cast<std::uint8_t>(base + (1000 - std::min(score, 1000U) + kStep - 1) / kStep);
     loads[i].memory_free = load->memory_free;
   }
   return loads;

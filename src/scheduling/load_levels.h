@@ -15,8 +15,8 @@
 
 namespace gpu_platform::scheduling {
 
-// Of a GPU. The level counts steps of 50 thousandths below full availability, from 32 on where the
-// node is not idle.
+// Of a GPU. The level counts begun steps of 50 thousandths below full availability, from 32 on
+// where the node is not idle.
 struct LoadLevel {
   std::uint8_t level = 0;
   std::optional<base::Bytes> memory_free;  // none: no process of others is on it
