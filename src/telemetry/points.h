@@ -37,6 +37,7 @@ class Distribution {
  public:
   void add(std::int64_t value, std::uint64_t times = 1);
   void add(const Distribution& other);
+  void add_bucket(std::int16_t bucket, std::uint64_t times);  // as bucket_of numbers them
   std::uint64_t count() const { return count_; }
   // 0 < share <= 1: the least bucket's middle that this share of the values does not exceed. None
   // without values.
