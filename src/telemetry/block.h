@@ -41,7 +41,11 @@ struct Block {
 
 inline constexpr std::size_t kMaxBlockTimes = 100'000;
 inline constexpr std::size_t kMaxBlockColumns = 1'000;
+// Bounds the memory of a decoded block. A sample counts as one, a point as four, a distribution as
+// eight for each of its buckets.
+inline constexpr std::size_t kMaxBlockNumbers = 16'000'000;
 
+// The block keeps the bounds; columns have as many of each as they have values, places ascend.
 std::string encode_block(const Block& block);
 // Decodes the columns of these metrics; empty: all. kDataLoss: the bytes are no block.
 base::Result<Block> decode_block(std::string_view bytes,
