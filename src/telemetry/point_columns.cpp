@@ -1,9 +1,11 @@
 #include "telemetry/point_columns.h"
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "telemetry/series_codec.h"
+#include "telemetry/spread_codec.h"
 
 namespace gpu_platform::telemetry {
 
@@ -52,47 +54,22 @@ int rest_bits(std::int64_t count) {
   return count <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(count - 1));
 }
 
-bool is_bounded(const Distribution& spread, std::int64_t min, std::int64_t max,
-                std::int64_t count) {
-  const auto& buckets = spread.buckets();
-  return !buckets.empty() && buckets.begin()->first == Distribution::bucket_of(min) &&
-         buckets.rbegin()->first == Distribution::bucket_of(max) && count > 0 &&
-         spread.count() == static_cast<std::uint64_t>(count);
+std::optional<SpreadCodec::Known> known_of(const Column& column, std::size_t i) {
+  const SpreadCodec::Known known{.first = Distribution::bucket_of(column.min[i]),
+                                 .last = Distribution::bucket_of(column.max[i]),
+                                 .count = static_cast<std::uint64_t>(column.count[i])};
+  const std::int64_t least = known.first == known.last ? 1 : 2;
+  if (known.last < known.first || column.count[i] < least) return std::nullopt;
+  return known;
 }
 
-// The first and the last bucket have a value at least. Of each but the last: whether it has any,
-// and how many; the last has what is left.
-void encode_bounded(const Distribution& spread, BitWriter& out) {
+// Whether the distribution is what the point lets expect.
+bool is_bounded(const Column& column, std::size_t i) {
+  const auto known = known_of(column, i);
+  const Distribution& spread = column.spread[i];
   const auto& buckets = spread.buckets();
-  const int first = buckets.begin()->first;
-  const int last = buckets.rbegin()->first;
-  std::uint64_t left = spread.count();
-  int next = first;
-  for (const auto& [bucket, times] : buckets) {
-    for (; next < bucket; ++next) out.put(0, 1);
-    if (bucket == last) return;
-    if (bucket != first) out.put(1, 1);
-    out.put(times - 1, std::bit_width(left - 2));
-    left -= times;
-    ++next;
-  }
-}
-
-bool decode_bounded(BitReader& in, const Column& column, std::size_t i, Distribution& spread) {
-  const int first = Distribution::bucket_of(column.min[i]);
-  const int last = Distribution::bucket_of(column.max[i]);
-  if (last < first || column.count[i] <= 0) return false;
-  auto left = static_cast<std::uint64_t>(column.count[i]);
-  for (int bucket = first; bucket < last; ++bucket) {
-    if (bucket != first && in.take(1) == 0) continue;
-    if (left < 2) return false;
-    const std::uint64_t times = in.take(std::bit_width(left - 2)) + 1;
-    if (times >= left) return false;
-    spread.add_bucket(static_cast<std::int16_t>(bucket), times);
-    left -= times;
-  }
-  spread.add_bucket(static_cast<std::int16_t>(last), left);
-  return in.ok();
+  return known && spread.count() == known->count && buckets.begin()->first == known->first &&
+         buckets.rbegin()->first == known->last;
 }
 
 void encode_free(const Distribution& spread, BitWriter& out) {
@@ -126,10 +103,7 @@ Shape shape_of(const Column& column) {
         sum != product(mean, std::max<std::int64_t>(column.count[i], 1))) {
       shape.has_all_rests = true;
     }
-    if (shape.has_spread &&
-        !is_bounded(column.spread[i], column.min[i], column.max[i], column.count[i])) {
-      shape.is_spread_free = true;
-    }
+    if (shape.has_spread && !is_bounded(column, i)) shape.is_spread_free = true;
   }
   shape.is_growth = grown * 2 > column.values.size();
   return shape;
@@ -207,11 +181,17 @@ bool decode_spreads(BitReader& in, const Shape& shape, NumberBudget& budget, Col
   constexpr std::size_t kNumbersOfBucket = 8;
   if (!budget.take(column.values.size() * kNumbersOfBucket)) return false;
   column.spread.resize(column.values.size());
+  SpreadCodec codec;
   for (std::size_t i = 0; i < column.values.size(); ++i) {
     Distribution& spread = column.spread[i];
-    const bool is_good =
-        shape.is_spread_free ? decode_free(in, spread) : decode_bounded(in, column, i, spread);
-    if (!is_good || !budget.take(spread.buckets().size() * kNumbersOfBucket)) return false;
+    if (shape.is_spread_free) {
+      if (!decode_free(in, spread)) return false;
+    } else {
+      const auto known = known_of(column, i);
+      if (!known) return false;
+      spread = codec.decode(in, *known);
+    }
+    if (!in.ok() || !budget.take(spread.buckets().size() * kNumbersOfBucket)) return false;
   }
   return true;
 }
@@ -227,11 +207,12 @@ void encode_points(const Column& column, BitWriter& out) {
   } else {
     encode_levels(column, shape, out);
   }
-  for (const Distribution& spread : column.spread) {
+  SpreadCodec codec;
+  for (std::size_t i = 0; i < column.spread.size(); ++i) {
     if (shape.is_spread_free) {
-      encode_free(spread, out);
+      encode_free(column.spread[i], out);
     } else {
-      encode_bounded(spread, out);
+      codec.encode(column.spread[i], *known_of(column, i), out);
     }
   }
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "telemetry/rice_code.h"
+
 namespace gpu_platform::telemetry {
 
 namespace {
@@ -23,9 +25,6 @@ enum class Form : std::uint8_t {
 constexpr int kFormBits = 3;
 constexpr int kPlaceBits = 6;
 constexpr int kRiceBits = 6;
-// Rice codes: the number without its lowest `rice` bits in unary, then those bits. Numbers whose
-// unary part would be this long have all their bits instead, so that one spike costs little.
-constexpr int kEscape = 24;
 
 struct State {
   std::uint64_t last = 0;
@@ -40,7 +39,7 @@ struct Plan {
 
 std::uint64_t rice_cost(std::uint64_t v, int rice) {
   const std::uint64_t high = v >> rice;
-  return high < kEscape ? high + 1 + static_cast<std::uint64_t>(rice) : kEscape + 1 + 64;
+  return high < kRiceEscape ? high + 1 + static_cast<std::uint64_t>(rice) : kRiceEscape + 1 + 64;
 }
 
 std::uint64_t rice_cost(std::span<const std::uint64_t> numbers, int rice) {
@@ -82,33 +81,6 @@ Plan plan_few(Form form, Form few_form, std::span<const std::uint64_t> numbers) 
   Plan plan = plan_rice(few_form, others);
   plan.bits += kPlaceBits * (others.size() + 1);
   return plan.bits < all.bits ? plan : all;
-}
-
-void put_rice(std::uint64_t v, int rice, BitWriter& out) {
-  const std::uint64_t high = v >> rice;
-  if (high >= kEscape) {
-    out.put(std::uint64_t{1} << kEscape, kEscape + 1);
-    return out.put(v, 64);
-  }
-  const int unary = static_cast<int>(high) + 1;
-  if (unary + rice <= 64) {
-    return out.put(std::uint64_t{1} << high | low_bits(v, rice) << unary, unary + rice);
-  }
-  out.put(std::uint64_t{1} << high, unary);
-  out.put(low_bits(v, rice), rice);
-}
-
-std::uint64_t take_rice(BitReader& in, int rice) {
-  const std::uint64_t bits = in.peek();
-  const int high = std::countr_zero(bits);
-  if (high < kEscape && rice <= 32) [[likely]] {
-    in.skip(high + 1 + rice);
-    return static_cast<std::uint64_t>(high) << rice | low_bits(bits >> (high + 1), rice);
-  }
-  in.skip(std::min(high, kEscape) + 1);
-  if (high > kEscape) in.reject();
-  if (high >= kEscape) return in.take(64);
-  return static_cast<std::uint64_t>(high) << rice | in.take(rice);
 }
 
 bool is_few(Form form) {
