@@ -29,6 +29,10 @@ class GpuLibrary {
 
   // Takes tens of milliseconds for each GPU. Empty where the GPU does not answer.
   virtual model::GpuSlowMetrics read_slow(std::uint32_t index) = 0;
+
+  // Returns the processes that computed since the last call for this GPU, ascending by pid. Takes a
+  // millisecond or two. Empty: there are none, or the driver does not say.
+  virtual std::vector<ProcessLoad> read_loads(std::uint32_t index) = 0;
 };
 
 // An open subscription to what a driver tells of its own accord. Used by one thread.

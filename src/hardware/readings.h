@@ -113,8 +113,18 @@ struct GpuProcess {
   std::uint32_t pid = 0;
   std::optional<base::Bytes> memory;
   std::uint32_t uses = kComputeProcess;
+  std::optional<std::uint32_t> sm_percent = {};  // of the SMs' time, lately; see ProcessLoad
 
   friend bool operator==(const GpuProcess&, const GpuProcess&) = default;
+};
+
+// A process that computed lately, and what part of the SMs' time was its. The driver counts each
+// process alone: together they may have more than 100 %.
+struct ProcessLoad {
+  std::uint32_t pid = 0;
+  std::uint32_t sm_percent = 0;
+
+  friend bool operator==(const ProcessLoad&, const ProcessLoad&) = default;
 };
 
 enum class GpuCondition : std::uint8_t {

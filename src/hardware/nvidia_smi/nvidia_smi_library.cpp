@@ -107,6 +107,8 @@ class NvidiaSmi final : public GpuLibrary {
                                                        : model::GpuSlowMetrics{};
   }
 
+  std::vector<ProcessLoad> read_loads(std::uint32_t) override { return {}; }
+
  private:
   static const GpuDescription* find(const std::vector<GpuDescription>& gpus,
                                     const std::string& uuid) {

@@ -7,6 +7,9 @@
  *   FAKE_NVML_SLOW_HANG_WHILE=F, FAKE_NVML_EVENTS_HANG_WHILE=F   the same for slow readings, the wait for events
  *   FAKE_NVML_EVENT=F        a file F with "GPU TYPE VALUE" is an event; it is taken away
  *   FAKE_NVML_EVENT_TYPES=N  the events that GPUs say they support
+ *   FAKE_NVML_GPM=X          what GPM counts of GPU 0, in percent, also "nan"; GPU 1 has no GPM
+ *   FAKE_NVML_SAMPLE_TIME=N  when the newest sample of a process was taken
+ *   FAKE_NVML_USED=N         bytes of memory in use, for the plain function
  *   FAKE_NVML_SLOWDOWN=N     the temperature from which GPUs lower their clocks; -1: not supported
  *
  * It has only functions of old drivers (no version suffix, no UUID before FAKE_NVML_NEW): what the loader
@@ -29,6 +32,11 @@ static device_t devices[64];
 static int number(const char* name, int otherwise) {
   const char* text = getenv(name);
   return text == NULL ? otherwise : atoi(text);
+}
+
+static unsigned long long wide_number(const char* name, unsigned long long otherwise) {
+  const char* text = getenv(name);
+  return text == NULL ? otherwise : strtoull(text, NULL, 10);
 }
 
 static int state_of(const device_t* device) {
@@ -86,7 +94,7 @@ struct memory_v1 {
 int nvmlDeviceGetMemoryInfo(device_t* device, struct memory_v1* memory) {
   hang_while("FAKE_NVML_HANG_WHILE");
   memory->total = 16ull << 30;
-  memory->used = 1ull << 30;
+  memory->used = wide_number("FAKE_NVML_USED", 1ull << 30);
   memory->free = memory->total - memory->used;
   return state_of(device);
 }
@@ -187,6 +195,89 @@ int nvmlDeviceGetTotalEccErrors(device_t* device, unsigned type, unsigned counte
 int nvmlDeviceGetPowerUsage(device_t* device, unsigned* power) {
   *power = ~0u;
   return state_of(device);
+}
+
+int nvmlDeviceGetEncoderUtilization(device_t* device, unsigned* percent, unsigned* period_us) {
+  *percent = device->index == 0 ? 12 : 101;
+  *period_us = 167000;
+  return state_of(device);
+}
+
+int nvmlDeviceGetDecoderUtilization(device_t* device, unsigned* percent, unsigned* period_us) {
+  *percent = 34;
+  *period_us = 167000;
+  return state_of(device);
+}
+
+struct process_sample {
+  unsigned pid;
+  unsigned long long time;
+  unsigned sm, memory, encoder, decoder;
+};
+
+/* The newest is not the last one, and some places are as they were. It does not look at `last_seen`. */
+int nvmlDeviceGetProcessUtilization(device_t* device, struct process_sample* out, unsigned* count,
+                                    unsigned long long last_seen) {
+  const unsigned long long newest = wide_number("FAKE_NVML_SAMPLE_TIME", 2000);
+  const struct process_sample samples[] = {
+      {77, newest, 40, 0, 0, 0}, {77, 1000, 90, 0, 0, 0}, {0, newest, 5, 0, 0, 0}, {6, newest, 4000000000u, 0, 0, 0},
+      {5, 1500, 7, 0, 0, 0}};
+  const unsigned there = sizeof samples / sizeof samples[0];
+  const unsigned capacity = *count;
+  (void)last_seen;
+  *count = there;
+  if (capacity < there) return 7;
+  memcpy(out, samples, sizeof samples);
+  return state_of(device);
+}
+
+struct gpm_support {
+  unsigned version, is_supported;
+};
+
+int nvmlGpmQueryDeviceSupport(device_t* device, struct gpm_support* support) {
+  support->is_supported = device->index == 0;
+  return state_of(device);
+}
+
+int nvmlGpmSampleAlloc(device_t*** sample) {
+  *sample = calloc(1, sizeof **sample);
+  return 0;
+}
+
+int nvmlGpmSampleFree(device_t** sample) {
+  free(sample);
+  return 0;
+}
+
+int nvmlGpmSampleGet(device_t* device, device_t** sample) {
+  *sample = device;
+  return state_of(device);
+}
+
+struct gpm_metric {
+  unsigned id;
+  int result;
+  double value;
+  const char *short_name, *long_name, *unit;
+};
+
+struct gpm_metrics {
+  unsigned version, count;
+  device_t **first, **second;
+  struct gpm_metric metrics[1];
+};
+
+/* Each metric is its own number in percent, but that of FP16, which this GPU does not count. */
+int nvmlGpmMetricsGet(struct gpm_metrics* query) {
+  const char* text = getenv("FAKE_NVML_GPM");
+  if (*query->first == NULL || *query->second == NULL) return 2;
+  for (unsigned i = 0; i < query->count; ++i) {
+    struct gpm_metric* metric = &query->metrics[i];
+    metric->result = metric->id == 13 ? 3 : 0;
+    metric->value = text == NULL ? metric->id : strtod(text, NULL);
+  }
+  return 0;
 }
 
 /* More at each call. */

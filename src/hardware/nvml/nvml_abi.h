@@ -236,6 +236,51 @@ struct NvmlGpmSupport {
 static_assert(sizeof(NvmlGpmSupport) == 8);
 inline constexpr unsigned kNvmlGpmSupportVersion = 1;  // without the size, unlike others
 
+struct NvmlGpmSample;  // opaque; the pointer is nvmlGpmSample_t
+
+struct NvmlGpmMetric {
+  unsigned metric;
+  int result;
+  double value;
+  const char* short_name;
+  const char* long_name;
+  const char* unit;
+};
+static_assert(sizeof(NvmlGpmMetric) == 40 && offsetof(NvmlGpmMetric, value) == 8);
+
+// As long as in API 13: a driver may touch all of it, whatever the count says.
+inline constexpr unsigned kNvmlMaxGpmMetrics = 333;
+struct NvmlGpmMetrics {
+  unsigned version;
+  unsigned count;
+  NvmlGpmSample* first;
+  NvmlGpmSample* second;
+  NvmlGpmMetric metrics[kNvmlMaxGpmMetrics];
+};
+static_assert(offsetof(NvmlGpmMetrics, metrics) == 24);
+inline constexpr unsigned kNvmlGpmMetricsVersion = 1;  // the same
+
+// Ids of nvmlGpmMetricsGet, percentages.
+inline constexpr unsigned kNvmlGpmGraphics = 1;
+inline constexpr unsigned kNvmlGpmSm = 2;
+inline constexpr unsigned kNvmlGpmOccupancy = 3;
+inline constexpr unsigned kNvmlGpmAnyTensor = 5;
+inline constexpr unsigned kNvmlGpmDram = 10;
+inline constexpr unsigned kNvmlGpmFp64 = 11;
+inline constexpr unsigned kNvmlGpmFp32 = 12;
+inline constexpr unsigned kNvmlGpmFp16 = 13;
+
+// nvmlDeviceGetProcessUtilization.
+struct NvmlProcessSample {
+  unsigned pid;
+  unsigned long long timestamp;  // microseconds since 1970
+  unsigned sm;                   // percent, as the next
+  unsigned memory;
+  unsigned encoder;
+  unsigned decoder;
+};
+static_assert(sizeof(NvmlProcessSample) == 32 && offsetof(NvmlProcessSample, sm) == 16);
+
 // Functions by the shape of their arguments; each returns an nvmlReturn_t.
 using NvmlInitFunction = int (*)();
 using NvmlErrorStringFunction = const char* (*)(int);
@@ -267,5 +312,11 @@ template <class T>
 using NvmlStructFunction = int (*)(NvmlDevice*, T*);
 template <class T>
 using NvmlListFunction = int (*)(NvmlDevice*, unsigned*, T*);
+using NvmlProcessSamplesFunction = int (*)(NvmlDevice*, NvmlProcessSample*, unsigned*,
+                                           unsigned long long);
+using NvmlGpmAllocFunction = int (*)(NvmlGpmSample**);
+using NvmlGpmFreeFunction = int (*)(NvmlGpmSample*);
+using NvmlGpmSampleFunction = int (*)(NvmlDevice*, NvmlGpmSample*);
+using NvmlGpmMetricsFunction = int (*)(NvmlGpmMetrics*);
 
 }  // namespace gpu_platform::hardware

@@ -76,7 +76,8 @@ void find_readings(void* library, NvmlFunctions& f) {
       library, f.mps_v2,
       {"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"});
   find(library, f.mps_v1, {"nvmlDeviceGetMPSComputeRunningProcesses"});
-  find(library, f.energy, {"nvmlDeviceGetTotalEnergyConsumption"});
+  find(library, f.encoder, {"nvmlDeviceGetEncoderUtilization"});
+  find(library, f.decoder, {"nvmlDeviceGetDecoderUtilization"});
   find(library, f.throttle_reasons,
        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
   find(library, f.fields, {"nvmlDeviceGetFieldValues"});
@@ -90,6 +91,8 @@ void find_slow(void* library, NvmlFunctions& f) {
   find(library, f.remapped_rows, {"nvmlDeviceGetRemappedRows"});
   find(library, f.retired_pages, {"nvmlDeviceGetRetiredPages"});
   find(library, f.retirement_pending, {"nvmlDeviceGetRetiredPagesPendingStatus"});
+  find(library, f.energy, {"nvmlDeviceGetTotalEnergyConsumption"});
+  find(library, f.process_samples, {"nvmlDeviceGetProcessUtilization"});
 }
 
 void find_links(void* library, NvmlFunctions& f) {
@@ -112,7 +115,14 @@ void find_events(void* library, NvmlFunctions& f) {
 void find_capabilities(void* library, NvmlFunctions& f) {
   find(library, f.mig_profile, {"nvmlDeviceGetGpuInstanceProfileInfo"});
   find(library, f.mig_placements, {"nvmlDeviceGetGpuInstancePossiblePlacements_v2"});
+}
+
+void find_gpm(void* library, NvmlFunctions& f) {
   find(library, f.gpm_support, {"nvmlGpmQueryDeviceSupport"});
+  find(library, f.gpm_alloc, {"nvmlGpmSampleAlloc"});
+  find(library, f.gpm_free, {"nvmlGpmSampleFree"});
+  find(library, f.gpm_sample, {"nvmlGpmSampleGet"});
+  find(library, f.gpm_metrics, {"nvmlGpmMetricsGet"});
 }
 
 std::string missing(const NvmlFunctions& f) {
@@ -151,6 +161,7 @@ std::expected<NvmlModule, LibraryProblem> NvmlModule::open(const std::string& pa
   find_links(handle, module.functions_);
   find_events(handle, module.functions_);
   find_capabilities(handle, module.functions_);
+  find_gpm(handle, module.functions_);
   if (const std::string name = missing(module.functions_); !name.empty()) {
     return std::unexpected(LibraryProblem{ProblemKind::kNotNvml,
                                           fmt::format("{} is not NVML: it has no {}", path, name)});

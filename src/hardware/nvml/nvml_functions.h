@@ -50,7 +50,6 @@ struct NvmlFunctions {
   NvmlNumberFunction power = nullptr;
   NvmlSelectedNumberFunction clock = nullptr;
   NvmlEccFunction ecc_errors = nullptr;
-  NvmlWideNumberFunction energy = nullptr;
   NvmlWideNumberFunction throttle_reasons = nullptr;
   NvmlFieldsFunction fields = nullptr;
   NvmlListFunction<NvmlProcessInfoV2> processes_v2 = nullptr;
@@ -59,8 +58,11 @@ struct NvmlFunctions {
   NvmlListFunction<NvmlProcessInfoV1> graphics_v1 = nullptr;
   NvmlListFunction<NvmlProcessInfoV2> mps_v2 = nullptr;
   NvmlListFunction<NvmlProcessInfoV1> mps_v1 = nullptr;
+  NvmlTwoNumbersFunction encoder = nullptr;  // percent, and the microseconds that it is of
+  NvmlTwoNumbersFunction decoder = nullptr;
 
   // Slow ones.
+  NvmlWideNumberFunction energy = nullptr;
   NvmlSelectedNumberFunction pcie_throughput = nullptr;
   NvmlNumberFunction pcie_generation = nullptr;
   NvmlNumberFunction pcie_width = nullptr;
@@ -68,6 +70,7 @@ struct NvmlFunctions {
   NvmlFourNumbersFunction remapped_rows = nullptr;
   NvmlRetiredPagesFunction retired_pages = nullptr;
   NvmlNumberFunction retirement_pending = nullptr;
+  NvmlProcessSamplesFunction process_samples = nullptr;
 
   NvmlCommonAncestorFunction common_ancestor = nullptr;
   NvmlSelectedNumberFunction nvlink_state = nullptr;
@@ -84,7 +87,12 @@ struct NvmlFunctions {
 
   NvmlSelectedStructFunction<NvmlGpuInstanceProfile> mig_profile = nullptr;
   NvmlPlacementsFunction mig_placements = nullptr;
+
   NvmlStructFunction<NvmlGpmSupport> gpm_support = nullptr;
+  NvmlGpmAllocFunction gpm_alloc = nullptr;
+  NvmlGpmFreeFunction gpm_free = nullptr;
+  NvmlGpmSampleFunction gpm_sample = nullptr;
+  NvmlGpmMetricsFunction gpm_metrics = nullptr;
 };
 
 // A library opened by dlopen, closed when this goes.

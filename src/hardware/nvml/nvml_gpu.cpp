@@ -15,6 +15,10 @@ constexpr unsigned kMaxProcesses = 4096;  // on one GPU; a driver that says more
 constexpr unsigned kMaxNumaNodes = 1024;
 constexpr std::size_t kBitsPerWord = 8 * sizeof(unsigned long);
 constexpr unsigned kMaxRetiredPages = 1u << 20;
+// What a driver says beyond these is no reading.
+constexpr std::int32_t kMinDegrees = -100;
+constexpr std::int32_t kMaxDegrees = 1000;
+constexpr std::uint32_t kMaxMilliwatts = 100'000'000;
 
 // A byte count that fits our signed one.
 std::optional<base::Bytes> bytes(unsigned long long value) {
@@ -149,7 +153,7 @@ std::optional<std::uint64_t> NvmlGpu::wide(NvmlWideNumberFunction function) {
 
 std::optional<base::Milliwatts> NvmlGpu::milliwatts(NvmlNumberFunction function) {
   const auto value = number(function);
-  if (!value) return std::nullopt;
+  if (!value || *value > kMaxMilliwatts) return std::nullopt;
   return base::Milliwatts(*value);
 }
 
@@ -216,23 +220,27 @@ NvmlGpu::Memory NvmlGpu::memory() {
     // Computed, because drivers differ in whether `used` counts the reserved part in.
     const auto free = bytes(v2.free);
     const auto reserved = bytes(v2.reserved);
-    if (!free || !reserved || v2.free + v2.reserved > v2.total) {
+    if (!free || !reserved || !bytes(v2.total) || v2.free + v2.reserved > v2.total) {
       return {bytes(v2.total), std::nullopt, std::nullopt};
     }
     return {bytes(v2.total), bytes(v2.total - v2.free - v2.reserved), reserved};
   }
   NvmlMemoryV1 v1{};
-  if (ok(f_.memory_v1, &v1)) return {bytes(v1.total), bytes(v1.used), std::nullopt};
-  return {};
+  if (!ok(f_.memory_v1, &v1)) return {};
+  const auto used = v1.used <= v1.total ? bytes(v1.used) : std::nullopt;
+  return {bytes(v1.total), used, std::nullopt};
 }
 
 std::optional<std::int32_t> NvmlGpu::temperature() {
   NvmlTemperatureV1 v1{};
   v1.version = nvml_version<NvmlTemperatureV1>(1);
   v1.sensor = kNvmlTemperatureGpu;
-  if (ok(f_.temperature_v, &v1)) return v1.temperature;
+  if (ok(f_.temperature_v, &v1)) {
+    if (v1.temperature < kMinDegrees || v1.temperature > kMaxDegrees) return std::nullopt;
+    return v1.temperature;
+  }
   const auto degrees = number(f_.temperature, kNvmlTemperatureGpu);
-  if (!degrees || *degrees > 1000) return std::nullopt;
+  if (!degrees || *degrees > kMaxDegrees) return std::nullopt;
   return static_cast<std::int32_t>(*degrees);
 }
 
@@ -240,6 +248,13 @@ std::optional<NvmlUtilization> NvmlGpu::utilization() {
   NvmlUtilization rates{};
   if (!ok(f_.utilization, &rates) || rates.gpu > 100 || rates.memory > 100) return std::nullopt;
   return rates;
+}
+
+std::optional<std::uint32_t> NvmlGpu::engine_percent(NvmlTwoNumbersFunction function) {
+  unsigned percent = 0;
+  unsigned period_us = 0;
+  if (!ok(function, &percent, &period_us) || percent > 100) return std::nullopt;
+  return percent;
 }
 
 std::optional<std::uint64_t> NvmlGpu::ecc(unsigned error, unsigned counter) {
@@ -294,6 +309,8 @@ void NvmlGpu::read(GpuReading& out) {
     out.utilization_percent = rates->gpu;
     out.memory_utilization_percent = rates->memory;
   }
+  out.encoder_percent = engine_percent(f_.encoder);
+  out.decoder_percent = engine_percent(f_.decoder);
   const Memory now = memory();
   out.memory_total = now.total;
   out.memory_used = now.used;
@@ -322,6 +339,7 @@ void NvmlGpu::read_fields(GpuReading& out) {
 
 model::GpuSlowMetrics NvmlGpu::read_slow() {
   model::GpuSlowMetrics out;
+  out.energy_mj = wide(f_.energy);  // 4 ms of the CPU on an H100; all of read() takes 0.2 ms
   out.pcie_generation = number(f_.pcie_generation);
   out.pcie_width = number(f_.pcie_width);
   if (const auto replays = number(f_.pcie_replays)) out.pcie_replays = *replays;
@@ -455,6 +473,44 @@ bool NvmlGpu::add_processes(std::vector<GpuProcess>& all, NvmlListFunction<Info>
     capacity = std::max(count, capacity) + 16;
   }
   return false;
+}
+
+// Asked with room for most cases at once, because each question costs a millisecond.
+std::optional<std::vector<NvmlProcessSample>> NvmlGpu::process_samples(std::uint64_t seen_us) {
+  unsigned capacity = 128;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (f_.process_samples == nullptr || refusal_ != kNvmlSuccess) return std::nullopt;
+    std::vector<NvmlProcessSample> samples(capacity);
+    unsigned count = capacity;
+    const int code = judge(f_.process_samples(device_, samples.data(), &count, seen_us));
+    if (code == kNvmlSuccess && count <= capacity) {
+      samples.resize(count);
+      return samples;
+    }
+    if (code != kNvmlErrorInsufficientSize || count > kMaxProcesses) return std::nullopt;
+    capacity = std::max(count, capacity) + 16;
+  }
+  return std::nullopt;
+}
+
+std::vector<ProcessLoad> NvmlGpu::loads(std::uint64_t& seen_us) {
+  auto samples = process_samples(seen_us);
+  if (!samples) return {};
+  // Drivers leave places of the list empty or as they were.
+  std::erase_if(*samples, [&](const NvmlProcessSample& sample) {
+    return sample.pid == 0 || sample.sm > 100 || sample.timestamp <= seen_us;
+  });
+  const auto place = [](const NvmlProcessSample& sample) {
+    return std::pair(sample.pid, sample.timestamp);
+  };
+  std::ranges::sort(*samples, {}, place);
+  std::vector<ProcessLoad> loads;
+  for (const NvmlProcessSample& sample : *samples) {
+    if (!loads.empty() && loads.back().pid == sample.pid) loads.pop_back();
+    loads.push_back({sample.pid, sample.sm});
+    seen_us = std::max<std::uint64_t>(seen_us, sample.timestamp);
+  }
+  return loads;
 }
 
 }  // namespace gpu_platform::hardware

@@ -21,11 +21,12 @@ class NvmlGpu {
   int refusal() const { return refusal_; }
 
   void describe(GpuDescription& out);
+  // All but what GPM counts.
   void read(GpuReading& out);
-  // All but the energy.
   model::GpuSlowMetrics read_slow();
-  // In millijoules. Takes 4 ms of the CPU on an H100; all that read() asks takes 0.2 ms.
-  std::optional<std::uint64_t> energy() { return wide(f_.energy); }
+  // Those of samples that are newer than `seen_us`, which becomes the time of the newest. Each
+  // process once. On the driver's clock, in microseconds since 1970; 0: all that it keeps.
+  std::vector<ProcessLoad> loads(std::uint64_t& seen_us);
 
   // The ends of its NVLinks that are up, and its own place.
   NvLinkPorts ports();
@@ -53,6 +54,7 @@ class NvmlGpu {
   Memory memory();
   std::optional<std::int32_t> temperature();
   std::optional<NvmlUtilization> utilization();
+  std::optional<std::uint32_t> engine_percent(NvmlTwoNumbersFunction function);
   std::optional<std::uint64_t> ecc(unsigned error, unsigned counter);
   std::optional<std::uint64_t> pcie_bytes_per_second(unsigned direction);
   void read_fields(GpuReading& out);
@@ -66,6 +68,7 @@ class NvmlGpu {
   template <class Info>
   bool add_processes(std::vector<GpuProcess>& all, NvmlListFunction<Info> function,
                      std::uint32_t use);
+  std::optional<std::vector<NvmlProcessSample>> process_samples(std::uint64_t seen_us);
 
   // False when the function is missing or refuses.
   template <class Function, class... Arguments>

@@ -1,5 +1,6 @@
 #include "hardware/nvml/nvml_library.h"
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "hardware/nvml/nvml_gpm.h"
 #include "hardware/nvml/nvml_gpu.h"
 #include "hardware/nvml/nvml_session.h"
 
@@ -30,7 +32,6 @@ class NvmlLibrary final : public GpuLibrary {
 
   std::expected<std::vector<GpuDescription>, LibraryProblem> list_gpus() override {
     devices_.clear();
-    energy_.clear();
     const auto count = session_.gpu_count();
     if (!count) return std::unexpected(count.error());
     std::vector<GpuDescription> gpus;
@@ -61,6 +62,7 @@ class NvmlLibrary final : public GpuLibrary {
     if (!device) return refused(index, device.error());
     NvmlGpu gpu(f(), *device);
     gpu.read(reading);
+    if (gpu.refusal() == kNvmlSuccess) gpm_of(index, *device).read(reading);
     // Half a reading of a GPU that is going away misleads.
     if (gpu.refusal() != kNvmlSuccess) return refused(index, gpu.refusal());
     return reading;
@@ -71,19 +73,24 @@ class NvmlLibrary final : public GpuLibrary {
     if (!device) return {};
     NvmlGpu gpu(f(), *device);
     model::GpuSlowMetrics reading = gpu.read_slow();
-    Energy& energy = energy_[index];
-    if (energy.readings++ % kReadingsPerEnergy == 0) energy.mj = gpu.energy();
-    reading.energy_mj = energy.mj;
     return gpu.refusal() == kNvmlSuccess ? reading : model::GpuSlowMetrics{};
   }
 
+  std::vector<ProcessLoad> read_loads(std::uint32_t index) override {
+    const auto device = device_of(index);
+    if (!device) return {};
+    // A clock that was set back, or a driver's time that cannot be, must not hide what comes.
+    std::uint64_t& seen_us = loads_seen_us_[index];
+    if (seen_us > wall_us()) seen_us = 0;
+    return NvmlGpu(f(), *device).loads(seen_us);
+  }
+
  private:
-  // With all slow readings the energy would take a thousandth of a core for eight GPUs.
-  static constexpr std::uint32_t kReadingsPerEnergy = 10;
-  struct Energy {
-    std::uint32_t readings = 0;  // slow ones that were taken
-    std::optional<std::uint64_t> mj;
-  };
+  static std::uint64_t wall_us() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  }
 
   const NvmlFunctions& f() const { return session_.functions(); }
 
@@ -96,6 +103,13 @@ class NvmlLibrary final : public GpuLibrary {
     if (index >= devices_.size()) devices_.resize(index + 1);
     devices_[index] = device;
     return device;
+  }
+
+  NvmlGpm& gpm_of(std::uint32_t index, NvmlDevice* device) {
+    const auto known = gpm_.find(index);
+    if (known != gpm_.end() && known->second.device() == device) return known->second;
+    gpm_.erase(index);
+    return gpm_.try_emplace(index, f(), device).first->second;
   }
 
   std::optional<GpuLink> pci_path_between(std::uint32_t a, std::uint32_t b) const {
@@ -142,8 +156,9 @@ class NvmlLibrary final : public GpuLibrary {
   }
 
   const NvmlSession session_;
-  std::map<std::uint32_t, Energy> energy_;  // by index
-  std::vector<NvmlDevice*> devices_;        // of the latest list, null where the driver refused
+  std::vector<NvmlDevice*> devices_;      // of the latest list, null where the driver refused
+  std::map<std::uint32_t, NvmlGpm> gpm_;  // by index
+  std::map<std::uint32_t, std::uint64_t> loads_seen_us_;  // by index
 };
 
 }  // namespace

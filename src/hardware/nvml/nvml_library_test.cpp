@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -211,15 +212,105 @@ TEST(NvmlLibrary, NeverCountsWhatADriverMarksAsUnavailable) {
   EXPECT_EQ(slow.nvlink_recoveries, std::nullopt) << "negative";
 }
 
-TEST(NvmlLibrary, ReadsTheEnergyWithAFewOfTheSlowReadings) {
+TEST(NvmlLibrary, ReadsTheEnergyWithTheSlowReadings) {
   const auto library = opened(FAKE_NVML_NEW);
   ASSERT_TRUE(library);
 
   const auto first = library->read_slow(0).energy_mj;
 
   ASSERT_TRUE(first);
-  for (int i = 1; i < 10; ++i) EXPECT_EQ(library->read_slow(0).energy_mj, first);
   EXPECT_GT(library->read_slow(0).energy_mj, first);
+}
+
+TEST(NvmlLibrary, ReadsTheEnginesForVideo) {
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+
+  EXPECT_EQ(library->read(0).encoder_percent, 12u);
+  EXPECT_EQ(library->read(0).decoder_percent, 34u);
+  EXPECT_EQ(library->read(1).encoder_percent, std::nullopt) << "more than all of its time";
+}
+
+TEST(NvmlLibrary, CountsWithGpmFromTheSecondReadingOn) {
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+
+  const GpuReading first = library->read(0);
+  const GpuReading second = library->read(0);
+
+  EXPECT_EQ(first.graphics_active, std::nullopt) << "there is no time between readings yet";
+  EXPECT_EQ(second.graphics_active, 10u) << "thousandths";
+  EXPECT_EQ(second.sm_active, 20u);
+  EXPECT_EQ(second.sm_occupancy, 30u);
+  EXPECT_EQ(second.tensor_active, 50u);
+  EXPECT_EQ(second.dram_active, 100u);
+  EXPECT_EQ(second.fp64_active, 110u);
+  EXPECT_EQ(second.fp32_active, 120u);
+  EXPECT_EQ(second.fp16_active, std::nullopt) << "the driver refuses this one alone";
+}
+
+TEST(NvmlLibrary, HasNoGpmWhereTheGpuOrTheDriverHasNone) {
+  for (const auto& [path, index] : {std::pair(FAKE_NVML_NEW, 1u), {FAKE_NVML_OLD, 0u}}) {
+    const auto library = opened(path);
+    ASSERT_TRUE(library);
+
+    (void)library->read(index);
+    const GpuReading reading = library->read(index);
+
+    EXPECT_EQ(reading.condition, GpuCondition::kAnswering);
+    EXPECT_EQ(reading.graphics_active, std::nullopt) << path;
+  }
+}
+
+TEST(NvmlLibrary, BelievesNoShareThatCannotBe) {
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+  (void)library->read(0);
+
+  for (const char* const value : {"nan", "-nan", "inf", "-1", "100.1", "1e300"}) {
+    const Environment gpm("FAKE_NVML_GPM", value);
+    EXPECT_EQ(library->read(0).sm_active, std::nullopt) << value;
+  }
+  for (const auto& [value, thousandths] : {std::pair("0", 0u), {"100", 1000u}, {"42.36", 424u}}) {
+    const Environment gpm("FAKE_NVML_GPM", value);
+    EXPECT_EQ(library->read(0).sm_active, thousandths) << value;
+  }
+}
+
+TEST(NvmlLibrary, BelievesNoMemoryInUseBeyondAllThatThereIs) {
+  const auto library = opened(FAKE_NVML_OLD);
+  ASSERT_TRUE(library);
+  const Environment used("FAKE_NVML_USED", "18446744073709551614");
+
+  const GpuReading reading = library->read(0);
+
+  EXPECT_EQ(reading.memory_total, base::kGiB * 16);
+  EXPECT_EQ(reading.memory_used, std::nullopt);
+}
+
+TEST(NvmlLibrary, TellsTheNewestLoadOfEachProcessOnce) {
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+
+  EXPECT_EQ(library->read_loads(0), (std::vector<ProcessLoad>{{5, 7}, {77, 40}}));
+  EXPECT_EQ(library->read_loads(0), std::vector<ProcessLoad>{}) << "nothing is new";
+  EXPECT_EQ(library->read_loads(1).size(), 2u) << "of another GPU they are";
+}
+
+TEST(NvmlLibrary, IsNotStoppedByALoadOfTheFuture) {
+  const Environment time("FAKE_NVML_SAMPLE_TIME", "18446744073709551615");
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+
+  EXPECT_EQ(library->read_loads(0).size(), 2u);
+  EXPECT_EQ(library->read_loads(0).size(), 2u);
+}
+
+TEST(NvmlLibrary, KnowsNoLoadsOfADriverThatTellsNone) {
+  const auto library = opened(FAKE_NVML_OLD);
+  ASSERT_TRUE(library);
+
+  EXPECT_EQ(library->read_loads(0), std::vector<ProcessLoad>{});
 }
 
 TEST(NvmlLibrary, ReadsWhatTakesLongApart) {
@@ -356,13 +447,20 @@ TEST(NvmlLibrary, GivesNothingOfAGpuThatIsLostInTheMiddleOfAReading) {
 
 class EmulatedBoard : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const std::string node = folder_.path() + "/emulated/n1";
-    ASSERT_EQ(gpu_emulator(fmt::format("create --board dgx-h100 --node-name n1 --dir {}", node)),
-              0);
+  void SetUp() override { open("dgx-h100", "n1"); }
+
+  // The library of a new node, from now on.
+  void open(const std::string& board, const std::string& name) {
+    const std::string node = folder_.path() + "/emulated/" + name;
+    ASSERT_EQ(
+        gpu_emulator(fmt::format("create --board {} --node-name {} --dir {}", board, name, node)),
+        0);
+    library_.reset();
+    state_.reset();
     state_.emplace("GPU_EMULATOR_STATE", node + "/state");
     library_ = opened(EMULATED_NVML);
     ASSERT_TRUE(library_);
+    ASSERT_TRUE(library_->list_gpus());
   }
 
   void load(const std::string& arguments) {
@@ -453,6 +551,50 @@ TEST_F(EmulatedBoard, ShowsALoadToALibraryThatIsOpen) {
   EXPECT_GT(loaded.power, other.power);
   EXPECT_GT(loaded.temperature_c, other.temperature_c);
   EXPECT_EQ(other.memory_used, base::Bytes(0));
+}
+
+TEST_F(EmulatedBoard, CountsWithGpmWhereItsGpusAreOfHopper) {
+  (void)library_->read(0);
+  const GpuReading idle = library_->read(0);
+
+  EXPECT_EQ(idle.graphics_active, 0u);
+  EXPECT_EQ(idle.sm_active, 0u);
+  EXPECT_EQ(idle.sm_occupancy, 0u);
+  EXPECT_EQ(idle.tensor_active, 0u);
+  EXPECT_EQ(idle.dram_active, 0u);
+  EXPECT_EQ(idle.fp64_active, 0u);
+  EXPECT_EQ(idle.fp32_active, 0u);
+  EXPECT_EQ(idle.fp16_active, 0u);
+
+  load(fmt::format("--gpu n1:0 --pid {} --memory 1G --utilization 60", getpid()));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  GpuReading loaded;
+  while (!loaded.tensor_active.value_or(0) && std::chrono::steady_clock::now() < limit) {
+    loaded = library_->read(0);
+  }
+  EXPECT_GT(loaded.tensor_active.value_or(0), 0u);
+}
+
+TEST_F(EmulatedBoard, HasNoGpmWhereItsGpusAreOlder) {
+  for (const char* const board : {"v100x8", "t4x4"}) {
+    open(board, board);
+
+    (void)library_->read(0);
+    const GpuReading reading = library_->read(0);
+
+    EXPECT_EQ(reading.utilization_percent, 0u) << board;
+    EXPECT_EQ(reading.graphics_active, std::nullopt) << board;
+    EXPECT_EQ(reading.dram_active, std::nullopt) << board;
+  }
+}
+
+TEST_F(EmulatedBoard, TellsWhatPartOfAGpuIsUsedByEachOfItsProcesses) {
+  const auto self = static_cast<std::uint32_t>(getpid());
+  load(fmt::format("--gpu n1:3 --pid {} --memory 1G --utilization 60", self));
+  load("--gpu n1:3 --pid 4194303 --memory 1G --utilization 20 > /dev/null");
+
+  EXPECT_EQ(library_->read_loads(3), (std::vector<ProcessLoad>{{self, 60}, {4194303, 20}}));
+  EXPECT_EQ(library_->read_loads(2), std::vector<ProcessLoad>{});
 }
 
 TEST_F(EmulatedBoard, ForgetsAProcessThatEnded) {
