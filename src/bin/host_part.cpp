@@ -197,6 +197,7 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   node::ProbeRunnerOptions options;
   options.executable = options_.programs.probe;
   options.interval = configuration.monitoring_interval;
+  options.data_folder = core_.data_dir();
   TRY_ASSIGN(probes_, node::ProbeRunner::start(std::move(options), *power_));
   readings_ = std::make_unique<MonitoredReadings>(*monitor_, *probes_);
   for (node::ProbeTarget& target : targets_) {

@@ -36,6 +36,7 @@ std::vector<std::string> seeds() {
   readings.gpus.resize(2);
   readings.began_ns = 12'345;
   readings.events = 7;
+  readings.host.emplace().cpu_percent = 12;
   node::ProbeEvents events;
   events.events.resize(2);
   events.dropped = 3;

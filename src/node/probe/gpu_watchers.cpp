@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 using hardware::LibraryProblem;
 using hardware::ProblemKind;
+using hardware::ProcessLoad;
 
 // The thread comes out of the driver at least this often, so that it can let go of it, and can say
 // soon that there was nothing.
@@ -124,38 +126,76 @@ bool EventWatcher::hand_on() {
 
 void SlowReader::set_gpu_count(std::size_t count) {
   const std::lock_guard lock(mutex_);
-  if (latest_.size() != count) latest_.assign(count, std::nullopt);
+  if (gpus_.size() != count) gpus_.assign(count, {});
 }
 
-std::optional<model::GpuSlowMetrics> SlowReader::latest(std::size_t index) const {
+void SlowReader::complete(hardware::GpuReading& reading) {
   const std::lock_guard lock(mutex_);
-  return index < latest_.size() ? latest_[index] : std::nullopt;
+  if (reading.index >= gpus_.size()) return;
+  Gpu& gpu = gpus_[reading.index];
+  reading.slow = gpu.slow;
+  gpu.has_several = reading.processes && reading.processes->size() > 1;
+  if (!gpu.has_several) {
+    gpu.loads.clear();
+    return;
+  }
+  for (hardware::GpuProcess& process : *reading.processes) {
+    const auto load = std::ranges::lower_bound(gpu.loads, process.pid, {}, &ProcessLoad::pid);
+    const bool is_known = load != gpu.loads.end() && load->pid == process.pid;
+    if (is_known) process.sm_percent = load->sm_percent;
+  }
 }
 
 base::Duration SlowReader::turn() {
   if (!library_) {
     auto opened = open_library(source_);
-    if (!opened) return interval_;
+    if (!opened) return intervals_.readings;
     library_ = std::move(opened->library);
   }
   std::size_t count = 0;
   {
     const std::lock_guard lock(mutex_);
-    count = latest_.size();
+    count = gpus_.size();
   }
+  const std::int64_t now_ns = os::boot_ns();
+  if (now_ns >= next_readings_ns_) {
+    read_all(count);
+    next_readings_ns_ = now_ns + intervals_.readings.value();
+  }
+  if (now_ns >= next_loads_ns_) {
+    read_loads(count);
+    next_loads_ns_ = now_ns + intervals_.loads.value();
+  }
+  return base::Duration(std::min(next_readings_ns_, next_loads_ns_) - os::boot_ns());
+}
+
+void SlowReader::read_all(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     enter();
     model::GpuSlowMetrics reading = library_->read_slow(static_cast<std::uint32_t>(i));
     const std::lock_guard lock(mutex_);
-    if (i < latest_.size()) latest_[i] = std::move(reading);
+    if (i < gpus_.size()) gpus_[i].slow = std::move(reading);
   }
-  return interval_;
+}
+
+void SlowReader::read_loads(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (i >= gpus_.size() || !gpus_[i].has_several) continue;
+    }
+    enter();
+    std::vector<ProcessLoad> loads = library_->read_loads(static_cast<std::uint32_t>(i));
+    const std::lock_guard lock(mutex_);
+    if (i < gpus_.size()) gpus_[i].loads = std::move(loads);
+  }
 }
 
 void SlowReader::release() {
   library_.reset();
+  next_readings_ns_ = next_loads_ns_ = 0;
   const std::lock_guard lock(mutex_);
-  latest_.assign(latest_.size(), std::nullopt);
+  gpus_.assign(gpus_.size(), {});
 }
 
 }  // namespace gpu_platform::node

@@ -69,27 +69,42 @@ class EventWatcher final : public DriverThread {
   std::atomic<std::int64_t> reports_until_ns_ = 0;  // on the boot clock
 };
 
-// Takes the slow readings, at long intervals.
+// Takes the slow readings, at long intervals, and the loads of processes where a GPU has several.
 class SlowReader final : public DriverThread {
  public:
-  SlowReader(GpuSource source, base::Duration interval)
-      : DriverThread("slow-readings"), source_(std::move(source)), interval_(interval) {}
+  struct Intervals {
+    base::Duration readings;
+    base::Duration loads;
+  };
+  SlowReader(GpuSource source, Intervals intervals)
+      : DriverThread("slow-readings"), source_(std::move(source)), intervals_(intervals) {}
 
   // Sets the number of GPUs; call it before resume(). Forgets earlier readings.
   void set_gpu_count(std::size_t count);
 
-  // Returns the latest readings of a GPU. Any thread may call it.
-  std::optional<model::GpuSlowMetrics> latest(std::size_t index) const;
+  // Adds the latest that is known of the GPU to a reading of it, which also says whether the loads
+  // of its processes are of interest. Any thread may call it.
+  void complete(hardware::GpuReading& reading);
 
  private:
+  struct Gpu {
+    std::optional<model::GpuSlowMetrics> slow;
+    bool has_several = false;  // processes
+    std::vector<hardware::ProcessLoad> loads;
+  };
+
   base::Duration turn() override;
   void release() override;
+  void read_all(std::size_t count);
+  void read_loads(std::size_t count);
 
   const GpuSource source_;
-  const base::Duration interval_;
+  const Intervals intervals_;
   std::unique_ptr<hardware::GpuLibrary> library_;
+  std::int64_t next_readings_ns_ = 0;  // on the boot clock
+  std::int64_t next_loads_ns_ = 0;
   mutable std::mutex mutex_;  // over what follows
-  std::vector<std::optional<model::GpuSlowMetrics>> latest_;
+  std::vector<Gpu> gpus_;
 };
 
 }  // namespace gpu_platform::node

@@ -28,6 +28,12 @@ constexpr base::Duration kDriverInterval = base::seconds(60);
 // Some 35 calls for each GPU, so rare beside the dozen of each poll.
 constexpr base::Duration kSlowReadInterval = base::seconds(30);
 
+// A millisecond of the driver for each GPU that has several processes.
+constexpr base::Duration kLoadInterval = base::seconds(5);
+
+// On a host with hundreds of CPUs the kernel takes a millisecond to sum up its counters.
+constexpr base::Duration kHostInterval = base::seconds(5);
+
 // A driver call that takes longer than this and can be interrupted ends the process: the daemon
 // gave up on it long ago, or is gone itself.
 constexpr unsigned kGiveUpSeconds = 180;
@@ -38,8 +44,10 @@ Probe::Probe(ProbeOptions options)
     : options_(std::move(options)),
       output_(options_.fd),
       events_(options_.source.library, output_),
-      slow_(options_.source, std::max(kSlowReadInterval, options_.interval)),
-      kernel_log_(options_.kernel_log, output_) {
+      slow_(options_.source, {.readings = std::max(kSlowReadInterval, options_.interval),
+                              .loads = std::max(kLoadInterval, options_.interval)}),
+      kernel_log_(options_.kernel_log, output_),
+      host_metrics_(options_.data_folder) {
   auto running = hardware::open_procfs_host();
   if (options_.host_description.empty()) {
     host_ = hardware::open_hwloc_host(std::move(running));
@@ -173,7 +181,7 @@ void Probe::report_readings(const ReadNow& asked) {
     if (!gpus_.library) break;
     hardware::GpuReading reading = gpus_.library->read(i);
     if (reading.condition == GpuCondition::kAnswering) {
-      reading.slow = slow_.latest(i);
+      slow_.complete(reading);
     } else {
       // A GPU that went away may be one of many changes: look at all at the next interval.
       is_inventory_due_ = true;
@@ -188,6 +196,12 @@ void Probe::report_readings(const ReadNow& asked) {
     drop_library();
   readings.events = events_.silence();
   readings.slow_reads = slow_.silence();
+  if (!readings.is_partial && readings.began_ns >= next_host_metrics_ns_) {
+    readings.host = host_metrics_.read();
+    // The readings of an interval of 5 s keep to it only nearly.
+    next_host_metrics_ns_ =
+        readings.began_ns + kHostInterval.value() - options_.interval.value() / 2;
+  }
   output_.send(encode(ProbeMessage(std::move(readings))));
 }
 

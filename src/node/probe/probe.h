@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "hardware/gpu_library.h"
 #include "hardware/host_topology.h"
+#include "hardware/procfs/procfs_metrics.h"
 #include "node/probe/gpu_watchers.h"
 #include "node/probe/kernel_log_watcher.h"
 #include "node/probe/probe_protocol.h"
@@ -17,6 +18,7 @@ struct ProbeOptions {
   GpuSource source{"libnvidia-ml.so.1", ""};
   std::string host_description;  // of an emulated node; empty: the running kernel is asked
   std::string kernel_log;        // its device; empty: it is not read
+  std::string data_folder;       // whose file system's size is told; empty: none is
   int fd = -1;                   // SOCK_SEQPACKET to the daemon
   base::Duration interval = base::seconds(5);
 };
@@ -53,6 +55,8 @@ class Probe {
   EventWatcher events_;
   SlowReader slow_;
   KernelLogWatcher kernel_log_;
+  hardware::ProcfsMetrics host_metrics_;
+  std::int64_t next_host_metrics_ns_ = 0;
   std::unique_ptr<hardware::HostTopology> host_;
   OpenedLibrary gpus_;  // its library null while there is none
   std::optional<hardware::LibraryProblem> problem_;

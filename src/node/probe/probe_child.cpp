@@ -61,6 +61,9 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
   if (!target.kernel_log.empty()) {
     arguments.insert(arguments.end(), {"--kernel-log", target.kernel_log});
   }
+  if (!options.data_folder.empty()) {
+    arguments.insert(arguments.end(), {"--data-folder", options.data_folder});
+  }
   const auto pid = os::start_child_process(
       {.words = std::move(arguments), .environment = environment_of(target), .link = theirs.get()});
   if (!pid) return std::unexpected(system_error("start " + options.executable, pid.error()));

@@ -9,7 +9,7 @@
 #include "node/probe/probe.h"
 
 // gpu-platform-probe --library PATH --fd N [--nvidia-smi PATH] [--host-description FILE]
-//                    [--kernel-log PATH] [--interval-ms N]
+//                    [--kernel-log PATH] [--data-folder PATH] [--interval-ms N]
 // Started by the daemon, not by people.
 
 namespace {
@@ -34,6 +34,8 @@ std::optional<gpu_platform::node::ProbeOptions> parse_arguments(int argc, char**
       options.host_description = value;
     } else if (name == "--kernel-log") {
       options.kernel_log = value;
+    } else if (name == "--data-folder") {
+      options.data_folder = value;
     } else if (name == "--fd" && parse(value, options.fd)) {
       continue;
     } else if (name == "--interval-ms" && parse(value, interval_ms) && interval_ms >= 10 &&
@@ -54,7 +56,8 @@ int main(int argc, char** argv) {
   if (!options) {
     std::fputs(
         "usage: gpu-platform-probe --library PATH --fd N [--nvidia-smi PATH] "
-        "[--host-description FILE] [--kernel-log PATH] [--interval-ms 10..3600000]\n"
+        "[--host-description FILE] [--kernel-log PATH] [--data-folder PATH] "
+        "[--interval-ms 10..3600000]\n"
         "The daemon starts it; N is a socket to the daemon.\n",
         stderr);
     return 2;

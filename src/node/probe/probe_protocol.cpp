@@ -73,9 +73,11 @@ void put(Encoder& out, const hardware::GpuProcess& value) {
   put(out, value.pid);
   put(out, value.memory);
   put(out, value.uses);
+  put(out, value.sm_percent);
 }
 
 void put(Encoder& out, const model::GpuSlowMetrics& value);
+void put(Encoder& out, const model::HostMetrics& value);
 
 void put(Encoder& out, const std::vector<hardware::GpuProcess>& values) {
   out.u64(values.size());
@@ -158,9 +160,11 @@ void take(Decoder& in, hardware::GpuProcess& value) {
   take(in, value.pid);
   take(in, value.memory);
   take(in, value.uses);
+  take(in, value.sm_percent);
 }
 
 void take(Decoder& in, model::GpuSlowMetrics& value);
+void take(Decoder& in, model::HostMetrics& value);
 
 template <class T>
 void take_list(Decoder& in, std::vector<T>& values) {
@@ -258,6 +262,13 @@ void take(Decoder& in, model::GpuSlowMetrics& value) {
   fields_of_metrics(value, Reader{in});
 }
 
+void put(Encoder& out, const model::HostMetrics& value) {
+  model::for_each_host_metric([&](const auto& row) { put(out, value.*row.member); });
+}
+void take(Decoder& in, model::HostMetrics& value) {
+  model::for_each_host_metric([&](const auto& row) { take(in, value.*row.member); });
+}
+
 // Returns the maximum for one GPU, so that the message keeps its bound for any number of GPUs.
 std::size_t max_processes(std::size_t gpus) {
   constexpr std::size_t kOfAll = 4096;
@@ -300,7 +311,7 @@ void encode_body(Encoder& out, const ProbeReadings& readings) {
     }
   }
   out.i64(readings.began_ns);
-  write(readings.events, readings.slow_reads, readings.is_partial);
+  write(readings.events, readings.slow_reads, readings.is_partial, readings.host);
 }
 
 void encode_body(Encoder& out, const ProbeEvents& events) {
@@ -355,7 +366,7 @@ ProbeReadings decode_readings(Decoder& in) {
   readings.gpus.resize(gpu_count(in));
   for (GpuReading& gpu : readings.gpus) fields_of_reading(gpu, read);
   readings.began_ns = in.i64();
-  read(readings.events, readings.slow_reads, readings.is_partial);
+  read(readings.events, readings.slow_reads, readings.is_partial, readings.host);
   return readings;
 }
 

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "hardware/kernel_log.h"
 #include "hardware/readings.h"
+#include "model/host_metrics.h"
 
 // The messages between a probe and the daemon, one message per packet of a SOCK_SEQPACKET pair.
 // Bytes are base/codec; a message that is longer than allowed, unknown or not exact is refused.
@@ -27,7 +28,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProbeProtocolVersion = 7;
+inline constexpr std::uint32_t kProbeProtocolVersion = 8;
 inline constexpr std::size_t kMaxProbeMessage = 128 * 1024;
 inline constexpr std::size_t kMaxProbeRequest = 4096;  // what is longer asks for all
 inline constexpr std::size_t kMaxReportedGpus = 64;
@@ -50,6 +51,8 @@ struct ProbeReadings {
   ThreadSilence events;
   ThreadSilence slow_reads;
   bool is_partial = false;  // of GPUs that were asked for alone; else of all that the driver lists
+  // Of the real host, also where the GPUs are emulated; every few seconds, never of some GPUs only.
+  std::optional<model::HostMetrics> host = {};
   friend bool operator==(const ProbeReadings&, const ProbeReadings&) = default;
 };
 

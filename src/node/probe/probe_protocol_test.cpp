@@ -77,6 +77,22 @@ model::GpuSlowMetrics full_slow_reading() {
   return slow;
 }
 
+model::HostMetrics full_host() {
+  model::HostMetrics host;
+  host.cpu_percent = 12;
+  host.load_thousandths = 1ull << 40;
+  host.memory_total = base::kGiB * 512;
+  host.memory_available = base::kGiB;
+  host.swap_used = base::Bytes(0);
+  host.disk_read = base::kGiB * 1024;
+  host.disk_written = base::kMiB;
+  host.network_received = base::Bytes(1);
+  host.network_sent = base::Bytes(2);
+  host.disk_total = base::kGiB * 2;
+  host.disk_free = base::kGiB;
+  return host;
+}
+
 ProbeReadings full_readings() {
   GpuReading gpu;
   gpu.index = 2;
@@ -94,13 +110,23 @@ ProbeReadings full_readings() {
   gpu.ecc_corrected = 4;
   gpu.ecc_uncorrected = ~std::uint64_t{0};
   gpu.recovery_action = model::RecoveryAction::kDrainAndReset;
+  gpu.encoder_percent = 3;
+  gpu.decoder_percent = 4;
+  gpu.graphics_active = 1000;
+  gpu.sm_active = 900;
+  gpu.sm_occupancy = 500;
+  gpu.tensor_active = 1;
+  gpu.dram_active = 0;
+  gpu.fp64_active = 2;
+  gpu.fp32_active = 3;
+  gpu.fp16_active = 4;
   gpu.slow = full_slow_reading();
-  gpu.processes = std::vector<hardware::GpuProcess>{{42, base::kMiB, hardware::kMpsProcess},
+  gpu.processes = std::vector<hardware::GpuProcess>{{42, base::kMiB, hardware::kMpsProcess, 37},
                                                     {43, std::nullopt}};
   GpuReading lost;
   lost.condition = hardware::GpuCondition::kLost;
   lost.problem = "GPU is lost (15)";
-  return {{gpu, lost}, 17, std::nullopt, 5, true};
+  return {{gpu, lost}, 17, std::nullopt, 5, true, full_host()};
 }
 
 ProbeEvents full_events() {
@@ -139,6 +165,12 @@ TEST(ProbeProtocol, ReadsWhatItWrites) {
     ASSERT_TRUE(decoded);
     EXPECT_EQ(*decoded, request);
   }
+}
+
+TEST(ProbeProtocol, TellsEveryMetricOfAHost) {
+  const model::HostMetrics host = full_host();
+  model::for_each_host_metric(
+      [&](const auto& row) { EXPECT_TRUE((host.*row.member).has_value()) << row.name; });
 }
 
 TEST(ProbeProtocol, RefusesEveryCutMessage) {
@@ -186,10 +218,11 @@ TEST(ProbeProtocol, NeverReadsPastDamagedBytes) {
 TEST(ProbeProtocol, LeavesOutProcessesBeyondItsBound) {
   for (const auto& [gpus, kept] : {std::pair(16u, kMaxReportedProcesses), {64u, 64u}}) {
     ProbeReadings readings;
+    readings.host = full_host();
     readings.gpus.resize(gpus);
     for (GpuReading& gpu : readings.gpus) {
       gpu = full_readings().gpus[0];
-      gpu.processes.emplace(4096, hardware::GpuProcess{4'000'000, base::kGiB * 80});
+      gpu.processes.emplace(4096, hardware::GpuProcess{4'000'000, base::kGiB * 80, 7, 100});
     }
 
     const std::string bytes = encode(ProbeMessage(readings));

@@ -63,7 +63,8 @@ class ProbeListener {
 };
 
 struct ProbeRunnerOptions {
-  std::string executable;  // path of gpu-platform-probe
+  std::string executable;   // path of gpu-platform-probe
+  std::string data_folder;  // whose file system's size probes tell; empty: they tell none
   base::Duration interval = base::seconds(5);
   // Loading a driver that no process holds open takes seconds per GPU.
   base::Duration first_inventory_limit = base::seconds(90);

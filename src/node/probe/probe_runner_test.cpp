@@ -476,6 +476,41 @@ TEST_F(Probes, AddTheLatestSlowReadingToTheOthers) {
   EXPECT_EQ(readings->gpus[1].slow->pcie_sent_bytes_per_second, 1'000'000u);
 }
 
+TEST_F(Probes, TellTheLoadsOfProcessesThatShareAGpu) {
+  start();
+  runner_->watch(emulated("n1"));
+  emulator(fmt::format("load --gpu n1:3 --pid {} --memory 1G --utilization 60", getpid()));
+  emulator("load --gpu n1:3 --pid 4194303 --memory 1G --utilization 20 > /dev/null");
+  emulator("load --gpu n1:4 --pid 4194302 --memory 1G --utilization 20 > /dev/null");
+
+  const auto readings = reports_.wait_for<ProbeReadings>("n1", seen_, [](const ProbeReadings& now) {
+    if (now.gpus.size() != 8 || !now.gpus[3].processes) return false;
+    const auto& processes = *now.gpus[3].processes;
+    return processes.size() == 2 && processes[0].sm_percent && processes[1].sm_percent;
+  });
+
+  ASSERT_TRUE(readings);
+  EXPECT_EQ(readings->gpus[3].processes->at(0).sm_percent, 60u);
+  EXPECT_EQ(readings->gpus[3].processes->at(1).sm_percent, 20u);
+  ASSERT_TRUE(readings->gpus[4].processes);
+  ASSERT_EQ(readings->gpus[4].processes->size(), 1u);
+  EXPECT_EQ(readings->gpus[4].processes->at(0).sm_percent, std::nullopt) << "it is alone";
+}
+
+TEST_F(Probes, TellWhatTheHostDoesAlsoWhereBoardsAreEmulated) {
+  options_.data_folder = folder_;
+  start();
+  runner_->watch(emulated("n1"));
+
+  const auto readings = reports_.wait_for<ProbeReadings>(
+      "n1", seen_, [](const ProbeReadings& now) { return now.host.has_value(); });
+
+  ASSERT_TRUE(readings);
+  EXPECT_FALSE(readings->is_partial);
+  EXPECT_TRUE(readings->host->memory_total);
+  EXPECT_TRUE(readings->host->disk_total);
+}
+
 TEST_F(Probes, AreGivenUpWhenTheWaitForEventsHangsThoughTheyStillPoll) {
   fall_silent_soon();
   const std::string hang = folder_ + "/hang";
