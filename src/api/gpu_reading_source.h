@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "model/gpu_reading.h"
+#include "model/host_metrics.h"
 
 namespace gpu_platform::api {
 
@@ -15,6 +16,11 @@ class GpuReadingSource {
 
   // Null: nothing was read of that GPU yet.
   virtual std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const = 0;
+
+  // Null: nothing was read of the node's host.
+  virtual std::shared_ptr<const model::HostMetrics> latest_host(std::string_view /*node*/) const {
+    return nullptr;
+  }
 
   // Asks probes with readings older than this for new ones; a later latest() shows them.
   virtual void ask_for_newer_than(std::chrono::milliseconds age) = 0;
