@@ -9,7 +9,9 @@
 
 #include "api/channel_source.h"
 #include "api/gpu_reading_source.h"
+#include "api/metrics/metric_source.h"
 #include "base/result.h"
+#include "config/configuration.h"
 #include "config/effective.h"
 #include "config/slurm_names.h"
 #include "controller/snapshot.h"
@@ -117,6 +119,9 @@ struct CoreAccess {
   JudgeGpu judge_gpu = nullptr;                 // null: nothing is judged
   const telemetry::History* history = nullptr;  // null: none is kept
   const telemetry::Notes* notes = nullptr;      // null: none are kept
+  config::MetricsRules metrics = {};
+  // What other parts put on the page of metrics, after what the door knows. None is null.
+  std::vector<const MetricSource*> metric_sources = {};
 };
 
 }  // namespace gpu_platform::api

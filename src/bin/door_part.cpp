@@ -163,7 +163,8 @@ api::CoreAccess DoorPart::core_access() {
       .judge_gpu = [this](
                        const controller::Snapshot& snapshot, const health::Records& records,
                        const health::GpuKey& gpu,
-                       base::Instant now) { return verdicts_.judge(snapshot, records, gpu, now); }};
+                       base::Instant now) { return verdicts_.judge(snapshot, records, gpu, now); },
+      .metrics = at_start_.metrics};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

@@ -117,6 +117,21 @@ struct TelemetryRules {
   friend bool operator==(const TelemetryRules&, const TelemetryRules&) = default;
 };
 
+// The names of the readings on the page of metrics.
+enum class MetricNames : std::uint8_t { kDcgm, kOtel, kBoth };
+
+// The jobs that the page names, beside the GPUs that they have: those that its reader may see, or
+// all, or none.
+enum class MetricJobs : std::uint8_t { kVisible, kAll, kNone };
+
+struct MetricsRules {
+  MetricNames names = MetricNames::kDcgm;
+  MetricJobs jobs = MetricJobs::kVisible;
+  bool lower_hostname = false;  // GPUs have the label "hostname", too
+
+  friend bool operator==(const MetricsRules&, const MetricsRules&) = default;
+};
+
 // A regular value. A default-constructed one is the configuration of an empty file.
 struct Configuration {
   model::Policy policy = usual_policy();
@@ -198,6 +213,7 @@ struct Configuration {
   base::Bytes api_answer_bytes_per_user = base::kMiB * 16;
   base::Bytes api_page_bytes = base::kMiB * 4;
   std::uint32_t api_percent_for_root = 10;
+  MetricsRules metrics;
   // The door to other machines; listen_address.h reads an address.
   WordList rest_addresses;
   WordList grpc_addresses;

@@ -89,6 +89,10 @@ constexpr std::array<std::string_view, model::kAudiences> kWords<model::Audience
 template <>
 constexpr std::array<std::string_view, 3> kWords<KubernetesDevices>{"pinned", "owned", "counts"};
 template <>
+constexpr std::array<std::string_view, 3> kWords<MetricNames>{"dcgm", "otel", "both"};
+template <>
+constexpr std::array<std::string_view, 3> kWords<MetricJobs>{"visible", "all", "none"};
+template <>
 constexpr std::array<std::string_view, model::kCapacityClasses> kWords<model::CapacityClass>{
     "on_demand", "spot", "reserved"};
 template <>

@@ -32,6 +32,8 @@ using Field =
                  Seccomp& (*)(Configuration&),                        // one of its words
                  CudaVisibleDevices& (*)(Configuration&),             // one of its words
                  KubernetesDevices& (*)(Configuration&),              // one of its words
+                 MetricNames& (*)(Configuration&),                    // one of its words
+                 MetricJobs& (*)(Configuration&),                     // one of its words
                  model::CapacityClass& (*)(Configuration&),           // one of its words
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // one of its words
                  model::SickGpuPolicy& (*)(Configuration&),           // one of its words

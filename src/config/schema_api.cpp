@@ -85,6 +85,22 @@ constexpr std::array kApiKeys = {
         +[](C& c) -> std::uint32_t& { return c.api_percent_for_root; },
         1, 90, Effect::kRestart,
         "The percentage of each of these totals that is reserved for root and the user that the daemon runs as."},
+    Key{"api.metrics.names",
+        +[](C& c) -> MetricNames& { return c.metrics.names; },
+        0, 0, Effect::kRestart,
+        "The names of the readings of GPUs in GET /metrics: those of NVIDIA's dcgm-exporter, those of OpenTelemetry (hw_gpu_…), or both. "
+        "The option --metrics-names of serve goes before it."},
+    Key{"api.metrics.jobs",
+        +[](C& c) -> MetricJobs& { return c.metrics.jobs; },
+        0, 0, Effect::kRestart,
+        "The jobs in gpu_platform_gpu_job_info, which says what jobs have which GPUs, with their users and teams. "
+        "visible: those that the reader of the page may see (access.visibility.jobs). "
+        "all: every reader of the page sees the running jobs of all users, as a Prometheus with a viewer's token needs it. "
+        "none: no job is named."},
+    Key{"api.metrics.hostname",
+        +[](C& c) -> bool& { return c.metrics.lower_hostname; },
+        0, 0, Effect::kRestart,
+        "Whether the readings of GPUs have the label hostname beside Hostname, for dashboards that ask for it."},
     Key{"api.rest.address",
         +[](C& c) -> WordList& { return c.rest_addresses; },
         0, 0, Effect::kRestart,
