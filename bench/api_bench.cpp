@@ -1,6 +1,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "api/calls.h"
 #include "api/convert/job.h"
 #include "api/convert/json_reader.h"
 #include "api/convert/json_writer.h"
@@ -235,6 +236,46 @@ BENCHMARK(TwentyClients)
     ->ArgNames({"nodes", "shared", "changing"})
     ->ArgsProduct({{16, 1'250, 12'500}, {0, 1}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
+
+// Readings of every GPU, as an H100 gives them.
+class EveryReading final : public GpuReadingSource {
+ public:
+  EveryReading() {
+    auto reading = std::make_shared<model::GpuReading>();
+    reading->slow.emplace();
+    std::uint32_t n = 0;
+    const auto fill = [&](const auto&, auto& member) {
+      using Value = typename std::remove_cvref_t<decltype(member)>::value_type;
+      member = static_cast<Value>(++n);
+    };
+    model::for_each_metric_of(static_cast<model::GpuMetrics&>(*reading), fill);
+    model::for_each_metric_of(*reading->slow, fill);
+    reading_ = std::move(reading);
+  }
+  std::shared_ptr<const model::GpuReading> latest(std::string_view) const override {
+    return reading_;
+  }
+  void ask_for_newer_than(std::chrono::milliseconds) override {}
+
+ private:
+  std::shared_ptr<const model::GpuReading> reading_;
+};
+
+// The page of GET /metrics of so many nodes with eight GPUs.
+void WriteMetrics(benchmark::State& state) {
+  auto snapshot = std::make_shared<controller::Snapshot>(
+      *full_queue(static_cast<std::uint64_t>(state.range(0))));
+  JobsOnly jobs(snapshot);
+  host::UserDirectory users;
+  EveryReading readings;
+  CoreAccess core = access_to(jobs, users);
+  core.readings = &readings;
+  const Calls calls(core, {.version = "1"});
+  std::size_t bytes = 0;
+  for (auto _ : state) bytes = calls.of<StatisticsCalls>().metrics({"ada", 1000}).size();
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+}
+BENCHMARK(WriteMetrics)->Arg(1)->Arg(125)->Arg(1'250)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace gpu_platform::api

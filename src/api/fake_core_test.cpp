@@ -292,6 +292,17 @@ std::shared_ptr<const model::GpuReading> FakeReadings::latest(std::string_view u
   return found == readings_.end() ? nullptr : found->second;
 }
 
+void FakeReadings::set_host(std::string node, model::HostMetrics metrics) {
+  const std::lock_guard lock(mutex_);
+  hosts_[std::move(node)] = std::make_shared<const model::HostMetrics>(metrics);
+}
+
+std::shared_ptr<const model::HostMetrics> FakeReadings::latest_host(std::string_view node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = hosts_.find(node);
+  return found == hosts_.end() ? nullptr : found->second;
+}
+
 void FakeReadings::ask_for_newer_than(std::chrono::milliseconds age) {
   const std::lock_guard lock(mutex_);
   asked_.push_back(age);

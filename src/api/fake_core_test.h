@@ -20,15 +20,18 @@ namespace gpu_platform::api {
 class FakeReadings final : public GpuReadingSource {
  public:
   void set(std::string uuid, model::GpuReading reading);
+  void set_host(std::string node, model::HostMetrics metrics);
   // Returns what each call asked for, in their order.
   std::vector<std::chrono::milliseconds> asked() const;
 
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const override;
+  std::shared_ptr<const model::HostMetrics> latest_host(std::string_view node) const override;
   void ask_for_newer_than(std::chrono::milliseconds age) override;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const model::GpuReading>, std::less<>> readings_;
+  std::map<std::string, std::shared_ptr<const model::HostMetrics>, std::less<>> hosts_;
   std::vector<std::chrono::milliseconds> asked_;
 };
 

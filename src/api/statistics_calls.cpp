@@ -6,9 +6,8 @@
 
 #include "api/call_context.h"
 #include "api/convert/job.h"
-#include "api/metrics_page.h"
+#include "api/metrics/scrape.h"
 #include "os/clock.h"
-#include "views/health_records.h"
 
 namespace gpu_platform::api {
 
@@ -30,21 +29,12 @@ void to_proto(const CallMeter::Row& row, v1::CallStatistics& out) {
   out.set_total_seconds(row.seconds.sum());
 }
 
-// Counts the GPUs with evidence by their verdicts.
-MetricsPage::Verdicts verdicts_of(const controller::Snapshot& snapshot, const JudgeGpu& judge) {
-  const views::HealthRecords records(snapshot);
-  const base::Instant now = os::wall_now();
-  MetricsPage::Verdicts verdicts;
-  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    for (const model::Gpu& gpu : node.gpus) {
-      if (gpu.evidence->empty() && node.evidence->empty()) continue;
-      const health::GpuKey key{node.name, gpu.info.uuid, gpu.info.type};
-      const health::GpuVerdict verdict = judge(snapshot, records, key, now);
-      ++verdicts[{verdict.action, verdict.fault}];
-    }
-  });
-  return verdicts;
-}
+using AddPart = void (*)(const Scrape&, MetricPage&);
+
+// In the order of the page.
+constexpr AddPart kPageParts[] = {add_states, add_gpu_states, add_gpu_parts,    add_gpu_jobs,
+                                  add_queue,  add_teams,      add_verdicts,     add_scheduler,
+                                  add_calls,  add_stores,     add_gpu_readings, add_host_readings};
 
 }  // namespace
 
@@ -85,14 +75,14 @@ v1::Statistics StatisticsCalls::statistics() const {
   return out;
 }
 
-std::string StatisticsCalls::metrics() const {
-  MetricsPage page(context_.options.version);
-  const auto snapshot = context_.core.snapshots.snapshot();
-  page.add(*snapshot);
-  if (context_.core.judge_gpu) page.add(verdicts_of(*snapshot, context_.core.judge_gpu));
-  if (context_.core.statistics) page.add(context_.core.statistics());
-  page.add(context_.meter.read());
-  if (context_.core.readings != nullptr) page.add(*snapshot, *context_.core.readings);
+std::string StatisticsCalls::metrics(const model::Caller& caller) const {
+  MetricPage page;
+  page.gauge("gpu_platform_build_info", "The version of the daemon; always 1.")
+      .add({{"version", context_.options.version}}, 1);
+  const Scrape scrape{context_.core, context_.reader, context_.meter,
+                      context_.core.snapshots.snapshot(), caller};
+  for (const AddPart add : kPageParts) add(scrape, page);
+  for (const MetricSource* const source : context_.core.metric_sources) source->add_to(page);
   return page.text();
 }
 

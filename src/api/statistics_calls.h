@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gpu_platform/v1/statistics.pb.h"
+#include "model/caller.h"
 
 namespace gpu_platform::api {
 
@@ -14,8 +15,8 @@ class StatisticsCalls {
   explicit StatisticsCalls(const CallContext& context) : context_(context) {}
 
   v1::Statistics statistics() const;
-  // The page of GET /metrics.
-  std::string metrics() const;
+  // The page of GET /metrics, as the caller may see it.
+  std::string metrics(const model::Caller& caller) const;
 
  private:
   const CallContext& context_;

@@ -119,7 +119,7 @@ void Dispatcher::handle_page(std::string_view page, const HttpRequest& request,
     return exchange.reply(methods_reply("GET, HEAD, OPTIONS", request));
   }
   exchange.is_call(page);
-  exchange.reply(page == kMetricsPath ? metrics() : open_api());
+  exchange.reply(page == kMetricsPath ? metrics(exchange.peer().caller) : open_api());
 }
 
 void Dispatcher::refuse_unadmitted(const RoutedCall& call, base::Error error) const {
@@ -148,10 +148,10 @@ Reply Dispatcher::open_api() const {
   return reply;
 }
 
-Reply Dispatcher::metrics() const {
+Reply Dispatcher::metrics(const model::Caller& caller) const {
   Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  reply.body = context_.calls.of<StatisticsCalls>().metrics();
+  reply.body = context_.calls.of<StatisticsCalls>().metrics(caller);
   return reply;
 }
 

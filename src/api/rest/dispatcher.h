@@ -38,7 +38,7 @@ class Dispatcher {
   void refuse_unadmitted(const RoutedCall& call, base::Error error) const;
   void handle_call(const RoutedCall& call, const CallRow& row) const;
   Reply open_api() const;
-  Reply metrics() const;
+  Reply metrics(const model::Caller& caller) const;
 
   HandlerContext context_;
   RoutingTable table_;

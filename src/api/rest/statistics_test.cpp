@@ -91,7 +91,8 @@ TEST_F(StatisticsTest, ReadingsOfGpusHaveTheNamesAndUnitsOfDcgm) {
   EXPECT_TRUE(line_of("DCGM_FI_DEV_FB_USED").ends_with("} 1024"));
   EXPECT_TRUE(line_of("DCGM_FI_DEV_POWER_USAGE").ends_with("} 412.5"));
   EXPECT_EQ(line_of("DCGM_FI_DEV_GPU_TEMP"), "") << "the driver said nothing of it";
-  EXPECT_EQ(page.body.find("GPU-4"), std::string::npos) << "it does not answer";
+  EXPECT_EQ(page.body.find(R"(DCGM_FI_DEV_GPU_UTIL{gpu="4")"), std::string::npos)
+      << "it does not answer";
   EXPECT_TRUE(has_line(R"(gpu_platform_gpus{state="available",type="H100-80GB"} 8)")) << page.body;
 }
 
@@ -129,7 +130,7 @@ TEST_F(StatisticsTest, GpusAreCountedByStateAndByThePartyThatKeepsThem) {
   EXPECT_TRUE(has_line(R"(gpu_platform_gpus_kept_from_work{party="health"} 1)"));
 }
 
-TEST_F(StatisticsTest, ThePageNamesNoUserAndNoJob) {
+TEST_F(StatisticsTest, ThePageNamesNoWaitingJobAndNoUserOfOne) {
   core_.add_job("someone-unlikely", 4711, "a-secret-name");
   start();
   EXPECT_EQ(metrics().find("someone-unlikely"), std::string::npos);
