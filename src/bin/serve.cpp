@@ -173,6 +173,7 @@ int serve(const ServeOptions& asked, config::Configuration configuration,
     if (!read_again) return client::kUsage;
     configuration = *std::move(read_again);
   }
+  if (asked.metric_names) configuration.metrics.names = *asked.metric_names;
   const auto daemon = Daemon::start(options, configuration);
   if (!daemon) {
     if (asked.is_standby) {

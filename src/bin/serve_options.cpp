@@ -20,7 +20,7 @@ constexpr cli::CommandText kServe = {
 // As they were written.
 struct ServeTexts {
   std::optional<std::string> data_dir, socket, emulate, launcher, config_path;
-  std::optional<std::string> log_level, log_format;
+  std::optional<std::string> log_level, log_format, metrics_names;
   bool is_standby = false;
   bool accept_loss = false;
 };
@@ -30,6 +30,13 @@ std::optional<spdlog::level::level_enum> parse_level(const std::string& name) {
   if (name == "info") return spdlog::level::info;
   if (name == "warn") return spdlog::level::warn;
   if (name == "error") return spdlog::level::err;
+  return std::nullopt;
+}
+
+std::optional<config::MetricNames> parse_metric_names(const std::string& name) {
+  if (name == "dcgm") return config::MetricNames::kDcgm;
+  if (name == "otel") return config::MetricNames::kOtel;
+  if (name == "both") return config::MetricNames::kBoth;
   return std::nullopt;
 }
 
@@ -53,7 +60,9 @@ std::optional<int> read_texts(std::span<const std::string> words, const ServeOpt
             "a backup was put back; use it once, not in a unit file")
       .option("--log-level", texts.log_level, "LEVEL", "debug, info (default), warn or error")
       .option("--log-format", texts.log_format, "FORMAT",
-              "text (default), or json: one object for each line");
+              "text (default), or json: one object for each line")
+      .option("--metrics-names", texts.metrics_names, "NAMES",
+              "names of GPU readings in /metrics: dcgm, otel or both (default: api.metrics.names)");
   return arguments.parse(words, console);
 }
 
@@ -76,6 +85,10 @@ std::expected<ServeOptions, int> read_serve_options(std::span<const std::string>
   }
   if (texts.emulate.has_value() && texts.emulate->empty()) {
     return mistake("--emulate: the value is empty; write [Nx]BOARD, or leave --emulate out");
+  }
+  if (texts.metrics_names) {
+    options.metric_names = parse_metric_names(*texts.metrics_names);
+    if (!options.metric_names) return mistake("--metrics-names: dcgm, otel or both");
   }
   if (texts.data_dir) options.data_dir = *texts.data_dir;
   if (texts.socket) options.socket = *texts.socket;

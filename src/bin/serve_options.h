@@ -1,12 +1,14 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
 
 #include <spdlog/common.h>
 
 #include "client/session.h"
+#include "config/configuration.h"
 
 namespace gpu_platform::bin {
 
@@ -21,6 +23,7 @@ struct ServeOptions {
   bool accept_loss = false;
   spdlog::level::level_enum log_level = spdlog::level::info;
   bool is_json_log = false;
+  std::optional<config::MetricNames> metric_names;  // it goes before the configuration
 };
 
 // Reads the words behind "serve". Otherwise the exit code: 0 after --help, 2 after a mistake, which

@@ -39,12 +39,14 @@ TEST_F(ServeOptionsTest, WithoutAnyTheDefaultsOfTheUserStand) {
   EXPECT_FALSE(options->accept_loss);
   EXPECT_EQ(options->log_level, spdlog::level::info);
   EXPECT_FALSE(options->is_json_log);
+  EXPECT_FALSE(options->metric_names);
 }
 
 TEST_F(ServeOptionsTest, EachIsTaken) {
-  const auto options = read({"--data-dir", "/d", "--socket", "/s", "--emulate", "2xdgx-h100",
-                             "--launcher", "/l", "--config", "c.yaml", "--standby", "--accept-loss",
-                             "--log-level", "error", "--log-format", "json"});
+  const auto options =
+      read({"--data-dir", "/d", "--socket", "/s", "--emulate", "2xdgx-h100", "--launcher", "/l",
+            "--config", "c.yaml", "--standby", "--accept-loss", "--log-level", "error",
+            "--log-format", "json", "--metrics-names", "both"});
   ASSERT_TRUE(options) << told_;
   EXPECT_EQ(options->data_dir, "/d");
   EXPECT_EQ(options->socket, "/s");
@@ -55,11 +57,14 @@ TEST_F(ServeOptionsTest, EachIsTaken) {
   EXPECT_TRUE(options->accept_loss);
   EXPECT_EQ(options->log_level, spdlog::level::err);
   EXPECT_TRUE(options->is_json_log);
+  EXPECT_EQ(options->metric_names, config::MetricNames::kBoth);
 }
 
 TEST_F(ServeOptionsTest, AMistakeIsToldWithItsOption) {
-  const std::vector<std::vector<std::string>> mistakes = {
-      {"--log-level", "loud"}, {"--log-format", "xml"}, {"--emulate", ""}};
+  const std::vector<std::vector<std::string>> mistakes = {{"--log-level", "loud"},
+                                                          {"--log-format", "xml"},
+                                                          {"--emulate", ""},
+                                                          {"--metrics-names", "sql"}};
   for (const auto& words : mistakes) {
     const auto options = read(words);
     ASSERT_FALSE(options) << words[0];
