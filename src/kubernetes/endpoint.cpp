@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "kubernetes/curl_library.h"
 #include "kubernetes/exec_plugin.h"
+#include "libcurl/library.h"
 
 namespace gpu_platform::kubernetes {
 namespace {
@@ -17,9 +17,9 @@ using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
 std::string part_of(const Url& url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
-  if (curl().url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
+  if (libcurl::curl().url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
   std::string copy = text;
-  curl().free(text);
+  libcurl::curl().free(text);
   return copy;
 }
 
@@ -43,10 +43,10 @@ std::unexpected<base::Error> wrong(const ClusterAccess& access, std::string key,
 }  // namespace
 
 Result<Endpoint> endpoint_of(const ClusterAccess& access) {
-  TRY(load_curl());
-  const Url url(curl().url(), curl().url_cleanup);
+  TRY(libcurl::load());
+  const Url url(libcurl::curl().url(), libcurl::curl().url_cleanup);
   if (access.server.empty() ||
-      curl().url_set(url.get(), CURLUPART_URL, access.server.c_str(), 0) != CURLUE_OK) {
+      libcurl::curl().url_set(url.get(), CURLUPART_URL, access.server.c_str(), 0) != CURLUE_OK) {
     return wrong(access, "server", "must be an address such as https://10.0.0.1:6443");
   }
   const std::string scheme = part_of(url, CURLUPART_SCHEME);
@@ -83,7 +83,8 @@ Result<Endpoint> endpoint_of(const ClusterAccess& access) {
   endpoint.path = path;
   endpoint.checked_name = without_brackets(shown_host);
   endpoint.base_url = fmt::format("{}://{}:{}{}", scheme, shown_host, port, path);
-  if (curl().url_set(url.get(), CURLUPART_URL, endpoint.base_url.c_str(), 0) != CURLUE_OK) {
+  if (libcurl::curl().url_set(url.get(), CURLUPART_URL, endpoint.base_url.c_str(), 0) !=
+      CURLUE_OK) {
     return wrong(access, "tls-server-name", "must be a host's name");
   }
   return endpoint;

@@ -43,18 +43,18 @@ std::unique_ptr<MultiDriver> MultiDriver::make() {
 MultiDriver::MultiDriver(os::Descriptor sockets, os::Descriptor bell)
     : sockets_(std::move(sockets)),
       bell_(std::move(bell)),
-      multi_(curl().multi_init(), curl().multi_cleanup) {
+      multi_(libcurl::curl().multi_init(), libcurl::curl().multi_cleanup) {
   CURLM* multi = multi_.get();
   if (multi == nullptr) return;
-  curl().multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &MultiDriver::on_socket);
-  curl().multi_setopt(multi, CURLMOPT_SOCKETDATA, this);
-  curl().multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &MultiDriver::on_timer);
-  curl().multi_setopt(multi, CURLMOPT_TIMERDATA, this);
+  libcurl::curl().multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &MultiDriver::on_socket);
+  libcurl::curl().multi_setopt(multi, CURLMOPT_SOCKETDATA, this);
+  libcurl::curl().multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &MultiDriver::on_timer);
+  libcurl::curl().multi_setopt(multi, CURLMOPT_TIMERDATA, this);
 }
 
 const CURLMsg* MultiDriver::next_done() const {
   int left = 0;
-  while (const CURLMsg* message = curl().multi_info_read(multi_.get(), &left)) {
+  while (const CURLMsg* message = libcurl::curl().multi_info_read(multi_.get(), &left)) {
     if (message->msg == CURLMSG_DONE) return message;
   }
   return nullptr;
@@ -64,11 +64,12 @@ void MultiDriver::drive() {
   int running = 0;
   for (const epoll_event& event : std::span(events_).first(std::exchange(events_count_, 0))) {
     if (event.data.fd == bell_.get()) continue;
-    curl().multi_socket_action(multi_.get(), event.data.fd, action_of(event.events), &running);
+    libcurl::curl().multi_socket_action(multi_.get(), event.data.fd, action_of(event.events),
+                                        &running);
   }
   if (due_ns_ == 0 || os::monotonic_ns() < due_ns_) return;
   due_ns_ = 0;  // libcurl says what comes next while it goes on
-  curl().multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
+  libcurl::curl().multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
 }
 
 void MultiDriver::wait(std::int64_t until_ns, std::span<const int> readable) {
@@ -107,7 +108,8 @@ int MultiDriver::on_socket(CURL* /*easy*/, curl_socket_t socket, int wish, void*
   }
   epoll_event event = {.events = events_of(wish), .data = {.fd = socket}};
   if (data != nullptr) return epoll_ctl(sockets, EPOLL_CTL_MOD, socket, &event);
-  curl().multi_assign(driver.multi_.get(), socket, self);  // `data` from now on: it is known
+  libcurl::curl().multi_assign(driver.multi_.get(), socket,
+                               self);  // `data` from now on: it is known
   return epoll_ctl(sockets, EPOLL_CTL_ADD, socket, &event);
 }
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "kubernetes/curl_library.h"
+#include "libcurl/library.h"
 #include "os/descriptor.h"
 
 // libcurl's transfers, carried on by what happens on their sockets (curl_multi_socket_action). With
@@ -25,8 +25,8 @@ class MultiDriver {
   MultiDriver& operator=(const MultiDriver&) = delete;
   ~MultiDriver() = default;
 
-  void add(CURL* easy) { curl().multi_add_handle(multi_.get(), easy); }
-  void remove(CURL* easy) { curl().multi_remove_handle(multi_.get(), easy); }
+  void add(CURL* easy) { libcurl::curl().multi_add_handle(multi_.get(), easy); }
+  void remove(CURL* easy) { libcurl::curl().multi_remove_handle(multi_.get(), easy); }
   // A transfer that is done and still to be removed; null: there is none.
   const CURLMsg* next_done() const;
 

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxRefusal = std::size_t{1} << 20;  // of a stream; the r
 // A copy of the text, which libcurl keeps.
 void set_blob(CURL* easy, CURLoption option, const std::string& text) {
   curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
-  curl().easy_setopt(easy, option, &blob);
+  libcurl::curl().easy_setopt(easy, option, &blob);
 }
 
 bool is_success(int status) {
@@ -51,21 +51,21 @@ const char* name_of(Method method) {
 }  // namespace
 
 Transfer::Transfer(CURL* easy, const Options& options)
-    : easy_(easy, curl().easy_cleanup),
-      headers_(nullptr, curl().slist_free_all),
-      connect_to_(nullptr, curl().slist_free_all),
+    : easy_(easy, libcurl::curl().easy_cleanup),
+      headers_(nullptr, libcurl::curl().slist_free_all),
+      connect_to_(nullptr, libcurl::curl().slist_free_all),
       is_stream_(options.is_stream),
       max_body_(options.max_body),
       begun_ns_(os::monotonic_ns()) {}
 
 std::unique_ptr<Transfer> Transfer::make(const Request& request, const Endpoint& endpoint,
                                          const Credential& credential, const Options& options) {
-  CURL* easy = curl().easy_init();
+  CURL* easy = libcurl::curl().easy_init();
   if (easy == nullptr) return nullptr;
   std::unique_ptr<Transfer> transfer(new Transfer(easy, options));
   transfer->set_request(request, endpoint);
   transfer->set_connection(endpoint, options.sockets);
-  if (options.is_fresh) curl().easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+  if (options.is_fresh) libcurl::curl().easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
   transfer->set_security(endpoint, credential);
   if (!transfer->set_headers(request, endpoint, credential, options.user_agent)) return nullptr;
   return transfer;
@@ -73,67 +73,67 @@ std::unique_ptr<Transfer> Transfer::make(const Request& request, const Endpoint&
 
 void Transfer::set_request(const Request& request, const Endpoint& endpoint) {
   CURL* easy = easy_.get();
-  curl().easy_setopt(easy, CURLOPT_URL, (endpoint.base_url + request.path).c_str());
-  curl().easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_URL, (endpoint.base_url + request.path).c_str());
+  libcurl::curl().easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
   if (request.method != Method::kGet) {
     if (!request.body.empty() || request.method == Method::kPost) {
-      curl().easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                         static_cast<curl_off_t>(request.body.size()));
-      curl().easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
+      libcurl::curl().easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                  static_cast<curl_off_t>(request.body.size()));
+      libcurl::curl().easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
     }
-    curl().easy_setopt(easy, CURLOPT_CUSTOMREQUEST, name_of(request.method));
+    libcurl::curl().easy_setopt(easy, CURLOPT_CUSTOMREQUEST, name_of(request.method));
   }
-  curl().easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
-  curl().easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
-  curl().easy_setopt(easy, CURLOPT_WRITEDATA, this);
-  curl().easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
-  curl().easy_setopt(easy, CURLOPT_HEADERDATA, this);
+  libcurl::curl().easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
+  libcurl::curl().easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+  libcurl::curl().easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  libcurl::curl().easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  libcurl::curl().easy_setopt(easy, CURLOPT_HEADERDATA, this);
 }
 
 void Transfer::set_connection(const Endpoint& endpoint, Sockets* sockets) {
   CURL* easy = easy_.get();
-  curl().easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, &Transfer::on_socket);
-  curl().easy_setopt(easy, CURLOPT_SOCKOPTDATA, sockets);
-  curl().easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, &Transfer::on_close);
-  curl().easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
-  curl().easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, &Transfer::on_socket);
+  libcurl::curl().easy_setopt(easy, CURLOPT_SOCKOPTDATA, sockets);
+  libcurl::curl().easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, &Transfer::on_close);
+  libcurl::curl().easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
+  libcurl::curl().easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
   // A name that no name server answers for holds up neither a request that is given up nor an end.
-  curl().easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
-  curl().easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl().easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-  curl().easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  libcurl::curl().easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  libcurl::curl().easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   // With HTTP/2 each message on the shared connection has libcurl look at every transfer, and
   // both sides pay for frames.
-  curl().easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  curl().easy_setopt(easy, CURLOPT_MAXAGE_CONN, kIdleSeconds);
-  curl().easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
-  curl().easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl().easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
-  curl().easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  libcurl::curl().easy_setopt(easy, CURLOPT_MAXAGE_CONN, kIdleSeconds);
+  libcurl::curl().easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
+  libcurl::curl().easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
   // Always set: libcurl would take both from the environment.
-  curl().easy_setopt(easy, CURLOPT_PROXY, endpoint.proxy_url.c_str());
-  curl().easy_setopt(easy, CURLOPT_NOPROXY, "");
+  libcurl::curl().easy_setopt(easy, CURLOPT_PROXY, endpoint.proxy_url.c_str());
+  libcurl::curl().easy_setopt(easy, CURLOPT_NOPROXY, "");
   if (!endpoint.connect_to.empty()) {
-    connect_to_.reset(curl().slist_append(nullptr, endpoint.connect_to.c_str()));
-    curl().easy_setopt(easy, CURLOPT_CONNECT_TO, connect_to_.get());
+    connect_to_.reset(libcurl::curl().slist_append(nullptr, endpoint.connect_to.c_str()));
+    libcurl::curl().easy_setopt(easy, CURLOPT_CONNECT_TO, connect_to_.get());
   }
 }
 
 void Transfer::set_security(const Endpoint& endpoint, const Credential& credential) {
   CURL* easy = easy_.get();
-  curl().easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, endpoint.skips_verification ? 0L : 1L);
-  curl().easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, endpoint.skips_verification ? 0L : 2L);
-  curl().easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  libcurl::curl().easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, endpoint.skips_verification ? 0L : 1L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, endpoint.skips_verification ? 0L : 2L);
+  libcurl::curl().easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!endpoint.ca_pem.empty()) {
     set_blob(easy, CURLOPT_CAINFO_BLOB, endpoint.ca_pem);
     // The blob replaces the host's file of authorities, but not its folder of them.
-    curl().easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+    libcurl::curl().easy_setopt(easy, CURLOPT_CAPATH, nullptr);
   }
   if (!credential.certificate_pem.empty()) {
-    curl().easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
-    curl().easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
+    libcurl::curl().easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
+    libcurl::curl().easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
     set_blob(easy, CURLOPT_SSLCERT_BLOB, credential.certificate_pem);
     set_blob(easy, CURLOPT_SSLKEY_BLOB, credential.key_pem);
   }
@@ -153,26 +153,27 @@ bool Transfer::set_headers(const Request& request, const Endpoint& endpoint,
   if (!endpoint.host_header.empty()) lines.push_back("Host: " + endpoint.host_header);
   if (!credential.token.empty()) lines.push_back("Authorization: Bearer " + credential.token);
   for (const std::string& line : lines) {
-    curl_slist* longer = curl().slist_append(headers_.get(), line.c_str());
+    curl_slist* longer = libcurl::curl().slist_append(headers_.get(), line.c_str());
     if (longer == nullptr) return false;
     (void)headers_.release();
     headers_.reset(longer);
   }
-  curl().easy_setopt(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
+  libcurl::curl().easy_setopt(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
   // A proxy gets none of these: it must not see the token.
-  curl().easy_setopt(easy_.get(), CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));
+  libcurl::curl().easy_setopt(easy_.get(), CURLOPT_HEADEROPT,
+                              static_cast<long>(CURLHEADER_SEPARATE));
   return true;
 }
 
 int Transfer::status() const {
   long status = 0;
-  curl().easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  libcurl::curl().easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
   return static_cast<int>(status);
 }
 
 base::Duration Transfer::retry_after() const {
   curl_off_t seconds = 0;
-  curl().easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &seconds);
+  libcurl::curl().easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &seconds);
   return base::seconds(std::clamp<curl_off_t>(seconds, 0, 86'400));
 }
 
@@ -188,7 +189,7 @@ Answer Transfer::answer(CURLcode code) {
   } else if (is_too_large_) {
     answer.failure = fmt::format("the answer is larger than {} bytes", max_body_);
   } else {
-    answer.failure = printable(error_[0] != '\0' ? error_ : curl().easy_strerror(code));
+    answer.failure = printable(error_[0] != '\0' ? error_ : libcurl::curl().easy_strerror(code));
     if (answer.failure.starts_with("SSL certificate problem")) {
       answer.failure += "; is certificate-authority of the kubeconfig that of this server?";
     }

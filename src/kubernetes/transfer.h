@@ -6,9 +6,9 @@
 #include <string>
 
 #include "kubernetes/client.h"
-#include "kubernetes/curl_library.h"
 #include "kubernetes/endpoint.h"
 #include "kubernetes/exec_plugin.h"
+#include "libcurl/library.h"
 
 // One request on its way: a handle of libcurl and what has come back. It belongs to a multi handle
 // while it is under way; its callbacks come from there and only collect.

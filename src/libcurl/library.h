@@ -4,15 +4,15 @@
 
 #include "base/result.h"
 
-namespace gpu_platform::kubernetes {
+namespace gpu_platform::libcurl {
 
-// libcurl's functions by their names there, without "curl_". The library is loaded when a cluster
-// is first asked for: it brings 27 others, which would be a third of what each start of the command
-// line takes.
-struct CurlLibrary {
+// libcurl's functions by their names there, without "curl_". The library is loaded when it is first
+// needed: it brings 27 others, which would be a third of what each start of the command line takes.
+struct Library {
   decltype(&curl_easy_cleanup) easy_cleanup = nullptr;
   decltype(&curl_easy_getinfo) easy_getinfo = nullptr;
   decltype(&curl_easy_init) easy_init = nullptr;
+  decltype(&curl_easy_reset) easy_reset = nullptr;
   decltype(&curl_easy_setopt) easy_setopt = nullptr;
   decltype(&curl_easy_strerror) easy_strerror = nullptr;
   decltype(&curl_free) free = nullptr;
@@ -21,6 +21,8 @@ struct CurlLibrary {
   decltype(&curl_multi_cleanup) multi_cleanup = nullptr;
   decltype(&curl_multi_info_read) multi_info_read = nullptr;
   decltype(&curl_multi_init) multi_init = nullptr;
+  decltype(&curl_multi_perform) multi_perform = nullptr;
+  decltype(&curl_multi_poll) multi_poll = nullptr;
   decltype(&curl_multi_remove_handle) multi_remove_handle = nullptr;
   decltype(&curl_multi_setopt) multi_setopt = nullptr;
   decltype(&curl_multi_socket_action) multi_socket_action = nullptr;
@@ -34,9 +36,9 @@ struct CurlLibrary {
 
 // Loads and initialises the library, the first time; it stays until the program ends. kUnavailable
 // says what is missing. Thread: any.
-base::Status load_curl();
+base::Status load();
 
-// Only after load_curl() has succeeded. Thread: any.
-const CurlLibrary& curl();
+// Only after load() has succeeded. Thread: any.
+const Library& curl();
 
-}  // namespace gpu_platform::kubernetes
+}  // namespace gpu_platform::libcurl

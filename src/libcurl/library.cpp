@@ -1,10 +1,10 @@
-#include "kubernetes/curl_library.h"
+#include "libcurl/library.h"
 
 #include <dlfcn.h>
 
 #include "base/check.h"
 
-namespace gpu_platform::kubernetes {
+namespace gpu_platform::libcurl {
 
 namespace {
 
@@ -13,11 +13,11 @@ namespace {
 constexpr const char* kFile = "libcurl.so.4";
 
 struct Loaded {
-  CurlLibrary functions;
+  Library functions;
   std::string problem;  // empty: it can be used
 };
 
-Loaded load() {
+Loaded find_functions() {
   Loaded loaded;
   void* handle = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -32,10 +32,11 @@ Loaded load() {
     }
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
   };
-  CurlLibrary& found = loaded.functions;
+  Library& found = loaded.functions;
   find("curl_easy_cleanup", found.easy_cleanup);
   find("curl_easy_getinfo", found.easy_getinfo);
   find("curl_easy_init", found.easy_init);
+  find("curl_easy_reset", found.easy_reset);
   find("curl_easy_setopt", found.easy_setopt);
   find("curl_easy_strerror", found.easy_strerror);
   find("curl_free", found.free);
@@ -44,6 +45,8 @@ Loaded load() {
   find("curl_multi_cleanup", found.multi_cleanup);
   find("curl_multi_info_read", found.multi_info_read);
   find("curl_multi_init", found.multi_init);
+  find("curl_multi_perform", found.multi_perform);
+  find("curl_multi_poll", found.multi_poll);
   find("curl_multi_remove_handle", found.multi_remove_handle);
   find("curl_multi_setopt", found.multi_setopt);
   find("curl_multi_socket_action", found.multi_socket_action);
@@ -61,25 +64,25 @@ Loaded load() {
   return loaded;
 }
 
-const Loaded& library() {
-  static const Loaded loaded = load();
+const Loaded& loaded_library() {
+  static const Loaded loaded = find_functions();
   return loaded;
 }
 
 }  // namespace
 
-base::Status load_curl() {
-  const std::string& problem = library().problem;
+base::Status load() {
+  const std::string& problem = loaded_library().problem;
   if (problem.empty()) return {};
   return base::fail(base::ErrorCode::kUnavailable,
-                    fmt::format("libcurl, with which the platform calls a cluster, cannot be used: "
-                                "{}; Debian has it in libcurl4",
+                    fmt::format("libcurl, with which the platform calls clusters and sends alerts, "
+                                "cannot be used: {}; Debian has it in libcurl4",
                                 problem));
 }
 
-const CurlLibrary& curl() {
-  CHECK(library().problem.empty());
-  return library().functions;
+const Library& curl() {
+  CHECK(loaded_library().problem.empty());
+  return loaded_library().functions;
 }
 
-}  // namespace gpu_platform::kubernetes
+}  // namespace gpu_platform::libcurl
