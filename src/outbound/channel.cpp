@@ -1,6 +1,68 @@
 #include "outbound/channel.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "outbound/address.h"
+
 namespace gpu_platform::outbound {
+
+namespace {
+
+using base::Status;
+
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
+// The form that goes into a command of SMTP and a header as it is.
+bool is_mail_address(std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at == 0 || at == std::string_view::npos || at + 1 == text.size()) return false;
+  return std::ranges::count(text, '@') == 1 && std::ranges::all_of(text, [](char c) {
+           return c > ' ' && c < 0x7f &&
+                  std::string_view("<>()[],;:\\\"").find(c) == std::string_view::npos;
+         });
+}
+
+Status check_mail(const Channel& channel) {
+  if (!is_mail_address(channel.from)) {
+    return base::invalid("from", "must be an address such as gpus@example.org");
+  }
+  if (channel.to.empty()) return base::invalid("to", "must name at least one address");
+  for (const std::string& address : channel.to) {
+    if (!is_mail_address(address)) {
+      return base::invalid("to", fmt::format("'{}' is no address of mail", address));
+    }
+  }
+  if (!channel.user.empty() && channel.secret_file.empty()) {
+    return base::invalid("secret_file", "must name a file with the password of the user");
+  }
+  if (has_control(channel.user)) return base::invalid("user", "has characters of control");
+  return {};
+}
+
+Status check_url(const Channel& channel) {
+  if (channel.url.empty() == channel.url_file.empty()) {
+    return base::invalid("url", "a channel needs a url or a url_file, and not both");
+  }
+  if (has_control(channel.url)) return base::invalid("url", "has characters of control");
+  if (!channel.url.empty()) TRY(check_address(channel, channel.url));
+  if (channel.proxy.empty()) return {};
+  const base::Result<Address> proxy = parse_address(channel.proxy);
+  if (!proxy) return base::invalid("proxy", proxy.error().message);
+  if (proxy->scheme != "http" && proxy->scheme != "https") {
+    return base::invalid("proxy", "must begin with http:// or https://");
+  }
+  if (channel.kind == ChannelKind::kMail) return base::invalid("proxy", "mail uses none");
+  return {};
+}
+
+}  // namespace
 
 std::string_view to_string(ChannelKind kind) {
   switch (kind) {
@@ -16,6 +78,16 @@ std::string_view to_string(ChannelKind kind) {
       break;
   }
   return "command";
+}
+
+Status check(const Channel& channel) {
+  if (channel.timeout <= base::Duration()) return base::invalid("timeout", "must be above 0");
+  if (channel.kind == ChannelKind::kCommand) {
+    if (!channel.command.empty() && channel.command.front().starts_with('/')) return {};
+    return base::invalid("command", "must begin with the absolute path of a program");
+  }
+  TRY(check_url(channel));
+  return channel.kind == ChannelKind::kMail ? check_mail(channel) : Status();
 }
 
 }  // namespace gpu_platform::outbound

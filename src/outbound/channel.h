@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/units.h"
 
 // Where messages leave the platform for: addresses come from the configuration alone, never from a
@@ -31,12 +32,18 @@ struct Channel {
   std::string from;             // of mail
   std::vector<std::string> to;  // of mail
   std::string ca_file;          // empty: the system's
+  std::string proxy;            // http://HOST:PORT; empty: none, whatever the environment says
   bool allow_plain_text = false;     // http:// and mail without STARTTLS to other hosts
   std::vector<std::string> command;  // program and arguments, no shell
   base::Duration timeout = base::seconds(10);
 
   friend bool operator==(const Channel&, const Channel&) = default;
 };
+
+// Whether a channel can be used as it is written; no file is read and no name is looked up. The
+// error's field is the member at fault ("url"), and its message shows no URL, which may be a
+// secret.
+base::Status check(const Channel& channel);
 
 // A message that is ready to go.
 struct Delivery {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -34,13 +37,23 @@ class Outbox {
   struct Options {
     std::string folder;                // made if it is not there, 0700
     std::size_t max_waiting = 10'000;  // of each channel; then the oldest go, and are counted
+    base::Bytes max_bytes = base::kMiB * 256;      // of the file; put() fails when it is full
+    base::Duration first_wait = base::seconds(1);  // after the first failure, then doubled
+    base::Duration longest_wait = base::minutes(5);
+    // What people should know, a line without secrets: refused and dropped messages, and the first
+    // failure of a channel that worked. From any thread; empty: it is not told.
+    std::function<void(std::string_view)> warn;
   };
   static base::Result<std::unique_ptr<Outbox>> open(Options options, std::vector<Channel> channels);
   virtual ~Outbox() = default;
 
-  // On disk when it returns. kNotFound: there is no such channel.
+  // On disk when it returns. A message whose key is known is left out: one that waits, or one of
+  // the last 10,000 of all channels that went or were refused. kNotFound: there is no such channel.
+  // kInvalidArgument: the message is larger than 1 MiB, or its key is empty. kResourceExhausted:
+  // the disk or the file is full.
   virtual base::Status put(Delivery delivery) = 0;
-  // Takes up other channels; what waits for those that went is dropped and counted.
+  // Takes up other channels; what waits for those that went is dropped, and its count is told. Of
+  // two channels with one name the first counts. May take a second, where a transfer is under way.
   virtual void set_channels(std::vector<Channel> channels) = 0;
   // Tries to deliver now, past the queue, and says how it went: for tests of a channel by people.
   virtual base::Status try_now(const Delivery& delivery) = 0;
