@@ -1,5 +1,7 @@
 #include "alerts/alert.h"
 
+#include "base/letters.h"
+
 namespace gpu_platform::alerts {
 
 std::string_view to_string(Severity severity) {
@@ -12,6 +14,14 @@ std::string_view to_string(Severity severity) {
       break;
   }
   return "CRITICAL";
+}
+
+std::optional<Severity> parse_severity(std::string_view name) {
+  const std::string upper = base::to_upper(name);
+  for (const Severity severity : {Severity::kInfo, Severity::kWarning, Severity::kCritical}) {
+    if (to_string(severity) == upper) return severity;
+  }
+  return std::nullopt;
 }
 
 std::string_view to_string(State state) {

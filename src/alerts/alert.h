@@ -19,6 +19,7 @@ enum class Signal : std::uint8_t {
   kGpuMemoryHeat,    // degrees Celsius
   kGpuMemory,        // percent in use
   kGpuUtilization,   // percent
+  kGpuHeatSlowdown,  // 1: its clocks are held down because it is too hot
   kGpuThrottled,     // 1: the hardware holds its clocks down
   kGpuXid,           // the count of critical XIDs; each further one fires
   kGpuEcc,           // the count of uncorrected errors; each further one fires
@@ -32,9 +33,11 @@ enum class Signal : std::uint8_t {
   kHistory,          // 1: the history is not kept, or drops frames
   kDelivery,         // 1: a channel has not taken a message for a long time
 };
+inline constexpr std::size_t kSignals = 17;
 
 enum class Severity : std::uint8_t { kInfo, kWarning, kCritical };
-std::string_view to_string(Severity severity);  // "WARNING"
+std::string_view to_string(Severity severity);                  // "WARNING"
+std::optional<Severity> parse_severity(std::string_view name);  // any case
 
 enum class State : std::uint8_t {
   kPending,  // the condition holds, not yet for as long as the rule wants
@@ -61,6 +64,8 @@ struct Alert {
   base::Instant resolved;             // not set: it is not
   std::string acknowledged_by;        // empty: by no user
   std::string acknowledge_comment;
+  // The channels that were told that it fires, and not yet that it is over; ascending.
+  std::vector<std::string> told;
   std::uint64_t silence = 0;  // the id of the silence in force; 0: none
 
   friend bool operator==(const Alert&, const Alert&) = default;
@@ -69,8 +74,8 @@ struct Alert {
 // What one message to a channel says: alerts of one group.
 struct Notification {
   std::string channel;
-  std::string group;  // "node n1", "rack r2", "rule GpuHot"
-  std::uint64_t sequence = 0;
+  std::string group;  // "node n1", "rack r2", "rule GpuHot"; "many places" of several groups
+  std::string key;    // the same one of the same news, also after a restart
   std::vector<Alert> firing;
   std::vector<Alert> resolved;
   std::uint32_t more = 0;  // further alerts of the group that are only counted
