@@ -1,0 +1,251 @@
+#include "alerts/alert_book.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "alerts/alerts_fixture.h"
+
+namespace gpu_platform::alerts {
+namespace {
+
+class AlertBookTest : public testing::Test {
+ protected:
+  static AlertBook::Settings settings() {
+    AlertBook::Settings settings;
+    settings.rules = shipped_rules();
+    for (Rule& rule : settings.rules) rule.hold = {};
+    settings.channels = {"chat"};
+    return settings;
+  }
+  static Fact heat(std::shared_ptr<const Subject> subject, std::int64_t value) {
+    return fact(Signal::kGpuTemperature, std::move(subject), value);
+  }
+  void see(AlertBook& book, const std::string& node, int gpus, std::int64_t value,
+           base::Duration at, const std::string& rack = {}) {
+    std::vector<Fact> facts;
+    for (int i = 0; i < gpus; ++i) facts.push_back(heat(gpu_subject(node, i, rack), value));
+    book.take("node " + node, facts, moment(at));
+  }
+  // What outlives a daemon.
+  void keep(AlertBook& book) {
+    for (AlertBook::Note& note : book.take_changes()) {
+      if (note.bytes) {
+        notes_.insert_or_assign(note.name, note);
+      } else {
+        notes_.erase(note.name);
+      }
+    }
+  }
+  AlertBook restarted(base::Duration at, AlertBook::Settings with = settings()) {
+    AlertBook book(std::move(with));
+    std::vector<AlertBook::Note> notes;
+    for (const auto& [name, note] : notes_) notes.push_back(note);
+    EXPECT_EQ(book.restore(notes, moment(at)), 0U);
+    return book;
+  }
+  static Silence silence(std::string name, std::string pattern, base::Duration until) {
+    Silence made;
+    made.matchers = {{std::move(name), std::move(pattern)}};
+    made.until = moment(until).at;
+    made.by = "ann";
+    return made;
+  }
+
+  std::map<std::string, AlertBook::Note> notes_;
+};
+
+TEST_F(AlertBookTest, OneNodeIsOneMessageAndItsEndAnother) {
+  AlertBook book(settings());
+  see(book, "n1", 8, 87, {});
+  EXPECT_TRUE(book.due(moment(base::seconds(4))).empty()) << "others of the group may follow";
+  ASSERT_TRUE(book.next());
+  EXPECT_EQ(*book.next(), moment(base::seconds(5)).steady);
+  const auto first = book.due(moment(base::seconds(5)));
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].group, "node n1");
+  EXPECT_EQ(first[0].firing.size(), 8U);
+  see(book, "n1", 8, 60, base::seconds(30));
+  EXPECT_TRUE(book.due(moment(base::seconds(60))).empty()) << "a message in five minutes";
+  const auto second = book.due(moment(base::seconds(306)));
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_TRUE(second[0].firing.empty());
+  EXPECT_EQ(second[0].resolved.size(), 8U);
+  EXPECT_TRUE(book.due(moment(base::hours(5))).empty());
+  EXPECT_FALSE(book.next());
+}
+
+TEST_F(AlertBookTest, OneRackIsOneMessage) {
+  AlertBook book(settings());
+  for (int node = 0; node < 40; ++node) see(book, "n" + std::to_string(node), 8, 87, {}, "r7");
+  const auto messages = book.due(moment(base::seconds(5)));
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].group, "rack r7");
+  EXPECT_EQ(messages[0].firing.size(), 50U);
+  EXPECT_EQ(messages[0].more, 40U * 8 - 50);
+}
+
+TEST_F(AlertBookTest, AStormOfTenThousandGpusIsAHandfulOfMessages) {
+  AlertBook book(settings());
+  std::size_t messages = 0;
+  std::uint64_t told = 0;
+  // The nodes fail over ten minutes, and each is seen once more.
+  for (int node = 0; node < 1250; ++node) {
+    const base::Duration at = base::milliseconds(480 * node);
+    see(book, "n" + std::to_string(node), 8, 87, at);
+    for (const Notification& each : book.due(moment(at))) {
+      ++messages;
+      told += each.firing.size() + each.more;
+    }
+  }
+  for (const Notification& each : book.due(moment(base::minutes(30)))) {
+    ++messages;
+    told += each.firing.size() + each.more;
+  }
+  EXPECT_EQ(told, 10'000U) << "each is told once";
+  EXPECT_LE(messages, 40U);
+  EXPECT_GE(messages, 2U);
+}
+
+TEST_F(AlertBookTest, NothingIsToldTwiceAndEndsAreToldAfterAKill) {
+  AlertBook first(settings());
+  see(first, "n1", 1, 87, {});
+  keep(first);
+  const auto fired = first.due(moment(base::seconds(5)));
+  ASSERT_EQ(fired.size(), 1U);
+  keep(first);
+
+  AlertBook second = restarted(base::minutes(1));
+  see(second, "n1", 1, 87, base::minutes(1));
+  EXPECT_TRUE(second.due(moment(base::minutes(20))).empty()) << "it was told";
+  see(second, "n1", 1, 50, base::minutes(21));
+  keep(second);
+
+  AlertBook third = restarted(base::minutes(22));
+  see(third, "n1", 1, 50, base::minutes(22));
+  const auto over = third.due(moment(base::minutes(23)));
+  ASSERT_EQ(over.size(), 1U);
+  ASSERT_EQ(over[0].resolved.size(), 1U);
+  EXPECT_EQ(over[0].resolved[0].fingerprint, fired[0].firing[0].fingerprint);
+  keep(third);
+
+  AlertBook fourth = restarted(base::minutes(30));
+  EXPECT_TRUE(fourth.due(moment(base::hours(1))).empty());
+  ASSERT_EQ(fourth.alerts(moment(base::hours(1)).at).size(), 1U) << "it is listed";
+}
+
+TEST_F(AlertBookTest, ANewsThatWasNotSentBeforeAKillHasTheSameKeyAfterIt) {
+  AlertBook first(settings());
+  see(first, "n1", 2, 87, {});
+  keep(first);
+  const auto lost = first.due(moment(base::seconds(5)));
+  AlertBook second = restarted(base::minutes(1));
+  see(second, "n1", 2, 87, base::minutes(1));
+  const auto again = second.due(moment(base::minutes(2)));
+  ASSERT_EQ(lost.size(), 1U);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].key, lost[0].key);
+}
+
+TEST_F(AlertBookTest, ASilenceSendsNothingAndWhatLastsIsToldAtItsEnd) {
+  AlertBook book(settings());
+  const auto made = book.add(silence("node", "n*", base::hours(1)), moment({}));
+  ASSERT_TRUE(made) << made.error().message;
+  see(book, "n1", 1, 87, base::minutes(1));
+  EXPECT_TRUE(book.due(moment(base::minutes(30))).empty());
+  EXPECT_EQ(book.alerts(moment(base::minutes(30)).at)[0].silence, made->id);
+  see(book, "x1", 1, 87, base::minutes(31));
+  EXPECT_EQ(book.due(moment(base::minutes(32))).size(), 1U) << "it is about others";
+  EXPECT_TRUE(book.due(moment(base::hours(1))).empty()) << "its group waits";
+  EXPECT_TRUE(book.silences(moment(base::hours(1)).at).empty());
+  const auto late = book.due(moment(base::hours(1) + base::seconds(5)));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].group, "node n1");
+}
+
+TEST_F(AlertBookTest, ASilenceOutlivesTheDaemonAndIsEndedByHand) {
+  AlertBook first(settings());
+  const auto made = first.add(silence("rule", "Gpu*", base::hours(9)), moment({}));
+  ASSERT_TRUE(made);
+  keep(first);
+  AlertBook second = restarted(base::minutes(1));
+  see(second, "n1", 1, 87, base::minutes(1));
+  EXPECT_TRUE(second.due(moment(base::minutes(2))).empty());
+  EXPECT_EQ(second.end_silence(99, moment(base::minutes(2))).error().code,
+            base::ErrorCode::kNotFound);
+  ASSERT_TRUE(second.end_silence(made->id, moment(base::minutes(2))));
+  EXPECT_EQ(second.due(moment(base::minutes(3))).size(), 1U);
+  keep(second);
+  EXPECT_FALSE(notes_.contains("silence/1"));
+}
+
+TEST_F(AlertBookTest, TheEndIsToldDuringASilenceIfTheBeginWas) {
+  AlertBook book(settings());
+  see(book, "n1", 1, 87, {});
+  ASSERT_EQ(book.due(moment(base::seconds(5))).size(), 1U);
+  ASSERT_TRUE(book.add(silence("node", "n1", base::hours(9)), moment(base::minutes(1))));
+  see(book, "n1", 1, 50, base::minutes(2));
+  ASSERT_EQ(book.due(moment(base::minutes(10))).size(), 1U);
+}
+
+TEST_F(AlertBookTest, SilencesAreChecked) {
+  AlertBook book(settings());
+  const auto field = [&](Silence made) {
+    const auto added = book.add(std::move(made), moment({}));
+    return added ? "accepted" : added.error().field;
+  };
+  EXPECT_EQ(field({}), "matchers");
+  EXPECT_EQ(field(silence("nod", "x", base::hours(1))), "matchers");
+  EXPECT_EQ(field(silence("node", "", base::hours(1))), "matchers");
+  EXPECT_EQ(field(silence("node", "x", {})), "until");
+  EXPECT_EQ(field(silence("node", "x", base::hours(24 * 400))), "until");
+}
+
+TEST_F(AlertBookTest, RoutesChooseChannelsBySeverityTeamAndRule) {
+  AlertBook::Settings with = settings();
+  with.channels = {"chat", "mail", "pager"};
+  with.routes = {{.least = Severity::kCritical, .team = {}, .rules = {}, .channels = {"pager"}},
+                 {.least = {}, .team = {}, .rules = {"GpuH*"}, .channels = {"chat"}},
+                 {.least = {}, .team = "vision", .rules = {}, .channels = {"mail"}}};
+  AlertBook book(with);
+  see(book, "n1", 1, 95, {});
+  std::map<std::string, std::size_t> told;
+  for (const Notification& each : book.due(moment(base::seconds(5)))) {
+    told[each.channel] = each.firing.size();
+  }
+  EXPECT_EQ(told, (std::map<std::string, std::size_t>{{"chat", 1}, {"pager", 1}}));
+  Subject job{"7", {{"job", "7"}, {"team", "vision"}, {"user", "ann"}}};
+  book.take("jobs",
+            std::vector{fact(Signal::kIdleAllocation, std::make_shared<const Subject>(job), 1)},
+            moment(base::minutes(1)));
+  const auto idle = book.due(moment(base::minutes(2)));
+  ASSERT_EQ(idle.size(), 1U);
+  EXPECT_EQ(idle[0].channel, "mail");
+}
+
+TEST_F(AlertBookTest, AnAlertIsAcknowledgedWhileItLasts) {
+  AlertBook book(settings());
+  see(book, "n1", 1, 87, {});
+  const auto now = moment(base::seconds(5)).at;
+  const std::string id = book.alerts(now).front().fingerprint;
+  const auto done = book.acknowledge(id, "ann", "on my way", now);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->acknowledged_by, "ann");
+  see(book, "n1", 1, 50, base::minutes(2));
+  EXPECT_EQ(book.acknowledge(id, "ann", "", now).error().code,
+            base::ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(book.acknowledge("nothing", "ann", "", now).error().code, base::ErrorCode::kNotFound);
+}
+
+TEST_F(AlertBookTest, DamagedNotesAreCountedAndTheOthersCount) {
+  AlertBook book(settings());
+  EXPECT_EQ(
+      book.restore(std::vector<AlertBook::Note>{{"alert/x", "odd"}, {"silence/1", ""}}, moment({})),
+      2U);
+  EXPECT_TRUE(book.alerts(moment({}).at).empty());
+}
+
+}  // namespace
+}  // namespace gpu_platform::alerts
