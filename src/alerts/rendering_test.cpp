@@ -62,12 +62,12 @@ TEST(Rendering, SlackTextCannotMentionOrLink) {
 
 TEST(Rendering, TheWebhooksDocumentStaysAsItIs) {
   EXPECT_EQ(webhook_json(news(), {.name = "dgx", .url = {}, .line = {}}),
-            R"({"version":1,"key":"k1","site":"dgx","group":"node n1","firing":[{)"
-            R"("id":"00c0ffee00c0ffee","rule":"GpuHot","severity":"WARNING","state":"FIRING",)"
-            R"("summary":"GPU 3 of n1 has 91 °C (limit 85 °C)","advice":"Look at the cooling.",)"
-            R"("value":91,"labels":{"gpu_index":"3","node":"n1","rack":""},)"
-            R"("since":"2026-12-31T12:00:00.000Z","fired_at":"2026-12-31T12:01:00.000Z",)"
-            R"("resolved_at":null}],"resolved":[],"more":0})");
+            R"x({"version":1,"key":"k1","site":"dgx","group":"node n1","firing":[{)x"
+            R"x("id":"00c0ffee00c0ffee","rule":"GpuHot","severity":"WARNING","state":"FIRING",)x"
+            R"x("summary":"GPU 3 of n1 has 91 °C (limit 85 °C)","advice":"Look at the cooling.",)x"
+            R"x("value":91,"labels":{"gpu_index":"3","node":"n1","rack":""},)x"
+            R"x("since":"2026-12-31T12:00:00.000Z","fired_at":"2026-12-31T12:01:00.000Z",)x"
+            R"x("resolved_at":null}],"resolved":[],"more":0})x");
 }
 
 TEST(Rendering, AlertmanagerGetsBeginEndAndNoEmptyLabels) {

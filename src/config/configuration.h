@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "config/alert_settings.h"
 #include "config/slurm_names.h"
 #include "model/access_rules.h"
 #include "model/capacity.h"
@@ -196,6 +197,22 @@ struct Configuration {
   std::vector<PowerLimit> power_limits;  // by name; a node's goes before a type's
 
   TelemetryRules telemetry;
+  std::optional<std::uint32_t>
+      metrics_retention_days;  // of telemetry.keep_minutes, if that is not set
+
+  std::vector<AlertRule> alert_rules;
+  std::vector<AlertRoute> alert_routes;
+  std::vector<AlertChannel> alert_channels;
+  base::Duration alert_group_wait = base::seconds(5);
+  base::Duration alert_group_interval = base::minutes(5);
+  SiteFile alert_template;
+  SiteName alert_url;
+  std::uint32_t alert_max_waiting = 10'000;
+  IdleSettings idle;
+  // The thresholds of the shipped rules about these.
+  std::optional<std::uint32_t> alert_temperature_c;
+  std::optional<std::uint32_t> alert_utilization_percent;
+  std::optional<std::uint32_t> alert_memory_percent;
 
   base::Bytes store_reserve_bytes =
       base::kMiB * 16;  // disk kept free so that endings can be recorded

@@ -96,6 +96,8 @@ template <>
 constexpr std::array<std::string_view, model::kCapacityClasses> kWords<model::CapacityClass>{
     "on_demand", "spot", "reserved"};
 template <>
+constexpr std::array<std::string_view, 3> kWords<IdleAction>{"tell", "warn", "stop"};
+template <>
 constexpr std::array<std::string_view, 2> kWords<Seccomp>{"default", "off"};
 template <>
 constexpr std::array<std::string_view, 3> kWords<CudaVisibleDevices>{"auto", "index", "uuid"};

@@ -32,6 +32,7 @@ constexpr std::array kSections = {
     Section{"monitoring", "How often the hardware is read."},
     Section{"health", "What makes a GPU unfit for work."},
     Section{"telemetry", "What is read of GPUs and hosts, and how long it is kept. docs/monitoring.md has more."},
+    Section{"alerts", "What people are told of, and how. docs/alerts.md has more."},
     Section{"store", "What is kept on disk."},
     Section{"api", "The API and its limits."},
     Section{"access",
@@ -45,7 +46,7 @@ constexpr std::array kSections = {
 std::vector<Key> joined() {
   std::vector<Key> keys;
   for (const std::span<const Key> part :
-       {queue_keys(), execution_keys(), telemetry_keys(), api_keys()}) {
+       {queue_keys(), execution_keys(), telemetry_keys(), alert_keys(), api_keys()}) {
     keys.insert(keys.end(), part.begin(), part.end());
   }
   return keys;

@@ -37,6 +37,7 @@ using Field =
                  model::CapacityClass& (*)(Configuration&),           // one of its words
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // one of its words
                  model::SickGpuPolicy& (*)(Configuration&),           // one of its words
+                 IdleAction& (*)(Configuration&),                     // one of its words
                  model::HealthProfile& (*)(Configuration&),           // one of its words
                  model::HealthMode& (*)(Configuration&),              // one of its words
                  model::HealthReset& (*)(Configuration&),             // one of its words

@@ -12,6 +12,7 @@ namespace gpu_platform::config {
 std::span<const Key> queue_keys();
 std::span<const Key> execution_keys();
 std::span<const Key> telemetry_keys();
+std::span<const Key> alert_keys();
 std::span<const Key> api_keys();
 
 // Units of bounds: bytes, and seconds.

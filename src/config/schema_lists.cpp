@@ -88,6 +88,28 @@ constexpr std::string_view kHealthRulesExample = R"(health:
     - {rule: xid-74, mode: shadow}
 )";
 
+constexpr std::string_view kAlertRulesExample = R"(alerts:
+  rules:
+    - {name: GpuHot, above: 80, for: 5m, severity: critical, types: [H100]}
+    - {name: GpuMemoryNearFull, enabled: false}
+    - {name: QueueSlow, signal: queue_wait, above: 3600, severity: warning}
+)";
+
+constexpr std::string_view kAlertChannelsExample = R"(alerts:
+  channels:
+    - {name: chat, kind: slack, url_file: /etc/gpu-platform/slack-url}
+    - {name: hook, kind: webhook, url: "https://alerts.example.org/gpu", secret_file: /etc/gpu-platform/hook-key}
+    - {name: mail, kind: mail, url: "smtp://mail.example.org:587", from: gpu@example.org, to: [ops@example.org]}
+    - {name: pager, kind: alertmanager, url: "https://alertmanager.example.org"}
+    - {name: own, kind: command, command: [/usr/local/bin/tell, --site, a]}
+)";
+
+constexpr std::string_view kAlertRoutesExample = R"(alerts:
+  routes:
+    - {severity: critical, channels: [pager, chat]}
+    - {team: vision, channels: [mail]}
+)";
+
 constexpr std::string_view kPowerLimitsExample = R"(health:
   power_limits: {H100: 500, dgx-h100-2: 400}   # watts of each GPU
 )";
@@ -137,6 +159,32 @@ constexpr std::array kStructures = {
         "A credential without a user, or with two, is refused. "
         "It never gives the rights of root or a system account. "
         "A change reaches open connections at their next request."},
+    Structure{"alerts.rules", "a list of rules", kAlertRulesExample,
+        "Changes of the shipped rules, by their names, and further rules of the site. "
+        "'gpu-platform alerts rules' shows them all. "
+        "signal: what a further rule watches. "
+        "above or below: the threshold, in the unit of the signal. "
+        "clear: the value at which the alert is over (default: just beyond the threshold). "
+        "for: how long the condition must hold. "
+        "severity: info, warning or critical. "
+        "enabled: false turns the rule off. "
+        "types, nodes, teams: what the rule is for; '*' stands for any text. "
+        "docs/alerts.md has the signals."},
+    Structure{"alerts.channels", "a list of channels", kAlertChannelsExample,
+        "Where messages go. "
+        "kind: slack, webhook, mail, alertmanager or command. "
+        "Secrets are in files that only root or the daemon's user can read: url_file if the address is the secret, secret_file for the key of a webhook, the password of mail or the token of Alertmanager. "
+        "An address with a user and a password is refused. "
+        "ca_file: the authorities of the other side (default: those of the system). "
+        "allow_plain_text: also without TLS. "
+        "timeout: of one try (default: 10s)."},
+    Structure{"alerts.routes", "a list of routes", kAlertRoutesExample,
+        "Which channels are told of which alerts. "
+        "severity: the least one. "
+        "team: of alerts about jobs. "
+        "rules: names, with '*' for any text. "
+        "An alert goes to the channels of all routes that match. "
+        "Without routes all alerts go to all channels."},
     Structure{"health.power_limits", "types and nodes with watts", kPowerLimitsExample,
         "The power limit of each GPU of a type, a family or a node of this machine, in watts. "
         "A node takes precedence over a type, and a type over its family. "

@@ -14,6 +14,7 @@
 #include "config/retired_keys.h"
 #include "config/schema.h"
 #include "config/yaml/access.h"
+#include "config/yaml/alerts.h"
 #include "config/yaml/document.h"
 #include "config/yaml/health_rules.h"
 #include "config/yaml/organisation.h"
@@ -96,6 +97,7 @@ class Checker {
       : folder_(folder),
         organisation_(folder, problems_),
         access_(problems_),
+        alerts_(problems_),
         power_limits_(problems_),
         slurm_names_(problems_),
         health_rules_(problems_),
@@ -122,6 +124,8 @@ class Checker {
   Checked finish() {
     organisation_.finish(configuration_);
     access_.finish(configuration_);
+    alerts_.finish(configuration_);
+    use_retention_of_days();
     power_limits_.finish(configuration_);
     slurm_names_.finish(configuration_);
     health_rules_.finish(configuration_);
@@ -183,6 +187,7 @@ class Checker {
       file_ = file;
       organisation_.in_file(file);
       access_.in_file(file);
+      alerts_.in_file(file);
       power_limits_.in_file(file);
       slurm_names_.in_file(file);
       health_rules_.in_file(file);
@@ -292,6 +297,7 @@ class Checker {
     if (!enter_key(name, path, YAML::Dump(value))) return;
     if (SlurmNamesReader::reads(path)) return slurm_names_.read(path, value);
     if (AccessReader::reads(path)) return access_.read(path, value);
+    if (AlertsReader::reads(path)) return alerts_.read(path, value);
     if (HealthRulesReader::reads(path)) return health_rules_.read(path, value);
     if (PowerLimitsReader::reads(path)) return power_limits_.read(path, value);
     if (SharingReader::reads(path)) return sharing_.read(path, value);
@@ -330,6 +336,15 @@ class Checker {
     return shown;
   }
 
+  // The other name of a key that has another unit.
+  void use_retention_of_days() {
+    const bool has_minutes = std::ranges::find(configuration_.places, "telemetry.keep_minutes",
+                                               &KeyPlace::key) != configuration_.places.end();
+    if (!configuration_.metrics_retention_days || has_minutes) return;
+    configuration_.telemetry.keep_minutes =
+        base::hours(24 * std::int64_t{*configuration_.metrics_retention_days});
+  }
+
   void check_rules() {
     for (const Rule& rule : rules()) {
       if (rule.holds(configuration_)) continue;
@@ -346,6 +361,7 @@ class Checker {
   std::vector<Problem> problems_;
   OrganisationReader organisation_;
   AccessReader access_;
+  AlertsReader alerts_;
   PowerLimitsReader power_limits_;
   SlurmNamesReader slurm_names_;
   HealthRulesReader health_rules_;

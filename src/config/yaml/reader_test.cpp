@@ -98,14 +98,14 @@ TEST(Configuration, ReadsTheExampleOfDocumentA) {
   EXPECT_EQ(checked->max_gpus_per_user, 8U);
   EXPECT_TRUE(checked->policy.allow_preemption);
   EXPECT_TRUE(checked->policy.auto_retry_failed_jobs);
+  EXPECT_EQ(checked->telemetry.keep_minutes, base::hours(24 * 30));
+  EXPECT_EQ(checked->alert_temperature_c, 85U);
+  EXPECT_EQ(checked->alert_utilization_percent, 95U);
+  EXPECT_EQ(checked->alert_memory_percent, 90U);
   std::vector<std::string> noted;
   for (const Problem& note : checked->notes) noted.push_back(note.key);
-  EXPECT_EQ(
-      noted,
-      (std::vector<std::string>{
-          "monitoring.metrics_retention_days", "monitoring.alert_thresholds.temperature",
-          "monitoring.alert_thresholds.utilization", "monitoring.alert_thresholds.memory",
-          "fault_tolerance.enable_checkpointing", "fault_tolerance.checkpoint_interval_minutes"}))
+  EXPECT_EQ(noted, (std::vector<std::string>{"fault_tolerance.enable_checkpointing",
+                                             "fault_tolerance.checkpoint_interval_minutes"}))
       << "keys without effect are noted";
 }
 
@@ -148,8 +148,8 @@ TEST(Configuration, WhatTheProgramDoesNotDoIsRefusedWithWhatToUseInstead) {
       {"scheduling: {default_priority: 2}", "use --priority"},
       {"policies: {checkpoint_before_preempt: false}", "use 'stop_grace: 0s'"},
       {"policies: {checkpoint_before_preempt: maybe}", "true or false"},
-      {"monitoring: {metrics_retention_days: [1]}", "a whole number"},
-      {"monitoring: {alert_thresholds: {memory: much}}", "a whole number"},
+      {"monitoring: {metrics_retention_days: [1]}", "must be a value (1 to 3660)"},
+      {"monitoring: {alert_thresholds: {memory: much}}", "'much'"},
       {"monitoring: {alert_thresholds: {memorie: 1}}", "unknown key"},
       {"scheduling: {algorithm: random}", "is not priority, fcfs, fair_share or weighted"},
   };
