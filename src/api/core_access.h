@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/alert_source.h"
 #include "api/channel_source.h"
 #include "api/gpu_reading_source.h"
 #include "api/metrics/metric_source.h"
@@ -122,6 +123,7 @@ struct CoreAccess {
   config::MetricsRules metrics = {};
   // What other parts put on the page of metrics, after what the door knows. None is null.
   std::vector<const MetricSource*> metric_sources = {};
+  AlertSource* alerts = nullptr;                // null: nothing is watched
 };
 
 }  // namespace gpu_platform::api

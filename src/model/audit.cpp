@@ -39,7 +39,12 @@ constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
                                                                       "accept_invitation",
                                                                       "decline_invitation",
                                                                       "reset",
-                                                                      "check"};
+                                                                      "check",
+                                                                      "silence",
+                                                                      "end_silence",
+                                                                      "acknowledge",
+                                                                      "test_channel",
+                                                                      "stop_idle"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 

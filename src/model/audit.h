@@ -81,8 +81,13 @@ enum class AuditAction : std::uint8_t {
   kDeclineInvitation,
   kReset,
   kCheck,
+  kSilence,
+  kEndSilence,
+  kAcknowledge,  // an alert
+  kTestChannel,
+  kStopIdle,  // by the platform: a job that does not use its GPUs
 };
-inline constexpr std::size_t kAuditActions = 29;
+inline constexpr std::size_t kAuditActions = 34;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 
 // The owner of the jobs, or the user of a token.
@@ -111,7 +116,8 @@ struct AuditedCall {
   std::uint64_t job_count = 0;
   std::vector<std::string> gpus;  // "node:index", the first kMaxAuditedGpus
   std::uint64_t gpu_count = 0;
-  std::string target;  // a node, a reservation, a token or a team by name
+  // A node, a reservation, a token, a team, a silence, an alert or a channel by name.
+  std::string target;
   std::optional<Refusal> refusal;
   std::string request_id;
   // The number of refused calls since `since` that are one entry, past the rate. Else this is 1 and

@@ -107,6 +107,8 @@ std::string_view to_string(EndReason reason) {
       return "HUNG";
     case EndReason::kGpuMemory:
       return "GPU_MEMORY";
+    case EndReason::kIdle:
+      return "IDLE";
   }
   return "";
 }

@@ -140,6 +140,22 @@ Audited token_of(const v1::RevokeTokenRequest& message, AuditedCall call) {
   return call;
 }
 
+// Alerts and silences have ids.
+template <class Message>
+Audited id_of(const Message& message, AuditedCall call) {
+  add_target(message.id(), call);
+  return call;
+}
+
+Audited new_silence_of(const v1::CreateSilenceRequest& message, AuditedCall call) {
+  std::string text;
+  for (const auto& [name, pattern] : message.matchers()) {
+    text += (text.empty() ? "" : " ") + name + "=" + pattern;
+  }
+  add_target(text, call);
+  return call;
+}
+
 Audited gpus_of(const v1::ChangeGpusRequest& message, AuditedCall call) {
   add_target(!message.node().empty()  ? message.node()
              : !message.gpu().empty() ? message.gpu()
@@ -298,6 +314,20 @@ std::vector<CallRow> call_table() {
        asks<v1::GetStatisticsRequest>(&StatisticsCalls::statistics)},
       {"AuditService.ListAudit", kNone, asks(&AuditCalls::list)},
       {"AccessService.WhoAmI", kNone, asks(&SiteCalls::who_am_i)},
+      {"AlertService.ListAlerts", kNone, asks(&AlertCalls::list)},
+      {"AlertService.GetAlert", kNone, asks(&AlertCalls::get)},
+      {"AlertService.AcknowledgeAlert", AuditAction::kAcknowledge,
+       changes(&AlertCalls::acknowledge, id_of)},
+      {"AlertService.ListAlertRules", kNone, asks(&AlertCalls::rules)},
+      {"AlertService.ListSilences", kNone, asks(&AlertCalls::silences)},
+      {"AlertService.CreateSilence", AuditAction::kSilence,
+       changes(&AlertCalls::create_silence, new_silence_of)},
+      {"AlertService.EndSilence", AuditAction::kEndSilence,
+       changes(&AlertCalls::end_silence, id_of)},
+      {"AlertService.ListAlertChannels", kNone, asks(&AlertCalls::channels)},
+      {"AlertService.TestAlertChannel", AuditAction::kTestChannel,
+       changes(&AlertCalls::test, name_of)},
+
       {"SlurmService.GetSlurmNames", kNone,
        asks<v1::GetSlurmNamesRequest>(&SiteCalls::slurm_names)},
       {"ConfigurationService.GetConfiguration", kNone,
