@@ -67,8 +67,8 @@ std::string sentence(const Rule& rule, const Fact& fact) {
     case Signal::kNodeLost:
       return fmt::format("{} does not report any more", place);
     case Signal::kQueueWait:
-      return fmt::format("{} has waited for {} ({})", place, minutes_of(value),
-                         "limit " + minutes_of(rule.threshold));
+      return fmt::format("a job has waited for {} (limit {})", minutes_of(value),
+                         minutes_of(rule.threshold));
     case Signal::kIdleAllocation:
       return fmt::format("{} holds GPUs and does not use them", place);
     case Signal::kDiskLow:

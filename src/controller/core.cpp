@@ -8,6 +8,7 @@
 #include "controller/judge/endings.h"
 #include "controller/judge/gpu_changes.h"
 #include "controller/judge/gpu_memory.h"
+#include "controller/judge/idle.h"
 #include "controller/judge/gpu_resets.h"
 #include "controller/judge/health_ends.h"
 #include "controller/judge/health_evidence.h"
@@ -394,6 +395,10 @@ void Core::on(const execution::EvidenceObserved& seen, base::Instant now) {
 
 void Core::on(const execution::GpuMemoryExceeded& seen, base::Instant now) {
   emit_if(judge_gpu_memory(state_, seen), now);
+}
+
+void Core::on(const execution::AllocationIdle& seen, base::Instant now) {
+  for (model::Event& event : judge_idle(state_, seen)) emit(std::move(event), now);
 }
 
 void Core::on(const execution::ResetEnded& seen, base::Instant now) {

@@ -122,6 +122,7 @@ class Core {
   void on(const execution::TaintObserved& seen, base::Instant now);
   void on(const execution::EvidenceObserved& seen, base::Instant now);
   void on(const execution::GpuMemoryExceeded& seen, base::Instant now);
+  void on(const execution::AllocationIdle& seen, base::Instant now);
   void on(const execution::ResetEnded& seen, base::Instant now);
   // Records what was seen of GPUs, and judges those that it may concern.
   void record(std::vector<model::EvidenceRecorded> pieces, base::Instant now);

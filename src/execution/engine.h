@@ -209,6 +209,15 @@ struct GpuMemoryExceeded {
   friend bool operator==(const GpuMemoryExceeded&, const GpuMemoryExceeded&) = default;
 };
 
+// The attempt has not used its GPUs for so long that the site's rules stop it, and was warned.
+// Repeated until it is.
+struct AllocationIdle {
+  model::AttemptId attempt;
+  std::string detail;  // for how long, in words
+
+  friend bool operator==(const AllocationIdle&, const AllocationIdle&) = default;
+};
+
 // What of a ResetOrder was not done: the rules of the machine do not allow it, or it could not
 // begin.
 enum class RefusedPart : std::uint8_t {
@@ -233,7 +242,7 @@ struct ResetEnded {
 
 using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
                                  MachineBooted, UnmanagedProcessesObserved, TaintObserved,
-                                 EvidenceObserved, GpuMemoryExceeded, ResetEnded>;
+                                 EvidenceObserved, GpuMemoryExceeded, ResetEnded, AllocationIdle>;
 
 // Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {

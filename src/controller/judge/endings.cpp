@@ -130,7 +130,8 @@ class Settlement {
 
   // No order decides.
   model::Event by_end() const {
-    if (attempt_.reason == EndReason::kTimeLimit || attempt_.reason == EndReason::kIdleTimeout) {
+    if (attempt_.reason == EndReason::kTimeLimit || attempt_.reason == EndReason::kIdleTimeout ||
+        attempt_.reason == EndReason::kIdle) {
       return ended(JobTrigger::kTimeOut);
     }
     if (attempt_.exit.lost != model::Lost::kNo) return requeued_or_failed(false);

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <utility>
@@ -85,6 +87,15 @@ std::string warning_of(const X509& certificate, std::time_t now, const std::stri
   return {};
 }
 
+// A time that an Instant does not hold is the last one that it does.
+base::Instant end_of(const X509& certificate) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &parts) != 1) return {};
+  constexpr std::int64_t kLastSeconds = INT64_MAX / 1'000'000'000;
+  const std::int64_t seconds = std::min<std::int64_t>(timegm(&parts), kLastSeconds);
+  return base::Instant(seconds * 1'000'000'000);
+}
+
 void add_stamp(std::string& out, const std::string& path) {
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0) {
@@ -118,6 +129,7 @@ base::Result<CheckedCertificate> read_certificate(const CertificateFiles& files,
   if (!does_fit) {
     return refuse_file(kKeyKey, files.key, fmt::format("is not the key of {}", files.certificate));
   }
+  checked.ends_at = end_of(*certificate);
   checked.warning = warning_of(*certificate, now.unix_ns() / 1'000'000'000, files.certificate);
   return checked;
 }

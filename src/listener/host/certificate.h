@@ -16,6 +16,7 @@ struct CertificateFiles {
 
 struct CheckedCertificate {
   CertificateTexts texts;
+  base::Instant ends_at;
   std::string warning;  // it has ended, or ends soon; empty: none
 };
 
