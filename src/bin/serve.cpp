@@ -7,6 +7,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "bin/alert_settings.h"
 #include "bin/daemon.h"
 #include "bin/daemon_signals.h"
 #include "bin/kubernetes_site.h"
@@ -68,7 +69,8 @@ std::optional<config::Configuration> read_configuration(const std::string& path,
     for (const config::Problem& note : checked->notes) {
       console.err("note: " + config::describe(note, path) + "\n");
     }
-    const auto wrong = problem_in_rules(*checked);
+    auto wrong = problem_in_rules(*checked);
+    if (!wrong) wrong = problem_in_alerts(*checked);
     if (!wrong) return std::move(*checked);
     console.error(config::describe(*wrong, path));
     return std::nullopt;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "api/identity/certificate_prover.h"
+#include "bin/alert_settings.h"
 #include "bin/site_files.h"
 #include "bin/site_policy.h"
 #include "bin/site_users.h"
@@ -33,6 +34,9 @@ class SiteCheck {
 
   cli::SiteFindings run() {
     if (auto problem = problem_in_rules(configuration_)) {
+      found_.problems.push_back(std::move(*problem));
+    }
+    if (auto problem = problem_in_alerts(configuration_)) {
       found_.problems.push_back(std::move(*problem));
     }
     check_users();

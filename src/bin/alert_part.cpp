@@ -1,0 +1,476 @@
+#include "bin/alert_part.h"
+
+#include <pthread.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "alerts/rendering.h"
+#include "base/parse.h"
+#include "os/clock.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+using alerts::Fact;
+using alerts::Signal;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPause{5'000};         // between two looks at all, at most
+constexpr milliseconds kPublishedPause{250};  // at least
+constexpr milliseconds kPendingPause{1'000};  // while an alert waits for time to pass
+constexpr std::size_t kMaxUnsent = 1'000;
+constexpr base::Duration kLongestDelivery = base::minutes(10);
+constexpr base::Duration kCertificatePause = base::minutes(10);
+constexpr base::Duration kDay = base::hours(24);
+
+alerts::Moment now_on_both() {
+  return {os::wall_now(), base::Instant(os::boot_ns())};
+}
+
+std::shared_ptr<const alerts::Subject> site_subject(std::string key, alerts::Labels labels = {}) {
+  return std::make_shared<const alerts::Subject>(
+      alerts::Subject{std::move(key), std::move(labels)});
+}
+
+Fact site_fact(Signal signal, std::optional<std::int64_t> value, std::string detail = {}) {
+  return {.signal = signal,
+          .subject = site_subject(std::string(alerts::row_of(signal).name)),
+          .value = value,
+          .detail = std::move(detail)};
+}
+
+std::optional<std::int64_t> free_percent(const std::string& path) {
+  struct statvfs about{};
+  if (statvfs(path.c_str(), &about) != 0 || about.f_blocks == 0) return std::nullopt;
+  return static_cast<std::int64_t>(about.f_bavail * 100 / about.f_blocks);
+}
+
+std::string source_of(const std::string& node) {
+  return "node " + node;
+}
+
+outbound::Delivery delivery_of(const alerts::Notification& notification,
+                               const outbound::Channel& channel, const alerts::Site& site) {
+  outbound::Delivery delivery;
+  delivery.channel = channel.name;
+  delivery.key = notification.key;
+  delivery.made = os::wall_now();
+  delivery.subject = alerts::subject_of(notification, site);
+  delivery.content_type = "application/json";
+  switch (channel.kind) {
+    case outbound::ChannelKind::kSlack:
+      delivery.body = alerts::slack_json(notification, site);
+      break;
+    case outbound::ChannelKind::kAlertmanager:
+      delivery.body = alerts::alertmanager_json(notification, site);
+      break;
+    case outbound::ChannelKind::kMail:
+      delivery.content_type = "text/plain; charset=utf-8";
+      delivery.body = alerts::text_of(notification, site);
+      break;
+    case outbound::ChannelKind::kWebhook:
+    case outbound::ChannelKind::kCommand:
+      delivery.body = alerts::webhook_json(notification, site);
+      break;
+  }
+  return delivery;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<AlertPart>> AlertPart::open(
+    Options options, const config::Configuration& configuration) {
+  TRY_ASSIGN(AlertSettings settings, alert_settings_of(configuration));
+  TRY_ASSIGN(auto outbox,
+             outbound::Outbox::open({options.data_dir + "/outbox", configuration.alert_max_waiting},
+                                    settings.channels));
+  std::unique_ptr<AlertPart> part(
+      new AlertPart(std::move(options), std::move(settings), std::move(outbox)));
+  part->restore();
+  return part;
+}
+
+AlertPart::AlertPart(Options options, AlertSettings settings,
+                     std::unique_ptr<outbound::Outbox> outbox)
+    : options_(std::move(options)),
+      outbox_(std::move(outbox)),
+      book_(settings.book),
+      settings_(std::move(settings)),
+      node_facts_(options_.reading_of),
+      idle_(options_.reading_of) {}
+
+AlertPart::~AlertPart() {
+  stop();
+}
+
+void AlertPart::restore() {
+  if (options_.notes == nullptr) return;
+  std::vector<alerts::AlertBook::Note> notes;
+  for (const char* const prefix : {"alert/", "silence/"}) {
+    for (telemetry::Notes::Note& note : options_.notes->all(prefix)) {
+      notes.push_back({std::move(note.name), std::move(note.bytes)});
+    }
+  }
+  const std::size_t damaged = book_.restore(notes, now_on_both());
+  if (damaged > 0) spdlog::warn("alerts notes={} could not be read", damaged);
+}
+
+void AlertPart::start() {
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "alerts");
+  tester_ = std::thread([this] { run_tests(); });
+  pthread_setname_np(tester_.native_handle(), "alert-tests");
+}
+
+void AlertPart::stop() {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    is_stopping_ = true;
+  }
+  wake_.notify_all();
+  test_wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (tester_.joinable()) tester_.join();
+}
+
+void AlertPart::reload(const config::Configuration& configuration) {
+  auto settings = alert_settings_of(configuration);
+  if (!settings) {
+    spdlog::warn("{}: {}; the former rules and channels stay in force", settings.error().field,
+                 settings.error().message);
+    return;
+  }
+  outbox_->set_channels(settings->channels);
+  {
+    const std::lock_guard lock(book_mutex_);
+    settings_ = *std::move(settings);
+    book_.set(settings_.book, now_on_both());
+  }
+  wake();
+}
+
+void AlertPart::wake() {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    has_changed_ = true;
+  }
+  wake_.notify_one();
+}
+
+void AlertPart::take(const telemetry::Frames& frames) {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    for (const telemetry::Frame& frame : *frames) {
+      if (frame.subject.of == telemetry::Of::kGpu) work_.nodes.insert(frame.subject.node);
+      if (frame.subject.of == telemetry::Of::kUse) work_.uses.push_back(frame);
+    }
+    if (work_.nodes.empty()) return;
+  }
+  wake_.notify_one();
+}
+
+void AlertPart::published(const std::shared_ptr<const controller::Snapshot>&,
+                          std::span<const model::EventRecord>, const controller::DepartedJobs&) {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    if (std::exchange(is_published_, true)) return;
+  }
+  wake_.notify_one();
+}
+
+AlertPart::SteadyClock::time_point AlertPart::next_turn() const {
+  SteadyClock::time_point next = looked_ + (is_published_ ? kPublishedPause : kPause);
+  if (due_) next = std::min(next, *due_);
+  return next;
+}
+
+AlertPart::Work AlertPart::wait_for_work() {
+  std::unique_lock lock(wake_mutex_);
+  while (!is_stopping_ && work_.nodes.empty() && !has_changed_ &&
+         SteadyClock::now() < next_turn()) {
+    wake_.wait_until(lock, next_turn());
+  }
+  Work work = std::exchange(work_, {});
+  has_changed_ = false;
+  const auto now = SteadyClock::now();
+  work.looks_at_all = now >= looked_ + (is_published_ ? kPublishedPause : kPause);
+  if (work.looks_at_all) {
+    looked_ = now;
+    is_published_ = false;
+  }
+  return work;
+}
+
+void AlertPart::run() {
+  while (true) {
+    Work work = wait_for_work();
+    {
+      const std::lock_guard lock(wake_mutex_);
+      if (is_stopping_) break;
+    }
+    judge(std::move(work));
+    send_due();
+    keep_changes();
+  }
+  keep_changes();
+}
+
+void AlertPart::judge(Work work) {
+  const auto snapshot = options_.snapshot();
+  const alerts::Moment now = now_on_both();
+  for (const telemetry::Frame& use : work.uses) idle_.take_use(use);
+  if (work.looks_at_all) return look_at_all(*snapshot, now);
+  snapshot->nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    if (!work.nodes.contains(node.name)) return;
+    const std::vector<Fact> facts = node_facts_.of(node, now.at);
+    const std::lock_guard lock(book_mutex_);
+    book_.take(source_of(node.name), facts, now);
+  });
+}
+
+void AlertPart::look_at_all(const controller::Snapshot& snapshot, alerts::Moment now) {
+  std::set<std::string> sources = {"jobs", "site"};
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    sources.insert(source_of(node.name));
+    const std::vector<Fact> facts = node_facts_.of(node, now.at);
+    const std::lock_guard lock(book_mutex_);
+    book_.take(source_of(node.name), facts, now);
+  });
+  IdleWatch::Rules rules;
+  {
+    const std::lock_guard lock(book_mutex_);
+    rules = {settings_.idle, settings_.idle_action, settings_.warn_before};
+  }
+  std::vector<IdleWatch::Act> acts;
+  const std::vector<Fact> idle = idle_.look(snapshot, rules, now, acts);
+  const std::vector<Fact> site = site_facts(snapshot, now);
+  {
+    const std::lock_guard lock(book_mutex_);
+    book_.take("jobs", idle, now);
+    book_.take("site", site, now);
+    for (const std::string& source : book_.sources()) {
+      if (!sources.contains(source)) book_.forget(source, now);
+    }
+  }
+  carry_out(acts);
+}
+
+std::vector<Fact> AlertPart::site_facts(const controller::Snapshot& snapshot, alerts::Moment now) {
+  std::vector<Fact> facts;
+  facts.push_back(site_fact(Signal::kQueueWait,
+                            longest_wait(snapshot, now.at).value() / base::seconds(1).value()));
+  facts.push_back(site_fact(Signal::kDiskLow, free_percent(options_.data_dir)));
+  if (options_.history != nullptr) {
+    const std::string problem = options_.history->coverage().problem;
+    facts.push_back(site_fact(Signal::kHistory, problem.empty() ? 0 : 1, problem));
+  }
+  if (options_.certificate_end) {
+    const bool is_old =
+        !certificate_looked_.is_set() || now.steady - certificate_looked_ >= kCertificatePause;
+    if (is_old) {
+      certificate_looked_ = now.steady;
+      certificate_end_ = options_.certificate_end();
+    }
+    std::optional<std::int64_t> days;
+    if (certificate_end_.is_set()) days = (certificate_end_ - now.at).value() / kDay.value();
+    facts.push_back(site_fact(Signal::kCertificate, days));
+  }
+  for (const outbound::ChannelState& state : outbox_->states()) {
+    const bool is_late = state.oldest && now.at - *state.oldest > kLongestDelivery;
+    facts.push_back({.signal = Signal::kDelivery,
+                     .subject = site_subject(state.channel, {{"channel", state.channel}}),
+                     .value = is_late ? 1 : 0,
+                     .detail = is_late ? state.problem : std::string()});
+  }
+  return facts;
+}
+
+void AlertPart::carry_out(const std::vector<IdleWatch::Act>& acts) {
+  for (const IdleWatch::Act& act : acts) {
+    if (!act.is_stop) {
+      if (options_.warn) options_.warn(act);
+      continue;
+    }
+    spdlog::info("idle job={} attempt={} is stopped", act.attempt.job.value, act.attempt.attempt);
+    if (options_.sink == nullptr) continue;
+    options_.sink->observe(execution::AllocationIdle{
+        act.attempt, fmt::format("its GPUs were idle for {} more", base::written(act.idle_for))});
+  }
+}
+
+// With book_mutex_.
+outbound::Delivery AlertPart::rendered(const alerts::Notification& notification) const {
+  const auto channel =
+      std::ranges::find(settings_.channels, notification.channel, &outbound::Channel::name);
+  if (channel == settings_.channels.end()) return {};
+  return delivery_of(notification, *channel, settings_.site);
+}
+
+void AlertPart::send_due() {
+  std::vector<outbound::Delivery> deliveries;
+  std::optional<base::Instant> next;
+  bool has_pending = false;
+  const alerts::Moment now = now_on_both();
+  {
+    const std::lock_guard lock(book_mutex_);
+    for (const alerts::Notification& each : book_.due(now)) deliveries.push_back(rendered(each));
+    next = book_.next();
+    has_pending = book_.has_pending();
+  }
+  for (outbound::Delivery& delivery : std::exchange(unsent_, {})) send(std::move(delivery));
+  for (outbound::Delivery& delivery : deliveries) send(std::move(delivery));
+  std::optional<SteadyClock::time_point> due;
+  const auto in = [](base::Duration time) {
+    return SteadyClock::now() + std::chrono::nanoseconds(std::max<std::int64_t>(time.value(), 0));
+  };
+  // News of a channel that has had its messages may be due and wait all the same.
+  if (next) due = in(std::max(*next - now.steady, base::milliseconds(kPublishedPause.count())));
+  if (has_pending)
+    due = std::min(due.value_or(in(base::hours(1))), SteadyClock::now() + kPendingPause);
+  const std::lock_guard lock(wake_mutex_);
+  due_ = due;
+  // Time has passed for what is pending: it is judged with the next look.
+  if (has_pending && due_) is_published_ = true;
+}
+
+void AlertPart::send(outbound::Delivery delivery) {
+  if (delivery.channel.empty()) return;
+  const auto put = outbox_->put(delivery);
+  if (put || put.error().code == base::ErrorCode::kNotFound) return;
+  spdlog::warn("alerts channel={} message is kept in memory: {}", delivery.channel,
+               put.error().message);
+  unsent_.push_back(std::move(delivery));
+  if (unsent_.size() > kMaxUnsent) unsent_.pop_front();
+}
+
+void AlertPart::keep_changes() {
+  std::vector<alerts::AlertBook::Note> changes;
+  {
+    const std::lock_guard lock(book_mutex_);
+    changes = book_.take_changes();
+  }
+  if (options_.notes == nullptr) return;
+  for (alerts::AlertBook::Note& note : changes) {
+    if (note.bytes) {
+      options_.notes->put(std::move(note.name), *std::move(note.bytes));
+    } else {
+      options_.notes->remove(std::move(note.name));
+    }
+  }
+}
+
+std::vector<alerts::Alert> AlertPart::alerts() const {
+  const std::lock_guard lock(book_mutex_);
+  return book_.alerts(os::wall_now());
+}
+
+std::optional<alerts::Alert> AlertPart::find(const std::string& id) const {
+  const std::lock_guard lock(book_mutex_);
+  return book_.find(id, os::wall_now());
+}
+
+std::vector<alerts::Rule> AlertPart::rules() const {
+  const std::lock_guard lock(book_mutex_);
+  return book_.rules();
+}
+
+std::vector<alerts::Silence> AlertPart::silences() const {
+  const std::lock_guard lock(book_mutex_);
+  return book_.silences(os::wall_now());
+}
+
+std::vector<api::AlertChannelView> AlertPart::channels() const {
+  std::vector<api::AlertChannelView> views;
+  const std::vector<outbound::ChannelState> states = outbox_->states();
+  const std::lock_guard lock(book_mutex_);
+  for (const outbound::ChannelState& state : states) {
+    api::AlertChannelView view;
+    view.name = state.channel;
+    const auto channel =
+        std::ranges::find(settings_.channels, state.channel, &outbound::Channel::name);
+    if (channel != settings_.channels.end()) view.kind = outbound::to_string(channel->kind);
+    view.waiting = state.waiting;
+    view.sent = state.sent;
+    view.refused = state.refused;
+    view.dropped = state.dropped;
+    view.oldest = state.oldest;
+    view.last_sent = state.last_sent;
+    view.problem = state.problem;
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+base::Result<alerts::Silence> AlertPart::add_silence(alerts::Silence silence) {
+  auto made = [&] {
+    const std::lock_guard lock(book_mutex_);
+    return book_.add(std::move(silence), now_on_both());
+  }();
+  wake();
+  return made;
+}
+
+base::Result<alerts::Silence> AlertPart::end_silence(std::uint64_t id) {
+  auto ended = [&] {
+    const std::lock_guard lock(book_mutex_);
+    return book_.end_silence(id, now_on_both());
+  }();
+  wake();
+  return ended;
+}
+
+base::Result<alerts::Alert> AlertPart::acknowledge(const std::string& id, std::string by,
+                                                   std::string comment) {
+  auto changed = [&] {
+    const std::lock_guard lock(book_mutex_);
+    return book_.acknowledge(id, std::move(by), std::move(comment), os::wall_now());
+  }();
+  wake();
+  return changed;
+}
+
+void AlertPart::test(const std::string& channel, std::string by,
+                     std::function<void(base::Status)> done) {
+  Test test;
+  {
+    const std::lock_guard lock(book_mutex_);
+    test.delivery = rendered(alerts::test_notification(channel, by, os::wall_now()));
+  }
+  if (test.delivery.channel.empty()) {
+    return done(base::fail(base::ErrorCode::kNotFound,
+                           fmt::format("there is no channel {}", channel), "name"));
+  }
+  test.done = std::move(done);
+  {
+    const std::lock_guard lock(wake_mutex_);
+    tests_.push_back(std::move(test));
+  }
+  test_wake_.notify_one();
+}
+
+void AlertPart::run_tests() {
+  std::unique_lock lock(wake_mutex_);
+  while (true) {
+    test_wake_.wait(lock, [this] { return is_stopping_ || !tests_.empty(); });
+    if (is_stopping_) return;
+    const Test test = std::move(tests_.front());
+    tests_.pop_front();
+    lock.unlock();
+    base::Status went = outbox_->try_now(test.delivery);
+    if (!went) {
+      went = base::fail(base::ErrorCode::kUnavailable,
+                        fmt::format("the message did not go: {}", went.error().message));
+    }
+    test.done(std::move(went));
+    lock.lock();
+  }
+}
+
+}  // namespace gpu_platform::bin
