@@ -26,6 +26,8 @@ constexpr milliseconds kPause{5'000};         // between two looks at all, at mo
 constexpr milliseconds kPublishedPause{250};  // at least
 constexpr milliseconds kPendingPause{1'000};  // while an alert waits for time to pass
 constexpr std::size_t kMaxUnsent = 1'000;
+// While the thread is busy; what is left out counts as unknown.
+constexpr std::size_t kMaxWaitingUses = 100'000;
 constexpr base::Duration kLongestDelivery = base::minutes(10);
 constexpr base::Duration kCertificatePause = base::minutes(10);
 constexpr base::Duration kDay = base::hours(24);
@@ -169,7 +171,8 @@ void AlertPart::take(const telemetry::Frames& frames) {
     const std::lock_guard lock(wake_mutex_);
     for (const telemetry::Frame& frame : *frames) {
       if (frame.subject.of == telemetry::Of::kGpu) work_.nodes.insert(frame.subject.node);
-      if (frame.subject.of == telemetry::Of::kUse) work_.uses.push_back(frame);
+      const bool has_room = work_.uses.size() < kMaxWaitingUses;
+      if (frame.subject.of == telemetry::Of::kUse && has_room) work_.uses.push_back(frame);
     }
     if (work_.nodes.empty()) return;
   }
@@ -186,7 +189,7 @@ void AlertPart::published(const std::shared_ptr<const controller::Snapshot>&,
 }
 
 AlertPart::SteadyClock::time_point AlertPart::next_turn() const {
-  SteadyClock::time_point next = looked_ + (is_published_ ? kPublishedPause : kPause);
+  SteadyClock::time_point next = looked_ + (is_published_ ? kPublishedPause : pause_);
   if (due_) next = std::min(next, *due_);
   return next;
 }
@@ -200,7 +203,7 @@ AlertPart::Work AlertPart::wait_for_work() {
   Work work = std::exchange(work_, {});
   has_changed_ = false;
   const auto now = SteadyClock::now();
-  work.looks_at_all = now >= looked_ + (is_published_ ? kPublishedPause : kPause);
+  work.looks_at_all = now >= looked_ + (is_published_ ? kPublishedPause : pause_);
   if (work.looks_at_all) {
     looked_ = now;
     is_published_ = false;
@@ -332,12 +335,9 @@ void AlertPart::send_due() {
   };
   // News of a channel that has had its messages may be due and wait all the same.
   if (next) due = in(std::max(*next - now.steady, base::milliseconds(kPublishedPause.count())));
-  if (has_pending)
-    due = std::min(due.value_or(in(base::hours(1))), SteadyClock::now() + kPendingPause);
   const std::lock_guard lock(wake_mutex_);
   due_ = due;
-  // Time has passed for what is pending: it is judged with the next look.
-  if (has_pending && due_) is_published_ = true;
+  pause_ = has_pending ? kPendingPause : kPause;
 }
 
 void AlertPart::send(outbound::Delivery delivery) {
@@ -450,20 +450,26 @@ void AlertPart::test(const std::string& channel, std::string by,
   test.done = std::move(done);
   {
     const std::lock_guard lock(wake_mutex_);
-    tests_.push_back(std::move(test));
+    if (!is_stopping_) {
+      tests_.push_back(std::move(test));
+      test_wake_.notify_one();
+      return;
+    }
   }
-  test_wake_.notify_one();
+  test.done(base::fail(base::ErrorCode::kUnavailable, "the daemon stops"));
 }
 
 void AlertPart::run_tests() {
   std::unique_lock lock(wake_mutex_);
   while (true) {
     test_wake_.wait(lock, [this] { return is_stopping_ || !tests_.empty(); });
-    if (is_stopping_) return;
+    if (tests_.empty()) return;
     const Test test = std::move(tests_.front());
     tests_.pop_front();
+    const bool is_stopping = is_stopping_;
     lock.unlock();
-    base::Status went = outbox_->try_now(test.delivery);
+    base::Status went = is_stopping ? base::fail(base::ErrorCode::kUnavailable, "the daemon stops")
+                                    : outbox_->try_now(test.delivery);
     if (!went) {
       went = base::fail(base::ErrorCode::kUnavailable,
                         fmt::format("the message did not go: {}", went.error().message));

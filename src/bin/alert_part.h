@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -124,6 +126,7 @@ class AlertPart final : public telemetry::FrameListener,
   bool is_published_ = false;
   bool has_changed_ = false;  // the book
   bool is_stopping_ = false;
+  std::chrono::milliseconds pause_{5'000};      // between two looks at all
   std::optional<SteadyClock::time_point> due_;  // of messages
   SteadyClock::time_point looked_;              // at all
   std::deque<Test> tests_;

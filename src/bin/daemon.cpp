@@ -7,6 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "bin/alert_part.h"
 #include "bin/cluster_part.h"
 #include "bin/core_part.h"
 #include "bin/door_part.h"
@@ -16,6 +17,8 @@
 #include "bin/program_paths.h"
 #include "bin/reload_report.h"
 #include "bin/site_policy.h"
+#include "listener/host/certificate.h"
+#include "os/clock.h"
 
 namespace gpu_platform::bin {
 
@@ -67,7 +70,9 @@ base::Status Daemon::open(const DaemonOptions& options) {
   TRY(start_core(options));
   TRY(find_nodes(options.must_end));
   core_->start_retention();
-  TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_},
+  alerts_->start();
+  TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_,
+                                    alerts_.get()},
                                    at_start_, *core_, *host_, log_));
   is_complete_ = true;
   return {};
@@ -96,8 +101,29 @@ base::Status Daemon::start_core(const DaemonOptions& options) {
       {policy_of(at_start_, geteuid()),
        origin_of(*users_, model::Door::kStart, {geteuid(), static_cast<std::int32_t>(getpid())}),
        host_->boot_id(), end_now, options.recovering}));
+  TRY(open_alerts());
   for (EnginePart* part : engine_parts()) part->connect();
   core_->start();
+  return {};
+}
+
+// It hears of the state from its first publication on. Its thread starts when there are readings.
+base::Status Daemon::open_alerts() {
+  AlertPart::Options options;
+  options.data_dir = data_dir_;
+  options.snapshot = [this] { return core_->snapshot(); };
+  options.reading_of = [this](std::string_view uuid) { return host_->readings().latest(uuid); };
+  options.sink = &core_->loop();
+  options.warn = [this](const IdleWatch::Act& act) { host_->warn_of_idle(act); };
+  const listener::CertificateFiles files{at_start_.tls_certificate.path, at_start_.tls_key.path};
+  if (!files.certificate.empty()) {
+    options.certificate_end = [files] {
+      const auto read = listener::read_certificate(files, os::wall_now());
+      return read ? read->ends_at : base::Instant();
+    };
+  }
+  TRY_ASSIGN(alerts_, AlertPart::open(std::move(options), at_start_));
+  core_->add_listener(*alerts_);
   return {};
 }
 
@@ -122,6 +148,7 @@ void Daemon::reload(const config::Configuration& configuration, const ActingProc
   core_->loop().change_policy(policy_of(configuration, geteuid()), "configuration",
                               origin_of(*users_, model::Door::kSignal, sender));
   door_->reload(configuration);
+  alerts_->reload(configuration);
   if (host_ != nullptr) host_->reload(configuration);
   core_->team_follower().change_settings(configuration.access);
   // The journal does not have the roles, so the trail says that they changed.
@@ -147,12 +174,14 @@ void Daemon::record(const ActingProcess& sender, std::string target, const base:
 // Threads end first, so that none of them uses an object that is gone: those that ask before those
 // that answer. The engines go before the store, in which they read environments.
 void Daemon::stop() {
+  if (alerts_ != nullptr) alerts_->stop();
   if (door_ != nullptr) door_->stop();
   for (EnginePart* part : engine_parts()) part->stop();
   if (core_ != nullptr) core_->stop();
   const bool has_lease = is_complete_ && !cluster_->is_empty();
   is_complete_ = false;
   door_.reset();
+  alerts_.reset();
   cluster_.reset();
   host_.reset();
   core_.reset();

@@ -14,6 +14,7 @@
 
 namespace gpu_platform::bin {
 
+class AlertPart;
 class ClusterPart;
 class CorePart;
 class DoorPart;
@@ -62,6 +63,7 @@ class Daemon {
   base::Status open(const DaemonOptions& options);
   base::Status open_core(const DaemonOptions& options);
   std::vector<EnginePart*> engine_parts() const;
+  base::Status open_alerts();
   base::Status start_core(const DaemonOptions& options);
   base::Status find_nodes(const std::function<bool()>& must_end);
   void record(const ActingProcess& sender, std::string target, const base::Error* error);
@@ -76,6 +78,7 @@ class Daemon {
   std::unique_ptr<CorePart> core_;
   std::unique_ptr<HostPart> host_;
   std::unique_ptr<ClusterPart> cluster_;
+  std::unique_ptr<AlertPart> alerts_;
   std::unique_ptr<DoorPart> door_;
 };
 

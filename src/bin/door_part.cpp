@@ -164,7 +164,8 @@ api::CoreAccess DoorPart::core_access() {
                        const controller::Snapshot& snapshot, const health::Records& records,
                        const health::GpuKey& gpu,
                        base::Instant now) { return verdicts_.judge(snapshot, records, gpu, now); },
-      .metrics = at_start_.metrics};
+      .metrics = at_start_.metrics,
+      .alerts = options_.alerts};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

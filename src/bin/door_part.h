@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "api/alert_source.h"
 #include "api/identity/certificate_prover.h"
 #include "api/identity/identity_authenticator.h"
 #include "api/identity/token_authenticator.h"
@@ -36,6 +37,7 @@ class DoorPart {
     std::string config_file;       // that the configuration was read from; empty: none
     std::string listener_program;  // path of gpu-platform-listener
     std::shared_ptr<host::UserDirectory> users;
+    api::AlertSource* alerts = nullptr;
   };
   // The socket's path appears last.
   static base::Result<std::unique_ptr<DoorPart>> open(Options options,

@@ -240,6 +240,12 @@ void HostPart::reload(const config::Configuration& configuration) {
   if (engine_ != nullptr) engine_->use_time_slice(configuration.policy.sharing.slice);
 }
 
+// A supervisor that is not there is told nothing.
+void HostPart::warn_of_idle(const IdleWatch::Act& act) {
+  const std::int64_t minutes = act.stops_in.value() / base::minutes(1).value();
+  engine_->warn_of_idle(act.attempt, static_cast<std::uint32_t>(minutes));
+}
+
 void HostPart::stop() {
   {
     const std::lock_guard lock(probes_guard_);

@@ -13,6 +13,7 @@
 #include "bin/board_registrar.h"
 #include "bin/core_part.h"
 #include "bin/engine_part.h"
+#include "bin/idle_watch.h"
 #include "bin/late_sink.h"
 #include "bin/power_policy.h"
 #include "bin/program_paths.h"
@@ -69,6 +70,8 @@ class HostPart final : public EnginePart {
   execution::NodePart node_part() const { return engine_->node_part(); }  // any thread
   const UsersFiles& users_files() const { return users_files_; }
   MonitoredReadings& readings() { return *readings_; }
+  // Writes into the output of the job that it is idle. Never waits; jobs elsewhere are left out.
+  void warn_of_idle(const IdleWatch::Act& act);
 
  private:
   HostPart(Options options, CorePart& core, logging::Log& log);

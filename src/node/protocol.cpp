@@ -539,6 +539,14 @@ StopSignal unpack(std::uint64_t bits) {
   return stop;
 }
 
+WarnOfMemory warning_of_idle(model::AttemptId attempt, std::uint32_t stops_in_minutes) {
+  return {attempt, stops_in_minutes, 0};
+}
+
+std::optional<std::uint32_t> minutes_of_idle(const WarnOfMemory& warning) {
+  return warning.part_mib == 0 ? std::optional(warning.used_mib) : std::nullopt;
+}
+
 std::uint64_t pack(const WarnOfMemory& warning) {
   return std::uint64_t{warning.used_mib} << 32 | warning.part_mib;
 }

@@ -101,13 +101,19 @@ struct SendSignal {
 };
 
 // Has the supervisor write to the output that it keeps that the job uses more memory of a GPU than
-// its part has, and is stopped if it goes on. There is no answer.
+// its part has, and is stopped if it goes on. There is no answer. A part of 0 says instead that the
+// job does not use its GPUs: warning_of_idle().
 struct WarnOfMemory {
   model::AttemptId attempt;
   std::uint32_t used_mib = 0;
   std::uint32_t part_mib = 0;
   friend bool operator==(const WarnOfMemory&, const WarnOfMemory&) = default;
 };
+
+// The warning of a job that does not use its GPUs and is stopped in so many minutes; 0: it is not.
+WarnOfMemory warning_of_idle(model::AttemptId attempt, std::uint32_t stops_in_minutes);
+// Returns these minutes; nothing for a warning of memory.
+std::optional<std::uint32_t> minutes_of_idle(const WarnOfMemory& warning);
 
 // Kill all that is left of the attempt, whether its supervisor lives or not, and say what is left.
 struct KillTree {

@@ -489,6 +489,9 @@ TEST(StopSignal, FitsIntoTheBitsOfASignal) {
 TEST(WarnOfMemory, FitsIntoTheBitsOfASignal) {
   const WarnOfMemory warning{{}, UINT32_MAX, 20'480};
   EXPECT_EQ(unpack_warning(pack(warning)), warning);
+  EXPECT_EQ(minutes_of_idle(warning), std::nullopt);
+  EXPECT_EQ(minutes_of_idle(unpack_warning(pack(warning_of_idle({}, 10)))), 10U);
+  EXPECT_EQ(minutes_of_idle(unpack_warning(pack(warning_of_idle({}, 0)))), 0U);
 }
 
 TEST(AttemptName, OnlyItsOwnFormIsRead) {

@@ -706,6 +706,9 @@ void ProcessEngine::warn_of_memory(model::AttemptId attempt, base::Bytes used, b
   };
   worker_->post(node::WarnOfMemory{attempt, mib(used), mib(part)});
 }
+void ProcessEngine::warn_of_idle(model::AttemptId attempt, std::uint32_t stops_in_minutes) {
+  worker_->post(node::warning_of_idle(attempt, stops_in_minutes));
+}
 void ProcessEngine::give_turn_on(std::string gpu_uuid) {
   worker_->post(node::GpuIsIdle{std::move(gpu_uuid)});
 }

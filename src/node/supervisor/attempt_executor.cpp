@@ -374,11 +374,23 @@ void AttemptExecutor::pump_all() {
   epilog_.pump();
 }
 
+namespace {
+
+std::string words_of(const WarnOfMemory& warning) {
+  if (const auto minutes = minutes_of_idle(warning)) {
+    const std::string what = "[gpu-platform: the job does not use its GPUs; ";
+    if (*minutes == 0) return what + "other jobs could use them]";
+    return what + "it is stopped in " + std::to_string(*minutes) + " min unless it uses them]";
+  }
+  return "[gpu-platform: the job uses " + gib_of(warning.used_mib) +
+         " of GPU memory, and its part of the GPU has " + gib_of(warning.part_mib) +
+         "; it is stopped unless it uses less within seconds]";
+}
+
+}  // namespace
+
 void AttemptExecutor::warn(const WarnOfMemory& warning) {
-  const std::string words = "[gpu-platform: the job uses " + gib_of(warning.used_mib) +
-                            " of GPU memory, and its part of the GPU has " +
-                            gib_of(warning.part_mib) +
-                            "; it is stopped unless it uses less within seconds]";
+  const std::string words = words_of(warning);
   if (keeps_output_) pump_.note(words);
   session_.note(words, os::boot_ns());
 }
