@@ -137,28 +137,36 @@ base::Result<v1::Alert> AlertCalls::get(const v1::GetAlertRequest& request,
   return message_of<v1::Alert>(alert);
 }
 
-base::Result<v1::ListAlertRulesResponse> AlertCalls::rules(const v1::ListAlertRulesRequest&) const {
+base::Result<v1::ListAlertRulesResponse> AlertCalls::rules(
+    const v1::ListAlertRulesRequest& request) const {
   TRY_ASSIGN(const AlertSource* const source, this->source());
   v1::ListAlertRulesResponse out;
   const std::vector<alerts::Rule> all = source->rules();
   for (const alerts::Rule& rule : all) to_proto(rule, *out.add_rules());
+  TRY(cut_to_page(request, *out.mutable_rules(), out,
+                  [](const v1::AlertRule& rule) { return rule.name(); }));
   return out;
 }
 
-base::Result<v1::ListSilencesResponse> AlertCalls::silences(const v1::ListSilencesRequest&) const {
+base::Result<v1::ListSilencesResponse> AlertCalls::silences(
+    const v1::ListSilencesRequest& request) const {
   TRY_ASSIGN(const AlertSource* const source, this->source());
   v1::ListSilencesResponse out;
   const std::vector<alerts::Silence> all = source->silences();
   for (const alerts::Silence& silence : all) to_proto(silence, *out.add_silences());
+  TRY(cut_to_page(request, *out.mutable_silences(), out,
+                  [](const v1::Silence& silence) { return silence.id(); }));
   return out;
 }
 
 base::Result<v1::ListAlertChannelsResponse> AlertCalls::channels(
-    const v1::ListAlertChannelsRequest&) const {
+    const v1::ListAlertChannelsRequest& request) const {
   TRY_ASSIGN(const AlertSource* const source, this->source());
   v1::ListAlertChannelsResponse out;
   const std::vector<AlertChannelView> all = source->channels();
   for (const AlertChannelView& channel : all) to_proto(channel, *out.add_channels());
+  TRY(cut_to_page(request, *out.mutable_channels(), out,
+                  [](const v1::AlertChannel& channel) { return channel.name(); }));
   return out;
 }
 

@@ -314,6 +314,41 @@ constexpr std::array kCommands = {
              "Change limits and guarantees of a team; its coordinators may lower its limits.",
              "  gpu-platform quota set vision --max-gpus 16\n"
              "  gpu-platform quota set vision --gpu-hours none --max-running-jobs 20\n"}, run_quota_set},
+    Command{{"alerts list", "[options]",
+             "Show what is wrong now, and what was lately.",
+             "  gpu-platform alerts list\n"
+             "  gpu-platform alerts list --state firing --severity critical\n"
+             "  gpu-platform alerts list --json | jq -r '.alerts[] | select(.state == \"FIRING\").summary'\n"}, run_alerts_list},
+    Command{{"alerts show", "[options] ID",
+             "Show the details of an alert, and what helps.",
+             "  gpu-platform alerts show 4be1c7e0a1b2c3d4\n"
+             "  gpu-platform alerts show 4be1c7e0a1b2c3d4 --json\n"}, run_alerts_show},
+    Command{{"alerts ack", "[options] ID",
+             "Say that you look after an alert.",
+             "  gpu-platform alerts ack 4be1c7e0a1b2c3d4 --comment 'a new fan is ordered'\n"}, run_alerts_ack},
+    Command{{"alerts silence", "LABEL=VALUE… [options]",
+             "Send no messages about alerts that match, for a time.",
+             "  gpu-platform alerts silence node=dgx-1 --duration 4h --comment 'new memory'\n"
+             "  gpu-platform alerts silence rule=GpuHot 'node=dgx-a*' --until tomorrow\n"
+             "  gpu-platform alerts silence job=42 --duration 1d\n"}, run_alerts_silence},
+    Command{{"alerts silences", "[options]",
+             "Show the silences that are not over.",
+             "  gpu-platform alerts silences\n"
+             "  gpu-platform alerts silences -o name\n"}, run_alerts_silences},
+    Command{{"alerts end-silence", "[options] ID",
+             "End a silence; alerts that still fire are told.",
+             "  gpu-platform alerts end-silence 3\n"}, run_alerts_end_silence},
+    Command{{"alerts rules", "[options]",
+             "Show the rules: what fires when, and where each comes from.",
+             "  gpu-platform alerts rules\n"
+             "  gpu-platform alerts rules -o wide\n"}, run_alerts_rules},
+    Command{{"alerts channels", "[options]",
+             "Show where messages go, and whether they do (operators and admins only).",
+             "  gpu-platform alerts channels\n"
+             "  gpu-platform alerts channels --json | jq '.channels[] | select(.problem != null)'\n"}, run_alerts_channels},
+    Command{{"alerts test", "[options] CHANNEL",
+             "Send a test message to a channel (operators and admins only).",
+             "  gpu-platform alerts test chat\n"}, run_alerts_test},
     Command{{"audit list", "[options]",
              "Show the audit trail: the user, origin, action and outcome of each request.",
              "  gpu-platform audit list\n"

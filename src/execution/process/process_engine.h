@@ -124,10 +124,9 @@ class ProcessEngine : public Engine, public AttemptAccess {
 
   // Writes to the attempt's output that it uses more memory of a GPU than its part has, unless its
   // user has named a file for it. Best effort. Any thread.
-  // Writes into the output of the job that it does not use its GPUs, and when it is stopped for
-  // that; 0: it is not. Never waits.
-  void warn_of_idle(model::AttemptId attempt, std::uint32_t stops_in_minutes);
   void warn_of_memory(model::AttemptId attempt, base::Bytes used, base::Bytes part);
+  // The same of a job that does not use its GPUs and is stopped in so many minutes; 0: it is not.
+  void warn_of_idle(model::AttemptId attempt, std::uint32_t stops_in_minutes);
 
   // A GPU does nothing while jobs take turns on it: the one that is awake gives its turn on. Best
   // effort. Any thread.
