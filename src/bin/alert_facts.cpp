@@ -69,9 +69,9 @@ const model::Taint* unwanted_taint(const model::Gpu& gpu) {
 }  // namespace
 
 std::shared_ptr<const GpuReading> current(std::shared_ptr<const GpuReading> reading,
-                                          base::Instant now) {
+                                          base::Instant now, base::Duration oldest) {
   if (reading == nullptr || !reading->problem.empty()) return nullptr;
-  if (now > reading->at && now - reading->at > kOldestReading) return nullptr;
+  if (now > reading->at && now - reading->at > oldest) return nullptr;
   return reading;
 }
 
@@ -94,7 +94,7 @@ void NodeFacts::add_readings(const model::Node& node, std::size_t index, base::I
                              std::vector<Fact>& out) {
   const auto subject = subject_of(node, index);
   const auto latest = reading_of_(node.gpus[index].info.uuid);
-  const auto reading = current(latest, now);
+  const auto reading = current(latest, now, oldest_);
   const auto add = [&](Signal signal, std::optional<std::int64_t> value) -> Fact& {
     return out.emplace_back(Fact{.signal = signal, .subject = subject, .value = value});
   };

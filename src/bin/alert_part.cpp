@@ -105,8 +105,8 @@ AlertPart::AlertPart(Options options, AlertSettings settings,
       outbox_(std::move(outbox)),
       book_(settings.book),
       settings_(std::move(settings)),
-      node_facts_(options_.reading_of),
-      idle_(options_.reading_of) {}
+      node_facts_(options_.reading_of, options_.oldest_reading),
+      idle_(options_.reading_of, options_.oldest_reading) {}
 
 AlertPart::~AlertPart() {
   stop();

@@ -40,6 +40,7 @@ class AlertPart final : public telemetry::FrameListener,
     std::string data_dir;
     std::function<std::shared_ptr<const controller::Snapshot>()> snapshot;
     ReadingOf reading_of;
+    base::Duration oldest_reading = kOldestReading;       // that counts
     execution::ObservationSink* sink = nullptr;           // hears of jobs that are to be stopped
     telemetry::Notes* notes = nullptr;                    // null: nothing is kept
     const telemetry::History* history = nullptr;          // null: there is none

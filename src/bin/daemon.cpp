@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -113,6 +114,7 @@ base::Status Daemon::open_alerts() {
   options.data_dir = data_dir_;
   options.snapshot = [this] { return core_->snapshot(); };
   options.reading_of = [this](std::string_view uuid) { return host_->readings().latest(uuid); };
+  options.oldest_reading = std::max(kOldestReading, at_start_.monitoring_interval * 3);
   options.sink = &core_->loop();
   options.warn = [this](const IdleWatch::Act& act) { host_->warn_of_idle(act); };
   const listener::CertificateFiles files{at_start_.tls_certificate.path, at_start_.tls_key.path};

@@ -44,11 +44,11 @@ std::optional<std::uint32_t> IdleWatch::use_of(const model::Gpu& gpu,
                                                base::Instant now) const {
   const bool is_alone = gpu.holders.size() == 1 && holder.share == base::kWholeGpu;
   if (is_alone) {
-    const auto reading = current(reading_of_(gpu.info.uuid), now);
+    const auto reading = current(reading_of_(gpu.info.uuid), now, oldest_);
     return reading == nullptr ? std::nullopt : reading->utilization_percent;
   }
   const auto use = uses_.find({holder.attempt, gpu.info.uuid});
-  const bool is_new = use != uses_.end() && now - use->second.at <= kOldestReading;
+  const bool is_new = use != uses_.end() && now - use->second.at <= oldest_;
   return is_new ? std::optional(use->second.percent) : std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "alerts/evaluator.h"
@@ -33,7 +34,8 @@ class IdleWatch {
     base::Duration stops_in;  // of a warning; 0: it is not stopped
   };
 
-  explicit IdleWatch(ReadingOf reading_of) : reading_of_(std::move(reading_of)) {}
+  explicit IdleWatch(ReadingOf reading_of, base::Duration oldest = kOldestReading)
+      : reading_of_(std::move(reading_of)), oldest_(oldest) {}
 
   // The use of a GPU that an attempt shares with others.
   void take_use(const telemetry::Frame& frame);
@@ -62,6 +64,7 @@ class IdleWatch {
            std::vector<Act>& acts);
 
   const ReadingOf reading_of_;
+  const base::Duration oldest_;  // reading that counts
   std::map<model::AttemptId, Watched> watched_;
   std::map<std::pair<model::AttemptId, std::string>, Use> uses_;  // of shared GPUs, by UUID
   std::uint64_t round_ = 0;

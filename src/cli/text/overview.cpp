@@ -25,12 +25,12 @@ constexpr std::string_view kHead =
 
 struct Section {
   std::string_view title;
-  std::array<std::string_view, 8> names;  // first words, in the order of the page
+  std::array<std::string_view, 9> names;  // first words, in the order of the page
 };
 constexpr std::array kSections = {
     Section{"Run jobs", {"run", "submit", "notebook", "check", "estimate"}},
     Section{"Follow and change jobs", {"jobs", "queue", "shares"}},
-    Section{"See the GPUs", {"status", "nodes", "watch", "health", "topology"}},
+    Section{"See the GPUs", {"status", "nodes", "watch", "health", "alerts", "topology"}},
     Section{"Connect to a daemon", {"login", "logout", "profile", "token", "whoami", "version"}},
     Section{"Operate the cluster",
             {"drain", "offline", "online", "reset", "reservations", "team", "quota", "audit"}},
@@ -45,6 +45,7 @@ struct GroupText {
 constexpr std::array kGroups = {
     GroupText{"jobs", "Show, follow, change and stop jobs"},
     GroupText{"health", "Which GPUs are sick, and why; also"},
+    GroupText{"alerts", "What is wrong now, and who is told"},
     GroupText{"profile", "Daemons that you have logged in to"},
     GroupText{"token", "Tokens, with which other machines act as you"},
     GroupText{"reservations", "GPUs reserved for a time"},
