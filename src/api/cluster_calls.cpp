@@ -15,51 +15,17 @@
 #include "api/convert/job.h"
 #include "api/convert/topology.h"
 #include "api/evidence_view.h"
+#include "api/gpu_places.h"
 #include "api/list_page.h"
 #include "api/part_walls.h"
 #include "api/predictions.h"
 #include "base/utc.h"
 #include "model/job_spec.h"
-#include "model/node_lookup.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {
 
 namespace {
-
-struct FoundGpu {
-  const model::Node* node = nullptr;  // of the snapshot that was searched
-  std::uint32_t index = 0;
-};
-
-base::Result<const model::Node*> find_node(const controller::Snapshot& snapshot,
-                                           const std::string& name, std::string field) {
-  const model::Node* node = model::node_named(snapshot.nodes, *snapshot.nodes_by_name, name);
-  if (node != nullptr) return node;
-  return base::fail(base::ErrorCode::kNotFound,
-                    fmt::format("there is no node '{}'; 'gpu-platform nodes' lists them", name),
-                    std::move(field));
-}
-
-base::Result<FoundGpu> find_gpu(const controller::Snapshot& snapshot,
-                                const model::GpuSelector& which) {
-  if (which.uuid.empty()) {
-    TRY_ASSIGN(const model::Node* node, find_node(snapshot, which.node, "gpu"));
-    if (*which.index < node->gpus.size()) return FoundGpu{node, *which.index};
-    return base::fail(base::ErrorCode::kNotFound,
-                      fmt::format("node {} has no GPU {}: it has {}, numbered from 0", which.node,
-                                  *which.index, node->gpus.size()),
-                      "gpu");
-  }
-  const std::vector<model::GpuRef> places = model::places_of_gpu(snapshot.nodes, which.uuid);
-  if (!places.empty()) {
-    return FoundGpu{snapshot.nodes.find(places.back().node.value), places.back().index};
-  }
-  return base::fail(
-      base::ErrorCode::kNotFound,
-      fmt::format("there is no GPU '{}'; 'gpu-platform status --all' lists them", which.uuid),
-      "gpu_id");
-}
 
 // Calls `visit` with the node of that name, or with each where there is no name.
 template <class Visit>
