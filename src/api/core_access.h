@@ -92,6 +92,7 @@ using JudgeGpu = std::function<health::GpuVerdict(const controller::Snapshot& sn
                                                   const health::Records& records,
                                                   const health::GpuKey& gpu, base::Instant now)>;
 
+class ReadingHub;
 class TokenUses;
 
 // The whole of it; name its parts where it is made. All referred objects outlive the server.
@@ -124,6 +125,7 @@ struct CoreAccess {
   // What other parts put on the page of metrics, after what the door knows. None is null.
   std::vector<const MetricSource*> metric_sources = {};
   AlertSource* alerts = nullptr;                // null: nothing is watched
+  ReadingHub* reading_hub = nullptr;            // null: nothing is read
 };
 
 }  // namespace gpu_platform::api

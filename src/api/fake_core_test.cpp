@@ -456,7 +456,7 @@ void FakeCore::add_jobs(std::size_t count, std::string user, std::uint32_t uid) 
   publish({});
 }
 
-void FakeCore::start_job(model::JobId id, std::vector<std::uint32_t> gpus) {
+void FakeCore::start_job(model::JobId id, std::vector<std::uint32_t> gpus, base::GpuShare share) {
   const std::lock_guard lock(state_mutex_);
   model::Job& job = mutable_job(id);
   model::Attempt attempt;
@@ -466,8 +466,7 @@ void FakeCore::start_job(model::JobId id, std::vector<std::uint32_t> gpus) {
       kBegin + base::seconds(static_cast<std::int64_t>(seq_));
   attempt.pid = 4711;
   model::NodeAllocation part{model::NodeId(1), {}, 14, base::kGiB * 256};
-  for (const std::uint32_t index : gpus)
-    part.grants.push_back({index, base::kWholeGpu, base::kGiB * 80});
+  for (const std::uint32_t index : gpus) part.grants.push_back({index, share, base::kGiB * 80});
   attempt.allocation.nodes.push_back(part);
   const model::AttemptId attempt_id{id, attempt.number};
   model::StartRequested event{attempt_id, attempt.allocation};

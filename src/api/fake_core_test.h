@@ -57,7 +57,9 @@ class FakeCore final : public CommandSink,
             .readings = &readings,
             .channels = channels,
             .statistics = statistics,
-            .access = [this] { return rules(); }};
+            .access = [this] { return rules(); },
+            .history = history,
+            .reading_hub = reading_hub};
   }
   std::function<base::Status()> readiness;
   std::function<controller::Statistics()> statistics;
@@ -69,6 +71,8 @@ class FakeCore final : public CommandSink,
   // If it is set, each reader of the output of a job with a file of its own calls it.
   std::function<void()> users_disk;
   ChannelSource* channels = nullptr;
+  const telemetry::History* history = nullptr;
+  ReadingHub* reading_hub = nullptr;
   base::Instant records_since;
   model::AuditPage trail;  // what every query of the audit trail gives
   std::string step;        // what is done for every attempt with an image
@@ -84,7 +88,9 @@ class FakeCore final : public CommandSink,
   model::JobId add_array(std::uint32_t count, std::string user, std::uint32_t uid);
   // Several at once, in one batch.
   void add_jobs(std::size_t count, std::string user, std::uint32_t uid);
-  void start_job(model::JobId job, std::vector<std::uint32_t> gpus = {});
+  // `share`: that it has of each of these GPUs.
+  void start_job(model::JobId job, std::vector<std::uint32_t> gpus = {},
+                 base::GpuShare share = base::kWholeGpu);
   // The current attempt and the job end; the job leaves the core for the archive.
   void end_job(model::JobId job, std::uint8_t exit_code);
   // The current attempt ends, the job waits for the next.

@@ -15,6 +15,7 @@
 #include "api/convert/job.h"
 #include "api/event_hub.h"
 #include "api/rest/audited_call.h"
+#include "api/rest/reading_stream.h"
 #include "api/rest/streams.h"
 
 namespace gpu_platform::api {
@@ -270,6 +271,24 @@ void watch_gpus(const RoutedCall& call, const v1::WatchGpusRequest& message) {
   if (!begin_stream(call.exchange, call.request.id)) return;
   call.exchange.reply(event_stream(std::make_unique<GpuStream>(
       stream_context(call.context, call.exchange), GpuStream::Options{message.node(), *after})));
+}
+
+void watch_readings(const RoutedCall& call, const v1::WatchReadingsRequest& message) {
+  const auto after = last_event_id(call.request);
+  if (!after) return answer_error(call, after.error());
+  const TelemetryCalls& telemetry = call.context.calls.of<TelemetryCalls>();
+  auto filter = telemetry.filter_of(message, call.exchange.peer());
+  if (!filter) return answer_error(call, std::move(filter).error());
+  ReadingStream::Options options{.filter = *std::move(filter)};
+  if (*after) {
+    options.after = (*after)->value;
+  } else if (message.after_seq() != 0) {
+    options.after = message.after_seq();
+  }
+  if (!begin_stream(call.exchange, call.request.id)) return;
+  call.exchange.reply(event_stream(std::make_unique<ReadingStream>(
+      stream_context(call.context, call.exchange), *call.context.calls.reader().core().reading_hub,
+      std::move(options))));
 }
 
 void open_channel(const RoutedCall& call, const v1::ExecInJobRequest& message) {

@@ -22,14 +22,14 @@ constexpr std::size_t kChangesAtOnce = 32;
 constexpr std::chrono::milliseconds kFallbackInterval{200};
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
+}  // namespace
+
 void append_sse(std::string& out, std::string_view event, std::uint64_t id,
                 const google::protobuf::Message& data) {
   fmt::format_to(std::back_inserter(out), "id: {}\nevent: {}\ndata: ", id, event);
   append_json(out, data);
   out += "\n\n";
 }
-
-}  // namespace
 
 BodySource::Next JobListSource::fill(std::string& out) {
   const auto more = writer_->append(out, kEnoughBytes);

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <google/protobuf/message.h>
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/convert/field_selection.h"
@@ -46,6 +49,10 @@ class QueueSource final : public BodySource {
  private:
   QueueWriter writer_;
 };
+
+// Appends one event of a stream: its number, its name, and the message as JSON.
+void append_sse(std::string& out, std::string_view event, std::uint64_t id,
+                const google::protobuf::Message& data);
 
 // The objects that the streams share.
 struct StreamContext {
