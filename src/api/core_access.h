@@ -24,6 +24,7 @@
 #include "model/job.h"
 #include "store/archive.h"
 #include "telemetry/history.h"
+#include "telemetry/use_source.h"
 
 // The parts of the program that the API needs. The API declares these interfaces, and the
 // composition connects them; tests use fakes of the same interfaces.
@@ -126,6 +127,7 @@ struct CoreAccess {
   std::vector<const MetricSource*> metric_sources = {};
   AlertSource* alerts = nullptr;                // null: nothing is watched
   ReadingHub* reading_hub = nullptr;            // null: nothing is read
+  const telemetry::UseSource* uses = nullptr;   // null: nothing is known of what jobs did
 };
 
 }  // namespace gpu_platform::api

@@ -59,7 +59,8 @@ class FakeCore final : public CommandSink,
             .statistics = statistics,
             .access = [this] { return rules(); },
             .history = history,
-            .reading_hub = reading_hub};
+            .reading_hub = reading_hub,
+            .uses = uses};
   }
   std::function<base::Status()> readiness;
   std::function<controller::Statistics()> statistics;
@@ -73,6 +74,7 @@ class FakeCore final : public CommandSink,
   ChannelSource* channels = nullptr;
   const telemetry::History* history = nullptr;
   ReadingHub* reading_hub = nullptr;
+  const telemetry::UseSource* uses = nullptr;
   base::Instant records_since;
   model::AuditPage trail;  // what every query of the audit trail gives
   std::string step;        // what is done for every attempt with an image

@@ -97,6 +97,7 @@ base::Result<v1::Job> JobCalls::get(const v1::GetJobRequest& request, const Peer
   v1::Job out;
   context_.reader.describe(peer.caller, *found.job, found.snapshot->nodes, out);
   add_steps(*found.job, found.snapshot->nodes, out);
+  context_.reader.add_gpu_use(*found.job, out);
   context_.reader.explain(peer.caller, found, out);
   return out;
 }

@@ -32,6 +32,7 @@ JobListWriter::JobListWriter(const JobReader& reader, model::Caller caller, List
       filter_(std::move(filter)),
       has_spec_(is_asked_for("spec")),
       has_steps_(filter_.with_steps && is_asked_for("steps")),
+      has_gpu_use_(filter_.with_gpu_use && is_asked_for("gpu_use")),
       has_reason_(is_asked_for("wait_reason")) {}
 
 bool JobListWriter::is_asked_for(std::string_view field) const {
@@ -156,6 +157,7 @@ void JobListWriter::append_job(std::string& out, const model::Job& job) {
   has_spec_ ? reader_.describe(view_, job, nodes, message)
             : reader_.describe_without_spec(view_, job, nodes, message);
   if (has_steps_) add_steps(job, nodes, message);
+  if (has_gpu_use_) reader_.add_gpu_use(job, message);
   if (has_reason_ && is_explained(job.state)) {
     to_proto(explainer_->explain(job), JobNames(snapshot_, view_), *message.mutable_wait_reason());
   }

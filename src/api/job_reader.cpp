@@ -7,6 +7,7 @@
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
 #include "api/convert/job_spec.h"
+#include "api/convert/use.h"
 #include "api/job_names.h"
 #include "api/predictions.h"
 #include "base/parse.h"
@@ -95,6 +96,7 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
     filter.before = *before;
   }
   filter.with_steps = request.steps();
+  filter.with_gpu_use = request.gpu_use();
   filter.with_ended =
       request.all() || request.ended() || std::ranges::any_of(filter.states, model::is_ended);
   return filter;
@@ -160,6 +162,13 @@ base::Status JobReader::check_sees_output(const model::Caller& caller,
                                 "you (access.visibility.output)",
                                 name_of(job)),
                     "id");
+}
+
+void JobReader::add_gpu_use(const model::Job& job, v1::Job& out) const {
+  const model::Attempt* const latest = job.current_attempt();
+  if (core_.uses == nullptr || latest == nullptr || latest->allocation.gpu_count() == 0) return;
+  const auto brief = core_.uses->brief({job.id, latest->number});
+  if (brief) to_proto(*brief, *out.mutable_gpu_use());
 }
 
 void JobReader::describe(const model::Caller& caller, const model::Job& job, const Nodes& nodes,

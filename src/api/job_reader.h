@@ -49,6 +49,7 @@ struct ListFilter {
   std::size_t max_bytes = 0;
   bool with_ended = false;
   bool with_steps = false;
+  bool with_gpu_use = false;
   const MessagePlan* fields = nullptr;  // of each job; null: all
 };
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller);
@@ -112,6 +113,8 @@ class JobReader {
   // The same without the specification.
   void describe_without_spec(const model::View& view, const model::Job& job, const Nodes& nodes,
                              v1::Job& out) const;
+  // Adds what its latest attempt did on its GPUs.
+  void add_gpu_use(const model::Job& job, v1::Job& out) const;
   // Adds wait_reason and queue_position, as the caller may see them. The job may have left the
   // newest snapshot by now.
   void explain(const model::Caller& caller, const FoundJob& found, v1::Job& out) const;
@@ -182,6 +185,7 @@ class JobListWriter {
   // What costs much is left out where it is not asked for.
   const bool has_spec_;
   const bool has_steps_;
+  const bool has_gpu_use_;
   const bool has_reason_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "api/peer.h"
 #include "base/result.h"
+#include "gpu_platform/v1/use.pb.h"
 
 namespace gpu_platform::api {
 
@@ -12,8 +13,10 @@ class UseCalls {
  public:
   explicit UseCalls(const CallContext& context) : context_(context) {}
 
+  base::Result<v1::JobUse> get(const v1::GetJobUseRequest& request, const Peer& peer) const;
+
  private:
-  [[maybe_unused]] const CallContext& context_;
+  const CallContext& context_;
 };
 
 }  // namespace gpu_platform::api

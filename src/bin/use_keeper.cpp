@@ -218,20 +218,30 @@ void UseKeeper::end(model::AttemptId attempt, base::Instant at) {
   running_.erase(found);
 }
 
-std::optional<UseSummary> UseKeeper::get(model::AttemptId attempt) const {
+template <class Make>
+auto UseKeeper::made_of(model::AttemptId attempt, const Make& make) const
+    -> std::optional<decltype(make(std::declval<const UseSummary&>()))> {
   {
     const std::lock_guard lock(mutex_);
     const auto found = running_.find(attempt);
     if (found != running_.end()) {
       const UseSummary& summary = found->second.recorder.summary();
-      return has_samples(summary) ? std::optional(summary) : std::nullopt;
+      return has_samples(summary) ? std::optional(make(summary)) : std::nullopt;
     }
   }
   if (notes_ == nullptr) return std::nullopt;
   const auto note = notes_->get(note_of(attempt));
   if (!note) return std::nullopt;
-  auto stored = telemetry::decode_use(*note);
-  return stored ? std::optional(*std::move(stored)) : std::nullopt;
+  const auto stored = telemetry::decode_use(*note);
+  return stored ? std::optional(make(*stored)) : std::nullopt;
+}
+
+std::optional<UseSummary> UseKeeper::get(model::AttemptId attempt) const {
+  return made_of(attempt, [](const UseSummary& summary) { return summary; });
+}
+
+std::optional<telemetry::UseBrief> UseKeeper::brief(model::AttemptId attempt) const {
+  return made_of(attempt, telemetry::brief_of);
 }
 
 }  // namespace gpu_platform::bin

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -52,6 +53,7 @@ class UseKeeper final : public telemetry::FrameListener,
                  std::span<const model::EventRecord> events,
                  const controller::DepartedJobs& departed) override;
   std::optional<telemetry::UseSummary> get(model::AttemptId attempt) const override;
+  std::optional<telemetry::UseBrief> brief(model::AttemptId attempt) const override;
 
  private:
   struct Running {
@@ -65,6 +67,10 @@ class UseKeeper final : public telemetry::FrameListener,
   void begin(model::AttemptId attempt, telemetry::UseSummary begun);
   void end(model::AttemptId attempt, base::Instant at);
   void work();
+  // What make() makes of the summary; nothing where there is none. A running one is not copied.
+  template <class Make>
+  auto made_of(model::AttemptId attempt, const Make& make) const
+      -> std::optional<decltype(make(std::declval<const telemetry::UseSummary&>()))>;
 
   telemetry::Notes* const notes_;
   const base::Duration interval_;

@@ -15,6 +15,8 @@ class UseSource {
   // Returns the summary of an attempt that runs or has ended. Nothing: it has no GPU, nothing was
   // recorded while it ran, or it is forgotten.
   virtual std::optional<UseSummary> get(model::AttemptId attempt) const = 0;
+  // The same in short: lists ask of many.
+  virtual std::optional<UseBrief> brief(model::AttemptId attempt) const = 0;
 };
 
 }  // namespace gpu_platform::telemetry

@@ -28,14 +28,14 @@ std::int64_t rounded(double value) {
   return static_cast<std::int64_t>(std::llround(std::clamp(value, -kMax, kMax)));
 }
 
-void add_energy(const std::optional<Energy>& energy, UseTotals& totals) {
+void add_energy(const std::optional<Energy>& energy, std::optional<Energy>& total) {
   if (!energy) return;
-  if (!totals.energy) {
-    totals.energy = energy;
+  if (!total) {
+    total = energy;
     return;
   }
-  totals.energy->millijoules += energy->millijoules;
-  if (energy->from == EnergyFrom::kPower) totals.energy->from = EnergyFrom::kPower;
+  total->millijoules += energy->millijoules;
+  if (energy->from == EnergyFrom::kPower) total->from = EnergyFrom::kPower;
 }
 
 void add_gpu(const GpuUse& gpu, const UseSummary& attempt, UseTotals& totals) {
@@ -45,7 +45,7 @@ void add_gpu(const GpuUse& gpu, const UseSummary& attempt, UseTotals& totals) {
   for (std::size_t i = 0; i < gpu.levels.size(); ++i) totals.levels[i].add(gpu.levels[i]);
   if (const auto share = memory_share_of(gpu))
     totals.memory_permille.add(rounded(share->mean * 10));
-  add_energy(energy_of(gpu, attempt.duration()), totals);
+  add_energy(energy_of(gpu, attempt.duration()), totals.energy);
   for (const auto& [reason, time] : throttle_time_of(gpu, attempt.duration())) {
     totals.throttled[reason] += time;
   }
@@ -137,6 +137,32 @@ UseTotals totals_of(std::span<const UseSummary> attempts) {
     for (const GpuUse& gpu : attempt.gpus) add_gpu(gpu, attempt, totals);
   }
   return totals;
+}
+
+UseBrief brief_of(const UseSummary& summary) {
+  UseBrief brief;
+  double utilization = 0;
+  std::uint64_t utilization_samples = 0;
+  double memory = 0;
+  double memory_had = 0;
+  for (const GpuUse& gpu : summary.gpus) {
+    brief.samples += gpu.samples;
+    const LevelUse& busy = gpu.level("utilization_percent");
+    utilization += busy.mean() * static_cast<double>(busy.count);
+    utilization_samples += busy.count;
+    add_energy(energy_of(gpu, summary.duration()), brief.energy);
+    const LevelUse& used = gpu.level("memory_used_bytes");
+    if (used.count == 0) continue;
+    memory += used.mean();
+    brief.peak_memory = std::max(brief.peak_memory.value_or(used.max), used.max);
+    brief.mean_memory = rounded(memory);
+    if (gpu.memory > base::Bytes()) memory_had += static_cast<double>(gpu.memory.value());
+  }
+  if (utilization_samples > 0) {
+    brief.utilization_percent = utilization / static_cast<double>(utilization_samples);
+  }
+  if (memory_had > 0) brief.memory_percent = memory / memory_had * 100;
+  return brief;
 }
 
 }  // namespace gpu_platform::telemetry

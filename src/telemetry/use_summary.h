@@ -131,6 +131,19 @@ struct UseTotals {
 };
 UseTotals totals_of(std::span<const UseSummary> attempts);
 
+// An attempt in a few numbers, of all its GPUs together.
+struct UseBrief {
+  std::uint64_t samples = 0;
+  std::optional<double> utilization_percent;  // the mean
+  std::optional<double> memory_percent;       // the mean of what it used of what it had
+  std::optional<std::int64_t> peak_memory;    // bytes, on one GPU
+  std::optional<std::int64_t> mean_memory;    // bytes, on all GPUs together
+  std::optional<Energy> energy;
+
+  friend bool operator==(const UseBrief&, const UseBrief&) = default;
+};
+UseBrief brief_of(const UseSummary& summary);
+
 // As stored; versions can be read by later programs.
 std::string encode_use(const UseSummary& summary);
 // kDataLoss: the bytes are no summary.

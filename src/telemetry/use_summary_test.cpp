@@ -264,6 +264,27 @@ TEST(UseTotals, AddUpOverGpusAndAttempts) {
   EXPECT_EQ(totals.energy, (Energy{4'000'000 + 1'000'000 + 9'000'000, EnergyFrom::kPower}));
 }
 
+TEST(UseBrief, IsOfAllGpusTogether) {
+  UseSummary summary = begun({gpu("GPU-a"), gpu("GPU-b"), gpu("GPU-c")});
+  summary.to = at(10);
+  EXPECT_EQ(brief_of(summary), UseBrief());
+  const auto fill = [](GpuUse& use, std::int64_t utilization, std::int64_t bytes) {
+    use.samples = 1;
+    use.levels[use_level("utilization_percent")].add(utilization);
+    use.levels[use_level("memory_used_bytes")].add(bytes);
+    use.levels[use_level("power_watts")].add(100'000);
+  };
+  fill(summary.gpus[0], 90, 40'000);
+  fill(summary.gpus[1], 30, 20'000);
+  const UseBrief brief = brief_of(summary);
+  EXPECT_EQ(brief.samples, 2U);
+  EXPECT_DOUBLE_EQ(brief.utilization_percent.value_or(0), 60);
+  EXPECT_DOUBLE_EQ(brief.memory_percent.value_or(0), 37.5) << "the third was not read";
+  EXPECT_EQ(brief.peak_memory, 40'000);
+  EXPECT_EQ(brief.mean_memory, 60'000);
+  EXPECT_EQ(brief.energy, (Energy{2'000'000, EnergyFrom::kPower}));
+}
+
 TEST(UseCodec, GivesBackWhatWasStored) {
   base::Prng random(1);
   UseRecorder recorder(begun({gpu("GPU-a"), gpu("GPU-b", true)}), {kAttempt});

@@ -310,6 +310,7 @@ std::vector<CallRow> call_table() {
       {"TeamService.GetTeam", kNone, asks(&TeamCalls::get)},
 
       {"ShareService.ListShares", kNone, asks(&ShareCalls::list)},
+      {"UseService.GetJobUse", kNone, asks(&UseCalls::get)},
       {"StatisticsService.GetStatistics", kNone,
        asks<v1::GetStatisticsRequest>(&StatisticsCalls::statistics)},
       {"TelemetryService.QueryHistory", kNone, asks(&TelemetryCalls::history)},

@@ -8,11 +8,11 @@
 namespace gpu_platform::hardware {
 namespace {
 
-struct Wanted {
+struct GpmMetric {
   unsigned metric;
   std::optional<std::uint32_t> model::GpuMetrics::* member;
 };
-constexpr Wanted kWanted[] = {{kNvmlGpmGraphics, &model::GpuMetrics::graphics_active},
+constexpr GpmMetric kGpmMetrics[] = {{kNvmlGpmGraphics, &model::GpuMetrics::graphics_active},
                               {kNvmlGpmSm, &model::GpuMetrics::sm_active},
                               {kNvmlGpmOccupancy, &model::GpuMetrics::sm_occupancy},
                               {kNvmlGpmAnyTensor, &model::GpuMetrics::tensor_active},
@@ -20,7 +20,7 @@ constexpr Wanted kWanted[] = {{kNvmlGpmGraphics, &model::GpuMetrics::graphics_ac
                               {kNvmlGpmFp64, &model::GpuMetrics::fp64_active},
                               {kNvmlGpmFp32, &model::GpuMetrics::fp32_active},
                               {kNvmlGpmFp16, &model::GpuMetrics::fp16_active}};
-static_assert(std::size(kWanted) <= kNvmlMaxGpmMetrics);
+static_assert(std::size(kGpmMetrics) <= kNvmlMaxGpmMetrics);
 
 // In thousandths. A GPU that just woke answers with NaN, and two samples of the same moment do.
 std::optional<std::uint32_t> share_of(const NvmlGpmMetric& metric) {
@@ -69,15 +69,15 @@ void NvmlGpm::read(model::GpuMetrics& out) {
 
 void NvmlGpm::fill(model::GpuMetrics& out) {
   question_->version = kNvmlGpmMetricsVersion;
-  question_->count = static_cast<unsigned>(std::size(kWanted));
+  question_->count = static_cast<unsigned>(std::size(kGpmMetrics));
   question_->first = samples_[0];
   question_->second = samples_[1];
-  for (std::size_t i = 0; i < std::size(kWanted); ++i) {
-    question_->metrics[i] = {.metric = kWanted[i].metric, .result = kNvmlErrorNotSupported};
+  for (std::size_t i = 0; i < std::size(kGpmMetrics); ++i) {
+    question_->metrics[i] = {.metric = kGpmMetrics[i].metric, .result = kNvmlErrorNotSupported};
   }
   if (f_.gpm_metrics(question_.get()) != kNvmlSuccess) return;
-  for (std::size_t i = 0; i < std::size(kWanted); ++i) {
-    out.*kWanted[i].member = share_of(question_->metrics[i]);
+  for (std::size_t i = 0; i < std::size(kGpmMetrics); ++i) {
+    out.*kGpmMetrics[i].member = share_of(question_->metrics[i]);
   }
 }
 
