@@ -18,6 +18,7 @@
 #include "bin/program_paths.h"
 #include "bin/reload_report.h"
 #include "bin/site_policy.h"
+#include "bin/telemetry_part.h"
 #include "listener/host/certificate.h"
 #include "os/clock.h"
 
@@ -64,8 +65,10 @@ Daemon::~Daemon() {
 base::Status Daemon::open(const DaemonOptions& options) {
   const ProgramPaths programs = find_program_paths();
   TRY(open_core(options));
+  telemetry_ = TelemetryPart::open(data_dir_, at_start_);
   TRY_ASSIGN(host_, HostPart::open({options.emulate, options.launcher, programs, users_}, at_start_,
                                    *core_, log_));
+  host_->tell_frames_to(telemetry_->frames());
   TRY_ASSIGN(cluster_, ClusterPart::open({options.lease_holder, users_, end_now, options.must_end},
                                          at_start_, *core_));
   TRY(start_core(options));
@@ -74,7 +77,7 @@ base::Status Daemon::open(const DaemonOptions& options) {
   alerts_->start();
   TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_,
                                     alerts_.get()},
-                                   at_start_, *core_, *host_, log_));
+                                   at_start_, *core_, *host_, *telemetry_, log_));
   is_complete_ = true;
   return {};
 }
@@ -179,6 +182,7 @@ void Daemon::stop() {
   if (alerts_ != nullptr) alerts_->stop();
   if (door_ != nullptr) door_->stop();
   for (EnginePart* part : engine_parts()) part->stop();
+  if (telemetry_ != nullptr) telemetry_->stop();  // the probes have ended
   if (core_ != nullptr) core_->stop();
   const bool has_lease = is_complete_ && !cluster_->is_empty();
   is_complete_ = false;
@@ -186,6 +190,7 @@ void Daemon::stop() {
   alerts_.reset();
   cluster_.reset();
   host_.reset();
+  telemetry_.reset();
   core_.reset();
   // Last, so that the next daemon finds the data directory free.
   if (has_lease) release_kubernetes_lease(at_start_, data_dir_, {});

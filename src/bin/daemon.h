@@ -20,6 +20,7 @@ class CorePart;
 class DoorPart;
 class EnginePart;
 class HostPart;
+class TelemetryPart;
 
 struct DaemonOptions {
   std::string data_dir;
@@ -38,7 +39,7 @@ struct DaemonOptions {
   std::function<void(std::uint64_t done, std::uint64_t all)> recovering = {};
 };
 
-// The daemon: its four parts joined and running. Started it answers on its socket; stopped (or
+// The daemon: its five parts joined and running. Started it answers on its socket; stopped (or
 // destroyed) it has ended its threads and left the jobs running.
 class Daemon {
  public:
@@ -76,6 +77,7 @@ class Daemon {
   bool is_complete_ = false;  // it has answered
   // In the order in which they need each other.
   std::unique_ptr<CorePart> core_;
+  std::unique_ptr<TelemetryPart> telemetry_;
   std::unique_ptr<HostPart> host_;
   std::unique_ptr<ClusterPart> cluster_;
   std::unique_ptr<AlertPart> alerts_;

@@ -53,8 +53,10 @@ base::Status make_socket_folder(const std::string& socket) {
 base::Result<std::unique_ptr<DoorPart>> DoorPart::open(Options options,
                                                        const config::Configuration& configuration,
                                                        CorePart& core, HostPart& host,
+                                                       TelemetryPart& telemetry,
                                                        logging::Log& log) {
-  std::unique_ptr<DoorPart> door(new DoorPart(std::move(options), configuration, core, host, log));
+  std::unique_ptr<DoorPart> door(
+      new DoorPart(std::move(options), configuration, core, host, telemetry, log));
   // A pod has the uid of its job's user, with any user of the daemon.
   const bool runs_as_itself = configuration.local_engine && !host.node_part().can_switch_user;
   TRY_ASSIGN(const model::UserRange range, users_of_site(configuration, runs_as_itself));
@@ -69,11 +71,12 @@ base::Result<std::unique_ptr<DoorPart>> DoorPart::open(Options options,
 }
 
 DoorPart::DoorPart(Options options, const config::Configuration& configuration, CorePart& core,
-                   HostPart& host, logging::Log& log)
+                   HostPart& host, TelemetryPart& telemetry, logging::Log& log)
     : options_(std::move(options)),
       at_start_(configuration),
       core_(core),
       host_(host),
+      telemetry_(telemetry),
       log_(log),
       commands_(core.loop()),
       snapshots_(core.loop()),
@@ -164,6 +167,8 @@ api::CoreAccess DoorPart::core_access() {
                        const controller::Snapshot& snapshot, const health::Records& records,
                        const health::GpuKey& gpu,
                        base::Instant now) { return verdicts_.judge(snapshot, records, gpu, now); },
+      .history = telemetry_.history(),
+      .notes = telemetry_.notes(),
       .metrics = at_start_.metrics,
       .alerts = options_.alerts};
 }

@@ -17,6 +17,7 @@
 #include "bin/host_part.h"
 #include "bin/job_outputs.h"
 #include "bin/reloaded.h"
+#include "bin/telemetry_part.h"
 #include "config/configuration.h"
 #include "config/effective.h"
 #include "config/slurm_names.h"
@@ -29,7 +30,7 @@ namespace gpu_platform::bin {
 // The part that answers: the API on its socket, the listener for other machines, and what tells who
 // calls.
 //
-// Ownership: refers to the core, the host and the log, which outlive it. Thread: as CorePart.
+// Ownership: refers to the other parts and the log, which outlive it. Thread: as CorePart.
 class DoorPart {
  public:
   struct Options {
@@ -43,7 +44,7 @@ class DoorPart {
   static base::Result<std::unique_ptr<DoorPart>> open(Options options,
                                                       const config::Configuration& configuration,
                                                       CorePart& core, HostPart& host,
-                                                      logging::Log& log);
+                                                      TelemetryPart& telemetry, logging::Log& log);
   ~DoorPart();
   DoorPart(const DoorPart&) = delete;
   DoorPart& operator=(const DoorPart&) = delete;
@@ -56,7 +57,7 @@ class DoorPart {
 
  private:
   DoorPart(Options options, const config::Configuration& configuration, CorePart& core,
-           HostPart& host, logging::Log& log);
+           HostPart& host, TelemetryPart& telemetry, logging::Log& log);
   base::Status make_authenticators(const model::UserRange& range);
   api::ServerOptions server_options(const model::UserRange& range, bool runs_as_itself);
   api::CoreAccess core_access();
@@ -68,6 +69,7 @@ class DoorPart {
   const config::Configuration at_start_;
   CorePart& core_;
   HostPart& host_;
+  TelemetryPart& telemetry_;
   logging::Log& log_;
   LoopCommands commands_;
   const LoopSnapshots snapshots_;

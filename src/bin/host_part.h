@@ -30,6 +30,7 @@
 #include "monitoring/mps_fault_observer.h"
 #include "monitoring/node_observer.h"
 #include "node/probe/probe_runner.h"
+#include "telemetry/frame.h"
 
 namespace gpu_platform::bin {
 
@@ -57,6 +58,8 @@ class HostPart final : public EnginePart {
   void add_engine(EngineTable& engines) override;
   // The core hears of a release when the driver has confirmed it.
   void connect() override;
+  // Has frames made of all readings. To be called before start(); the listener outlives the probes.
+  void tell_frames_to(telemetry::FrameListener& frames) { frames_ = &frames; }
   // Starts the probes.
   base::Status start(const config::Configuration& configuration) override;
   void wait_for_nodes(const std::function<bool()>& must_end) override;
@@ -101,6 +104,7 @@ class HostPart final : public EnginePart {
   std::unique_ptr<monitoring::HealthObserver> health_;
   std::unique_ptr<monitoring::NodeObserver> nodes_;
   std::unique_ptr<monitoring::JobWatchdog> watchdog_;
+  telemetry::FrameListener* frames_ = nullptr;  // null: no frames are made
   std::unique_ptr<PowerPolicy> power_;
   std::unique_ptr<node::ProbeRunner> probes_;
   std::unique_ptr<MonitoredReadings> readings_;

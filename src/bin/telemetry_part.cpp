@@ -1,0 +1,34 @@
+#include "bin/telemetry_part.h"
+
+#include <spdlog/spdlog.h>
+
+namespace gpu_platform::bin {
+
+namespace {
+
+void tell(bool is_warning, const std::string& line) {
+  is_warning ? spdlog::warn("telemetry {}", line) : spdlog::info("telemetry {}", line);
+}
+
+}  // namespace
+
+std::unique_ptr<TelemetryPart> TelemetryPart::open(const std::string& data_dir,
+                                                   const config::Configuration& configuration) {
+  auto part = std::make_unique<TelemetryPart>();
+  const config::TelemetryRules& rules = configuration.telemetry;
+  if (!rules.history) return part;
+  part->file_ = telemetry::HistoryFile::open({.path = data_dir + "/history.db",
+                                              .bounds = {.max_bytes = rules.max_bytes,
+                                                         .keep_samples = rules.keep_samples,
+                                                         .keep_minutes = rules.keep_minutes,
+                                                         .keep_quarters = rules.keep_quarters},
+                                              .log = tell});
+  part->fanout_.add(*part->file_);
+  return part;
+}
+
+void TelemetryPart::stop() {
+  if (file_ != nullptr) file_->flush();
+}
+
+}  // namespace gpu_platform::bin
