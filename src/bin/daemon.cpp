@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -73,7 +74,8 @@ base::Status Daemon::open(const DaemonOptions& options) {
                                          at_start_, *core_));
   TRY(start_core(options));
   TRY(find_nodes(options.must_end));
-  core_->start_retention();
+  core_->start_retention(
+      [this](std::span<const model::JobId> jobs) { telemetry_->uses().forget(jobs); });
   alerts_->start();
   TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_,
                                     alerts_.get()},
@@ -106,6 +108,7 @@ base::Status Daemon::start_core(const DaemonOptions& options) {
        origin_of(*users_, model::Door::kStart, {geteuid(), static_cast<std::int32_t>(getpid())}),
        host_->boot_id(), end_now, options.recovering}));
   TRY(open_alerts());
+  telemetry_->follow(*core_);
   for (EnginePart* part : engine_parts()) part->connect();
   core_->start();
   return {};

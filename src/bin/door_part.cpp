@@ -170,7 +170,8 @@ api::CoreAccess DoorPart::core_access() {
       .history = telemetry_.history(),
       .notes = telemetry_.notes(),
       .metrics = at_start_.metrics,
-      .alerts = options_.alerts};
+      .alerts = options_.alerts,
+      .uses = &telemetry_.uses()};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

@@ -16,18 +16,28 @@ std::unique_ptr<TelemetryPart> TelemetryPart::open(const std::string& data_dir,
                                                    const config::Configuration& configuration) {
   auto part = std::make_unique<TelemetryPart>();
   const config::TelemetryRules& rules = configuration.telemetry;
-  if (!rules.history) return part;
-  part->file_ = telemetry::HistoryFile::open({.path = data_dir + "/history.db",
-                                              .bounds = {.max_bytes = rules.max_bytes,
-                                                         .keep_samples = rules.keep_samples,
-                                                         .keep_minutes = rules.keep_minutes,
-                                                         .keep_quarters = rules.keep_quarters},
-                                              .log = tell});
-  part->fanout_.add(*part->file_);
+  if (rules.history) {
+    part->file_ = telemetry::HistoryFile::open({.path = data_dir + "/history.db",
+                                                .bounds = {.max_bytes = rules.max_bytes,
+                                                           .keep_samples = rules.keep_samples,
+                                                           .keep_minutes = rules.keep_minutes,
+                                                           .keep_quarters = rules.keep_quarters},
+                                                .log = tell});
+    part->fanout_.add(*part->file_);
+  }
+  part->uses_ = std::make_unique<UseKeeper>(part->notes(), configuration.monitoring_interval);
+  part->fanout_.add(*part->uses_);
   return part;
 }
 
+void TelemetryPart::follow(CorePart& core) {
+  uses_->follow(*core.snapshot());
+  core.add_listener(*uses_);
+  uses_->start();
+}
+
 void TelemetryPart::stop() {
+  uses_->save();
   if (file_ != nullptr) file_->flush();
 }
 

@@ -3,14 +3,17 @@
 #include <memory>
 #include <string>
 
+#include "bin/core_part.h"
+#include "bin/use_keeper.h"
 #include "config/configuration.h"
 #include "telemetry/fanout.h"
 #include "telemetry/history/history_file.h"
 
 namespace gpu_platform::bin {
 
-// The part that keeps what was read: the history's file, and the way of frames to all that listen
-// to them. It is open before the parts that read, and stops after them.
+// The part that keeps what was read: the history's file, the summaries of what jobs did on their
+// GPUs, and the way of frames to all that listen to them. It is open before the parts that read,
+// and stops after them.
 //
 // Nothing of it can fail the daemon: where the history cannot be kept, the log says so.
 //
@@ -21,12 +24,17 @@ class TelemetryPart {
   static std::unique_ptr<TelemetryPart> open(const std::string& data_dir,
                                              const config::Configuration& configuration);
 
+  // From now on there are summaries of what the core's jobs do. Once, when the core is recovered
+  // and not started; it outlives stop().
+  void follow(CorePart& core);
+
   // Adds another listener of all frames, before the probes start. It outlives them.
   void add(telemetry::FrameListener& listener) { fanout_.add(listener); }
 
   telemetry::FrameListener& frames() { return fanout_; }
   telemetry::History* history() { return file_.get(); }  // null: the site keeps none
   telemetry::Notes* notes() { return file_.get(); }      // as above
+  UseKeeper& uses() { return *uses_; }
 
   // Writes what has come. Frames that come later are written by the destructor.
   void stop();
@@ -34,6 +42,7 @@ class TelemetryPart {
  private:
   telemetry::Fanout fanout_;
   std::unique_ptr<telemetry::HistoryFile> file_;
+  std::unique_ptr<UseKeeper> uses_;  // writes into the file
 };
 
 }  // namespace gpu_platform::bin
