@@ -120,6 +120,7 @@ call("ListShares")
 job = submit("sh", "-c", "echo hello", gpus=1, request_id="once", name="first")
 assert submit("sh", "-c", "echo hello", gpus=1, request_id="once", name="first") == job  # answered with 200
 assert call("WaitJob", id=job, timeout_seconds=LIMIT).state == "COMPLETED"
+assert call("GetJobUse", id=job).id == job
 assert call("GetOutput", id=job).data == "aGVsbG8K"
 assert first_event("WatchJob", id=job)["change"] == "CURRENT"
 assert first_event("WatchJobs", all_=True, after_seq=1)["job"] is not None

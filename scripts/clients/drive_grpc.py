@@ -81,6 +81,7 @@ def until_running(job):
 job = submit("sh", "-c", "echo hello", gpus=1, name="first")
 assert call("JobService.WaitJob", id=job, timeoutSeconds=20).HasField("ended_at")
 assert call("JobService.GetJob", id=job).spec.name == "first"
+assert call("UseService.GetJobUse", id=job).id == job
 assert call("JobService.GetOutput", id=job).data == b"hello\n"
 assert b"".join(piece.data for piece in call("JobService.StreamOutput", id=job)) == b"hello\n"
 assert job in [one.id for one in call("JobService.ListJobs", state=["JOB_STATE_COMPLETED"]).jobs]

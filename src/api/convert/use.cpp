@@ -10,6 +10,7 @@
 #include "api/convert/job.h"
 #include "base/check.h"
 #include "model/gpu_metrics.h"
+#include "telemetry/attribution.h"
 #include "telemetry/metric.h"
 
 namespace gpu_platform::api {
@@ -127,6 +128,10 @@ void put(const GpuUse& gpu, const telemetry::UseSummary& attempt, v1::UseOnGpu& 
   put_energy(telemetry::energy_of(gpu, time), out);
   put_throttled(telemetry::throttle_time_of(gpu, time), out);
   put_traffic(gpu, time, out);
+  const auto top =
+      std::ranges::max_element(gpu.attributed_by, {}, [](const auto& way) { return way.second; });
+  if (top == gpu.attributed_by.end()) return;
+  out.set_attributed_by(std::string(to_string(static_cast<telemetry::AttributedBy>(top->first))));
 }
 
 }  // namespace

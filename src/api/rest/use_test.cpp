@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "api/call_context.h"
+#include "api/peers_test.h"
 #include "api/rest/server_fixture_test.h"
+#include "api/use_calls.h"
 
 // What jobs did on their GPUs, over the wire.
 
@@ -104,15 +107,22 @@ TEST_F(UseTest, IsEmptyWhereNothingWasRead) {
 }
 
 TEST_F(UseTest, OfAJobOfAnotherUserIsAnsweredAsOfNone) {
-  core_.set_rules(model::AccessRules());
-  const model::JobId job = core_.add_job("another", uid_ + 1);
+  const model::JobId job = core_.add_job("ada", kAda.caller.uid);
   record(job, 1);
-  start();
-  const RawResponse hidden = ask("GET", target(job));
-  const RawResponse unknown = ask("GET", "/v1/jobs/999999/use");
-  if (uid_ == 0) GTEST_SKIP() << "root sees all jobs";
-  EXPECT_EQ(hidden.status, 404);
-  EXPECT_EQ(unknown.status, 404);
+  core_.start_job(job, {3});
+  const CoreAccess core = core_.access();
+  const CallContext context(core, {});
+  const UseCalls calls(context);
+  v1::GetJobUseRequest request;
+  request.set_id(std::to_string(job.value));
+  EXPECT_TRUE(calls.get(request, kAda));
+  const auto hidden = calls.get(request, kBob);
+  ASSERT_FALSE(hidden);
+  request.set_id("999999");
+  const auto unknown = calls.get(request, kBob);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(hidden.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(unknown.error().code, base::ErrorCode::kNotFound);
 }
 
 TEST_F(UseTest, IsInShortWithASingleJobAndWithAListThatAsks) {
