@@ -242,6 +242,11 @@ client::Called<std::vector<v1::Job>> recorded_jobs(client::Client& client, const
     return jobs;
   }
   std::string query = settings.has("allocations") ? "all=true" : "all=true&steps=true";
+  // The daemon looks up what jobs did on their GPUs where a column has it.
+  const std::string format = lower_case(settings.value("format"));
+  const bool shows_use = format.find("tresusagein") != std::string::npos ||
+                         format.find("consumedenergy") != std::string::npos;
+  if (shows_use || settings.has("long")) query += "&gpu_use=true";
   const bool is_own = !settings.has("allusers") && !settings.has("user") && !settings.has("uid");
   if (is_own) http::append_query(query, "user", own_user());
   if (window.begin.is_set()) {

@@ -56,6 +56,20 @@ std::string use_text(const v1::Job& job, base::Instant now) {
   text += fmt::format("Memory Utilized: {}\n", size_text(used));
   text += fmt::format("Memory Efficiency: {:.2f}% of {} ({}/node)\n", percent(used, memory),
                       size_text(memory), size_text(memory / nodes));
+  const v1::JobGpuUse& gpus = job.gpu_use();
+  const auto count = std::ssize(job.gpus());
+  if (gpus.has_utilization_percent()) {
+    text += fmt::format("GPU Efficiency: {:.2f}% of {} GPU{}\n", gpus.utilization_percent(), count,
+                        count == 1 ? "" : "s");
+  }
+  if (gpus.has_memory_percent()) {
+    text += fmt::format("GPU Memory Utilized: {}\nGPU Memory Efficiency: {:.2f}%\n",
+                        size_text(static_cast<double>(gpus.memory_bytes()) / 1024),
+                        gpus.memory_percent());
+  }
+  if (gpus.has_energy_joules()) {
+    text += fmt::format("GPU Energy: {:.0f} J\n", gpus.energy_joules());
+  }
   return text;
 }
 

@@ -52,6 +52,9 @@ struct UsageRow {
   std::string id;
   std::vector<LiveTask> tasks;
   Units units;
+  // Of the batch script's step: what the job used of its GPUs so far (sacct_fields.h).
+  std::string gpus = {};
+  std::string energy = {};
 };
 
 const LiveTask& largest_task(const UsageRow& row) {
@@ -77,8 +80,14 @@ std::string whole_seconds(std::int64_t milliseconds) {
 std::string usage_memory(const UsageRow& row, std::int64_t bytes) {
   return kibibytes_text(bytes / 1024, row.units);
 }
+// "cpu=00:00:05,mem=12K", and between them what GPUs did.
 std::string both(const UsageRow& row, std::int64_t cpu_ms, std::int64_t bytes) {
-  return fmt::format("cpu={},mem={}", whole_seconds(cpu_ms), usage_memory(row, bytes));
+  return joined_use({"cpu=" + whole_seconds(cpu_ms), row.gpus, "mem=" + usage_memory(row, bytes)});
+}
+std::string largest_of_both(const UsageRow& row) {
+  const std::int64_t cpu_ms = std::ranges::max(row.tasks, {}, &LiveTask::cpu_ms).cpu_ms;
+  return fmt::format("cpu={},mem={}", whole_seconds(cpu_ms),
+                     usage_memory(row, largest_task(row).peak_bytes));
 }
 
 std::string usage_nodes(const UsageRow& row) {
@@ -105,6 +114,7 @@ std::vector<Field<UsageRow>> known_fields() {
       {0, "AveCPU", "AveCPU", average, 10},
       {0, "AveRSS", "AveRSS", [](const UsageRow& r) { return usage_memory(r, average_bytes(r)); },
        10},
+      {0, "ConsumedEnergy", "ConsumedEnergy", [](const UsageRow& r) { return r.energy; }, 14},
       {0, "JobID", "JobID", [](const UsageRow& r) { return r.id; }, -12},
       {0, "MaxRSS", "MaxRSS",
        [](const UsageRow& r) { return usage_memory(r, largest_task(r).peak_bytes); }, 10},
@@ -126,12 +136,7 @@ std::vector<Field<UsageRow>> known_fields() {
          return both(r, all_cpu_ms(r) / std::ssize(r.tasks), average_bytes(r));
        },
        14},
-      {0, "TRESUsageInMax", "TRESUsageInMax",
-       [](const UsageRow& r) {
-         return both(r, std::ranges::max(r.tasks, {}, &LiveTask::cpu_ms).cpu_ms,
-                     largest_task(r).peak_bytes);
-       },
-       14},
+      {0, "TRESUsageInMax", "TRESUsageInMax", largest_of_both, 14},
       {0, "TRESUsageInTot", "TRESUsageInTot",
        [](const UsageRow& r) {
          return both(r, all_cpu_ms(r), average_bytes(r) * std::ssize(r.tasks));
@@ -200,8 +205,13 @@ std::vector<UsageRow> rows_of(const v1::Job& job, const std::vector<JobProcess>&
     const bool is_chosen =
         wanted.empty() ? settings.has("allsteps") || step.id != "batch" : step.id == wanted;
     if (!is_chosen) continue;
-    rows.push_back(
-        {array_task_id(job) + "." + step.id, live->second, {settings.has("noconvert"), 0}});
+    const Units units{settings.has("noconvert"), 0};
+    UsageRow& row =
+        rows.emplace_back(UsageRow{array_task_id(job) + "." + step.id, live->second, units});
+    if (step.id == "batch") {
+      row.gpus = gpu_use_of(job, units);
+      row.energy = energy_of(job, false);
+    }
     if (wanted.empty() && !settings.has("allsteps")) break;
   }
   return rows;

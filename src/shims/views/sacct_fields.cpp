@@ -155,16 +155,27 @@ std::string number_or_nothing(const std::optional<std::int64_t>& number) {
   return number ? fmt::format("{}", *number) : std::string();
 }
 
-// "cpu=00:00:05,mem=12K": a time and an amount of memory.
-CellText usage(std::string (*cpu)(const StepView&), std::optional<std::int64_t> StepView::* bytes) {
+// Which GPUs a step used is not known: all of the job's count with its batch script.
+std::string gpus_of_step(const RecordRow& row) {
+  return row.step->id == "batch" ? gpu_use_of(row.job, row.units) : std::string();
+}
+
+// "cpu=00:00:05,mem=12K": a time and an amount of memory, and between them what GPUs did.
+CellText usage(std::string (*cpu)(const StepView&), std::optional<std::int64_t> StepView::* bytes,
+               std::string (*gpus)(const RecordRow&) = nullptr) {
   return [=](const RecordRow& row) {
     if (!is_step(row)) return std::string();
     const std::string time = cpu(*row.step);
     const auto memory = *row.step.*bytes;
-    std::string text = time.empty() ? "" : "cpu=" + time;
-    if (memory)
-      text += (text.empty() ? "mem=" : ",mem=") + kibibytes_text(*memory / 1024, row.units);
-    return text;
+    return joined_use(
+        {time.empty() ? time : "cpu=" + time, gpus != nullptr ? gpus(row) : std::string(),
+         memory ? "mem=" + kibibytes_text(*memory / 1024, row.units) : std::string()});
+  };
+}
+
+CellText energy(bool is_raw) {
+  return [=](const RecordRow& row) {
+    return is_step(row) && row.step->id != "batch" ? std::string() : energy_of(row.job, is_raw);
   };
 }
 
@@ -235,8 +246,8 @@ std::vector<Field<RecordRow>> fields_to_l() {
          return types == "(null)" ? std::string() : types;
        }),
        19},
-      {0, "ConsumedEnergy", "ConsumedEnergy", empty(), 14},
-      {0, "ConsumedEnergyRaw", "ConsumedEnergyRaw", empty(), 17},
+      {0, "ConsumedEnergy", "ConsumedEnergy", energy(false), 14},
+      {0, "ConsumedEnergyRaw", "ConsumedEnergyRaw", energy(true), 17},
       {0, "Container", "Container", empty(), 19},
       {0, "CPUTime", "CPUTime",
        [](const RecordRow& r) { return long_elapsed(base::seconds(cpu_seconds(r))); }, 10},
@@ -378,14 +389,16 @@ std::vector<Field<RecordRow>> fields_to_z() {
        }),
        10},
       {0, "TotalCPU", "TotalCPU", total_cpu, 10},
-      {0, "TRESUsageInAve", "TRESUsageInAve", usage(average_cpu, &StepView::average_bytes), 14},
+      {0, "TRESUsageInAve", "TRESUsageInAve",
+       usage(average_cpu, &StepView::average_bytes, gpus_of_step), 14},
       {0, "TRESUsageInMax", "TRESUsageInMax", usage(average_cpu, &StepView::peak_bytes), 14},
       {0, "TRESUsageInMaxNode", "TRESUsageInMaxNode", empty(), 18},
       {0, "TRESUsageInMaxTask", "TRESUsageInMaxTask", empty(), 18},
       {0, "TRESUsageInMin", "TRESUsageInMin", usage(least_cpu_text, &StepView::average_bytes), 14},
       {0, "TRESUsageInMinNode", "TRESUsageInMinNode", empty(), 18},
       {0, "TRESUsageInMinTask", "TRESUsageInMinTask", empty(), 18},
-      {0, "TRESUsageInTot", "TRESUsageInTot", usage(all_cpu, &StepView::all_bytes), 14},
+      {0, "TRESUsageInTot", "TRESUsageInTot", usage(all_cpu, &StepView::all_bytes, gpus_of_step),
+       14},
       {0, "TRESUsageOutAve", "TRESUsageOutAve", empty(), 15},
       {0, "TRESUsageOutMax", "TRESUsageOutMax", empty(), 15},
       {0, "TRESUsageOutMaxNode", "TRESUsageOutMaxNode", empty(), 19},
@@ -449,6 +462,33 @@ std::string help_of_format() {
     ++column;
   }
   return text + "\n";
+}
+
+std::string joined_use(std::initializer_list<std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : ",") + part;
+  }
+  return text;
+}
+
+std::string gpu_use_of(const v1::Job& job, const Units& units) {
+  const v1::JobGpuUse& use = job.gpu_use();
+  const auto kibibytes = static_cast<std::int64_t>(use.memory_bytes() / 1024);
+  return joined_use(
+      {use.has_memory_bytes() ? "gres/gpumem=" + kibibytes_text(kibibytes, units) : std::string(),
+       use.has_utilization_percent() ? fmt::format("gres/gpuutil={:.0f}", use.utilization_percent())
+                                     : std::string()});
+}
+
+std::string energy_of(const v1::Job& job, bool is_raw) {
+  if (!job.gpu_use().has_energy_joules()) return {};
+  double joules = job.gpu_use().energy_joules();
+  if (is_raw || joules < 1000) return fmt::format("{:.0f}", joules);
+  constexpr std::string_view kUnits = "KMGT";
+  std::size_t unit = 0;
+  for (joules /= 1000; joules >= 1000 && unit + 1 < kUnits.size(); ++unit) joules /= 1000;
+  return fmt::format("{:.2f}{}", joules, kUnits[unit]);
 }
 
 }  // namespace gpu_platform::shims

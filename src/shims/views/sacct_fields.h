@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,14 @@ std::string cpu_time_text(std::int64_t milliseconds);
 
 // Memory of whole kibibytes: "12K" and the like.
 std::string kibibytes_text(std::int64_t kibibytes, const Units& units);
+
+// What the job used of its GPUs, as Slurm's commands name it: "gres/gpumem=15G,gres/gpuutil=87",
+// the memory of all of them and the mean utilization in percent. Empty: not known.
+std::string gpu_use_of(const v1::Job& job, const Units& units);
+// The energy that its GPUs took: "12.30K" joules, or all digits. Empty: not known.
+std::string energy_of(const v1::Job& job, bool is_raw);
+// The parts that are not empty, with commas between them.
+std::string joined_use(std::initializer_list<std::string> parts);
 
 // --helpformat
 std::string help_of_format();
