@@ -52,6 +52,11 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs describe 42\n"
              "  gpu-platform jobs describe 42 --json\n"
              "  gpu-platform jobs describe 40_3\n"}, run_jobs_describe},
+    Command{{"jobs efficiency", "[options] [ID…]",
+             "Show how much jobs used of what they held: GPUs, GPU memory, CPUs, memory and time.",
+             "  gpu-platform jobs efficiency 42\n"
+             "  gpu-platform jobs efficiency --since 7d --sort gpu\n"
+             "  gpu-platform jobs efficiency --team vision --since monday --json | jq '.jobs[].gpu_use'\n"}, run_jobs_efficiency},
     Command{{"jobs cancel", "[options] (ID… | filters)",
              "Cancel jobs: send SIGTERM, and SIGKILL after the grace time.",
              "  gpu-platform jobs cancel 42 43\n"
@@ -166,6 +171,16 @@ constexpr std::array kCommands = {
              "  gpu-platform watch\n"
              "  gpu-platform watch --interval 5s\n"
              "  gpu-platform watch --count 1 > now.txt\n"}, run_watch},
+    Command{{"monitor", "[options] (JOB | -- COMMAND [ARGUMENT…])",
+             "Show what a job did on its GPUs, or run a command here and read the GPUs meanwhile.",
+             "  gpu-platform monitor --gpus 0,1 --output run.json -- python bench.py   # without a daemon, too\n"
+             "  gpu-platform monitor 42\n"
+             "  gpu-platform monitor --follow 42\n"
+             "  gpu-platform monitor 42 --json | jq '.gpu_stats'\n"}, run_monitor},
+    Command{{"monitor diff", "[options] (JOB | FILE) (JOB | FILE)",
+             "Compare what two jobs or commands did on their GPUs, and say what may be noise.",
+             "  gpu-platform monitor diff 42 43\n"
+             "  gpu-platform monitor diff before.json after.json --json\n"}, run_monitor_diff},
     Command{{"health", "[NODE | NODE:INDEX | UUID] [options]",
              "Show which GPUs are out of service or degraded, since when, why, and what helps.",
              "  gpu-platform health\n"

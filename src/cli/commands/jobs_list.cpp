@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -47,9 +49,14 @@ std::string age_cell(const v1::Job& job, base::Instant now) {
   return at ? age(now - *at) : std::string();
 }
 
-// By importance: a narrow terminal leaves out those with the highest number first. The use of a
-// job's GPUs (mean utilization, peak memory, idle time) belongs behind "ran" once telemetry counts
-// it, with the number 3, so that it goes after the priority and the times.
+// The columns that need what the jobs did on their GPUs, which the daemon gives if it is asked.
+constexpr std::array<std::string_view, 2> kUseColumns = {"gpu-utilization", "gpu-memory"};
+
+std::string percent_cell(bool is_known, double percent) {
+  return is_known ? fmt::format("{:.0f}%", percent) : std::string();
+}
+
+// By importance: a narrow terminal leaves out those with the highest number first.
 std::vector<JobColumn> job_columns() {
   std::vector<JobColumn> columns = {
       {.key = "id",
@@ -102,6 +109,26 @@ std::vector<JobColumn> job_columns() {
        .cell = [](const v1::Job& job, base::Instant now) { return ran(job, now); },
        .rank = [](const v1::Job& job,
                   base::Instant now) { return rank_of(running_time(job, now)); }}};
+  columns.push_back({.key = std::string(kUseColumns[0]),
+                     .column = {.title = "GPU UTIL", .align = Align::kRight, .expendable = 3},
+                     .cell =
+                         [](const v1::Job& job, base::Instant) {
+                           return percent_cell(job.gpu_use().has_utilization_percent(),
+                                               job.gpu_use().utilization_percent());
+                         },
+                     .rank = [](const v1::Job& job,
+                                base::Instant) { return job.gpu_use().utilization_percent(); },
+                     .is_wide = true});
+  columns.push_back(
+      {.key = std::string(kUseColumns[1]),
+       .column = {.title = "GPU MEM", .align = Align::kRight, .expendable = 3},
+       .cell =
+           [](const v1::Job& job, base::Instant) {
+             return percent_cell(job.gpu_use().has_memory_percent(),
+                                 job.gpu_use().memory_percent());
+           },
+       .rank = [](const v1::Job& job, base::Instant) { return job.gpu_use().memory_percent(); },
+       .is_wide = true});
   for (SpecColumn& spec : spec_columns()) {
     columns.push_back({.key = as_word(spec.title),
                        .column = {spec.title},
@@ -143,6 +170,13 @@ void append_all_users(std::string& query, bool has_states_or_ended) {
   }
 }
 
+bool shows_use(const ListOptions& options) {
+  const std::string named = options.columns.value_or("") + "," + options.sort.value_or("");
+  return options.output.is_wide() || std::ranges::any_of(kUseColumns, [&](std::string_view column) {
+           return named.find(column) != std::string::npos;
+         });
+}
+
 // A name without a wildcard is one name, which the daemon finds faster than a pattern.
 base::Status complete_jobs(ListOptions& options, std::string& query) {
   if (options.has("--name")) {
@@ -150,6 +184,7 @@ base::Status complete_jobs(ListOptions& options, std::string& query) {
     const bool is_pattern = name.find_first_of("*?") != std::string::npos;
     http::append_query(query, is_pattern ? "name_pattern" : "name", name);
   }
+  if (shows_use(options)) http::append_query(query, "gpu_use", "true");
   const bool is_about_the_past =
       options.has("--since") || options.has("--until") || options.has("--node");
   const bool is_said = options.has("--all") || options.has("--ended") || options.has("--state");

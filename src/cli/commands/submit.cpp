@@ -10,6 +10,7 @@
 #include "cli/jobs/job_end.h"
 #include "cli/jobs/job_progress.h"
 #include "cli/jobs/job_start.h"
+#include "cli/jobs/job_use.h"
 #include "cli/submission/job_document.h"
 #include "cli/submission/next_step.h"
 #include "cli/submission/sending.h"
@@ -325,7 +326,9 @@ int run_run(const CommandText& text, Invocation& invocation) {
   if (failure && !tell_of_unshown_output(console, *failure)) {
     return client::as_run(report(console, *failure, false));
   }
-  return tell_end(console, wait_for_end(console, client, id, std::nullopt, interrupts));
+  const int code = tell_end(console, wait_for_end(console, client, id, std::nullopt, interrupts));
+  if (prepared->specs.front().monitor()) tell_use(console, client, id);
+  return code;
 }
 
 int run_check(const CommandText& text, Invocation& invocation) {

@@ -13,6 +13,7 @@
 #include "cli/text/request_text.h"
 #include "cli/text/share_text.h"
 #include "cli/text/text.h"
+#include "cli/text/use_text.h"
 #include "client/follow.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/options.pb.h"
@@ -473,6 +474,8 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {client::is_ended(job.state()) ? "Result" : "Doing", result_of(job)},
       {"Advice", advice_on_end(job)},
       {"Used", efficiency_of(job)},
+      {"Used of GPUs", gpu_use_text(job.gpu_use())},
+      {"Monitor", spec.monitor() ? "its GPUs are read each second" : ""},
       {"Retries",
        fmt::format("{} allowed; {} failed, {} lost so far",
                    if_known(spec.has_retries(), spec.retries()), job.failures(), job.losses())},

@@ -30,7 +30,8 @@ struct Section {
 constexpr std::array kSections = {
     Section{"Run jobs", {"run", "submit", "notebook", "check", "estimate"}},
     Section{"Follow and change jobs", {"jobs", "queue", "shares"}},
-    Section{"See the GPUs", {"status", "nodes", "watch", "health", "alerts", "topology"}},
+    Section{"See the GPUs",
+            {"status", "nodes", "watch", "monitor", "history", "health", "alerts", "topology"}},
     Section{"Connect to a daemon", {"login", "logout", "profile", "token", "whoami", "version"}},
     Section{"Operate the cluster",
             {"drain", "offline", "online", "reset", "reservations", "team", "quota", "audit"}},

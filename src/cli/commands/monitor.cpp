@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "api/convert/use.h"
+#include "base/parse.h"
+#include "base/percent.h"
+#include "cli/client_names.h"
+#include "cli/commands.h"
+#include "cli/jobs/gpu_sampler.h"
+#include "cli/jobs/monitored_command.h"
+#include "cli/screen/repeat.h"
+#include "cli/text/monitor_json.h"
+#include "cli/text/text.h"
+#include "cli/text/use_text.h"
+#include "node/probe/gpu_watchers.h"
+
+// `monitor`, of a command on this machine or of a job, and `monitor diff`.
+
+namespace gpu_platform::cli {
+
+namespace {
+
+constexpr base::Duration kShortest = base::milliseconds(100);
+constexpr base::Duration kLongest = base::hours(1);
+constexpr std::uintmax_t kMaxFileBytes = 16 << 20;
+
+struct Asked {
+  std::optional<std::string> gpus, interval, file;
+  std::vector<std::string> words;
+  Output output;
+  bool follows = false;
+  base::Duration every = base::seconds(1);
+};
+
+// Empty: it was written.
+std::string write_file(const std::string& path, const Json& document) {
+  std::ofstream out(path, std::ios::trunc);
+  out << json_text(document) << '\n';
+  out.flush();
+  return out ? std::string() : fmt::format("{}: it cannot be written", harmless(path));
+}
+
+// The GPUs of our own job, or all.
+std::vector<hardware::GpuDescription> own_gpus(const std::vector<hardware::GpuDescription>& gpus,
+                                               const client::ProcessEnvironment& around) {
+  for (const std::string_view name : {"GPU_PLATFORM_GPU_UUIDS", "CUDA_VISIBLE_DEVICES"}) {
+    const auto value = client::variable(around, name);
+    if (!value) continue;
+    // Another numbering, or a part of a GPU: all are read then.
+    if (auto chosen = chosen_gpus(gpus, *value)) return *std::move(chosen);
+  }
+  return gpus;
+}
+
+// What to read; an error is of --gpus. Without a driver the command runs all the same.
+std::expected<MonitoredGpus, std::string> gpus_to_read(const Asked& asked, Console& console) {
+  MonitoredGpus monitored;
+  monitored.interval = asked.every;
+  auto opened = node::open_library({"libnvidia-ml.so.1", "nvidia-smi"});
+  const auto warn = [&](const std::string& why) {
+    console.warning(fmt::format("the GPUs are not read: {}", why));
+  };
+  if (!opened) {
+    warn(opened.error().message);
+    return monitored;
+  }
+  const auto gpus = opened->library->list_gpus();
+  if (!gpus) {
+    warn(gpus.error().message);
+    return monitored;
+  }
+  if (asked.gpus) {
+    auto chosen = chosen_gpus(*gpus, *asked.gpus);
+    if (!chosen) return std::unexpected("--gpus: " + chosen.error());
+    monitored.gpus = *std::move(chosen);
+  } else {
+    monitored.gpus = own_gpus(*gpus, console.process_environment());
+  }
+  monitored.library = std::move(opened->library);
+  return monitored;
+}
+
+// The command's own output has stdout: the summary goes to the file, or to stderr.
+int monitor_command(const Asked& asked, const CommandText& text, Console& console) {
+  auto monitored = gpus_to_read(asked, console);
+  if (!monitored) return usage_error(console, monitored.error(), text.name);
+  const MonitoredEnd end = run_monitored(asked.words, *std::move(monitored));
+  if (!end.problem.empty()) console.error(end.problem);
+  v1::AttemptUse use;
+  if (end.use) api::to_proto(*end.use, 1, use);
+  const Json document = monitor_json(use);
+  if (asked.file) {
+    const std::string problem = write_file(*asked.file, document);
+    if (!problem.empty()) console.error(problem);
+    if (!problem.empty() && end.exit_code == kOk) return kFailure;
+  } else if (asked.output.is_document()) {
+    console.err(json_text(document) + "\n");
+  } else if (end.use) {
+    TableStyle style = asked.output.style(console);
+    style.has_colors = false;
+    console.err(use_page(use, style));
+  }
+  return end.exit_code;
+}
+
+// What is told where no reading came.
+Failure nothing_read(const std::string& id) {
+  Failure failure;
+  failure.kind = Failure::Kind::kProblem;
+  failure.code = base::ErrorCode::kNotFound;
+  failure.message = fmt::format(
+      "nothing was read of GPUs of job {}: it has none, or has not run yet, or its node "
+      "has no readings",
+      harmless(id));
+  return failure;
+}
+
+Called<v1::JobUse> use_of(Client& client, const std::string& id) {
+  auto use = client.ask<v1::JobUse>(fmt::format("/v1/jobs/{}/use", base::percent_encoded(id)),
+                                    "the use of a job");
+  if (use && use->attempts().empty()) return std::unexpected(nothing_read(id));
+  return use;
+}
+
+int monitor_job(const Asked& asked, const client::ServerChoice& server, Console& console) {
+  auto client = client_for(server, console);
+  if (!client) return client.error();
+  const std::string& id = asked.words.front();
+  const Look look = [&](Console& shown, int) -> Called<void> {
+    const auto use = use_of(*client, id);
+    if (!use) return std::unexpected(use.error());
+    const Json document = monitor_json(*use->attempts().rbegin());
+    const std::string problem = asked.file ? write_file(*asked.file, document) : std::string();
+    if (!problem.empty()) shown.error(problem);
+    if (asked.output.is_document()) {
+      print_document(shown, asked.output, json_text(document));
+    } else if (!asked.file) {
+      shown.out(use_page(*use, asked.output.style(shown)));
+    }
+    return {};
+  };
+  Output output = asked.output;
+  if (asked.follows) output.watch = asked.every;
+  return show(console, output, look);
+}
+
+bool is_command(std::span<const std::string> words) {
+  return std::ranges::find(words, "--") != words.end();
+}
+
+// A file that `monitor` has written, or a job.
+std::expected<Json, std::string> document_of(const std::string& word, Client* client) {
+  std::ifstream in(word);
+  if (in) {
+    std::string text;
+    for (std::istreambuf_iterator<char> at(in), end; at != end; ++at) {
+      text.push_back(*at);
+      if (text.size() > kMaxFileBytes) break;
+    }
+    auto document = parse_object(text);
+    if (document && !object_at(*document, "gpu_stats").empty()) return *std::move(document);
+    return std::unexpected(
+        fmt::format("{}: it is no document of 'gpu-platform monitor'", harmless(word)));
+  }
+  if (client == nullptr) return std::unexpected(fmt::format("{}: no such file", harmless(word)));
+  const auto use = use_of(*client, word);
+  if (!use) return std::unexpected(use.error().message);
+  return monitor_json(*use->attempts().rbegin());
+}
+
+// "42" or "40_3".
+bool is_job(std::string_view word) {
+  return !word.empty() &&
+         std::ranges::all_of(word, [](char c) { return (c >= '0' && c <= '9') || c == '_'; });
+}
+
+}  // namespace
+
+int run_monitor(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Asked asked;
+  client::ServerChoice server;
+  Arguments arguments(text);
+  arguments
+      .option(
+          "--gpus", asked.gpus, "GPU[,GPU]",
+          "which GPUs of this machine: indices, UUIDs or all (default: those of the job that it "
+          "runs in, else all)")
+      .option("--interval", asked.interval, "DURATION",
+              "time between two readings: 1s (default), 100ms to 1h")
+      .option("--output", asked.file, "FILE", "write the summary to this file, as JSON")
+      .flag("--follow", asked.follows, "with a job: show it again and again")
+      .output(asked.output, {}, kFormatOption)
+      .command("JOB | COMMAND", asked.words,
+               "a job, or behind '--' a command of this machine and its arguments");
+  add_server_options(arguments, server);
+  if (const auto code = arguments.parse(invocation.words, console)) return *code;
+  if (!server.server) server.server = invocation.server;
+  if (asked.interval) {
+    const auto given = base::parse_duration(*asked.interval);
+    if (!given) return usage_error(console, "--interval: " + given.error().message, text.name);
+    if (*given < kShortest || *given > kLongest) {
+      return usage_error(
+          console, fmt::format("--interval: '{}' is out of range: 100ms to 1h", *asked.interval),
+          text.name);
+    }
+    asked.every = *given;
+  }
+  if (asked.words.empty()) {
+    return usage_error(console, "name a job, or a command behind '--'", text.name);
+  }
+  if (is_command(invocation.words)) return monitor_command(asked, text, console);
+  if (asked.words.size() != 1 || !is_job(asked.words.front())) {
+    return usage_error(
+        console,
+        fmt::format("'{}' is no job; a command stands behind '--': gpu-platform monitor -- {}",
+                    harmless(asked.words.front()), shell_quoted(asked.words)),
+        text.name);
+  }
+  if (asked.gpus) {
+    return usage_error(console, "--gpus: a job has its own GPUs; leave it out", text.name);
+  }
+  return monitor_job(asked, server, console);
+}
+
+int run_monitor_diff(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> words;
+  Output output;
+  client::ServerChoice server;
+  Arguments arguments(text);
+  arguments.words("JOB | FILE", words, 2, 2, "two jobs, or files that 'monitor --output' wrote")
+      .output(output, {});
+  add_server_options(arguments, server);
+  if (const auto code = arguments.parse(invocation.words, console)) return *code;
+  if (!server.server) server.server = invocation.server;
+  std::optional<Client> client;
+  if (std::ranges::any_of(words, is_job)) {
+    auto opened = client_for(server, console);
+    if (!opened) return opened.error();
+    client.emplace(*std::move(opened));
+  }
+  std::vector<Json> documents;
+  for (const std::string& word : words) {
+    auto document = document_of(word, client && is_job(word) ? &*client : nullptr);
+    if (!document) {
+      console.error(document.error());
+      return kFailure;
+    }
+    documents.push_back(*std::move(document));
+  }
+  if (output.is_document()) {
+    return print_document(console, output, json_text(diff_json(documents[0], documents[1])));
+  }
+  const std::string page = diff_page(documents[0], documents[1], output.style(console));
+  console.out(page.empty() ? "the two have no metric in common\n" : page);
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace gpu_platform::cli

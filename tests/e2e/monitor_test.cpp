@@ -1,0 +1,91 @@
+// What jobs and commands do on their GPUs, through the command line.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "harness.h"
+
+namespace gpu_platform::e2e {
+namespace {
+
+class Monitor : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon_.start()) << daemon_.log(); }
+
+  std::string file() const { return directory_.path() + "/run.json"; }
+  nlohmann::json written() const {
+    std::ifstream in(file());
+    return nlohmann::json::parse(in, nullptr, false);
+  }
+  // What `monitor` says of the job, once anything was read of its GPUs.
+  nlohmann::json use_of(const std::string& id) const {
+    nlohmann::json document;
+    EXPECT_TRUE(eventually([&] {
+      const Finished asked = daemon_.cli({"monitor", id, "--json"});
+      document = nlohmann::json::parse(asked.out, nullptr, false);
+      return asked.exit_code == 0 && document.is_object();
+    })) << daemon_.log();
+    return document;
+  }
+
+  TemporaryDirectory directory_;
+  Daemon daemon_;
+};
+
+TEST_F(Monitor, OfACommandInAJobReadsTheGpusOfTheJobAlone) {
+  const Finished ran = daemon_.cli({"run", "--gpus", "2", "--", program("gpu-platform"), "monitor",
+                                    "--interval", "100ms", "--output", file(), "--",
+                                    program("gpu-workload"), "--memory", "1G", "--duration", "1s"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  const nlohmann::json document = written();
+  ASSERT_TRUE(document.is_object());
+  EXPECT_EQ(document["gpu_stats"].size(), 2U) << document;
+  EXPECT_GE(document["sample_count"].get<int>(), 2);
+  EXPECT_GE(document["monitoring_duration_seconds"].get<double>(), 0.5);
+  for (const auto& [index, stats] : document["gpu_stats"].items()) {
+    EXPECT_GE(stats["utilization"]["samples"].get<int>(), 2) << index;
+    EXPECT_FALSE(stats["memory_used_mb"].is_null()) << index;
+  }
+}
+
+TEST_F(Monitor, OfACommandExitsWithItsCode) {
+  const Finished ran = daemon_.cli({"run", "--gpus", "1", "--", program("gpu-platform"), "monitor",
+                                    "--output", file(), "--", "/bin/sh", "-c", "exit 7"});
+  EXPECT_EQ(ran.exit_code, 7) << ran.err;
+  EXPECT_EQ(written()["gpu_stats"].size(), 1U);
+  const Finished missing =
+      daemon_.cli({"run", "--gpus", "1", "--", program("gpu-platform"), "monitor", "--output",
+                   file(), "--", directory_.path() + "/nothing"});
+  EXPECT_EQ(missing.exit_code, 127) << missing.err;
+}
+
+TEST_F(Monitor, OfAJobIsThereWhileItRunsAndAfterItsEnd) {
+  const std::string id =
+      daemon_.submit({"--gpus", "1", "--monitor", "--", program("gpu-workload"), "--memory", "1G"});
+  ASSERT_TRUE(daemon_.reaches(id, "RUNNING")) << daemon_.log();
+  const nlohmann::json running = use_of(id);
+  EXPECT_EQ(running["gpu_stats"].size(), 1U) << running;
+  EXPECT_EQ(daemon_.cli({"jobs", "cancel", id}).exit_code, 0);
+  ASSERT_TRUE(daemon_.reaches(id, "CANCELLED")) << daemon_.log();
+  const nlohmann::json ended = use_of(id);
+  EXPECT_GE(ended["sample_count"].get<int>(), running["sample_count"].get<int>());
+  const nlohmann::json job = daemon_.job(id);
+  EXPECT_FALSE(job["gpu_use"].is_null()) << job;
+
+  ASSERT_EQ(daemon_.terminate(), 0);
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_EQ(use_of(id)["sample_count"], ended["sample_count"]) << "it outlives the daemon";
+}
+
+TEST_F(Monitor, SaysThatNothingWasReadOfAJobWithoutGpus) {
+  const std::string id = daemon_.submit({"--gpus", "0", "--", "/bin/true"});
+  ASSERT_TRUE(daemon_.reaches(id, "COMPLETED")) << daemon_.log();
+  const Finished asked = daemon_.cli({"monitor", id});
+  EXPECT_NE(asked.exit_code, 0);
+  EXPECT_NE(asked.err.find("nothing was read"), std::string::npos) << asked.err;
+  EXPECT_EQ(daemon_.cli({"monitor", "train.py"}).exit_code, 2) << "a command stands behind '--'";
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
