@@ -123,11 +123,13 @@ void AlertBook::remember(Alert alert, Moment now) {
   changes_.insert_or_assign(alert_note(alert), Note{alert_note(alert), std::nullopt});
   note(alert);
   recent_.push_front(std::move(alert));
-  while (recent_.size() > kMaxRecent) {
-    const std::string name = resolved_note(recent_.back());
-    changes_.insert_or_assign(name, Note{name, std::nullopt});
-    recent_.pop_back();
-  }
+  while (recent_.size() > kMaxRecent) drop_oldest();
+}
+
+void AlertBook::drop_oldest() {
+  const std::string name = resolved_note(recent_.back());
+  changes_.insert_or_assign(name, Note{name, std::nullopt});
+  recent_.pop_back();
 }
 
 void AlertBook::tell_firing(const Alert& alert, Moment now) {
@@ -157,6 +159,7 @@ std::vector<Notification> AlertBook::due(Moment now) {
                            return true;
                          }) > 0;
   if (has_ended) look_for_untold(now);
+  while (!recent_.empty() && recent_.back().resolved + kRecent < now.at) drop_oldest();
   std::vector<Notification> out;
   for (Grouping::Message& message : grouping_.due(now.steady)) {
     for (const Alert& alert : message.all) mark_told(message.notification.channel, alert);

@@ -31,6 +31,7 @@ class AlertBook {
     Grouping::Limits limits;
   };
   static constexpr std::size_t kMaxRecent = 1'000;
+  static constexpr base::Duration kRecent = base::hours(24 * 7);
 
   explicit AlertBook(Settings settings);
 
@@ -72,6 +73,7 @@ class AlertBook {
  private:
   void handle(Evaluator::Transitions transitions, Moment now);
   void remember(Alert alert, Moment now);
+  void drop_oldest();
   void tell_firing(const Alert& alert, Moment now);
   void look_for_untold(Moment now);
   void note(const Tracked& tracked);

@@ -239,6 +239,19 @@ TEST_F(AlertBookTest, AnAlertIsAcknowledgedWhileItLasts) {
   EXPECT_EQ(book.acknowledge("nothing", "ann", "", now).error().code, base::ErrorCode::kNotFound);
 }
 
+TEST_F(AlertBookTest, WhatWasResolvedIsListedForAWeek) {
+  AlertBook book(settings());
+  see(book, "n1", 1, 87, {});
+  see(book, "n1", 1, 50, base::minutes(1));
+  keep(book);
+  book.due(moment(base::hours(24)));
+  EXPECT_EQ(book.alerts(moment(base::hours(24)).at).size(), 1U);
+  book.due(moment(base::hours(24 * 8)));
+  EXPECT_TRUE(book.alerts(moment(base::hours(24 * 8)).at).empty());
+  keep(book);
+  EXPECT_TRUE(notes_.empty());
+}
+
 TEST_F(AlertBookTest, DamagedNotesAreCountedAndTheOthersCount) {
   AlertBook book(settings());
   EXPECT_EQ(

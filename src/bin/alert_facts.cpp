@@ -51,7 +51,7 @@ std::optional<std::int64_t> memory_percent(const GpuReading& reading) {
   if (!reading.memory_used || !reading.memory_total || reading.memory_total->value() <= 0) {
     return std::nullopt;
   }
-  return reading.memory_used->value() / (reading.memory_total->value() / 100 + 1);
+  return (*reading.memory_used * 100).value() / reading.memory_total->value();
 }
 
 // A person who takes a GPU out of service knows it.

@@ -27,6 +27,15 @@ const model::Attempt* running_attempt(const controller::Snapshot& snapshot, mode
   return attempt.state == model::AttemptState::kRunning ? &attempt : nullptr;
 }
 
+// A new daemon does not know yet whether an attempt is idle: what was said before stays until the
+// window is full, or the attempt works.
+std::optional<std::int64_t> value_of(const telemetry::Idleness& idleness,
+                                     const telemetry::IdleRule& rule) {
+  if (idleness.is_idle()) return 1;
+  const bool is_sure = idleness.is_known() && idleness.mean_percent(rule).has_value();
+  return is_sure || idleness.uses_now(rule) ? std::optional<std::int64_t>(0) : std::nullopt;
+}
+
 }  // namespace
 
 void IdleWatch::take_use(const telemetry::Frame& frame) {
@@ -78,7 +87,7 @@ std::vector<alerts::Fact> IdleWatch::look(const controller::Snapshot& snapshot, 
     const base::Duration age = now.at - attempt->started_at;
     watched.idleness.take(now.steady, age, percents, rules.idle);
     alerts::Fact fact{.signal = alerts::Signal::kIdleAllocation, .subject = watched.subject};
-    if (watched.idleness.is_known()) fact.value = watched.idleness.is_idle() ? 1 : 0;
+    fact.value = value_of(watched.idleness, rules.idle);
     if (watched.idleness.is_idle()) {
       fact.detail = fmt::format("{} GPUs, {} % in {}", percents.size(),
                                 watched.idleness.mean_percent(rules.idle).value_or(0),

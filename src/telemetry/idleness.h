@@ -40,6 +40,10 @@ class Idleness {
   bool is_idle() const { return is_idle_; }
   // Whether the last reading was complete.
   bool is_known() const { return is_known_; }
+  // Whether it used its GPUs in the last reading.
+  bool uses_now(const IdleRule& rule) const {
+    return is_known_ && last_percent_ >= rule.below_percent;
+  }
   // How long it has been idle; 0 if it is not.
   base::Duration idle_for(base::Instant now) const;
   // The mean of the window; none: too little is known.
