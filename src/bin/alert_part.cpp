@@ -93,10 +93,7 @@ base::Result<std::unique_ptr<AlertPart>> AlertPart::open(
   TRY_ASSIGN(auto outbox,
              outbound::Outbox::open({options.data_dir + "/outbox", configuration.alert_max_waiting},
                                     settings.channels));
-  std::unique_ptr<AlertPart> part(
-      new AlertPart(std::move(options), std::move(settings), std::move(outbox)));
-  part->restore();
-  return part;
+  return std::make_unique<AlertPart>(std::move(options), std::move(settings), std::move(outbox));
 }
 
 AlertPart::AlertPart(Options options, AlertSettings settings,
@@ -106,7 +103,9 @@ AlertPart::AlertPart(Options options, AlertSettings settings,
       book_(settings.book),
       settings_(std::move(settings)),
       node_facts_(options_.reading_of, options_.oldest_reading),
-      idle_(options_.reading_of, options_.oldest_reading) {}
+      idle_(options_.reading_of, options_.oldest_reading) {
+  restore();
+}
 
 AlertPart::~AlertPart() {
   stop();

@@ -50,6 +50,8 @@ class AlertPart final : public telemetry::FrameListener,
   // All that the options refer to outlives it. kInvalidArgument: the configuration is wrong.
   static base::Result<std::unique_ptr<AlertPart>> open(Options options,
                                                        const config::Configuration& configuration);
+  // With these settings and this outbox, which has the channels.
+  AlertPart(Options options, AlertSettings settings, std::unique_ptr<outbound::Outbox> outbox);
   ~AlertPart() override;
   AlertPart(const AlertPart&) = delete;
   AlertPart& operator=(const AlertPart&) = delete;
@@ -91,7 +93,6 @@ class AlertPart final : public telemetry::FrameListener,
     bool looks_at_all = false;
   };
 
-  AlertPart(Options options, AlertSettings settings, std::unique_ptr<outbound::Outbox> outbox);
   void restore();
   void run();
   Work wait_for_work();
