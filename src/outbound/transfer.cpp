@@ -171,7 +171,9 @@ std::string Transfer::problem_of(CURLcode code) const {
 }
 
 Outcome Transfer::http_outcome(CURLcode code) const {
-  if (!is_head_complete_) return failed(problem_of(code));
+  if (!is_head_complete_) {
+    return failed(code == CURLE_OK ? "the answer ends in its head" : problem_of(code));
+  }
   if (status_ >= 200 && status_ < 300) return {};
   std::string problem = fmt::format("the other side answers with status {}", status_);
   const bool is_refused = status_ >= 400 && status_ < 500 && status_ != 408 && status_ != 429;
