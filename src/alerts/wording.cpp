@@ -26,7 +26,7 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-std::string label(const Labels& labels, std::string_view name) {
+std::string text_of(const Labels& labels, std::string_view name) {
   const auto found = labels.find(name);
   return found == labels.end() ? std::string() : shown(found->second);
 }
@@ -88,12 +88,12 @@ std::string sentence(const Rule& rule, const Fact& fact) {
 }  // namespace
 
 std::string place_of(const Labels& labels) {
-  if (labels.contains("job")) return "job " + label(labels, "job");
+  if (labels.contains("job")) return "job " + text_of(labels, "job");
   if (labels.contains("gpu")) {
-    return fmt::format("GPU {} of {}", label(labels, "gpu_index"), label(labels, "node"));
+    return fmt::format("GPU {} of {}", text_of(labels, "gpu_index"), text_of(labels, "node"));
   }
-  if (labels.contains("node")) return "node " + label(labels, "node");
-  if (labels.contains("channel")) return "the channel " + label(labels, "channel");
+  if (labels.contains("node")) return "node " + text_of(labels, "node");
+  if (labels.contains("channel")) return "the channel " + text_of(labels, "channel");
   return "the platform";
 }
 

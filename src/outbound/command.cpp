@@ -24,7 +24,7 @@ namespace gpu_platform::outbound {
 
 namespace {
 
-Outcome failed(std::string problem) {
+Outcome command_failed(std::string problem) {
   return {Outcome::Kind::kFailed, std::move(problem), {}};
 }
 
@@ -66,7 +66,8 @@ Seen wait_for_end(pid_t child, int stop, base::Duration timeout) {
 
 Outcome run_command(const Channel& channel, const Delivery& delivery, int stop) {
   const os::Descriptor input = file_with(delivery.body);
-  if (!input.is_open()) return failed(base::system_error("a file in memory", errno).message);
+  if (!input.is_open())
+    return command_failed(base::system_error("a file in memory", errno).message);
   const auto child = os::start_child_process(
       {.words = channel.command,
        .environment =
@@ -78,7 +79,8 @@ Outcome run_command(const Channel& channel, const Delivery& delivery, int stop) 
        .input = input.get(),
        .output = os::kNull,
        .errors = os::kNull});
-  if (!child) return failed(base::system_error(channel.command.front(), child.error()).message);
+  if (!child)
+    return command_failed(base::system_error(channel.command.front(), child.error()).message);
   const Seen seen = wait_for_end(*child, stop, channel.timeout);
   if (seen != Seen::kEnd) kill(-*child, SIGKILL);  // not reaped yet, so the number is its own
   int status = 0;
@@ -86,14 +88,14 @@ Outcome run_command(const Channel& channel, const Delivery& delivery, int stop) 
   }
   if (seen == Seen::kStop) return {Outcome::Kind::kStopped, "stopped", {}};
   if (seen == Seen::kTimeout) {
-    return failed(fmt::format("the command is not done after {} s and was killed",
-                              base::whole_milliseconds(channel.timeout) / 1000));
+    return command_failed(fmt::format("the command is not done after {} s and was killed",
+                                      base::whole_milliseconds(channel.timeout) / 1000));
   }
   if (WIFSIGNALED(status)) {
-    return failed(fmt::format("the command was ended by signal {}", WTERMSIG(status)));
+    return command_failed(fmt::format("the command was ended by signal {}", WTERMSIG(status)));
   }
   if (WEXITSTATUS(status) == 0) return {};
-  return failed(fmt::format("the command ends with exit code {}", WEXITSTATUS(status)));
+  return command_failed(fmt::format("the command ends with exit code {}", WEXITSTATUS(status)));
 }
 
 }  // namespace gpu_platform::outbound

@@ -24,7 +24,7 @@ Outcome failed(const base::Error& error) {
 }
 
 // Such a text would end its header and begin another.
-bool has_control(std::string_view text) {
+bool has_control_characters(std::string_view text) {
   return std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
@@ -41,7 +41,7 @@ std::string alertmanager_url(std::string url) {
 Outcome Sender::send(const Delivery& delivery) {
   if (const base::Status status = check(channel_); !status) return failed(status.error());
   if (channel_.kind == ChannelKind::kCommand) return run_command(channel_, delivery, stop_);
-  if (has_control(delivery.key) || has_control(delivery.content_type)) {
+  if (has_control_characters(delivery.key) || has_control_characters(delivery.content_type)) {
     return {Outcome::Kind::kRefused, "its key or type has characters of control", {}};
   }
   if (transfer_ == nullptr) {
@@ -70,7 +70,7 @@ Result<std::vector<std::string>> Sender::headers(const Delivery& delivery) const
   if (channel_.secret_file.empty()) return headers;
   TRY_ASSIGN(const std::string secret, read_secret(channel_.secret_file));
   if (channel_.kind != ChannelKind::kWebhook) {
-    if (has_control(secret)) {
+    if (has_control_characters(secret)) {
       return base::invalid("secret_file", "the token has characters of control");
     }
     headers.push_back("Authorization: Bearer " + secret);

@@ -12,7 +12,7 @@ std::int64_t sum_of(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-std::int64_t growth(std::int64_t from, std::int64_t to) {
+std::int64_t grown_by(std::int64_t from, std::int64_t to) {
   if (to < from) return to;
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(to) -
                                    static_cast<std::uint64_t>(from));
@@ -60,7 +60,7 @@ void CounterUse::add(std::int64_t value, base::Instant at) {
     *this = {value, value, at, at, 0};
     return;
   }
-  grown = sum_of(grown, growth(last, value));
+  grown = sum_of(grown, grown_by(last, value));
   last = value;
   last_at = std::max(last_at, at);
 }
@@ -71,7 +71,7 @@ void CounterUse::add(const CounterUse& later) {
     *this = later;
     return;
   }
-  grown = sum_of(grown, sum_of(growth(last, later.first), later.grown));
+  grown = sum_of(grown, sum_of(grown_by(last, later.first), later.grown));
   last = later.last;
   last_at = std::max(last_at, later.last_at);
 }

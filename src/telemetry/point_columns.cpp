@@ -33,7 +33,7 @@ Shape shape_of(std::uint64_t bits) {
   return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
 }
 
-std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+std::int64_t added(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 std::int64_t difference(std::int64_t a, std::int64_t b) {
@@ -130,8 +130,8 @@ void decode_growth(BitReader& in, Column& column) {
   decode_series(in, column.min);
   decode_series(in, restarts);
   for (std::size_t i = 0; i < restarts.size(); ++i) {
-    column.min[i] = sum_of(column.min[i], i == 0 ? 0 : column.max[i - 1]);
-    column.max[i] = sum_of(sum_of(restarts[i], column.values[i]), column.min[i]);
+    column.min[i] = added(column.min[i], i == 0 ? 0 : column.max[i - 1]);
+    column.max[i] = added(added(restarts[i], column.values[i]), column.min[i]);
   }
 }
 
@@ -171,9 +171,9 @@ void decode_levels(BitReader& in, const Shape& shape, Column& column) {
     const std::int64_t rest = has_rest(shape, column.min[i], column.max[i])
                                   ? static_cast<std::int64_t>(in.take(rest_bits(count)))
                                   : 0;
-    column.values[i] = sum_of(product(means[i], count), rest);
+    column.values[i] = added(product(means[i], count), rest);
     column.min[i] = difference(means[i], column.min[i]);
-    column.max[i] = sum_of(means[i], column.max[i]);
+    column.max[i] = added(means[i], column.max[i]);
   }
 }
 

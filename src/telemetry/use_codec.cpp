@@ -10,7 +10,7 @@ namespace gpu_platform::telemetry {
 
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kUseVersion = 1;
 
 // Times and amounts beyond these are of damaged bytes, and would make sums overflow.
 constexpr std::int64_t kMaxTime = std::int64_t{1} << 62;
@@ -159,7 +159,7 @@ GpuUse take_gpu(base::Decoder& in) {
 std::string encode_use(const UseSummary& summary) {
   std::string bytes;
   base::Encoder out(bytes);
-  out.u64(kVersion);
+  out.u64(kUseVersion);
   out.i64(summary.from.unix_ns());
   out.i64(summary.to.unix_ns());
   out.i64(summary.interval.value());
@@ -174,7 +174,7 @@ base::Result<UseSummary> decode_use(std::string_view bytes) {
   const auto damaged = [] {
     return base::fail(base::ErrorCode::kDataLoss, "the bytes are no summary of a job's use");
   };
-  if (in.u64() != kVersion) return damaged();
+  if (in.u64() != kUseVersion) return damaged();
   UseSummary summary;
   summary.from = base::Instant(in.i64());
   summary.to = base::Instant(in.i64());

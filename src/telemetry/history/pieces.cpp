@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNoColumn = SIZE_MAX;
 
-struct Sample {
+struct PieceSample {
   const Frame* frame = nullptr;
   base::Instant at;
 };
@@ -22,17 +22,17 @@ struct Sample {
 struct BySubject {
   bool operator()(const Subject* a, const Subject* b) const { return *a < *b; }
 };
-using Samples = std::map<const Subject*, std::vector<Sample>, BySubject>;
+using Samples = std::map<const Subject*, std::vector<PieceSample>, BySubject>;
 
 // Makes the blocks of one subject after the other; the list of columns is kept.
 class BlockMaker {
  public:
   BlockMaker() : column_of_(metrics().size(), kNoColumn) {}
 
-  Block make(std::span<const Sample> samples) {
+  Block make(std::span<const PieceSample> samples) {
     Block block;
     block.times.reserve(samples.size());
-    for (const Sample& sample : samples) {
+    for (const PieceSample& sample : samples) {
       const auto place = static_cast<std::uint32_t>(block.times.size());
       block.times.push_back(sample.at);
       for (const Value& value : sample.frame->values) {
@@ -68,17 +68,17 @@ class BlockMaker {
 };
 
 // Appends the pieces of one subject: one for each span, and more where a span has too many samples.
-void add_pieces(const Subject& subject, std::span<const Sample> samples, BlockMaker& maker,
+void add_pieces(const Subject& subject, std::span<const PieceSample> samples, BlockMaker& maker,
                 std::vector<Piece>& pieces) {
-  std::map<base::Instant, std::vector<Sample>> spans;
+  std::map<base::Instant, std::vector<PieceSample>> spans;
   std::vector<base::Instant> order;
-  for (const Sample& sample : samples) {
+  for (const PieceSample& sample : samples) {
     const auto [span, is_new] = spans.try_emplace(floor_to(sample.at, span_of(Tier::kRaw)));
     if (is_new) order.push_back(span->first);
     span->second.push_back(sample);
   }
   for (const base::Instant begin : order) {
-    std::span<const Sample> rest = spans[begin];
+    std::span<const PieceSample> rest = spans[begin];
     while (!rest.empty()) {
       const std::size_t count = std::min(rest.size(), kMaxBlockTimes);
       pieces.push_back({subject, begin, maker.make(rest.first(count))});
