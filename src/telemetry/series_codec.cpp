@@ -116,7 +116,7 @@ void take_numbers(BitReader& in, Form form, std::span<std::uint64_t> numbers) {
   }
 }
 
-std::uint64_t middle_of(std::span<const std::uint64_t> values) {
+std::uint64_t median_of(std::span<const std::uint64_t> values) {
   Chunk sorted;
   std::ranges::copy(values, sorted.begin());
   const auto signed_less = [](std::uint64_t a, std::uint64_t b) {
@@ -136,7 +136,7 @@ void encode_chunk(std::span<const std::uint64_t> values, State& state, BitWriter
     return out.put(static_cast<std::uint64_t>(Form::kSame), kFormBits);
   }
   const std::size_t count = values.size();
-  const std::uint64_t middle = middle_of(values);
+  const std::uint64_t middle = median_of(values);
   Chunk distances;
   Chunk deltas;
   Chunk deltas2;

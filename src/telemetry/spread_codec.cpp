@@ -10,9 +10,8 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-std::uint64_t count_in(const Distribution& spread, int first, int last) {
+std::uint64_t count_in(const std::map<std::int16_t, std::uint64_t>& buckets, int first, int last) {
   std::uint64_t count = 0;
-  const auto& buckets = spread.buckets();
   for (auto it = buckets.lower_bound(static_cast<std::int16_t>(first));
        it != buckets.end() && it->first <= last; ++it) {
     count += it->second;
@@ -41,26 +40,43 @@ std::uint64_t unfolded(std::uint64_t number, std::uint64_t expected, std::uint64
   return number % 2 == 1 ? expected + (number + 1) / 2 : expected - number / 2;
 }
 
-int middle_of(int first, int last) {
+int halfway(int first, int last) {
   return first + (last - first) / 2;
 }
 
 }  // namespace
 
-// The least at which the mean of the distances takes no more than their low bits.
-int SpreadCodec::rice_of(std::uint64_t count) const {
-  const Distances& known = distances_[static_cast<std::size_t>(std::bit_width(count))];
-  const int guess = static_cast<int>(std::bit_width(count)) / 2;
-  if (known.times == 0) return guess;
-  return static_cast<int>(std::bit_width(known.sum * 3 / 4 / known.times));
+// The low bits that hold most of a distance of the mean.
+int SpreadCodec::Distances::rice() const {
+  return static_cast<int>(std::bit_width(sum * 3 / 4 / times));
 }
 
-void SpreadCodec::learn(std::uint64_t count, std::uint64_t distance) {
+void SpreadCodec::Distances::add(std::uint64_t distance) {
   constexpr std::uint64_t kBound = std::uint64_t{1} << 50;
   constexpr std::uint64_t kMemory = 48;
-  Distances& known = distances_[static_cast<std::size_t>(std::bit_width(count))];
-  known.sum += std::min(distance, kBound);
-  if (++known.times == kMemory) known = {known.sum / 2, known.times / 2};
+  sum += std::min(distance, kBound);
+  if (++times < kMemory) return;
+  sum /= 2;
+  times /= 2;
+}
+
+SpreadCodec::Distances& SpreadCodec::distances_of(std::uint64_t count, std::uint64_t expected) {
+  const auto width = [](std::uint64_t v) {
+    return std::min(static_cast<std::size_t>(std::bit_width(v)), kWidths - 1);
+  };
+  return distances_[width(count) * kWidths + width(std::min(expected, count - expected))];
+}
+
+void SpreadCodec::remember(const Distribution& spread) {
+  constexpr std::uint64_t kPart = 4;  // the newest has a part of the weight
+  constexpr std::uint64_t kBound = std::uint64_t{1} << 40;
+  for (auto it = before_.begin(); it != before_.end();) {
+    it->second -= (it->second + kPart - 1) / kPart;
+    it = it->second == 0 ? before_.erase(it) : std::next(it);
+  }
+  for (const auto& [bucket, times] : spread.buckets()) {
+    before_[bucket] += std::min(times, kBound) * kPart;
+  }
 }
 
 std::uint64_t SpreadCodec::expected(const Range& range, int middle) const {
@@ -74,19 +90,21 @@ void SpreadCodec::encode(const Distribution& spread, const Known& known, BitWrit
   if (known.first != known.last) {
     encode(spread, known, {known.first, known.last, known.count - 2}, out);
   }
-  before_ = spread;
+  remember(spread);
 }
 
 void SpreadCodec::encode(const Distribution& spread, const Known& known, const Range& range,
                          BitWriter& out) {
   if (range.first == range.last || range.count == 0) return;
-  const int middle = middle_of(range.first, range.last);
+  const int middle = halfway(range.first, range.last);
   // The known value of the first bucket is left out; that of the last is never in a lower half.
   const std::uint64_t lower =
-      count_in(spread, range.first, middle) - (range.first == known.first ? 1 : 0);
-  const std::uint64_t number = folded(lower, expected(range, middle), range.count);
-  put_rice(number, rice_of(range.count), out);
-  learn(range.count, number);
+      count_in(spread.buckets(), range.first, middle) - (range.first == known.first ? 1 : 0);
+  const std::uint64_t likely = expected(range, middle);
+  const std::uint64_t number = folded(lower, likely, range.count);
+  Distances& known_distances = distances_of(range.count, likely);
+  put_rice(number, known_distances.rice(), out);
+  known_distances.add(number);
   encode(spread, known, {range.first, middle, lower}, out);
   encode(spread, known, {middle + 1, range.last, range.count - lower}, out);
 }
@@ -100,7 +118,7 @@ Distribution SpreadCodec::decode(BitReader& in, const Known& known) {
     spread.add_bucket(known.last, 1);
     decode(in, {known.first, known.last, known.count - 2}, spread);
   }
-  before_ = spread;
+  remember(spread);
   return spread;
 }
 
@@ -110,10 +128,12 @@ void SpreadCodec::decode(BitReader& in, const Range& range, Distribution& spread
     spread.add_bucket(static_cast<std::int16_t>(range.first), range.count);
     return;
   }
-  const int middle = middle_of(range.first, range.last);
-  const std::uint64_t number = take_rice(in, rice_of(range.count));
-  const std::uint64_t lower = unfolded(number, expected(range, middle), range.count);
-  learn(range.count, number);
+  const int middle = halfway(range.first, range.last);
+  const std::uint64_t likely = expected(range, middle);
+  Distances& known_distances = distances_of(range.count, likely);
+  const std::uint64_t number = take_rice(in, known_distances.rice());
+  const std::uint64_t lower = unfolded(number, likely, range.count);
+  known_distances.add(number);
   decode(in, {range.first, middle, lower}, spread);
   decode(in, {middle + 1, range.last, range.count - lower}, spread);
 }

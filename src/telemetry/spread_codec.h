@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 
 #include "telemetry/bit_stream.h"
 #include "telemetry/points.h"
@@ -10,8 +12,9 @@
 // from minimum, maximum and count of their points.
 //
 // A range of buckets is cut in the middle, and what its lower half has is written; then each half
-// in the same way, unless it is empty. What is expected is what the distribution before had of it.
-// The distances are Rice-coded, as short as those before were for ranges of about as many values.
+// in the same way, unless it is empty. What is expected is what the distributions before had of it,
+// the last ones counting most. The distances from that are Rice-coded, as short as those before
+// were for ranges of about as many values of which about as many were expected.
 
 namespace gpu_platform::telemetry {
 
@@ -27,10 +30,13 @@ class SpreadCodec {
   Distribution decode(BitReader& in, const Known& known);
 
  private:
-  // The distances of ranges with about the same number of values.
+  // The distances that were alike.
   struct Distances {
-    std::uint64_t sum = 0;
-    std::uint64_t times = 0;
+    std::uint64_t sum = 4;
+    std::uint64_t times = 1;
+
+    int rice() const;
+    void add(std::uint64_t distance);
   };
   struct Range {
     int first = 0;
@@ -38,14 +44,16 @@ class SpreadCodec {
     std::uint64_t count = 0;
   };
 
-  int rice_of(std::uint64_t count) const;
-  void learn(std::uint64_t count, std::uint64_t distance);
+  Distances& distances_of(std::uint64_t count, std::uint64_t expected);
+  void remember(const Distribution& spread);
   std::uint64_t expected(const Range& range, int middle) const;
   void encode(const Distribution& spread, const Known& known, const Range& range, BitWriter& out);
   void decode(BitReader& in, const Range& range, Distribution& spread);
 
-  Distribution before_;
-  std::array<Distances, 65> distances_;
+  static constexpr std::size_t kWidths = 16;
+
+  std::map<std::int16_t, std::uint64_t> before_;  // weights of buckets
+  std::array<Distances, kWidths * kWidths> distances_;
 };
 
 }  // namespace gpu_platform::telemetry
