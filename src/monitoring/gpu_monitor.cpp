@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kXidsKept = 16;
 constexpr std::size_t kNamedProcesses = 4;
+constexpr std::chrono::hours kForgottenAfter{1};
+constexpr std::chrono::minutes kForgetsEach{1};
 
 std::string problem_of(const hardware::GpuReading& reading) {
   if (reading.condition == hardware::GpuCondition::kAnswering) return {};
@@ -99,12 +101,39 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
     out.xid_counts = seen.xid_counts;
+    seen.heard_at = std::chrono::steady_clock::now();
     seen.reading = std::make_shared<const model::GpuReading>(std::move(out));
   }
   if (readings.is_partial) return all_seen;
-  const std::lock_guard lock(mutex_);
-  read_at_[node] = std::chrono::steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    read_at_[node] = now;
+    if (readings.host) hosts_[node] = std::make_shared<const model::HostMetrics>(*readings.host);
+  }
+  if (now - forgot_at_ >= kForgetsEach) {
+    forgot_at_ = now;
+    forget_gpus_before(now - kForgottenAfter);
+  }
   return all_seen;
+}
+
+// What was told of unmanaged processes stays until its end is told, too.
+void GpuMonitor::forget_gpus_before(std::chrono::steady_clock::time_point limit) {
+  const std::lock_guard lock(mutex_);
+  for (auto gpu = gpus_.begin(); gpu != gpus_.end();) {
+    if (gpu->second.heard_at >= limit) {
+      ++gpu;
+      continue;
+    }
+    power_limits_.erase(gpu->first);
+    owners_seen_.erase(gpu->first);
+    const auto unmanaged = unmanaged_processes_.find(gpu->first);
+    if (unmanaged != unmanaged_processes_.end() && unmanaged->second.told.empty()) {
+      unmanaged_processes_.erase(unmanaged);
+    }
+    gpu = gpus_.erase(gpu);
+  }
 }
 
 void GpuMonitor::take_events(const node::ProbeEvents& events) {
@@ -117,6 +146,7 @@ void GpuMonitor::take_events(const node::ProbeEvents& events) {
     xids.insert(xids.begin(), {event.value, now});
     if (xids.size() > kXidsKept) xids.resize(kXidsKept);
     ++gpus_[event.uuid].xid_counts[event.value];
+    gpus_[event.uuid].heard_at = std::chrono::steady_clock::now();
     changed.insert(event.uuid);
   }
   for (const std::string_view uuid : changed) {
@@ -207,6 +237,12 @@ std::shared_ptr<const model::GpuReading> GpuMonitor::latest(std::string_view uui
   const std::lock_guard lock(mutex_);
   const auto found = gpus_.find(uuid);
   return found == gpus_.end() ? nullptr : found->second.reading;
+}
+
+std::shared_ptr<const model::HostMetrics> GpuMonitor::latest_host(std::string_view node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = hosts_.find(node);
+  return found == hosts_.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> GpuMonitor::nodes_older_than(std::chrono::milliseconds age) const {

@@ -16,6 +16,7 @@
 #include "hardware/readings.h"
 #include "model/gpu_reading.h"
 #include "monitoring/load_watch.h"
+#include "model/host_metrics.h"
 #include "monitoring/process_owners.h"
 #include "monitoring/seen_process.h"
 #include "node/probe/probe_protocol.h"
@@ -44,8 +45,15 @@ class GpuMonitor {
   // now. Of the taking thread.
   std::optional<model::AttemptId> owner_of(const std::string& uuid, std::uint32_t pid);
 
-  // Null: nothing was read of it yet.
+  // Null: nothing was read of it yet, or for so long that it was forgotten.
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;
+
+  // The host's own metrics. Null: nothing was read of it yet.
+  std::shared_ptr<const model::HostMetrics> latest_host(std::string_view node) const;
+
+  // Forgets the GPUs of which nothing was heard since then: a driver that lists a GPU has it read
+  // at each interval. take_readings() calls it with the time an hour ago. Of the taking thread.
+  void forget_gpus_before(std::chrono::steady_clock::time_point limit);
 
   // Nodes with readings older than this.
   std::vector<std::string> nodes_older_than(std::chrono::milliseconds age) const;
@@ -55,6 +63,7 @@ class GpuMonitor {
     std::shared_ptr<const model::GpuReading> reading;
     std::vector<model::SeenXid> xids;  // newest first
     std::map<std::uint64_t, std::uint64_t> xid_counts;
+    std::chrono::steady_clock::time_point heard_at;
   };
   struct UnmanagedProcesses {
     std::set<std::uint32_t> seen;  // pids of the last reading
@@ -86,6 +95,9 @@ class GpuMonitor {
   std::map<std::string, GpuSeen, std::less<>> gpus_;      // guarded by mutex_, by UUID
   std::map<std::string, std::chrono::steady_clock::time_point>
       read_at_;  // guarded by mutex_, by node
+  // Guarded by mutex_, by node.
+  std::map<std::string, std::shared_ptr<const model::HostMetrics>, std::less<>> hosts_;
+  std::chrono::steady_clock::time_point forgot_at_;  // of the taking thread
 };
 
 }  // namespace gpu_platform::monitoring

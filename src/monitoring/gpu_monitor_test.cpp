@@ -98,6 +98,39 @@ TEST_F(GpuMonitorTest, KnowsThePowerLimitFromTheInventory) {
   EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(500'000)) << "it was set since";
 }
 
+TEST_F(GpuMonitorTest, KeepsTheLatestThatWasReadOfTheHost) {
+  EXPECT_EQ(monitor_.latest_host("n1"), nullptr);
+  node::ProbeReadings readings;
+  readings.host.emplace().cpu_percent = 12;
+  monitor_.take_readings("n1", {}, readings);
+  read({});
+  ASSERT_NE(monitor_.latest_host("n1"), nullptr) << "not each reading has it";
+  EXPECT_EQ(monitor_.latest_host("n1")->cpu_percent, 12U);
+  EXPECT_EQ(monitor_.latest_host("n2"), nullptr);
+}
+
+TEST_F(GpuMonitorTest, ForgetsAGpuOfWhichNothingWasHeardForLong) {
+  read({});
+  raise({79});
+  const auto now = std::chrono::steady_clock::now();
+  monitor_.forget_gpus_before(now - std::chrono::hours(1));
+  EXPECT_NE(monitor_.latest("a"), nullptr);
+  monitor_.forget_gpus_before(now + std::chrono::hours(1));
+  EXPECT_EQ(monitor_.latest("a"), nullptr);
+  read({});
+  ASSERT_NE(monitor_.latest("a"), nullptr);
+  EXPECT_TRUE(monitor_.latest("a")->xids.empty());
+}
+
+TEST_F(GpuMonitorTest, TellsTheEndOfUnmanagedProcessesAlsoOfAGpuThatWasForgotten) {
+  read({own_});
+  read({own_});
+  ASSERT_EQ(told_.size(), 1U);
+  monitor_.forget_gpus_before(std::chrono::steady_clock::now() + std::chrono::hours(1));
+  read({});
+  EXPECT_EQ(told_, (std::vector<std::string>{told_[0], ""}));
+}
+
 TEST_F(GpuMonitorTest, AnUnmanagedProcessIsToldWhenItStaysAndWhenItIsGone) {
   read({own_});
   EXPECT_TRUE(told_.empty()) << "one reading may catch a job that is just starting";
