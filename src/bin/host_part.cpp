@@ -16,6 +16,7 @@
 #include "bin/process_options.h"
 #include "bin/site_files.h"
 #include "health/rule_table.h"
+#include "os/clock.h"
 
 namespace gpu_platform::bin {
 
@@ -185,6 +186,7 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(
       *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,
       [this](model::AttemptId id) { return monitoring::output_mark_of(engine_->output_of(id)); });
+  node::ProbeListener& first = open_telemetry(*watchdog_);
   power_ = std::make_unique<PowerPolicy>(
       PowerPolicy::Options{configuration.power_limits, core_.data_dir() + "/power-limits",
                            [this](const std::string& node, const node::RunDriver& request) {
@@ -193,7 +195,7 @@ base::Status HostPart::start(const config::Configuration& configuration) {
                            [this](const std::string& uuid, base::Milliwatts limit) {
                              monitor_->take_power_limit(uuid, limit);
                            }},
-      *watchdog_);
+      first);
   node::ProbeRunnerOptions options;
   options.executable = options_.programs.probe;
   options.interval = configuration.monitoring_interval;
@@ -209,6 +211,19 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   probes_to_ask_ = probes_.get();
   for (const std::string& node : held_nodes_) probes_->hold(node);
   return {};
+}
+
+// Returns the first of the listeners that lead to this one.
+node::ProbeListener& HostPart::open_telemetry(node::ProbeListener& next) {
+  if (frames_ == nullptr) return next;
+  tap_ = std::make_unique<monitoring::ReadingTap>(
+      next, [this] { return core_.snapshot(); },
+      [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); },
+      *frames_, os::wall_now);
+  pace_ = std::make_unique<monitoring::SamplingPace>(
+      *tap_, [this] { return core_.snapshot(); }, ask_probes(),
+      [](const model::JobSpec& spec) { return spec.monitor; });
+  return *pace_;
 }
 
 void HostPart::wait_for_nodes(const std::function<bool()>& must_end) {
@@ -254,6 +269,7 @@ void HostPart::stop() {
   if (probes_ != nullptr) {
     memory_->stop();  // it asks them, as the gate does
     gate_->stop();
+    if (pace_ != nullptr) pace_->stop();
     {
       const std::lock_guard lock(probes_guard_);  // the engine holds them
       probes_to_ask_ = nullptr;

@@ -29,6 +29,8 @@
 #include "monitoring/memory_watchdog.h"
 #include "monitoring/mps_fault_observer.h"
 #include "monitoring/node_observer.h"
+#include "monitoring/reading_tap.h"
+#include "monitoring/sampling_pace.h"
 #include "node/probe/probe_runner.h"
 #include "telemetry/frame.h"
 
@@ -82,6 +84,7 @@ class HostPart final : public EnginePart {
   base::Status open_engine(const config::Configuration& configuration);
   void hold_probe(const std::string& node, bool is_held);
   monitoring::AttemptGate::ReadNow ask_probes();
+  node::ProbeListener& open_telemetry(node::ProbeListener& next);
 
   const Options options_;
   CorePart& core_;
@@ -105,6 +108,8 @@ class HostPart final : public EnginePart {
   std::unique_ptr<monitoring::NodeObserver> nodes_;
   std::unique_ptr<monitoring::JobWatchdog> watchdog_;
   telemetry::FrameListener* frames_ = nullptr;  // null: no frames are made
+  std::unique_ptr<monitoring::ReadingTap> tap_;
+  std::unique_ptr<monitoring::SamplingPace> pace_;
   std::unique_ptr<PowerPolicy> power_;
   std::unique_ptr<node::ProbeRunner> probes_;
   std::unique_ptr<MonitoredReadings> readings_;
