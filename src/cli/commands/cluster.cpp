@@ -87,11 +87,14 @@ std::string own_jobs(Client& client) {
 
 std::string totals(const v1::Status& status, Client& client) {
   std::string text = fmt::format("server {}\n", harmless(client.answered()));
+  const std::string used = status.has_gpu_utilization()
+                               ? fmt::format(", {:.0f} % used", status.gpu_utilization() * 100)
+                               : std::string();
   text += fmt::format(
-      "{}{}, {} available, {:.0f} % allocated\n", counted(status.total_gpus(), "GPU"),
+      "{}{}, {} available, {:.0f} % allocated{}\n", counted(status.total_gpus(), "GPU"),
       emulated_mark(emulated_count(status.gpus()), static_cast<std::size_t>(status.gpus_size())),
-      free_gpus_text(status.available_gpus(), status.available_share()),
-      status.utilization() * 100);
+      free_gpus_text(status.available_gpus(), status.available_share()), status.utilization() * 100,
+      used);
   text += broken_gpus(status.gpus());
   text += fmt::format("{} running, {} queued, {} held, {} suspended{}\n",
                       counted(status.running_jobs(), "job"), status.queued_jobs(),

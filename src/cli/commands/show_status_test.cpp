@@ -25,6 +25,15 @@ TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
                         server.path()));
 }
 
+TEST_F(Show, StatusHasTheMeasuredUseOfTheGpusIfAnyIsRead) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"total_gpus":8,"available_gpus":6,"utilization":0.25,"gpu_utilization":0.125,"nodes":[],"gpus":[]})");
+  });
+  EXPECT_EQ(call(server, {"status"}), 0);
+  EXPECT_TRUE(has(out(), "6 available, 25 % allocated, 12 % used\n")) << out();
+}
+
 TEST_F(Show, StatusCountsOnesOwnJobsAndGpusThatAreNotWell) {
   FakeServer server([](const Request& request) {
     if (has(request.target, "/v1/jobs")) {
