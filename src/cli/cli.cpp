@@ -208,6 +208,12 @@ constexpr std::array kCommands = {
              "Show what each XID and condition means for a GPU, and where each rule comes from.",
              "  gpu-platform health rules\n"
              "  gpu-platform health rules --profile cloud --json | jq '.rules[] | select(.xid == 79)'\n"}, run_health_rules},
+    Command{{"history", "[options]",
+             "Show what GPUs, hosts and jobs did: utilization, memory, temperature, power and more over time.",
+             "  gpu-platform history --gpu dgx-h100-1:3 --since 1d\n"
+             "  gpu-platform history --job 42 --metric utilization,power\n"
+             "  gpu-platform history --node dgx-h100-1 --since 7d --step 15m --percentiles 50,95,99\n"
+             "  gpu-platform history --team vision --since 30d --csv > vision.csv\n"}, run_history},
     Command{{"topology", "[options]",
              "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"

@@ -1,0 +1,66 @@
+#include "cli/text/graph.h"
+
+#include "cli/cli_fixture_test.h"
+#include "cli/text/csv.h"
+
+namespace gpu_platform::cli {
+namespace {
+
+const base::Instant kBegin = *base::parse_rfc3339("2026-07-01T12:00:00Z");
+
+base::Instant at(std::int64_t seconds) {
+  return kBegin + base::seconds(seconds);
+}
+
+// Ten seconds, of which two have no values.
+const std::vector<GraphPoint> kPoints = {
+    {at(0), at(2), 0}, {at(2), at(4), 50}, {at(6), at(10), 100}};
+const GraphScale kScale{at(0), at(10), 0, 100};
+
+TEST(Sparkline, ShowsZeroAsABarAndAGapAsNone) {
+  EXPECT_EQ(sparkline(kPoints, kScale, 10, false), "▁▁▄▄  ████");
+  EXPECT_EQ(sparkline(kPoints, kScale, 10, true), "..::  ####");
+}
+
+TEST(Sparkline, ShowsTheMeanOfAColumn) {
+  EXPECT_EQ(sparkline(kPoints, kScale, 1, false), "▅") << "(0 x 2 + 50 x 2 + 100 x 4) / 8";
+  EXPECT_EQ(sparkline({}, kScale, 3, false), "   ");
+}
+
+TEST(Sparkline, LeavesOutWhatLiesOutsideAndCutsWhatIsTooHigh) {
+  const std::vector<GraphPoint> points = {{at(-20), at(-10), 50}, {at(5), at(30), 900}};
+  EXPECT_EQ(sparkline(points, kScale, 10, true), "     #####");
+}
+
+TEST(Graph, HasItsValuesAtTheLeftAndItsTimesBelow) {
+  const InUtc zone;
+  const auto text = [](double value) { return fmt::format("{:.0f}", value); };
+  EXPECT_EQ(graph(kPoints, kScale, text, {.width = 15, .height = 2, .is_ascii = true}),
+            "100 |      ####\n"
+            "  0 |..##  ####\n"
+            "     12:00\n");
+  const std::string wide = graph(kPoints, kScale, text, {.width = 60, .height = 2});
+  EXPECT_TRUE(has(wide, "100 │")) << wide;
+  EXPECT_TRUE(has(wide, "     2026-07-01 12:00")) << wide;
+}
+
+TEST(Graph, IsOfAsciiWhereTheLocaleHasNoMore) {
+  ProcessEnvironment environment;
+  EXPECT_FALSE(has_utf8(environment));
+  environment.environment = {"LANG=de_DE.UTF-8"};
+  EXPECT_TRUE(has_utf8(environment));
+  environment.environment.emplace_back("LC_ALL=C");
+  EXPECT_FALSE(has_utf8(environment)) << "LC_ALL stands above LANG";
+}
+
+TEST(Csv, QuotesWhatItMustAndGuardsFormulas) {
+  EXPECT_EQ(csv_cell("dgx-1"), "dgx-1");
+  EXPECT_EQ(csv_cell("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_cell("a\"b"), "\"a\"\"b\"");
+  EXPECT_EQ(csv_cell("=HYPERLINK(1)"), "'=HYPERLINK(1)");
+  EXPECT_EQ(csv_cell("-1,2"), "\"'-1,2\"");
+  EXPECT_EQ(csv_cell(""), "");
+}
+
+}  // namespace
+}  // namespace gpu_platform::cli
