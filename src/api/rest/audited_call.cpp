@@ -53,7 +53,10 @@ void add_target_of(const Route& route, const HttpRequest& request, model::Audite
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(route.call->input_type());
   const std::unique_ptr<google::protobuf::Message> message(prototype->New());
   if (!read_request(route, request.target, request.body, *message)) return;
-  add_job(text_of(*message, "id"), call);
+  // Alerts and silences have ids, too.
+  const bool is_of_alerts = call.action == model::AuditAction::kAcknowledge ||
+                            call.action == model::AuditAction::kEndSilence;
+  is_of_alerts ? add_target(text_of(*message, "id"), call) : add_job(text_of(*message, "id"), call);
   for (const char* name : {"node", "gpu", "gpu_id", "name"}) {
     if (call.target.empty()) add_target(text_of(*message, name), call);
   }

@@ -37,7 +37,8 @@ std::vector<ListFilter> entry_filters() {
       {std::string(kActionOption), "", Kind::kText, "ACTION",
        "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
        "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
-       "port-forward, raise, signal, create-token, revoke-token, set-team, remove-team"},
+       "port-forward, raise, signal, create-token, revoke-token, set-team, remove-team, silence, "
+       "end-silence, acknowledge, test-channel, stop-idle"},
       {"--since", "since", Kind::kPastTime, "TIME",
        "only entries after this time: 2h ago (2h), 7d, or a time"},
       {"--until", "until", Kind::kPastTime, "TIME", "only entries before this time"},
