@@ -5,19 +5,13 @@
 #include <fmt/format.h>
 
 #include "outbound/address.h"
+#include "outbound/control.h"
 
 namespace gpu_platform::outbound {
 
 namespace {
 
 using base::Status;
-
-bool has_control(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
-}
 
 // The form that goes into a command of SMTP and a header as it is.
 bool is_mail_address(std::string_view text) {

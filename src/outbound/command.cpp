@@ -24,7 +24,7 @@ namespace gpu_platform::outbound {
 
 namespace {
 
-Outcome command_failed(std::string problem) {
+Outcome failed_command(std::string problem) {
   return {Outcome::Kind::kFailed, std::move(problem), {}};
 }
 
@@ -67,7 +67,7 @@ Seen wait_for_end(pid_t child, int stop, base::Duration timeout) {
 Outcome run_command(const Channel& channel, const Delivery& delivery, int stop) {
   const os::Descriptor input = file_with(delivery.body);
   if (!input.is_open())
-    return command_failed(base::system_error("a file in memory", errno).message);
+    return failed_command(base::system_error("a file in memory", errno).message);
   const auto child = os::start_child_process(
       {.words = channel.command,
        .environment =
@@ -80,7 +80,7 @@ Outcome run_command(const Channel& channel, const Delivery& delivery, int stop) 
        .output = os::kNull,
        .errors = os::kNull});
   if (!child)
-    return command_failed(base::system_error(channel.command.front(), child.error()).message);
+    return failed_command(base::system_error(channel.command.front(), child.error()).message);
   const Seen seen = wait_for_end(*child, stop, channel.timeout);
   if (seen != Seen::kEnd) kill(-*child, SIGKILL);  // not reaped yet, so the number is its own
   int status = 0;
@@ -88,14 +88,14 @@ Outcome run_command(const Channel& channel, const Delivery& delivery, int stop) 
   }
   if (seen == Seen::kStop) return {Outcome::Kind::kStopped, "stopped", {}};
   if (seen == Seen::kTimeout) {
-    return command_failed(fmt::format("the command is not done after {} s and was killed",
+    return failed_command(fmt::format("the command is not done after {} s and was killed",
                                       base::whole_milliseconds(channel.timeout) / 1000));
   }
   if (WIFSIGNALED(status)) {
-    return command_failed(fmt::format("the command was ended by signal {}", WTERMSIG(status)));
+    return failed_command(fmt::format("the command was ended by signal {}", WTERMSIG(status)));
   }
   if (WEXITSTATUS(status) == 0) return {};
-  return command_failed(fmt::format("the command ends with exit code {}", WEXITSTATUS(status)));
+  return failed_command(fmt::format("the command ends with exit code {}", WEXITSTATUS(status)));
 }
 
 }  // namespace gpu_platform::outbound

@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
+#include "outbound/control.h"
 #include "outbound/signature.h"
 
 namespace gpu_platform::outbound {
@@ -19,11 +20,6 @@ constexpr std::size_t kMaxPlainSubject = 200;
 constexpr std::size_t kMaxPlainLine = 900;  // RFC 5322: 998
 constexpr std::size_t kBase64Line = 76;
 constexpr std::size_t kWordBytes = 45;  // 60 characters of Base64: an encoded word has at most 75
-
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
-}
 
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -108,10 +104,9 @@ std::string in_base64(std::string_view bytes) {
 
 std::string mail_message(const Channel& channel, const Delivery& delivery) {
   const bool is_plain = is_plain_body(delivery.body);
-  const std::string_view type =
-      delivery.content_type.empty() || std::ranges::any_of(delivery.content_type, is_control)
-          ? "text/plain; charset=utf-8"
-          : std::string_view(delivery.content_type);
+  const std::string_view type = delivery.content_type.empty() || has_control(delivery.content_type)
+                                    ? "text/plain; charset=utf-8"
+                                    : std::string_view(delivery.content_type);
   const std::string domain = channel.from.substr(channel.from.find('@') + 1);
   std::string text =
       fmt::format("From: <{}>\r\nTo: <{}>\r\n", channel.from, fmt::join(channel.to, ">,\r\n <"));

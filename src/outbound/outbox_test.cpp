@@ -23,7 +23,7 @@ using os::eventually;
 
 constexpr const char* kNowhere = "http://127.0.0.1:1/hook";  // where no program listens
 
-const ScriptedServer::Script kTakesAll = [](const SeenRequest& /*request*/, Wire& wire) {
+const ScriptedServer::Script kAnswersOk = [](const SeenRequest& /*request*/, Wire& wire) {
   wire.answer(200, "");
 };
 
@@ -139,7 +139,7 @@ TEST_F(OutboxTest, ARefusedMessageIsCountedAndTheNextGoes) {
 
 TEST_F(OutboxTest, AHangingChannelHoldsUpNoOtherAndNotTheEnd) {
   const ScriptedServer hanging([](const SeenRequest& /*request*/, Wire& wire) { wire.hold(); });
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   const auto outbox = open({channel_to(hanging.address(), "h"), channel_to(server.address(), "c")});
   put(*outbox, delivery(1, "h"));
   EXPECT_TRUE(eventually([&] { return hanging.requests().size() == 1; }));
@@ -150,7 +150,7 @@ TEST_F(OutboxTest, AHangingChannelHoldsUpNoOtherAndNotTheEnd) {
 }
 
 TEST_F(OutboxTest, AKeyIsSentOnceAlsoAfterARestart) {
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   {
     const auto outbox = open({channel_to(server.address())});
     put(*outbox, delivery(1));
@@ -175,7 +175,7 @@ TEST_F(OutboxTest, TheOldestGoWhereTooManyWait) {
   EXPECT_EQ(state(*outbox).dropped, 2U);
   EXPECT_EQ(state(*outbox).oldest, delivery(3).made);
   EXPECT_TRUE(has_warned("dropped=1"));
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   outbox->set_channels({channel_to(server.address())});
   EXPECT_TRUE(eventually_sent(*outbox, 3));
   EXPECT_EQ(bodies_of(server), numbers(3, 5));
@@ -198,7 +198,7 @@ TEST_F(OutboxTest, AFullFileRefusesUntilMessagesHaveGone) {
   EXPECT_EQ(status.error().code, base::ErrorCode::kResourceExhausted) << status.error().message;
   const auto waiting = static_cast<std::uint64_t>(count - 1);
   EXPECT_EQ(state(*outbox).waiting, waiting);
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   outbox->set_channels({channel_to(server.address())});
   EXPECT_TRUE(eventually_sent(*outbox, waiting));
   EXPECT_TRUE(eventually([&] { return state(*outbox).waiting == 0; }));
@@ -209,7 +209,7 @@ TEST_F(OutboxTest, AFullFileRefusesUntilMessagesHaveGone) {
 TEST_F(OutboxTest, ADamagedFileIsPutAsideAndTold) {
   open({});
   folder_.write("outbox/outbox.db", std::string(8192, 'x'));
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   const auto outbox = open({channel_to(server.address())});
   put(*outbox, delivery(1));
   EXPECT_TRUE(eventually_sent(*outbox, 1));
@@ -237,7 +237,7 @@ TEST_F(OutboxTest, TwoCannotDeliverFromOneFile) {
 }
 
 TEST_F(OutboxTest, TenThousandMessagesGoInTheirOrder) {
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   const auto outbox = open({channel_to(server.address())});
   for (int number = 1; number <= 10'000; ++number) put(*outbox, delivery(number));
   EXPECT_TRUE(eventually_sent(*outbox, 10'000));
@@ -259,7 +259,7 @@ TEST_F(OutboxTest, WhatWaitsForARemovedChannelIsDroppedAndTold) {
 }
 
 TEST_F(OutboxTest, AClockThatIsSetBackChangesNoOrder) {
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   const auto outbox = open({channel_to(kNowhere)});
   for (int number = 1; number <= 5; ++number) {
     Delivery earlier = delivery(number);
@@ -310,7 +310,7 @@ TEST_F(OutboxTest, WhatWasPutIsDeliveredAfterAKill) {
   kill_and_reap(child);
   ::close(ready[0]);
   ::close(ready[1]);
-  const ScriptedServer server(kTakesAll);
+  const ScriptedServer server(kAnswersOk);
   const auto outbox = open({channel_to(server.address())});
   EXPECT_TRUE(eventually_sent(*outbox, 3));
   EXPECT_EQ(bodies_of(server), numbers(1, 3));

@@ -1,6 +1,5 @@
 #include "outbound/sender.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "os/clock.h"
 #include "outbound/address.h"
 #include "outbound/command.h"
+#include "outbound/control.h"
 #include "outbound/mail_message.h"
 #include "outbound/secret_file.h"
 #include "outbound/signature.h"
@@ -18,17 +18,9 @@ namespace {
 
 using base::Result;
 
-Outcome failed(const base::Error& error) {
+Outcome failed_by(const base::Error& error) {
   const std::string field = error.field.empty() ? "" : error.field + ": ";
   return {Outcome::Kind::kFailed, field + error.message, {}};
-}
-
-// Such a text would end its header and begin another.
-bool has_control_characters(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
 }
 
 std::string alertmanager_url(std::string url) {
@@ -39,18 +31,18 @@ std::string alertmanager_url(std::string url) {
 }  // namespace
 
 Outcome Sender::send(const Delivery& delivery) {
-  if (const base::Status status = check(channel_); !status) return failed(status.error());
+  if (const base::Status status = check(channel_); !status) return failed_by(status.error());
   if (channel_.kind == ChannelKind::kCommand) return run_command(channel_, delivery, stop_);
-  if (has_control_characters(delivery.key) || has_control_characters(delivery.content_type)) {
+  if (has_control(delivery.key) || has_control(delivery.content_type)) {
     return {Outcome::Kind::kRefused, "its key or type has characters of control", {}};
   }
   if (transfer_ == nullptr) {
     Result<std::unique_ptr<Transfer>> made = Transfer::make(stop_);
-    if (!made) return failed(made.error());
+    if (!made) return failed_by(made.error());
     transfer_ = *std::move(made);
   }
   const Result<std::string> where = url();
-  if (!where) return failed(where.error());
+  if (!where) return failed_by(where.error());
   return channel_.kind == ChannelKind::kMail ? mail(*where, delivery) : post(*where, delivery);
 }
 
@@ -70,7 +62,7 @@ Result<std::vector<std::string>> Sender::headers(const Delivery& delivery) const
   if (channel_.secret_file.empty()) return headers;
   TRY_ASSIGN(const std::string secret, read_secret(channel_.secret_file));
   if (channel_.kind != ChannelKind::kWebhook) {
-    if (has_control_characters(secret)) {
+    if (has_control(secret)) {
       return base::invalid("secret_file", "the token has characters of control");
     }
     headers.push_back("Authorization: Bearer " + secret);
@@ -85,7 +77,7 @@ Result<std::vector<std::string>> Sender::headers(const Delivery& delivery) const
 
 Outcome Sender::post(const std::string& url, const Delivery& delivery) {
   const Result<std::vector<std::string>> lines = headers(delivery);
-  if (!lines) return failed(lines.error());
+  if (!lines) return failed_by(lines.error());
   const bool is_alertmanager = channel_.kind == ChannelKind::kAlertmanager;
   return transfer_->post(channel_, is_alertmanager ? alertmanager_url(url) : url, *lines,
                          delivery.body);
@@ -93,14 +85,14 @@ Outcome Sender::post(const std::string& url, const Delivery& delivery) {
 
 Outcome Sender::mail(const std::string& url, const Delivery& delivery) {
   const Result<Address> address = check_address(channel_, url);
-  if (!address) return failed(address.error());
+  if (!address) return failed_by(address.error());
   Transfer::Mail mail{.url = url,
                       .password = {},
                       .needs_tls = !address->is_this_machine && !channel_.allow_plain_text,
                       .message = mail_message(channel_, delivery)};
   if (!channel_.user.empty()) {
     Result<std::string> password = read_secret(channel_.secret_file);
-    if (!password) return failed(password.error());
+    if (!password) return failed_by(password.error());
     mail.password = *std::move(password);
   }
   return transfer_->mail(channel_, mail);

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxShown = 300;
 constexpr int kLookMs = 1000;   // libcurl's own times end the wait earlier
 constexpr int kFarewell = 221;  // SMTP's answer to QUIT
 
-Outcome transfer_failed(std::string problem, base::Duration retry_after = {}) {
+Outcome failed(std::string problem, base::Duration retry_after = {}) {
   return {Outcome::Kind::kFailed, std::move(problem), retry_after};
 }
 
@@ -172,7 +172,7 @@ std::string Transfer::problem_of(CURLcode code) const {
 
 Outcome Transfer::http_outcome(CURLcode code) const {
   if (!is_head_complete_) {
-    return transfer_failed(code == CURLE_OK ? "the answer ends in its head" : problem_of(code));
+    return failed(code == CURLE_OK ? "the answer ends in its head" : problem_of(code));
   }
   if (status_ >= 200 && status_ < 300) return {};
   std::string problem = fmt::format("the other side answers with status {}", status_);
@@ -183,8 +183,7 @@ Outcome Transfer::http_outcome(CURLcode code) const {
   curl().easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &retry_after_s);
   // Longer ones are cut by the caller; so long that it cannot overflow.
   constexpr curl_off_t kDayS = 86'400;
-  return transfer_failed(std::move(problem),
-                         base::seconds(std::clamp<curl_off_t>(retry_after_s, 0, kDayS)));
+  return failed(std::move(problem), base::seconds(std::clamp<curl_off_t>(retry_after_s, 0, kDayS)));
 }
 
 // That the server does not know us (a wrong password) or has no TLS is a fault of the channel: the
