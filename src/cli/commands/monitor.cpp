@@ -202,7 +202,7 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
   if (const auto code = arguments.parse(invocation.words, console)) return *code;
   if (!server.server) server.server = invocation.server;
   if (asked.interval) {
-    const auto given = base::parse_duration(*asked.interval);
+    const auto given = base::parse_short_duration(*asked.interval);
     if (!given) return usage_error(console, "--interval: " + given.error().message, text.name);
     if (*given < kShortest || *given > kLongest) {
       return usage_error(
