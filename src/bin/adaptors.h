@@ -44,6 +44,10 @@ class MonitoredReadings : public api::GpuReadingSource {
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const override {
     return monitor_.latest(uuid);
   }
+  std::shared_ptr<const model::HostMetrics> latest_host(std::string_view node) const override {
+    return monitor_.latest_host(node);
+  }
+
   void ask_for_newer_than(std::chrono::milliseconds age) override {
     for (const std::string& node : monitor_.nodes_older_than(age)) probes_.read_now(node);
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr model::AttemptId kFirst{model::JobId(7), 1};
 constexpr model::AttemptId kSecond{model::JobId(8), 2};
-constexpr model::AttemptId kStranger{model::JobId(99), 1};
+constexpr model::AttemptId kNoHolder{model::JobId(99), 1};
 
 SharedGpu shared(model::ShareMode mode, std::vector<SharedGpu::Process> processes) {
   SharedGpu gpu;
@@ -41,10 +41,10 @@ TEST(Attribution, GoesByTheTimeOfEachProcessWhereTheDriverCountsIt) {
   EXPECT_EQ(uses[1].power, base::Milliwatts(75'000 + 133'334));
 }
 
-TEST(Attribution, LeavesThePartOfStrangersToThem) {
+TEST(Attribution, LeavesThePartOfUnmanagedProcessesToThem) {
   const auto uses = attribute(shared(
       model::ShareMode::kMps,
-      {{kFirst, base::kGiB, 10}, {kStranger, base::kGiB, 20}, {std::nullopt, base::kGiB, 60}}));
+      {{kFirst, base::kGiB, 10}, {kNoHolder, base::kGiB, 20}, {std::nullopt, base::kGiB, 60}}));
 
   EXPECT_EQ(uses[0].utilization_percent, 10U);
   EXPECT_EQ(uses[1].utilization_percent, 0U);
