@@ -27,6 +27,13 @@ using telemetry::Series;
 // The frames of one reading have nearly the same time.
 constexpr base::Duration kSameReading = base::seconds(10);
 
+// The history calls the step by another name than the API.
+template <class Result>
+Result named(Result result) {
+  if (!result && result.error().field == "step") result.error().field = "step_seconds";
+  return result;
+}
+
 // What the history has for a question, one query for each window and kind of thing.
 class Found {
  public:
@@ -46,7 +53,7 @@ class Found {
       query.to = std::get<1>(key);
       query.step = question.step;
       query.wants_spread = !question.percentiles.empty();
-      TRY_ASSIGN(std::vector<Series> found, history.query(query));
+      TRY_ASSIGN(std::vector<Series> found, named(history.query(query)));
       for (Series& series : found) keep(key, std::move(series));
     }
     return {};
