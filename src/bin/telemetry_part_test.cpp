@@ -15,16 +15,16 @@ namespace {
 
 using telemetry::Frame;
 
-telemetry::MetricId power() {
+telemetry::MetricId gpu_power() {
   return telemetry::metric_named(telemetry::Of::kGpu, "power_watts").value();
 }
 
-telemetry::Frames reading(base::Instant at) {
-  const Frame frame{{telemetry::Of::kGpu, "node", "GPU-0", {}}, at, {{power(), 300'000}}};
+telemetry::Frames gpu_reading(base::Instant at) {
+  const Frame frame{{telemetry::Of::kGpu, "node", "GPU-0", {}}, at, {{gpu_power(), 300'000}}};
   return std::make_shared<const std::vector<Frame>>(std::vector<Frame>{frame});
 }
 
-struct Listener final : telemetry::FrameListener {
+struct CountingListener final : telemetry::FrameListener {
   void take(const telemetry::Frames& frames) override { count += frames->size(); }
   std::size_t count = 0;
 };
@@ -33,18 +33,18 @@ TEST(TelemetryPart, KeepsFramesOverARestartAndTellsThemToOthers) {
   const TestFolder folder;
   const CapturedLog log;
   const base::Instant at = os::wall_now();
-  Listener other;
+  CountingListener other;
   {
     const auto part = TelemetryPart::open(folder.path(), {});
     part->add(other);
-    part->frames().take(reading(at));
+    part->frames().take(gpu_reading(at));
     part->stop();
   }
   EXPECT_EQ(other.count, 1u);
   const auto part = TelemetryPart::open(folder.path(), {});
   const auto series =
       part->history()->query({.subjects = {{telemetry::Of::kGpu, "node", "GPU-0", {}}},
-                              .metrics = {power()},
+                              .metrics = {gpu_power()},
                               .from = at,
                               .to = at + base::seconds(1)});
   ASSERT_TRUE(series) << series.error().message;
@@ -59,10 +59,10 @@ TEST(TelemetryPart, HasNoHistoryIfTheSiteWantsNone) {
   const TestFolder folder;
   config::Configuration configuration;
   configuration.telemetry.history = false;
-  Listener other;
+  CountingListener other;
   const auto part = TelemetryPart::open(folder.path(), configuration);
   part->add(other);
-  part->frames().take(reading(os::wall_now()));
+  part->frames().take(gpu_reading(os::wall_now()));
   part->stop();
   EXPECT_EQ(other.count, 1u);
   EXPECT_EQ(part->history(), nullptr);

@@ -12,6 +12,7 @@
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
 #include "cli/text/request_text.h"
+#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 #include "cli/text/use_text.h"
 #include "cli/words/list_command.h"

@@ -118,7 +118,8 @@ std::vector<JobColumn> job_columns() {
                          },
                      .rank = [](const v1::Job& job,
                                 base::Instant) { return job.gpu_use().utilization_percent(); },
-                     .is_wide = true});
+                     .is_wide = true,
+                     .is_left_out_if_empty = true});
   columns.push_back(
       {.key = std::string(kUseColumns[1]),
        .column = {.title = "GPU MEM", .align = Align::kRight, .expendable = 3},
@@ -128,7 +129,8 @@ std::vector<JobColumn> job_columns() {
                                  job.gpu_use().memory_percent());
            },
        .rank = [](const v1::Job& job, base::Instant) { return job.gpu_use().memory_percent(); },
-       .is_wide = true});
+       .is_wide = true,
+       .is_left_out_if_empty = true});
   for (SpecColumn& spec : spec_columns()) {
     columns.push_back({.key = as_word(spec.title),
                        .column = {spec.title},

@@ -195,9 +195,13 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
               "time between two readings: 1s (default), 100ms to 1h")
       .option("--output", asked.file, "FILE", "write the summary to this file, as JSON")
       .flag("--follow", asked.follows, "with a job: show it again and again")
-      .output(asked.output, {}, kFormatOption)
-      .command("JOB | COMMAND", asked.words,
-               "a job, or behind '--' a command of this machine and its arguments");
+      .output(asked.output, {}, kFormatOption);
+  // Options may follow a job; what follows the dashes is the command's own.
+  if (is_command(invocation.words)) {
+    arguments.command("COMMAND", asked.words, "a command of this machine, and its arguments");
+  } else {
+    arguments.words("JOB", asked.words, 0, 64, "a job; or a command behind '--'");
+  }
   add_server_options(arguments, server);
   if (const auto code = arguments.parse(invocation.words, console)) return *code;
   if (!server.server) server.server = invocation.server;

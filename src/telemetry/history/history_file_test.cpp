@@ -99,6 +99,10 @@ TEST_F(HistoryTest, SamplesThatComeLateAreInThePointsOnce) {
   file().flush();
   // The clock was set back to half past twelve.
   feed(kNoon + base::minutes(30), 600);
+  const auto counted = [&] {
+    return ask_one(power(), kNoon, kNoon + base::hours(1), base::minutes(1)).whole().count;
+  };
+  EXPECT_EQ(counted(), 2'400u) << "in memory";
   file().flush();
   const Series series = ask_one(power(), kNoon, kNoon + base::hours(1), base::minutes(1));
   EXPECT_EQ(series.points.size(), 40u);

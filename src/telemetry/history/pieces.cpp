@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNoColumn = SIZE_MAX;
 
-struct PieceSample {
+struct TimedFrame {
   const Frame* frame = nullptr;
   base::Instant at;
 };
@@ -22,17 +22,17 @@ struct PieceSample {
 struct BySubject {
   bool operator()(const Subject* a, const Subject* b) const { return *a < *b; }
 };
-using Samples = std::map<const Subject*, std::vector<PieceSample>, BySubject>;
+using FramesBySubject = std::map<const Subject*, std::vector<TimedFrame>, BySubject>;
 
 // Makes the blocks of one subject after the other; the list of columns is kept.
 class BlockMaker {
  public:
   BlockMaker() : column_of_(metrics().size(), kNoColumn) {}
 
-  Block make(std::span<const PieceSample> samples) {
+  Block make(std::span<const TimedFrame> samples) {
     Block block;
     block.times.reserve(samples.size());
-    for (const PieceSample& sample : samples) {
+    for (const TimedFrame& sample : samples) {
       const auto place = static_cast<std::uint32_t>(block.times.size());
       block.times.push_back(sample.at);
       for (const Value& value : sample.frame->values) {
@@ -68,17 +68,17 @@ class BlockMaker {
 };
 
 // Appends the pieces of one subject: one for each span, and more where a span has too many samples.
-void add_pieces(const Subject& subject, std::span<const PieceSample> samples, BlockMaker& maker,
+void add_pieces(const Subject& subject, std::span<const TimedFrame> samples, BlockMaker& maker,
                 std::vector<Piece>& pieces) {
-  std::map<base::Instant, std::vector<PieceSample>> spans;
+  std::map<base::Instant, std::vector<TimedFrame>> spans;
   std::vector<base::Instant> order;
-  for (const PieceSample& sample : samples) {
+  for (const TimedFrame& sample : samples) {
     const auto [span, is_new] = spans.try_emplace(floor_to(sample.at, span_of(Tier::kRaw)));
     if (is_new) order.push_back(span->first);
     span->second.push_back(sample);
   }
   for (const base::Instant begin : order) {
-    std::span<const PieceSample> rest = spans[begin];
+    std::span<const TimedFrame> rest = spans[begin];
     while (!rest.empty()) {
       const std::size_t count = std::min(rest.size(), kMaxBlockTimes);
       pieces.push_back({subject, begin, maker.make(rest.first(count))});
@@ -106,7 +106,7 @@ void append(Column& to, const Column& from, std::size_t times_before) {
 
 Pieces pieces_of(std::span<const Frames> frames, base::Instant latest) {
   Pieces result;
-  Samples samples;
+  FramesBySubject samples;
   for (const Frames& reading : frames) {
     for (const Frame& frame : *reading) {
       if (frame.at > latest) ++result.clamped;

@@ -28,10 +28,6 @@ base::Instant before(base::Instant at, base::Duration time) {
   return at + time * -1;
 }
 
-std::int64_t number_of(Tier tier) {
-  return static_cast<std::int64_t>(tier);
-}
-
 // The metrics of one subject that a query asks for, with what was read of them.
 class Gathered {
  public:
@@ -191,7 +187,7 @@ class SubjectReading {
   base::Status read_samples_first() {
     TRY_ASSIGN(std::optional<base::Instant> since, since_of(Tier::kRaw));
     TRY(load(Tier::kRaw, before(query_.from, kBefore), query_.to));
-    add_open(since);
+    add_open(since.value_or(base::Instant()), since);
     gathered_.set_since(Tier::kRaw, since);
     if (since && *since <= query_.from) return {};
     const base::Instant end = since ? std::min(*since, query_.to) : query_.to;
@@ -209,7 +205,7 @@ class SubjectReading {
     if (open_span) {
       std::optional<base::Instant> since;
       TRY(load(Tier::kRaw, *open_span, query_.to, &since));
-      add_open(since);
+      add_open(*open_span, since);
       gathered_.set_since(Tier::kRaw, since);
     }
     std::optional<base::Instant> minutes;
@@ -243,8 +239,11 @@ class SubjectReading {
     return first;
   }
 
-  void add_open(std::optional<base::Instant>& since) {
+  // Adds the frames in memory from `limit` on. Earlier ones came late: samples between them and the
+  // others may be gone, so they must not say since when there are samples.
+  void add_open(base::Instant limit, std::optional<base::Instant>& since) {
     for (const Frame* const frame : open_) {
+      if (frame->at < limit) continue;
       gathered_.add(*frame, before(query_.from, kBefore), query_.to);
       make_earlier(since, frame->at);
     }

@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::int64_t kPageBytes = 4096;
 
-std::int64_t tier_number(Tier tier) {
-  return static_cast<std::int64_t>(tier);
+// Without this error, what an index names again and again would be tried for ever.
+std::unexpected<base::Error> no_rows() {
+  return base::fail(base::ErrorCode::kDataLoss, "an index names rows that are not there");
 }
 
 }  // namespace
@@ -154,6 +155,7 @@ base::Result<std::vector<BlockRow>> HistoryRows::rows_of(const SpanKey& key) {
       stored.push_back({find->integer(0), find->integer(1) != 0, std::string(find->blob(2))});
     }
   }
+  if (stored.empty()) return no_rows();
   std::vector<BlockRow> rows;
   for (const Stored& row : stored) {
     TRY_ASSIGN(std::optional<Block> block, decode(row.bytes));
@@ -223,7 +225,9 @@ base::Status HistoryRows::remove_span(const SpanKey& key) {
   TRY_ASSIGN(store::Statement* const remove,
              statement("DELETE FROM blocks WHERE subject = ? AND tier = ? AND span = ?"));
   remove->bind(key.subject).bind(tier_number(key.tier)).bind(key.span.unix_ns());
-  return remove->run();
+  TRY(remove->run());
+  if (sqlite3_changes64(database_.handle()) == 0) return no_rows();
+  return {};
 }
 
 base::Status HistoryRows::remove_empty_subjects() {

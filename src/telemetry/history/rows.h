@@ -56,7 +56,8 @@ class HistoryRows {
   base::Status set_counters(SubjectId id, const std::vector<Value>& counters);
 
   base::Status add(const SpanKey& key, const Block& block, bool is_piece);
-  // In the order in which they came. Rows whose bytes are damaged are removed and counted.
+  // In the order in which they came. Rows whose bytes are damaged are removed and counted. Where
+  // the key came from an index, there are rows: kDataLoss if there are none.
   base::Result<std::vector<BlockRow>> rows_of(const SpanKey& key);
   base::Status set_whole(std::int64_t row);
   base::Status remove(std::int64_t row);
@@ -68,7 +69,7 @@ class HistoryRows {
   base::Result<std::vector<SpanKey>> oldest(Tier tier, std::size_t max_count);
   // Removes whole rows of spans that begin at or before `begins`, at most so many; how many.
   base::Result<std::uint64_t> remove_until(Tier tier, base::Instant begins, std::size_t max_count);
-  base::Status remove_span(const SpanKey& key);
+  base::Status remove_span(const SpanKey& key);  // kDataLoss if it has no row
   // Removes the subjects that have no row of blocks.
   base::Status remove_empty_subjects();
 

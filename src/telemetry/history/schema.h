@@ -25,6 +25,10 @@ namespace gpu_platform::telemetry {
 
 inline constexpr std::int64_t kHistoryVersion = 1;
 
+// As the tier is in the rows.
+inline std::int64_t number_of(Tier tier) {
+  return static_cast<std::int64_t>(tier);
+}
 // The length of the spans of a tier's rows, which begin at whole multiples of it since 1970.
 base::Duration span_of(Tier tier);
 // Times before 1970 and after 2200 are not believed, in readings or in a file: the nearer of these.

@@ -75,7 +75,11 @@ base::Result<bool> Upkeep::settle_some() {
 
 // Puts what the pieces of a span have into the points, and makes them one row.
 base::Status Upkeep::settle(const SpanKey& key) {
+  const std::uint64_t damaged = rows_.damaged_rows();
   TRY_ASSIGN(const std::vector<BlockRow> rows, rows_.rows_of(key));
+  if (std::ranges::none_of(rows, &BlockRow::is_piece) && rows_.damaged_rows() == damaged) {
+    return base::fail(base::ErrorCode::kDataLoss, "an index names pieces that are none");
+  }
   if (key.tier == Tier::kRaw) TRY(roll(key, rows));
   return merge(key, rows);
 }
@@ -156,11 +160,13 @@ base::Result<bool> Upkeep::evict_some(Tier tier) {
   if (keys.empty()) return false;
   const base::Status status = rows_.database().transaction([&]() -> base::Status {
     for (const SpanKey& key : keys) {
-      if (tier == Tier::kRaw) {
-        TRY_ASSIGN(const std::vector<BlockRow> rows, rows_.rows_of(key));
-        TRY(roll(key, rows));
+      if (tier != Tier::kRaw) {
+        TRY(rows_.remove_span(key));
+        continue;
       }
-      TRY(rows_.remove_span(key));
+      TRY_ASSIGN(const std::vector<BlockRow> rows, rows_.rows_of(key));
+      TRY(roll(key, rows));
+      for (const BlockRow& row : rows) TRY(rows_.remove(row.id));
     }
     return {};
   });
