@@ -3,10 +3,11 @@
 //   discovery   from ProbeRunner::watch() to the inventory: process start, NVML, host, protocol
 //   polling     CPU time of the probe process in each second, polling 8 GPUs once a second, while
 //               each call on a GPU costs nothing and then 50 µs, as in a real driver; the floor is
-//               a process that calls the same functions on the same board as often and throws the
-//               answers away. The probe's slow readings are in its share, not in the floor: they
-//               come every 30 s, so that shorter times show too few of them. A line for each
-//               thread of the probe says where its time goes
+//               a process that calls the same functions, those of GPM too, on the same board as
+//               often and throws the answers away. The memory is what the probe has resident. The
+//               probe's slow readings are in its share, not in the floor: they come every 30 s, so
+//               that shorter times show too few of them. A line for each thread of the probe says
+//               where its time goes
 //
 // Needs gpu-emulator and its library beside this program. `probe_bench [SECONDS]`: how long to poll
 // (default 20, 60 for a result). `probe_bench driver [SECONDS]`: polling alone, of the GPUs of this
@@ -131,8 +132,44 @@ void list(hardware::NvmlListFunction<Info> function, NvmlDevice* device) {
   if (function != nullptr) function(device, &count, found);
 }
 
+// A GPU of the bare loop, with the samples of GPM if it has that.
+struct BareGpu {
+  NvmlDevice* device = nullptr;
+  hardware::NvmlGpmSample* last = nullptr;
+  hardware::NvmlGpmSample* now = nullptr;
+};
+
+BareGpu bare_gpu(const NvmlFunctions& f, unsigned index) {
+  BareGpu gpu;
+  f.handle_by_index(index, &gpu.device);
+  hardware::NvmlGpmSupport support{hardware::kNvmlGpmSupportVersion, 0};
+  if (f.gpm_support == nullptr || f.gpm_support(gpu.device, &support) != 0) return gpu;
+  if (support.is_supported == 0) return gpu;
+  f.gpm_alloc(&gpu.last);
+  f.gpm_alloc(&gpu.now);
+  f.gpm_sample(gpu.device, gpu.last);
+  return gpu;
+}
+
+void ask_gpm(const NvmlFunctions& f, BareGpu& gpu) {
+  static hardware::NvmlGpmMetrics question;
+  constexpr unsigned kMetrics[] = {hardware::kNvmlGpmGraphics,  hardware::kNvmlGpmSm,
+                                   hardware::kNvmlGpmOccupancy, hardware::kNvmlGpmAnyTensor,
+                                   hardware::kNvmlGpmDram,      hardware::kNvmlGpmFp64,
+                                   hardware::kNvmlGpmFp32,      hardware::kNvmlGpmFp16};
+  f.gpm_sample(gpu.device, gpu.now);
+  question.version = hardware::kNvmlGpmMetricsVersion;
+  question.count = std::size(kMetrics);
+  question.first = gpu.last;
+  question.second = gpu.now;
+  for (std::size_t i = 0; i < std::size(kMetrics); ++i) question.metrics[i].metric = kMetrics[i];
+  f.gpm_metrics(&question);
+  std::swap(gpu.last, gpu.now);
+}
+
 // The same questions as one round of the probe's.
-void ask_everything(const NvmlFunctions& f, NvmlDevice* device) {
+void ask_everything(const NvmlFunctions& f, BareGpu& gpu) {
+  NvmlDevice* const device = gpu.device;
   hardware::NvmlUtilization rates{};
   hardware::NvmlMemoryV2 memory{};
   memory.version = hardware::nvml_version<hardware::NvmlMemoryV2>(2);
@@ -143,7 +180,10 @@ void ask_everything(const NvmlFunctions& f, NvmlDevice* device) {
   fields[1].field = hardware::kNvmlFieldRecoveryAction;
   unsigned number = 0;
   unsigned long long wide = 0;
+  unsigned period = 0;
   f.utilization(device, &rates);
+  f.encoder(device, &number, &period);
+  f.decoder(device, &number, &period);
   f.memory_v2(device, &memory);
   f.temperature_v(device, &temperature);
   f.power(device, &number);
@@ -156,6 +196,7 @@ void ask_everything(const NvmlFunctions& f, NvmlDevice* device) {
   list(f.processes_v2, device);
   list(f.graphics_v2, device);
   list(f.mps_v2, device);
+  if (gpu.last != nullptr) ask_gpm(f, gpu);
 }
 
 // Never returns; in a process of its own.
@@ -163,12 +204,13 @@ void ask_everything(const NvmlFunctions& f, NvmlDevice* device) {
   for (const std::string& entry : target.environment) putenv(const_cast<char*>(entry.c_str()));
   auto session = NvmlSession::open(target.library);
   if (!session) std::_Exit(1);
-  std::vector<NvmlDevice*> devices(session->gpu_count().value_or(0));
-  for (unsigned i = 0; i < devices.size(); ++i)
-    session->functions().handle_by_index(i, &devices[i]);
+  std::vector<BareGpu> gpus;
+  for (unsigned i = 0; i < session->gpu_count().value_or(0); ++i) {
+    gpus.push_back(bare_gpu(session->functions(), i));
+  }
   auto next = std::chrono::steady_clock::now();
   while (true) {
-    for (NvmlDevice* device : devices) ask_everything(session->functions(), device);
+    for (BareGpu& gpu : gpus) ask_everything(session->functions(), gpu);
     next += std::chrono::seconds(1);
     std::this_thread::sleep_until(next);
   }
@@ -202,13 +244,24 @@ double cpu_ms_each_second(pid_t pid, int seconds) {
   return each_second;
 }
 
+double resident_mib(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
+  }
+  return 0;
+}
+
 double probe_ms_each_second(const node::ProbeTarget& target, int seconds, std::size_t& gpus) {
   Inventories seen;
   const auto probes = runner(seen);
   probes->watch(target);
   if (!seen.wait_for(1)) return 0;
   gpus = seen.gpus();
-  return cpu_ms_each_second(probes->status().at(0).pid, seconds);
+  const pid_t pid = probes->status().at(0).pid;
+  const double ms = cpu_ms_each_second(pid, seconds);
+  fmt::print("  the probe has {:.1f} MiB resident\n", resident_mib(pid));
+  return ms;
 }
 
 double bare_ms_each_second(const node::ProbeTarget& target, int seconds) {

@@ -90,9 +90,11 @@ outbound::Delivery delivery_of(const alerts::Notification& notification,
 base::Result<std::unique_ptr<AlertPart>> AlertPart::open(
     Options options, const config::Configuration& configuration) {
   TRY_ASSIGN(AlertSettings settings, alert_settings_of(configuration));
-  TRY_ASSIGN(auto outbox,
-             outbound::Outbox::open({options.data_dir + "/outbox", configuration.alert_max_waiting},
-                                    settings.channels));
+  outbound::Outbox::Options queue;
+  queue.folder = options.data_dir + "/outbox";
+  queue.max_waiting = configuration.alert_max_waiting;
+  queue.warn = [](std::string_view line) { spdlog::warn("alerts {}", line); };
+  TRY_ASSIGN(auto outbox, outbound::Outbox::open(std::move(queue), settings.channels));
   return std::make_unique<AlertPart>(std::move(options), std::move(settings), std::move(outbox));
 }
 

@@ -96,8 +96,8 @@ void CorePart::start() {
 }
 
 void CorePart::start_retention(RetentionThread::OnDropped on_dropped) {
-  retention_ = std::make_unique<RetentionThread>(*store_, *loop_, *engine_access_,
-                                                 std::move(on_dropped));
+  retention_ =
+      std::make_unique<RetentionThread>(*store_, *loop_, *engine_access_, std::move(on_dropped));
 }
 
 void CorePart::stop() {

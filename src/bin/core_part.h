@@ -57,7 +57,8 @@ class CorePart {
   void add_listener(controller::PublicationListener& listener);
   void start();
   // Output and history of ended jobs go, from now on, when the site's policy says so.
-  // `on_dropped` hears of jobs that leave the history, on the thread of the retention; may be empty.
+  // `on_dropped` hears of jobs that leave the history, on the thread of the retention; may be
+  // empty.
   void start_retention(RetentionThread::OnDropped on_dropped = {});
 
   // Ends its threads, inputs that have come included, and stores the state. What it hands out stays

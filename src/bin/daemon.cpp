@@ -122,6 +122,8 @@ base::Status Daemon::open_alerts() {
   options.reading_of = [this](std::string_view uuid) { return host_->readings().latest(uuid); };
   options.oldest_reading = std::max(kOldestReading, at_start_.monitoring_interval * 3);
   options.sink = &core_->loop();
+  options.notes = telemetry_->notes();
+  options.history = telemetry_->history();
   options.warn = [this](const IdleWatch::Act& act) { host_->warn_of_idle(act); };
   const listener::CertificateFiles files{at_start_.tls_certificate.path, at_start_.tls_key.path};
   if (!files.certificate.empty()) {
@@ -132,6 +134,7 @@ base::Status Daemon::open_alerts() {
   }
   TRY_ASSIGN(alerts_, AlertPart::open(std::move(options), at_start_));
   core_->add_listener(*alerts_);
+  telemetry_->add(*alerts_);
   return {};
 }
 

@@ -171,6 +171,7 @@ api::CoreAccess DoorPart::core_access() {
       .notes = telemetry_.notes(),
       .metrics = at_start_.metrics,
       .alerts = options_.alerts,
+      .reading_hub = &telemetry_.live_readings(),
       .uses = &telemetry_.uses()};
 }
 

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "os/clock.h"
+
 namespace gpu_platform::bin {
 
 namespace {
@@ -11,6 +13,11 @@ void tell(bool is_warning, const std::string& line) {
 }
 
 }  // namespace
+
+TelemetryPart::TelemetryPart()
+    : live_readings_(static_cast<std::uint64_t>(os::wall_now().unix_ns() / 1000)) {
+  fanout_.add(live_readings_);
+}
 
 std::unique_ptr<TelemetryPart> TelemetryPart::open(const std::string& data_dir,
                                                    const config::Configuration& configuration) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "api/reading_hub.h"
 #include "bin/core_part.h"
 #include "bin/use_keeper.h"
 #include "config/configuration.h"
@@ -20,6 +21,8 @@ namespace gpu_platform::bin {
 // Thread: as CorePart; what it hands out is safe from any thread.
 class TelemetryPart {
  public:
+  TelemetryPart();
+
   // `data_dir` is there, and its lock is held (CorePart).
   static std::unique_ptr<TelemetryPart> open(const std::string& data_dir,
                                              const config::Configuration& configuration);
@@ -35,12 +38,14 @@ class TelemetryPart {
   telemetry::History* history() { return file_.get(); }  // null: the site keeps none
   telemetry::Notes* notes() { return file_.get(); }      // as above
   UseKeeper& uses() { return *uses_; }
+  api::ReadingHub& live_readings() { return live_readings_; }
 
   // Writes what has come. Frames that come later are written by the destructor.
   void stop();
 
  private:
   telemetry::Fanout fanout_;
+  api::ReadingHub live_readings_;
   std::unique_ptr<telemetry::HistoryFile> file_;
   std::unique_ptr<UseKeeper> uses_;  // writes into the file
 };
