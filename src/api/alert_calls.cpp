@@ -69,8 +69,8 @@ std::unexpected<base::Error> only_operators(std::string_view what) {
   return base::fail(base::ErrorCode::kPermissionDenied, fmt::format("only operators {}", what));
 }
 
-base::Result<alerts::Silence> to_model(const v1::CreateSilenceRequest& request, const Peer& peer,
-                                       base::Instant now) {
+base::Result<alerts::Silence> new_silence(const v1::CreateSilenceRequest& request, const Peer& peer,
+                                          base::Instant now) {
   if (request.has_until() == request.has_duration_seconds()) {
     return base::invalid("until", "until: give either this or duration_seconds");
   }
@@ -218,7 +218,7 @@ void AlertCalls::create_silence(const v1::CreateSilenceRequest& request, const P
                                 Resume resume, Done<v1::Silence> done) const {
   const auto source = this->source();
   if (!source) return done(std::unexpected(source.error()));
-  auto silence = to_model(request, peer, os::wall_now());
+  auto silence = new_silence(request, peer, os::wall_now());
   if (!silence) return done(std::unexpected(std::move(silence).error()));
   if (auto allowed = check_may_silence(*silence, peer); !allowed) {
     return done(std::unexpected(std::move(allowed).error()));

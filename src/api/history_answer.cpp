@@ -135,7 +135,7 @@ Series joined(const Series* use, const Series* gpu) {
   return out;
 }
 
-double seconds_of(base::Duration duration) {
+double answer_seconds(base::Duration duration) {
   return static_cast<double>(duration.value()) / 1e9;
 }
 
@@ -285,7 +285,7 @@ void put_values(const Series& values, const telemetry::Metric& metric,
   out.set_metric(std::string(metric.name));
   out.set_unit(std::string(as.unit));
   out.set_counter(is_counter);
-  out.set_step_seconds(seconds_of(values.step));
+  out.set_step_seconds(answer_seconds(values.step));
   put_points(values, is_counter, as.scale, *out.mutable_points());
   put_window(values, is_counter, as.scale, percentiles, *out.mutable_window());
 }
@@ -297,7 +297,7 @@ base::Result<v1::History> answer_of(const HistoryQuestion& question,
   v1::History out;
   to_proto(question.from, *out.mutable_from());
   to_proto(question.to, *out.mutable_to());
-  out.set_step_seconds(seconds_of(question.step));
+  out.set_step_seconds(answer_seconds(question.step));
   if (!question.team.empty()) {
     add_team(found, question, out);
   } else {

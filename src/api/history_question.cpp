@@ -257,7 +257,8 @@ base::Status check_team_size(const HistoryQuestion& question) {
                           kMaxTeamGpus));
 }
 
-void add_job(const model::Job& job, const controller::Snapshot& snapshot, HistoryQuestion& out) {
+void add_gpus_of(const model::Job& job, const controller::Snapshot& snapshot,
+                 HistoryQuestion& out) {
   for (const model::Attempt& attempt : job.attempts) add_attempt(job, attempt, snapshot, out);
 }
 
@@ -269,7 +270,8 @@ base::Status add_team(const CallContext& context, const model::Caller& caller,
                       const controller::Snapshot& snapshot, HistoryQuestion& out) {
   const model::View view = context.reader.view_of(caller);
   snapshot.jobs.for_each([&](std::uint64_t, const model::Job& job) {
-    if (job.spec->team == out.team && is_seen(view, caller, *job.spec)) add_job(job, snapshot, out);
+    if (job.spec->team == out.team && is_seen(view, caller, *job.spec))
+      add_gpus_of(job, snapshot, out);
   });
   TRY(check_team_size(out));
   store::ArchiveQuery query;
@@ -280,7 +282,7 @@ base::Status add_team(const CallContext& context, const model::Caller& caller,
     for (const model::Job& job : page) {
       // It may have left the core since the snapshot.
       if (snapshot.jobs.find(job.id.value) != nullptr) continue;
-      if (is_seen(view, caller, *job.spec)) add_job(job, snapshot, out);
+      if (is_seen(view, caller, *job.spec)) add_gpus_of(job, snapshot, out);
     }
     TRY(check_team_size(out));
     if (page.size() < query.limit) return {};
@@ -337,7 +339,7 @@ base::Result<HistoryQuestion> question_of_job(const v1::QueryHistoryRequest& req
   const bool has_ended = model::is_ended(job.state) && job.ended_at.is_set();
   TRY(put_window(request, now, begin, has_ended ? std::min(job.ended_at, now) : now, out));
   TRY(put_metrics(request, out));
-  add_job(job, *found.snapshot, out);
+  add_gpus_of(job, *found.snapshot, out);
   return out;
 }
 

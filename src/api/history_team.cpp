@@ -17,7 +17,7 @@ base::Instant begin_of_span(base::Instant at, base::Duration step) {
   return base::Instant(at.unix_ns() - at.unix_ns() % step.value());
 }
 
-double seconds_of(base::Duration duration) {
+double length_in_seconds(base::Duration duration) {
   return static_cast<double>(duration.value()) / 1e9;
 }
 
@@ -31,8 +31,8 @@ struct Held {
   void add(double gpus, base::Duration time) {
     least = seconds == 0 ? gpus : std::min(least, gpus);
     most = seconds == 0 ? gpus : std::max(most, gpus);
-    gpu_seconds += gpus * seconds_of(time);
-    seconds += seconds_of(time);
+    gpu_seconds += gpus * length_in_seconds(time);
+    seconds += length_in_seconds(time);
   }
 };
 
@@ -98,10 +98,10 @@ void add_allocated(const HistoryQuestion& question, v1::HistorySeries& out) {
   }
   out.set_team(question.team);
   out.set_metric(std::string(kGpusAllocated));
-  out.set_step_seconds(seconds_of(step));
+  out.set_step_seconds(length_in_seconds(step));
   for (const auto& [begin, span] : spans) {
     v1::HistoryPoints& points = *out.mutable_points();
-    points.add_at(seconds_of(begin - base::Instant()));
+    points.add_at(length_in_seconds(begin - base::Instant()));
     points.add_min(span.least);
     points.add_mean(span.gpu_seconds / span.seconds);
     points.add_max(span.most);

@@ -44,7 +44,7 @@ enum class EndReason : std::uint8_t {
   kHung,              // its GPUs were idle and it printed nothing for its hang_timeout
   kGpuFault,          // a GPU failed under it; detail says which and how
   kGpuMemory,         // it used more memory of a GPU than its part has; detail says how much
-  kIdle,             // it did not use its GPUs, and the site stops such jobs (alerts.idle)
+  kIdle,              // it did not use its GPUs, and the site stops such jobs (alerts.idle)
 };
 inline constexpr std::size_t kEndReasons = 22;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"

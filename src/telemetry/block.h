@@ -26,7 +26,7 @@ struct Column {
   std::vector<std::int64_t> min;
   std::vector<std::int64_t> max;
   std::vector<std::int64_t> count;
-  std::vector<Distribution> spread;  // of kQuarterHour and levels; else empty
+  std::vector<Distribution> spread;  // of kQuarterHour and metrics that have one; else empty
 
   friend bool operator==(const Column&, const Column&) = default;
 };

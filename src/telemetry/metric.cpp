@@ -1,6 +1,7 @@
 #include "telemetry/metric.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "model/host_metrics.h"
@@ -35,6 +36,14 @@ std::vector<Metric> all_metrics() {
 std::span<const Metric> metrics() {
   static const std::vector<Metric> kAll = all_metrics();
   return kAll;
+}
+
+bool has_spread(const Metric& metric) {
+  constexpr std::string_view kNames[] = {
+      "utilization_percent", "memory_used_bytes",     "temperature_c", "power_watts",
+      "sm_active_percent",   "tensor_active_percent", "cpu_percent",   "memory_available_bytes"};
+  return metric.kind == MetricKind::kLevel &&
+         std::ranges::find(kNames, metric.name) != std::end(kNames);
 }
 
 std::optional<MetricId> metric_named(Of of, std::string_view name) {

@@ -38,6 +38,10 @@ std::span<const Metric> metrics();
 inline const Metric& metric(MetricId id) {
   return metrics()[id];
 }
+// Whether a distribution of it is kept of each quarter of an hour, so that percentiles are known
+// for as long. Of the others they are known as long as samples are kept: a distribution has more
+// bytes than all else of a quarter.
+bool has_spread(const Metric& metric);
 std::optional<MetricId> metric_named(Of of, std::string_view name);
 
 // The metrics of a use. `attributed_by` says how the others were found (telemetry/attribution.h).

@@ -73,8 +73,9 @@ std::vector<RolledSpan> Rollup::open() const {
 Rollup::Metric& Rollup::metric_at(std::size_t& place, MetricId id) {
   while (place < metrics_.size() && metrics_[place].id < id) ++place;
   if (place == metrics_.size() || metrics_[place].id != id) {
-    metrics_.insert(metrics_.begin() + static_cast<std::ptrdiff_t>(place),
-                    Metric{.id = id, .kind = metric(id).kind});
+    metrics_.insert(
+        metrics_.begin() + static_cast<std::ptrdiff_t>(place),
+        Metric{.id = id, .kind = metric(id).kind, .has_spread = has_spread(metric(id))});
   }
   return metrics_[place++];
 }
@@ -85,7 +86,7 @@ void Rollup::add(Metric& metric, std::int64_t value) {
     sample.min = metric.last.value_or(value);
     sample.sum = growth(sample.min, value);
     metric.last = value;
-  } else {
+  } else if (metric.has_spread) {
     const std::int16_t bucket = Distribution::bucket_of(value);
     auto found =
         std::ranges::find(metric.spread, bucket, [](const auto& pair) { return pair.first; });

@@ -29,7 +29,7 @@ base::Instant span_begin(base::Instant at, base::Duration length);
 struct RolledMetric {
   MetricId metric = 0;
   Point point;
-  Distribution spread;  // of quarters of an hour and levels; else empty
+  Distribution spread;  // of quarters of an hour and metrics that have one; else empty
 
   friend bool operator==(const RolledMetric&, const RolledMetric&) = default;
 };
@@ -60,6 +60,7 @@ class Rollup {
   struct Metric {
     MetricId id = 0;
     MetricKind kind = MetricKind::kLevel;
+    bool has_spread = false;
     std::optional<std::int64_t> last;  // of a counter
     Point minute;                      // count 0: nothing in the open one
     Point quarter;

@@ -117,6 +117,7 @@ void add_spread(const HistoryQuery& query, const KeptSeries& kept, Series& serie
     const base::Instant from = kept.quarters[i].from;
     const base::Instant to = from + kQuarter;
     if (to <= query.from || from >= query.to || has_samples(from)) continue;
+    if (kept.spreads[i].count() == 0) return series.spread.reset();  // none is kept of the metric
     spread.add(kept.spreads[i]);
     series.is_spread_wide |= from < query.from || to > query.to;
   }

@@ -35,21 +35,6 @@ constexpr PagedList kChannels{"/v1/alert_channels", "channels", 10'000};
 
 using Kind = ListFilter::Kind;
 
-std::string time_text(const google::protobuf::Timestamp& field) {
-  const auto at = time_of(field);
-  return at ? local_time(*at) : std::string();
-}
-
-std::string minute_of(const google::protobuf::Timestamp& field) {
-  const auto at = time_of(field);
-  return at ? short_time(*at) : std::string();
-}
-
-double time_rank(const google::protobuf::Timestamp& field) {
-  const auto at = time_of(field);
-  return at ? static_cast<double>(at->unix_ns()) : 0;
-}
-
 std::string severity_of(const v1::Alert& alert) {
   return base::to_lower(name_at(alert, v1::Alert::kSeverityFieldNumber));
 }
@@ -127,13 +112,13 @@ int show_one(Console& console, const Called<std::string>& answer, const Output& 
   return console.out_failed() ? kFailure : kOk;
 }
 
-struct Named {
+struct NamedAlert {
   std::vector<std::string> name;
   std::optional<std::string> comment;
   Output output;
 };
 
-std::string path_of(std::string_view list, const Named& named) {
+std::string path_of(std::string_view list, const NamedAlert& named) {
   return fmt::format("{}/{}", list, base::percent_encoded(named.name.front()));
 }
 
@@ -334,7 +319,7 @@ int run_alerts_channels(const CommandText& text, Invocation& invocation) {
 }
 
 int run_alerts_show(const CommandText& text, Invocation& invocation) {
-  Named named;
+  NamedAlert named;
   Arguments arguments(text);
   arguments.words("ID", named.name, 1, 1, "the alert").output(named.output, {"", "id"});
   auto client = open_client(arguments, invocation);
@@ -345,7 +330,7 @@ int run_alerts_show(const CommandText& text, Invocation& invocation) {
 
 int run_alerts_ack(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Named named;
+  NamedAlert named;
   Arguments arguments(text);
   arguments.words("ID", named.name, 1, 1, "the alert")
       .option("--comment", named.comment, "TEXT", "what you do about it")
@@ -390,7 +375,7 @@ int run_alerts_silence(const CommandText& text, Invocation& invocation) {
 
 int run_alerts_end_silence(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Named named;
+  NamedAlert named;
   Arguments arguments(text);
   arguments.words("ID", named.name, 1, 1, "the silence").output(named.output, {"", "id"});
   auto client = open_client(arguments, invocation);
@@ -404,7 +389,7 @@ int run_alerts_end_silence(const CommandText& text, Invocation& invocation) {
 
 int run_alerts_test(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Named named;
+  NamedAlert named;
   Arguments arguments(text);
   arguments.words("CHANNEL", named.name, 1, 1, "the channel").output(named.output, {"", "name"});
   auto client = open_client(arguments, invocation);

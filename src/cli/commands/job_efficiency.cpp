@@ -29,7 +29,7 @@ using Align = Column::Align;
 using Kind = ListFilter::Kind;
 using JobColumn = ListColumn<v1::Job>;
 
-constexpr PagedList kJobs{"/v1/jobs", "jobs", 10'000};
+constexpr PagedList kJobPages{"/v1/jobs", "jobs", 10'000};
 constexpr std::size_t kKeyWidth = 14;
 
 std::string percent_text(bool is_known, double percent) {
@@ -209,7 +209,7 @@ bool names_a_job(std::span<const std::string> words) {
 
 int run_jobs_efficiency(const CommandText& text, Invocation& invocation) {
   if (names_a_job(invocation.words)) return show_jobs(text, invocation);
-  const List<v1::Job> list{.pages = kJobs,
+  const List<v1::Job> list{.pages = kJobPages,
                            .names = {"jobs", "id"},
                            .filters = efficiency_filters(),
                            .columns = efficiency_columns(),

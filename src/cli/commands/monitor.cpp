@@ -25,11 +25,11 @@ namespace gpu_platform::cli {
 
 namespace {
 
-constexpr base::Duration kShortest = base::milliseconds(100);
-constexpr base::Duration kLongest = base::hours(1);
-constexpr std::uintmax_t kMaxFileBytes = 16 << 20;
+constexpr base::Duration kShortestInterval = base::milliseconds(100);
+constexpr base::Duration kLongestInterval = base::hours(1);
+constexpr std::uintmax_t kMaxRecordBytes = 16 << 20;
 
-struct Asked {
+struct MonitorAsked {
   std::optional<std::string> gpus, interval, file;
   std::vector<std::string> words;
   Output output;
@@ -58,7 +58,8 @@ std::vector<hardware::GpuDescription> own_gpus(const std::vector<hardware::GpuDe
 }
 
 // What to read; an error is of --gpus. Without a driver the command runs all the same.
-std::expected<MonitoredGpus, std::string> gpus_to_read(const Asked& asked, Console& console) {
+std::expected<MonitoredGpus, std::string> gpus_to_read(const MonitorAsked& asked,
+                                                       Console& console) {
   MonitoredGpus monitored;
   monitored.interval = asked.every;
   auto opened = node::open_library({"libnvidia-ml.so.1", "nvidia-smi"});
@@ -86,7 +87,7 @@ std::expected<MonitoredGpus, std::string> gpus_to_read(const Asked& asked, Conso
 }
 
 // The command's own output has stdout: the summary goes to the file, or to stderr.
-int monitor_command(const Asked& asked, const CommandText& text, Console& console) {
+int monitor_command(const MonitorAsked& asked, const CommandText& text, Console& console) {
   auto monitored = gpus_to_read(asked, console);
   if (!monitored) return usage_error(console, monitored.error(), text.name);
   const MonitoredEnd end = run_monitored(asked.words, *std::move(monitored));
@@ -127,7 +128,7 @@ Called<v1::JobUse> use_of(Client& client, const std::string& id) {
   return use;
 }
 
-int monitor_job(const Asked& asked, const client::ServerChoice& server, Console& console) {
+int monitor_job(const MonitorAsked& asked, const client::ServerChoice& server, Console& console) {
   auto client = client_for(server, console);
   if (!client) return client.error();
   const std::string& id = asked.words.front();
@@ -160,7 +161,7 @@ std::expected<Json, std::string> document_of(const std::string& word, Client* cl
     std::string text;
     for (std::istreambuf_iterator<char> at(in), end; at != end; ++at) {
       text.push_back(*at);
-      if (text.size() > kMaxFileBytes) break;
+      if (text.size() > kMaxRecordBytes) break;
     }
     auto document = parse_object(text);
     if (document && !object_at(*document, "gpu_stats").empty()) return *std::move(document);
@@ -183,7 +184,7 @@ bool is_job(std::string_view word) {
 
 int run_monitor(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  Asked asked;
+  MonitorAsked asked;
   client::ServerChoice server;
   Arguments arguments(text);
   arguments
@@ -208,7 +209,7 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
   if (asked.interval) {
     const auto given = base::parse_short_duration(*asked.interval);
     if (!given) return usage_error(console, "--interval: " + given.error().message, text.name);
-    if (*given < kShortest || *given > kLongest) {
+    if (*given < kShortestInterval || *given > kLongestInterval) {
       return usage_error(
           console, fmt::format("--interval: '{}' is out of range: 100ms to 1h", *asked.interval),
           text.name);

@@ -148,11 +148,6 @@ std::string admitted(const v1::Reservation& reservation) {
   return text;
 }
 
-std::string time_text(const google::protobuf::Timestamp& field) {
-  const auto at = time_of(field);
-  return at ? local_time(*at) : std::string();
-}
-
 // "dgx-1 (all), dgx-2:0-1", as jobs name their GPUs.
 std::string places(const v1::Reservation& reservation) {
   std::vector<std::string> texts;
@@ -340,16 +335,6 @@ namespace {
 using ReservationColumn = ListColumn<v1::Reservation>;
 
 constexpr PagedList kReservations{kPath, "reservations", 10'000};
-
-std::string minute_of(const google::protobuf::Timestamp& field) {
-  const auto at = time_of(field);
-  return at ? short_time(*at) : std::string();
-}
-
-double time_rank(const google::protobuf::Timestamp& field) {
-  const auto at = time_of(field);
-  return at ? static_cast<double>(at->unix_ns()) : 0;
-}
 
 std::vector<ReservationColumn> reservation_columns() {
   using R = v1::Reservation;

@@ -28,7 +28,7 @@ namespace {
 
 // How long the last reading may take when the command has ended.
 constexpr std::chrono::seconds kPatience{5};
-constexpr int kNotFound = 127;
+constexpr int kNoSuchCommand = 127;
 constexpr int kNotStarted = 126;
 
 // Those that are passed on, and that of a child's end. SIGTTOU: the terminal may be given away
@@ -185,7 +185,7 @@ MonitoredEnd run_monitored(const std::vector<std::string>& command, MonitoredGpu
   if (child) {
     end.exit_code = wait_for(*child, signals.get());
   } else {
-    end.exit_code = child.error() == ENOENT ? kNotFound : kNotStarted;
+    end.exit_code = child.error() == ENOENT ? kNoSuchCommand : kNotStarted;
     end.problem = fmt::format("{}: {}", command.front(), std::strerror(child.error()));
   }
   if (readings) end.use = readings->finish();

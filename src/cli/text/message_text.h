@@ -10,6 +10,7 @@
 
 #include "cli/client_names.h"
 #include "cli/text/text.h"
+#include "client/answer.h"
 
 // Fields of the daemon's messages as text, and lists of them in an order for people.
 
@@ -26,6 +27,22 @@ template <class Value>
 std::string if_known(bool is_known, const Value& value,
                      fmt::format_string<const Value&> form = "{}") {
   return is_known ? fmt::format(form, value) : std::string();
+}
+
+// A time as local_time() and short_time() write it; empty if the field is not set.
+inline std::string time_text(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
+  return at ? local_time(*at) : std::string();
+}
+inline std::string minute_of(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
+  return at ? short_time(*at) : std::string();
+}
+
+// A time as a number to sort by; 0 if the field is not set.
+inline double time_rank(const google::protobuf::Timestamp& field) {
+  const auto at = time_of(field);
+  return at ? static_cast<double>(at->unix_ns()) : 0;
 }
 
 // Signed, as sizes and differences are shown.

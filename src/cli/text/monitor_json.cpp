@@ -52,7 +52,7 @@ Json whole_of(const v1::MetricUse& metric) {
 }
 
 template <class Number>
-Json if_known(bool is_known, Number value) {
+Json json_if_known(bool is_known, Number value) {
   return is_known ? Json(value) : Json();
 }
 
@@ -68,23 +68,24 @@ Json extra_of(const v1::UseOnGpu& gpu) {
   extra["index"] = gpu.index();
   extra["uuid"] = gpu.uuid();
   extra["part"] = gpu.part();
-  extra["attributed_by"] = if_known(gpu.has_attributed_by(), gpu.attributed_by());
+  extra["attributed_by"] = json_if_known(gpu.has_attributed_by(), gpu.attributed_by());
   extra["samples"] = gpu.samples();
   extra["expected_samples"] = gpu.expected_samples();
   extra["samples_share"] = rounded(share_of_samples(gpu));
-  extra["memory_bytes"] = if_known(gpu.has_memory_bytes(), gpu.memory_bytes());
-  extra["energy_joules"] = if_known(gpu.has_energy_joules(), rounded(gpu.energy_joules()));
-  extra["energy_from"] = if_known(gpu.has_energy_from(), gpu.energy_from());
+  extra["memory_bytes"] = json_if_known(gpu.has_memory_bytes(), gpu.memory_bytes());
+  extra["energy_joules"] = json_if_known(gpu.has_energy_joules(), rounded(gpu.energy_joules()));
+  extra["energy_from"] = json_if_known(gpu.has_energy_from(), gpu.energy_from());
   Json throttled = Json::object();
   for (const v1::ThrottleTime& time : gpu.throttled()) {
     throttled[time.reason()] = rounded(time.seconds());
   }
   extra["throttled_seconds"] = std::move(throttled);
-  extra["pcie_sent_bytes"] = if_known(gpu.has_pcie_sent_bytes(), gpu.pcie_sent_bytes());
-  extra["pcie_received_bytes"] = if_known(gpu.has_pcie_received_bytes(), gpu.pcie_received_bytes());
-  extra["nvlink_sent_bytes"] = if_known(gpu.has_nvlink_sent_bytes(), gpu.nvlink_sent_bytes());
+  extra["pcie_sent_bytes"] = json_if_known(gpu.has_pcie_sent_bytes(), gpu.pcie_sent_bytes());
+  extra["pcie_received_bytes"] =
+      json_if_known(gpu.has_pcie_received_bytes(), gpu.pcie_received_bytes());
+  extra["nvlink_sent_bytes"] = json_if_known(gpu.has_nvlink_sent_bytes(), gpu.nvlink_sent_bytes());
   extra["nvlink_received_bytes"] =
-      if_known(gpu.has_nvlink_received_bytes(), gpu.nvlink_received_bytes());
+      json_if_known(gpu.has_nvlink_received_bytes(), gpu.nvlink_received_bytes());
   Json metrics = Json::object();
   for_each_metric(gpu, [&](std::string_view name, const v1::MetricUse& metric) {
     metrics[std::string(name)] = whole_of(metric);

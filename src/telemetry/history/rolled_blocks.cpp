@@ -58,9 +58,9 @@ class BlockOfSpans {
       column.min.push_back(rolled.point.min);
       column.max.push_back(rolled.point.max);
       column.count.push_back(rolled.point.count);
-      const bool has_spread =
-          span.tier == Tier::kQuarterHour && metric(rolled.metric).kind == MetricKind::kLevel;
-      if (has_spread) column.spread.push_back(rolled.spread);
+      if (span.tier == Tier::kQuarterHour && has_spread(metric(rolled.metric))) {
+        column.spread.push_back(rolled.spread);
+      }
     }
   }
 

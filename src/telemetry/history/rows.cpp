@@ -130,7 +130,7 @@ base::Status HistoryRows::add(const SpanKey& key, const Block& block, bool is_pi
   TRY_ASSIGN(store::Statement* const add,
              statement("INSERT INTO blocks (subject, tier, span, begins, is_piece, bytes) "
                        "VALUES (?, ?, ?, ?, ?, ?)"));
-  add->bind(key.subject).bind(tier_number(key.tier)).bind(key.span.unix_ns());
+  add->bind(key.subject).bind(number_of(key.tier)).bind(key.span.unix_ns());
   add->bind(std::ranges::min(block.times).unix_ns()).bind(std::int64_t{is_piece});
   add->bind_blob(bytes);
   return add->run();
@@ -148,7 +148,7 @@ base::Result<std::vector<BlockRow>> HistoryRows::rows_of(const SpanKey& key) {
                statement("SELECT id, is_piece, bytes FROM blocks "
                          "WHERE subject = ? AND tier = ? AND span = ? ORDER BY id"));
     const store::StatementRun scope(*find);
-    find->bind(key.subject).bind(tier_number(key.tier)).bind(key.span.unix_ns());
+    find->bind(key.subject).bind(number_of(key.tier)).bind(key.span.unix_ns());
     while (true) {
       TRY_ASSIGN(const bool has_row, find->step());
       if (!has_row) break;
@@ -197,7 +197,7 @@ base::Result<std::vector<SpanKey>> HistoryRows::with_pieces(Tier tier, base::Ins
              statement("SELECT DISTINCT subject, span FROM blocks INDEXED BY pieces "
                        "WHERE is_piece = 1 AND tier = ? AND span <= ? "
                        "ORDER BY span, subject LIMIT ?"));
-  find->bind(tier_number(tier)).bind(begins.unix_ns()).bind(std::uint64_t{max_count});
+  find->bind(number_of(tier)).bind(begins.unix_ns()).bind(std::uint64_t{max_count});
   return keys(*find, tier);
 }
 
@@ -206,7 +206,7 @@ base::Result<std::vector<SpanKey>> HistoryRows::oldest(Tier tier, std::size_t ma
              statement("SELECT DISTINCT subject, span FROM blocks INDEXED BY blocks_by_age "
                        "WHERE tier = ?1 AND span = (SELECT MIN(span) FROM blocks WHERE tier = ?1) "
                        "LIMIT ?2"));
-  find->bind(tier_number(tier)).bind(std::uint64_t{max_count});
+  find->bind(number_of(tier)).bind(std::uint64_t{max_count});
   return keys(*find, tier);
 }
 
@@ -216,7 +216,7 @@ base::Result<std::uint64_t> HistoryRows::remove_until(Tier tier, base::Instant b
              statement("DELETE FROM blocks WHERE id IN (SELECT id FROM blocks "
                        "INDEXED BY blocks_by_age WHERE tier = ? AND span <= ? AND is_piece = 0 "
                        "LIMIT ?)"));
-  remove->bind(tier_number(tier)).bind(begins.unix_ns()).bind(std::uint64_t{max_count});
+  remove->bind(number_of(tier)).bind(begins.unix_ns()).bind(std::uint64_t{max_count});
   TRY(remove->run());
   return static_cast<std::uint64_t>(sqlite3_changes64(database_.handle()));
 }
@@ -224,7 +224,7 @@ base::Result<std::uint64_t> HistoryRows::remove_until(Tier tier, base::Instant b
 base::Status HistoryRows::remove_span(const SpanKey& key) {
   TRY_ASSIGN(store::Statement* const remove,
              statement("DELETE FROM blocks WHERE subject = ? AND tier = ? AND span = ?"));
-  remove->bind(key.subject).bind(tier_number(key.tier)).bind(key.span.unix_ns());
+  remove->bind(key.subject).bind(number_of(key.tier)).bind(key.span.unix_ns());
   TRY(remove->run());
   if (sqlite3_changes64(database_.handle()) == 0) return no_rows();
   return {};
@@ -299,7 +299,7 @@ base::Result<std::optional<base::Instant>> HistoryRows::newest_span(Tier tier) {
              statement("SELECT span FROM blocks INDEXED BY blocks_by_age WHERE tier = ? "
                        "ORDER BY span DESC LIMIT 1"));
   const store::StatementRun scope(*find);
-  find->bind(tier_number(tier));
+  find->bind(number_of(tier));
   TRY_ASSIGN(const bool has_row, find->step());
   if (!has_row) return std::nullopt;
   return base::Instant(find->integer(0));
