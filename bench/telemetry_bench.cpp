@@ -1,15 +1,25 @@
 // This program measures the bytes and the time that the history's blocks cost, on made-up readings
 // (telemetry_series.h): encoding and decoding a value, bytes a sample, rolling up, and the size of
 // the history of eight GPUs that these give.
+//
+// `telemetry_bench --recording FILE.csv`, once or more often, also measures readings that were
+// recorded (recorded_series.h), under the name recording:FILE. The others are made up.
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
+#include "recorded_series.h"
 #include "telemetry/block.h"
 #include "telemetry/rollup.h"
 #include "telemetry_series.h"
@@ -19,15 +29,16 @@ namespace {
 
 using telemetry::Block;
 using telemetry::Column;
+using telemetry::Frame;
 using telemetry::Tier;
 
 constexpr std::uint64_t kSeed = 20'261'128;
 constexpr int kHour = 3'600;
 constexpr int kDay = 24 * kHour;
 
-std::vector<telemetry::Frame> frames_of(Load load, int seconds) {
+std::vector<Frame> frames_of(Load load, int seconds) {
   MadeUpGpu gpu(load, kSeed);
-  std::vector<telemetry::Frame> frames;
+  std::vector<Frame> frames;
   for (int i = 0; i < seconds; ++i) frames.push_back(gpu.next());
   return frames;
 }
@@ -44,10 +55,10 @@ Block block_of(Tier tier, std::vector<base::Instant> times,
   return block;
 }
 
-Block raw_block(const std::vector<telemetry::Frame>& frames) {
+Block raw_block(const std::vector<Frame>& frames) {
   std::vector<base::Instant> times;
   std::map<telemetry::MetricId, Column> columns;
-  for (const telemetry::Frame& frame : frames) {
+  for (const Frame& frame : frames) {
     for (const telemetry::Value& value : frame.values) {
       Column& column = columns[value.metric];
       column.places.push_back(static_cast<std::uint32_t>(times.size()));
@@ -58,9 +69,9 @@ Block raw_block(const std::vector<telemetry::Frame>& frames) {
   return block_of(Tier::kRaw, std::move(times), std::move(columns));
 }
 
-Block rolled_block(const std::vector<telemetry::Frame>& frames, Tier tier) {
+Block rolled_block(const std::vector<Frame>& frames, Tier tier) {
   telemetry::Rollup rollup;
-  for (const telemetry::Frame& frame : frames) rollup.take(frame.at, frame.values);
+  for (const Frame& frame : frames) rollup.take(frame.at, frame.values);
   rollup.finish();
   std::vector<base::Instant> times;
   std::map<telemetry::MetricId, Column> columns;
@@ -148,10 +159,10 @@ void DecodeOneColumn(benchmark::State& state) {
 void RollUp(benchmark::State& state) {
   const auto frames = frames_of(static_cast<Load>(state.range(0)), kHour);
   std::size_t values = 0;
-  for (const telemetry::Frame& frame : frames) values += frame.values.size();
+  for (const Frame& frame : frames) values += frame.values.size();
   for (auto _ : state) {
     telemetry::Rollup rollup;
-    for (const telemetry::Frame& frame : frames) rollup.take(frame.at, frame.values);
+    for (const Frame& frame : frames) rollup.take(frame.at, frame.values);
     benchmark::DoNotOptimize(rollup.finished());
   }
   state.counters["ns_a_value"] = benchmark::Counter(
@@ -182,6 +193,49 @@ void SizeOfEightGpus(benchmark::State& state) {
   state.counters["all_MB"] = all;
 }
 
+// One block of each GPU and host, as an hour of samples has them. `bytes_a_further_value` is
+// without what a block costs once (names, the first values): it is what the second half of the
+// readings adds, and the value for long blocks.
+void encode_recording(benchmark::State& state, const std::vector<std::vector<Frame>>& recording) {
+  std::vector<Block> blocks;
+  double values = 0;
+  double values_before = 0;
+  double bytes_before = 0;
+  for (const std::vector<Frame>& frames : recording) {
+    blocks.push_back(raw_block(frames));
+    values += static_cast<double>(values_in(blocks.back()));
+    const auto middle = frames.begin() + static_cast<std::ptrdiff_t>(frames.size() / 2);
+    const Block half = raw_block({frames.begin(), middle});
+    values_before += static_cast<double>(values_in(half));
+    bytes_before += static_cast<double>(encode_block(half).size());
+  }
+  double bytes = 0;
+  for (auto _ : state) {
+    bytes = 0;
+    for (const Block& block : blocks) bytes += static_cast<double>(encode_block(block).size());
+  }
+  state.counters["values"] = values;
+  state.counters["ns_a_value"] = benchmark::Counter(
+      values * 1e-9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["bytes_a_value"] = bytes / values;
+  state.counters["bytes_a_further_value"] = (bytes - bytes_before) / (values - values_before);
+}
+
+// False: the file cannot be used, and it was said why.
+bool add_recording(const std::string& path) {
+  auto recording = read_recording(path);
+  if (!recording) {
+    fmt::print(stderr, "{}\n", recording.error().message);
+    return false;
+  }
+  const std::string name = "Encode/recording:" + std::filesystem::path(path).stem().string();
+  benchmark::RegisterBenchmark(name.c_str(), [frames =
+                                                  *std::move(recording)](benchmark::State& state) {
+    encode_recording(state, frames);
+  })->Unit(benchmark::kMicrosecond);
+  return true;
+}
+
 void every_block(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"load", "tier"})->ArgsProduct({{0, 1, 2}, {0, 1, 2}});
 }
@@ -194,3 +248,17 @@ BENCHMARK(SizeOfEightGpus)->Iterations(1)->Unit(benchmark::kSecond);
 
 }  // namespace
 }  // namespace gpu_platform::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    if (words[i] != "--recording" || i + 1 == words.size()) {
+      fmt::print(stderr, "usage: telemetry_bench [--recording FILE.csv]... [--benchmark_...]\n");
+      return 2;
+    }
+    if (!gpu_platform::bench::add_recording(std::string(words[i + 1]))) return 1;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
