@@ -55,21 +55,25 @@ cpu_us() {  # PID...
   for pid; do cat /proc/"$pid"/task/*/schedstat 2>/dev/null; done | awk '{ sum += $1 } END { printf "%d", sum / 1000 }'
 }
 
+# Runs a command, and finds what the daemon and its processes take meanwhile: $cost ms of CPU each second, over $took ms.
+daemon_cost() {  # COMMAND...
+  probes=$(cat /proc/"$daemon"/task/*/children 2>/dev/null)
+  before=$(cpu_us "$daemon" $probes)
+  since=$(now)
+  "$@"
+  took=$(ms_since "$since")
+  cost=$(awk -v a="$(($(cpu_us "$daemon" $probes) - before))" -v b="$took" 'BEGIN { printf "%.2f", a / b }')
+}
+
 # What the idle daemon takes, and then the probe beside a bare loop over the same functions. That
 # comes last and without the daemon: a driver keeps what it has read for a moment, for any caller.
 check_monitor() {
   name='cost of the monitor'
   has_time "$name" 55 || return
-  probes=$(cat /proc/"$daemon"/task/*/children 2>/dev/null)
-  before=$(cpu_us "$daemon" $probes)
-  since=$(now)
-  sleep 10
-  took=$(ms_since "$since")
-  spent=$(($(cpu_us "$daemon" $probes) - before))
-  idle=$(awk -v a="$spent" -v b="$took" 'BEGIN { printf "%.2f", a / b }')
+  daemon_cost sleep 10
   stop_daemon
   figures=$(limited 40 "$here/bin/probe_bench" driver 12 2>&1 | tail -n 1)
-  rest="the idle daemon and its processes, reading each second: $idle ms of CPU each second"
+  rest="the idle daemon and its processes, reading each second: $cost ms of CPU each second"
   case $figures in
     polling*) check "$name" passed "$figures (aim: at most 1.20); $rest" ;;
     *) check "$name" failed "probe_bench: $figures; $rest" ;;

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "model/gpu_metrics.h"
+#include "model/host_metrics.h"
 #include "node/probe/acceptance/answers.h"
 #include "node/probe/acceptance/cuda_work.h"
 #include "node/probe/acceptance/gpu_report.h"
@@ -23,6 +25,7 @@
 //                fault [--cuda PATH]     makes an error of a program on a GPU
 //                gpus [--cuda PATH]      the UUIDs of the GPUs that CUDA shows
 //                structs                 sizes as JSON
+//                metrics                 the names of all metrics of GPUs and hosts, one in a line
 //                value POINTER <JSON     the value there; exit 1 if there is none
 //                turnaround <JSON        how long GPUs were free between the jobs of 'jobs list'
 //                shares ROUND_MS MAX_ROUNDS FILE...   rounds, launches a second, share of each work
@@ -115,6 +118,13 @@ int gpus(const Options& options) {
   return 0;
 }
 
+int metrics() {
+  const auto show = [](const auto& row) { fmt::print("{}\n", row.name); };
+  gpu_platform::model::for_each_gpu_metric(show);
+  gpu_platform::model::for_each_host_metric(show);
+  return 0;
+}
+
 // What standard input holds.
 template <class Json>
 Json input() {
@@ -184,6 +194,7 @@ int main(int argc, char** argv) {
   if (verb == "turnaround" && words.size() == 1) return turnaround();
   if (verb == "shares" && words.size() >= 4) return shares(words);
   if (verb == "mask" && words.size() == 1) return mask();
+  if (verb == "metrics" && words.size() == 1) return metrics();
   Options options;
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) options[words[i]] = words[i + 1];
   if (verb == "report" && words.size() % 2 == 1) return report(options);
@@ -200,7 +211,7 @@ int main(int argc, char** argv) {
       "       gpu-acceptance work --seconds N [--rounds N] [--memory-mib N] [--cuda PATH]\n"
       "       gpu-acceptance launches ...   (as work)\n"
       "       gpu-acceptance fault|gpus [--cuda PATH]\n"
-      "       gpu-acceptance structs\n"
+      "       gpu-acceptance structs | metrics\n"
       "       gpu-acceptance shares ROUND_MS MAX_ROUNDS FILE...\n"
       "       gpu-acceptance value POINTER | turnaround | mask   (JSON on standard input)\n"
       "       gpu-acceptance page RESULTS.json\n",
