@@ -39,7 +39,7 @@ struct DaemonOptions {
   std::function<void(std::uint64_t done, std::uint64_t all)> recovering = {};
 };
 
-// The daemon: its five parts joined and running. Started it answers on its socket; stopped (or
+// The daemon: its six parts joined and running. Started it answers on its socket; stopped (or
 // destroyed) it has ended its threads and left the jobs running.
 class Daemon {
  public:
