@@ -107,7 +107,8 @@ const std::string_view kSmiDescriptionColumns =
     "pcie.link.width.max";
 const std::string_view kSmiReadingColumns =
     "index,uuid,memory.total,memory.used,memory.reserved,utilization.gpu,utilization.memory,"
-    "temperature.gpu,temperature.memory,power.draw,clocks.sm,clocks.mem,"
+    "utilization.encoder,utilization.decoder,temperature.gpu,temperature.memory,power.draw,clocks."
+    "sm,clocks.mem,"
     "clocks_throttle_reasons.active,ecc.errors.corrected.volatile.total,"
     "ecc.errors.uncorrected.volatile.total";
 const std::string_view kSmiProcessColumns = "gpu_uuid,pid,used_gpu_memory";
@@ -231,6 +232,8 @@ std::vector<GpuReading> smi_readings(const SmiTable& gpus, const SmiTable& proce
     }
     gpu.utilization_percent = percent(at("utilization.gpu"));
     gpu.memory_utilization_percent = percent(at("utilization.memory"));
+    gpu.encoder_percent = percent(at("utilization.encoder"));
+    gpu.decoder_percent = percent(at("utilization.decoder"));
     gpu.memory_total = smi_bytes(at("memory.total"));
     gpu.memory_used = smi_bytes(at("memory.used"));
     gpu.memory_reserved = smi_bytes(at("memory.reserved"));

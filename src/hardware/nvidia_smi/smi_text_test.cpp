@@ -50,6 +50,8 @@ TEST(SmiText, ReadsGpusAndTheirProcesses) {
 
   ASSERT_EQ(gpus.size(), 2u);
   EXPECT_EQ(gpus[0].utilization_percent, 97u);
+  EXPECT_EQ(gpus[0].encoder_percent, 12u);
+  EXPECT_EQ(gpus[0].decoder_percent, 34u);
   EXPECT_EQ(gpus[0].memory_used, base::kMiB * 20480);
   EXPECT_EQ(gpus[0].memory_reserved, base::kMiB * 551);
   EXPECT_EQ(gpus[0].memory_temperature_c, 72);
@@ -60,6 +62,7 @@ TEST(SmiText, ReadsGpusAndTheirProcesses) {
   EXPECT_EQ(gpus[0].processes,
             (std::vector<GpuProcess>{{977, std::nullopt}, {41233, base::kMiB * 20470}}));
   EXPECT_EQ(gpus[1].processes, std::vector<GpuProcess>{});
+  EXPECT_EQ(gpus[1].encoder_percent, std::nullopt);
   EXPECT_EQ(gpus[1].power, std::nullopt);
   EXPECT_EQ(gpus[1].memory_temperature_c, std::nullopt);
   EXPECT_EQ(gpus[1].ecc_uncorrected, std::nullopt);
