@@ -29,6 +29,7 @@ class FakeLibrary final : public hardware::GpuLibrary {
   }
   std::vector<hardware::GpuLink> links() override { return {}; }
   hardware::GpuReading read(std::uint32_t index) override { return readings[index]; }
+  std::optional<std::uint64_t> read_energy(std::uint32_t index) override { return energy[index]; }
   std::vector<hardware::ProcessLoad> read_loads(std::uint32_t) override { return {}; }
   model::GpuSlowMetrics read_slow(std::uint32_t index) override {
     ++slow_reads;

@@ -107,6 +107,8 @@ class NvidiaSmi final : public GpuLibrary {
                                                        : model::GpuSlowMetrics{};
   }
 
+  std::optional<std::uint64_t> read_energy(std::uint32_t) override { return std::nullopt; }
+
   std::vector<ProcessLoad> read_loads(std::uint32_t) override { return {}; }
 
  private:

@@ -339,7 +339,7 @@ void NvmlGpu::read_fields(GpuReading& out) {
 
 model::GpuSlowMetrics NvmlGpu::read_slow() {
   model::GpuSlowMetrics out;
-  out.energy_mj = wide(f_.energy);  // 4 ms of the CPU on an H100; all of read() takes 0.2 ms
+  out.energy_mj = energy_mj();
   out.pcie_generation = number(f_.pcie_generation);
   out.pcie_width = number(f_.pcie_width);
   if (const auto replays = number(f_.pcie_replays)) out.pcie_replays = *replays;
@@ -350,6 +350,10 @@ model::GpuSlowMetrics NvmlGpu::read_slow() {
   out.pcie_sent_bytes_per_second = pcie_bytes_per_second(kNvmlPcieSent);
   out.pcie_received_bytes_per_second = pcie_bytes_per_second(kNvmlPcieReceived);
   return out;
+}
+
+std::optional<std::uint64_t> NvmlGpu::energy_mj() {
+  return wide(f_.energy);
 }
 
 // NVML counts thousands of bytes in each second, over the 20 ms for which the call blocks.

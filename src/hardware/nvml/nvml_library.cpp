@@ -76,6 +76,11 @@ class NvmlLibrary final : public GpuLibrary {
     return gpu.refusal() == kNvmlSuccess ? reading : model::GpuSlowMetrics{};
   }
 
+  std::optional<std::uint64_t> read_energy(std::uint32_t index) override {
+    const auto device = device_of(index);
+    return device ? NvmlGpu(f(), *device).energy_mj() : std::nullopt;
+  }
+
   std::vector<ProcessLoad> read_loads(std::uint32_t index) override {
     const auto device = device_of(index);
     if (!device) return {};

@@ -222,6 +222,17 @@ TEST(NvmlLibrary, ReadsTheEnergyWithTheSlowReadings) {
   EXPECT_GT(library->read_slow(0).energy_mj, first);
 }
 
+TEST(NvmlLibrary, ReadsTheEnergyAloneForTheBeginAndTheEndOfAJob) {
+  const auto library = opened(FAKE_NVML_NEW);
+  ASSERT_TRUE(library);
+
+  const auto first = library->read_energy(0);
+
+  ASSERT_TRUE(first);
+  EXPECT_GT(library->read_slow(0).energy_mj, first) << "the counter is one";
+  EXPECT_FALSE(library->read_energy(999));
+}
+
 TEST(NvmlLibrary, ReadsTheEnginesForVideo) {
   const auto library = opened(FAKE_NVML_NEW);
   ASSERT_TRUE(library);
