@@ -36,6 +36,9 @@ struct Frame {
   base::Instant at;  // the wall clock when it was read; may run backwards when the clock is set
   // Ascending by metric, each once. A metric that was not available is not there: it is never 0.
   std::vector<Value> values;
+  // Of a GPU: energy_mj was read at this time. Else the value is some seconds old, as others that
+  // cost the driver time.
+  bool is_energy_new = false;
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };
