@@ -146,6 +146,15 @@ void SlowReader::complete(hardware::GpuReading& reading) {
   }
 }
 
+void SlowReader::take_energy(std::uint32_t index, std::optional<std::uint64_t> millijoules) {
+  const std::lock_guard lock(mutex_);
+  if (index >= gpus_.size()) return;
+  Gpu& gpu = gpus_[index];
+  if (!gpu.slow) gpu.slow.emplace();
+  gpu.slow->energy_mj = millijoules;
+  gpu.energy_ns = os::boot_ns();
+}
+
 base::Duration SlowReader::turn() {
   if (!library_) {
     auto opened = open_library(source_);
@@ -172,9 +181,14 @@ base::Duration SlowReader::turn() {
 void SlowReader::read_all(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     enter();
+    const std::int64_t began_ns = os::boot_ns();
     model::GpuSlowMetrics reading = library_->read_slow(static_cast<std::uint32_t>(i));
     const std::lock_guard lock(mutex_);
-    if (i < gpus_.size()) gpus_[i].slow = std::move(reading);
+    if (i >= gpus_.size()) continue;
+    Gpu& gpu = gpus_[i];
+    // A counter that seemed to go back would seem to be restarted.
+    if (gpu.slow && gpu.energy_ns >= began_ns) reading.energy_mj = gpu.slow->energy_mj;
+    gpu.slow = std::move(reading);
   }
 }
 

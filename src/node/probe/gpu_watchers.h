@@ -85,11 +85,14 @@ class SlowReader final : public DriverThread {
   // Adds the latest that is known of the GPU to a reading of it, which also says whether the loads
   // of its processes are of interest. Any thread may call it.
   void complete(hardware::GpuReading& reading);
+  // The energy was read apart from the other slow metrics, just now. Any thread may call it.
+  void take_energy(std::uint32_t index, std::optional<std::uint64_t> millijoules);
 
  private:
   struct Gpu {
     std::optional<model::GpuSlowMetrics> slow;
-    bool has_several = false;  // processes
+    std::int64_t energy_ns = 0;  // when the energy was read apart, on the boot clock
+    bool has_several = false;    // processes
     std::vector<hardware::ProcessLoad> loads;
   };
 

@@ -173,6 +173,7 @@ void Probe::report_readings(const ReadNow& asked) {
   readings.began_ns = os::boot_ns();
   auto indexes = indexes_of(asked);
   readings.is_partial = indexes.has_value();
+  readings.is_energy_new = asked.with_energy;
   if (!indexes) {
     indexes.emplace(uuids_.size());
     std::iota(indexes->begin(), indexes->end(), 0U);
@@ -181,6 +182,7 @@ void Probe::report_readings(const ReadNow& asked) {
     if (!gpus_.library) break;
     hardware::GpuReading reading = gpus_.library->read(i);
     if (reading.condition == GpuCondition::kAnswering) {
+      if (asked.with_energy) slow_.take_energy(i, gpus_.library->read_energy(i));
       slow_.complete(reading);
     } else {
       // A GPU that went away may be one of many changes: look at all at the next interval.

@@ -311,7 +311,8 @@ void encode_body(Encoder& out, const ProbeReadings& readings) {
     }
   }
   out.i64(readings.began_ns);
-  write(readings.events, readings.slow_reads, readings.is_partial, readings.host);
+  write(readings.events, readings.slow_reads, readings.is_partial, readings.host,
+        readings.is_energy_new);
 }
 
 void encode_body(Encoder& out, const ProbeEvents& events) {
@@ -366,7 +367,8 @@ ProbeReadings decode_readings(Decoder& in) {
   readings.gpus.resize(gpu_count(in));
   for (GpuReading& gpu : readings.gpus) fields_of_reading(gpu, read);
   readings.began_ns = in.i64();
-  read(readings.events, readings.slow_reads, readings.is_partial, readings.host);
+  read(readings.events, readings.slow_reads, readings.is_partial, readings.host,
+       readings.is_energy_new);
   return readings;
 }
 
@@ -473,6 +475,7 @@ std::string encode(const ReadNow& request) {
   out.u64(static_cast<std::uint64_t>(Kind::kReadNow));
   out.u64(request.uuids.size());
   for (const std::string& uuid : request.uuids) out.text(uuid);
+  put(out, request.with_energy);
   return bytes;
 }
 
@@ -482,6 +485,7 @@ base::Result<ReadNow> decode_probe_request(std::string_view bytes) {
   ReadNow request;
   request.uuids.resize(gpu_count(in));
   for (std::string& uuid : request.uuids) uuid = in.text();
+  take(in, request.with_energy);
   if (!in.ok() || !in.at_end()) return malformed("damaged request");
   return request;
 }

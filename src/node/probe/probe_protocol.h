@@ -53,6 +53,9 @@ struct ProbeReadings {
   bool is_partial = false;  // of GPUs that were asked for alone; else of all that the driver lists
   // Of the real host, also where the GPUs are emulated; every few seconds, never of some GPUs only.
   std::optional<model::HostMetrics> host = {};
+  // The energy of these GPUs was read with the rest: a ReadNow asked for it. Else it is as old as
+  // the other slow metrics.
+  bool is_energy_new = false;
   friend bool operator==(const ProbeReadings&, const ProbeReadings&) = default;
 };
 
@@ -87,7 +90,8 @@ base::Result<ProbeMessage> decode_probe_message(std::string_view bytes);
 
 // Asks for readings at once instead of at the next interval.
 struct ReadNow {
-  std::vector<std::string> uuids;  // of these GPUs; empty: of all
+  std::vector<std::string> uuids = {};  // of these GPUs; empty: of all
+  bool with_energy = false;             // which takes 4 ms for each GPU
   friend bool operator==(const ReadNow&, const ReadNow&) = default;
 };
 

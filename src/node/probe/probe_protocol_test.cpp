@@ -126,7 +126,7 @@ ProbeReadings full_readings() {
   GpuReading lost;
   lost.condition = hardware::GpuCondition::kLost;
   lost.problem = "GPU is lost (15)";
-  return {{gpu, lost}, 17, std::nullopt, 5, true, full_host()};
+  return {{gpu, lost}, 17, std::nullopt, 5, true, full_host(), true};
 }
 
 ProbeEvents full_events() {
@@ -160,7 +160,7 @@ TEST(ProbeProtocol, ReadsWhatItWrites) {
     ASSERT_TRUE(decoded) << decoded.error().message;
     EXPECT_EQ(*decoded, message);
   }
-  for (const ReadNow& request : {ReadNow(), ReadNow{std::vector<std::string>{"GPU-a", "GPU-b"}}}) {
+  for (const ReadNow& request : {ReadNow(), ReadNow{{"GPU-a", "GPU-b"}, true}}) {
     const auto decoded = decode_probe_request(encode(request));
     ASSERT_TRUE(decoded);
     EXPECT_EQ(*decoded, request);

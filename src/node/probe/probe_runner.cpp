@@ -83,14 +83,15 @@ class ProbeRunner::Impl {
     wake();
   }
 
-  void read_now(const std::string& node_name, const std::vector<std::string>& uuids) {
+  void read_now(const std::string& node_name, const ReadNow& wanted) {
     bool is_first = false;
     {
       const std::lock_guard lock(mutex_);
       is_first = asked_.empty();
       Asked& asked = asked_[node_name];
-      asked.is_for_all = asked.is_for_all || uuids.empty();
-      asked.uuids.insert(uuids.begin(), uuids.end());
+      asked.is_for_all = asked.is_for_all || wanted.uuids.empty();
+      asked.with_energy = asked.with_energy || wanted.with_energy;
+      asked.uuids.insert(wanted.uuids.begin(), wanted.uuids.end());
     }
     if (is_first) wake();
   }
@@ -171,15 +172,17 @@ class ProbeRunner::Impl {
 
   struct Asked {
     bool is_for_all = false;
+    bool with_energy = false;
     std::set<std::string> uuids;
   };
 
   static std::string request_for(const Asked& asked) {
     if (!asked.is_for_all && asked.uuids.size() <= kMaxReportedGpus) {
-      std::string bytes = encode(ReadNow{{asked.uuids.begin(), asked.uuids.end()}});
+      std::string bytes =
+          encode(ReadNow{{asked.uuids.begin(), asked.uuids.end()}, asked.with_energy});
       if (bytes.size() <= kMaxProbeRequest) return bytes;
     }
-    return encode(ReadNow{});
+    return encode(ReadNow{{}, asked.with_energy});
   }
 
   void start_and_give_up() {
@@ -448,8 +451,8 @@ base::Result<std::unique_ptr<ProbeRunner>> ProbeRunner::start(ProbeRunnerOptions
 void ProbeRunner::watch(ProbeTarget target) {
   impl_->watch(std::move(target));
 }
-void ProbeRunner::read_now(const std::string& node_name, const std::vector<std::string>& uuids) {
-  impl_->read_now(node_name, uuids);
+void ProbeRunner::read_now(const std::string& node_name, const ReadNow& wanted) {
+  impl_->read_now(node_name, wanted);
 }
 void ProbeRunner::hold(const std::string& node_name) {
   impl_->set_held(node_name, true);

@@ -100,9 +100,10 @@ class ProbeRunner {
   // name change nothing.
   void watch(ProbeTarget target);
 
-  // Asks the node's probe for readings now, of these GPUs at least; none named: of all. An unknown
-  // node, or one without a probe, is ignored.
-  void read_now(const std::string& node_name, const std::vector<std::string>& uuids = {});
+  // Asks the node's probe for readings now, of these GPUs at least; none named: of all. Questions
+  // that come together become one, which has all that they want. An unknown node, or one without a
+  // probe, is ignored.
+  void read_now(const std::string& node_name, const ReadNow& wanted = {});
 
   // Ends the node's probe and starts none, so that nothing of ours has its driver open, until it is
   // let go on. Nothing is reported meanwhile; the inventory comes again after. Does not wait. An

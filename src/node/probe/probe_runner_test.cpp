@@ -333,9 +333,9 @@ TEST_F(Probes, ReadOnlyTheGpusThatAreAskedFor) {
   ASSERT_TRUE(first);
   EXPECT_FALSE(first->is_partial);
 
-  runner_->read_now("n1", {*inventory->gpus[3].uuid});
+  runner_->read_now("n1", {.uuids = {*inventory->gpus[3].uuid}});
   const auto one = reports_.wait_for<ProbeReadings>("n1", seen_);
-  runner_->read_now("n1", {*inventory->gpus[3].uuid, "GPU-that-was-lost"});
+  runner_->read_now("n1", {.uuids = {*inventory->gpus[3].uuid, "GPU-that-was-lost"}});
   const auto all = reports_.wait_for<ProbeReadings>("n1", seen_);
 
   ASSERT_TRUE(one && all);
@@ -344,6 +344,30 @@ TEST_F(Probes, ReadOnlyTheGpusThatAreAskedFor) {
   EXPECT_EQ(one->gpus[0].index, 3U);
   EXPECT_FALSE(all->is_partial) << "what is missing then is what the driver has lost";
   EXPECT_EQ(all->gpus.size(), inventory->gpus.size());
+}
+
+TEST_F(Probes, ReadTheEnergyNowWhereItIsAskedFor) {
+  options_.interval = base::hours(1);
+  start();
+  runner_->watch(emulated("n1"));
+  const auto inventory = reports_.wait_for<Inventory>("n1", seen_);
+  ASSERT_TRUE(inventory);
+  ASSERT_TRUE(reports_.wait_for<ProbeReadings>("n1", seen_));
+  const auto energy = [&](bool with_energy) -> std::uint64_t {
+    runner_->read_now("n1", {.uuids = {*inventory->gpus[3].uuid}, .with_energy = with_energy});
+    const auto now = reports_.wait_for<ProbeReadings>("n1", seen_);
+    const bool has_it = now && now->gpus.size() == 1 && now->gpus[0].slow &&
+                        now->gpus[0].slow->energy_mj.has_value();
+    EXPECT_TRUE(has_it);
+    EXPECT_EQ(now && now->is_energy_new, with_energy);
+    return has_it ? *now->gpus[0].slow->energy_mj : 0;
+  };
+
+  const std::uint64_t begin = energy(true);
+  // An idle H100 takes a millijoule in less than 20 µs, and each question takes longer.
+  const std::uint64_t end = energy(true);
+  EXPECT_GT(end, begin);
+  EXPECT_GE(energy(false), end) << "later readings do not fall back behind it";
 }
 
 TEST_F(Probes, AreStartedAgainWhenTheyDie) {
