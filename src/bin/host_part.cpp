@@ -39,6 +39,10 @@ monitoring::HealthLimits heat_limits_of(const config::Configuration& configurati
   return limits;
 }
 
+bool is_monitored(const model::JobSpec& spec) {
+  return spec.monitor;
+}
+
 // Returns whether the fault is the program's, by the table that is shipped.
 bool is_of_programs(std::uint32_t xid) {
   const auto rows = health::xid_rows();
@@ -135,8 +139,8 @@ void HostPart::add_engine(EngineTable& engines) {
 }
 
 monitoring::AttemptGate::ReadNow HostPart::ask_probes() {
-  return [this](const std::string& node, const std::vector<std::string>& uuids) {
-    if (node::ProbeRunner* const runner = probes_to_ask_) runner->read_now(node, uuids);
+  return [this](const std::string& node, const node::ReadNow& wanted) {
+    if (node::ProbeRunner* const runner = probes_to_ask_) runner->read_now(node, wanted);
   };
 }
 
@@ -165,6 +169,9 @@ void HostPart::connect() {
   gate_->tell_failures_to(
       [this](const execution::Ended& ended) { mps_faults_->take_failure(ended); });
   observations_.connect(*gate_);
+  if (frames_ == nullptr) return;
+  begins_ = std::make_unique<monitoring::BeginReader>(ask_probes(), is_monitored);
+  core_.add_listener(*begins_);
 }
 
 base::Status HostPart::start(const config::Configuration& configuration) {
@@ -221,8 +228,7 @@ node::ProbeListener& HostPart::open_telemetry(node::ProbeListener& next) {
       [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); },
       *frames_, os::wall_now);
   pace_ = std::make_unique<monitoring::SamplingPace>(
-      *tap_, [this] { return core_.snapshot(); }, ask_probes(),
-      [](const model::JobSpec& spec) { return spec.monitor; });
+      *tap_, [this] { return core_.snapshot(); }, ask_probes(), is_monitored);
   return *pace_;
 }
 
@@ -270,6 +276,7 @@ void HostPart::stop() {
     memory_->stop();  // it asks them, as the gate does
     gate_->stop();
     if (pace_ != nullptr) pace_->stop();
+    if (begins_ != nullptr) begins_->stop();
     {
       const std::lock_guard lock(probes_guard_);  // the engine holds them
       probes_to_ask_ = nullptr;

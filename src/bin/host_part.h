@@ -24,6 +24,7 @@
 #include "host/user_directory.h"
 #include "logging/log.h"
 #include "monitoring/attempt_gate.h"
+#include "monitoring/begin_reader.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/job_watchdog.h"
 #include "monitoring/memory_watchdog.h"
@@ -60,7 +61,8 @@ class HostPart final : public EnginePart {
   void add_engine(EngineTable& engines) override;
   // The core hears of a release when the driver has confirmed it.
   void connect() override;
-  // Has frames made of all readings. To be called before start(); the listener outlives the probes.
+  // Has frames made of all readings. To be called before connect(); the listener outlives the
+  // probes.
   void tell_frames_to(telemetry::FrameListener& frames) { frames_ = &frames; }
   // Starts the probes.
   base::Status start(const config::Configuration& configuration) override;
@@ -110,6 +112,7 @@ class HostPart final : public EnginePart {
   telemetry::FrameListener* frames_ = nullptr;  // null: no frames are made
   std::unique_ptr<monitoring::ReadingTap> tap_;
   std::unique_ptr<monitoring::SamplingPace> pace_;
+  std::unique_ptr<monitoring::BeginReader> begins_;  // null, as the two before: no frames are made
   std::unique_ptr<PowerPolicy> power_;
   std::unique_ptr<node::ProbeRunner> probes_;
   std::unique_ptr<MonitoredReadings> readings_;

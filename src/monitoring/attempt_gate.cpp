@@ -203,7 +203,7 @@ void AttemptGate::begin_asking(Held& held) {
   held.pause = kFirstPause * 2;
   Questions questions;
   add_questions(held, questions);
-  ask(questions);
+  ask(questions, {.with_energy = true});
   if (held.ask_at < asleep_until_) wake_.notify_one();
 }
 
@@ -215,8 +215,12 @@ void AttemptGate::add_questions(const Held& held, Questions& questions) {
   if (held.release) add(held.release->occupied);
 }
 
-void AttemptGate::ask(const Questions& questions) const {
-  for (const auto& [node, uuids] : questions) read_now_(node, {uuids.begin(), uuids.end()});
+// `wanted`: what else than the GPUs.
+void AttemptGate::ask(const Questions& questions, node::ReadNow wanted) const {
+  for (const auto& [node, uuids] : questions) {
+    wanted.uuids.assign(uuids.begin(), uuids.end());
+    read_now_(node, wanted);
+  }
 }
 
 // ---- what comes from the probes

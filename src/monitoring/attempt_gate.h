@@ -35,8 +35,9 @@ bool has_failed_of_itself(const execution::Ended& ended);
 //   nor, where it is the last attempt on the GPU, more memory in use than before the GPU was used.
 //   Until then it holds its GPUs, or its parts of them, CLEANING, without a time limit.
 //
-// One question to a node's probe serves all that waits there. The observations of an attempt keep
-// their order. Every other one passes at once.
+// One question to a node's probe serves all that waits there. The first one after an end also asks
+// for the energy of its GPUs, which closes the account of the attempt. The observations of an
+// attempt keep their order. Every other one passes at once.
 //
 // What is asked is whether the processes of *this attempt* are gone, not whether the GPU is empty:
 // a process of another attempt delays nothing. What belongs to no known attempt (an ended process
@@ -49,8 +50,7 @@ class AttemptGate : public execution::ObservationSink {
  public:
   // Asks for readings of a node's GPUs, these at least, and for word of its events. Never waits,
   // and asks nothing of the gate.
-  using ReadNow =
-      std::function<void(const std::string& node, const std::vector<std::string>& uuids)>;
+  using ReadNow = std::function<void(const std::string& node, const node::ReadNow& wanted)>;
   // Tells people that a GPU does not come free.
   using Alert = std::function<void(const std::string& text)>;
   // Adds to an end what is known of it by then. Called with a lock held: it must not call the gate.
@@ -136,7 +136,7 @@ class AttemptGate : public execution::ObservationSink {
   bool hold_release(const execution::Cleaned& cleaned);
   void begin_asking(Held& held);
   static void add_questions(const Held& held, Questions& questions);
-  void ask(const Questions& questions) const;
+  void ask(const Questions& questions, node::ReadNow wanted = {}) const;
   void forget_what_has_left(const controller::Snapshot& snapshot);
   void measure_base_lines(const NodeReadings& now);
   std::string what_is_left(model::AttemptId attempt, const AwaitedGpu& gpu,

@@ -140,9 +140,15 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
     const std::lock_guard lock(mutex_);
     return asked_;
   }
-  void note(const std::vector<std::string>& uuids) {
+  // Of all questions so far, whether they want the energy.
+  std::vector<bool> wanted_energy() {
     const std::lock_guard lock(mutex_);
-    asked_ = uuids;
+    return wanted_energy_;
+  }
+  void note(const node::ReadNow& wanted) {
+    const std::lock_guard lock(mutex_);
+    asked_ = wanted.uuids;
+    wanted_energy_.push_back(wanted.with_energy);
   }
 
   // Jobs 1 and 2 have a part of GPU "a" each.
@@ -154,11 +160,12 @@ class AttemptGateTest : public ::testing::Test, public execution::ObservationSin
   std::mutex mutex_;                              // over what the gate's thread writes
   std::vector<std::string> passed_;
   std::vector<std::string> asked_;
+  std::vector<bool> wanted_energy_;
   std::map<std::uint32_t, AttemptId> owners_;  // by pid
   std::set<std::uint32_t> servers_;            // pids of MPS servers of ours
   AttemptGate gate_{*this,
                     [this] { return snapshot_; },
-                    [this](const std::string&, const auto& uuids) { note(uuids); },
+                    [this](const std::string&, const node::ReadNow& wanted) { note(wanted); },
                     [](const std::string&) {},
                     std::chrono::hours(1),
                     std::chrono::hours(1)};
@@ -183,6 +190,14 @@ TEST_F(AttemptGateTest, AsksForItsGpusAtOnceAndBelievesNothingOfOthers) {
   EXPECT_EQ(released(), 0U) << "b has no reading yet";
   read_one(1);
   EXPECT_EQ(released(), 1U);
+}
+
+TEST_F(AttemptGateTest, AsksForTheEnergyWithTheFirstQuestionAlone) {
+  clean(1);
+  EXPECT_EQ(wanted_energy().front(), true);
+  ASSERT_TRUE(os::eventually([&] { return wanted_energy().size() >= 3; })) << "it asks again";
+  const std::vector<bool> wanted = wanted_energy();
+  EXPECT_EQ(std::ranges::count(wanted, true), 1);
 }
 
 TEST_F(AttemptGateTest, AReadingThatBeganBeforeTheEndProvesNothing) {

@@ -199,16 +199,16 @@ void MemoryWatchdog::run() {
   while (!stopping_) {
     const auto now = SteadyClock::now();
     auto next = SteadyClock::time_point::max();
-    std::map<std::string, std::vector<std::string>> questions;
+    std::map<std::string, node::ReadNow> questions;
     for (auto& [place, due] : due_) {
       if (due <= now) {
-        questions[place.first].push_back(place.second);
+        questions[place.first].uuids.push_back(place.second);
         due = now + kPause;  // unless the reading says otherwise
       }
       next = std::min(next, due);
     }
     // With the lock, so that nothing is asked after stop().
-    for (const auto& [node, uuids] : questions) read_now_(node, uuids);
+    for (const auto& [node, wanted] : questions) read_now_(node, wanted);
     if (next == SteadyClock::time_point::max()) {
       wake_.wait(lock);
     } else {

@@ -120,9 +120,9 @@ class MemoryWatchdogTest : public ::testing::Test, public execution::Observation
   std::mutex mutex_;         // over what the watchdog's thread writes
   std::vector<std::pair<std::string, std::vector<std::string>>> asked_;
   MemoryWatchdog watchdog_{*this, [this] { return snapshot_; },
-                           [this](const std::string& node, const auto& uuids) {
+                           [this](const std::string& node, const node::ReadNow& wanted) {
                              const std::lock_guard lock(mutex_);
-                             asked_.emplace_back(node, uuids);
+                             asked_.emplace_back(node, wanted.uuids);
                            },
                            [this](const MemoryWatch::Excess& excess) { warned_.push_back(excess); },
                            [this](const std::string& uuid) { idle_.push_back(uuid); }};

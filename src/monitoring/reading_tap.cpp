@@ -74,7 +74,8 @@ ReadingTap::Taken ReadingTap::take_readings(const std::string& node,
     if (!answers || reading.index >= gpus.size() || gpus[reading.index].uuid.empty()) continue;
     SeenGpu& seen = gpus[reading.index];
     taken.frames.push_back({.subject = {.of = telemetry::Of::kGpu, .node = node, .uuid = seen.uuid},
-                            .values = telemetry::values_of(reading)});
+                            .values = telemetry::values_of(reading),
+                            .is_energy_new = readings.is_energy_new});
     if (reading.utilization_percent == 0U && reading.power) {
       seen.idle_power = std::min(seen.idle_power.value_or(*reading.power), *reading.power);
     }

@@ -91,6 +91,17 @@ class ReadingTapTest : public ::testing::Test,
                   *this, [] { return base::Instant(1234); }};
 };
 
+TEST_F(ReadingTapTest, SaysWhetherTheEnergyWasReadWithTheRest) {
+  describe({"a"});
+  node::ProbeReadings readings;
+  readings.gpus = {reading_of(0, 40, 200'000)};
+  for (const bool is_new : {true, false}) {
+    readings.is_energy_new = is_new;
+    tap_.on_report({"n1", false, readings});
+    EXPECT_EQ(taken_.back()->at(0).is_energy_new, is_new);
+  }
+}
+
 TEST_F(ReadingTapTest, MakesAFrameOfEachGpuAndOfTheHost) {
   describe({"a", "b"});
   model::HostMetrics host;

@@ -80,7 +80,7 @@ void SamplingPace::run() {
       continue;
     }
     // With the lock, so that nothing is asked after stop().
-    for (const auto& [node, uuids] : gpus_) read_now_(node, uuids);
+    for (const auto& [node, uuids] : gpus_) read_now_(node, {.uuids = uuids});
     wake_.wait_for(lock, kPause, [&] { return stopping_; });
   }
 }

@@ -19,7 +19,8 @@ namespace gpu_platform::monitoring {
 
 // Stands before the observers of the probes' reports: passes each on, and has the GPUs of running
 // attempts that ask for it read each second, and no others. An attempt is seen with the first
-// reading of its whole node after its start. Readings of the GPUs alone also find its end.
+// reading of its node after its start, for which BeginReader asks. Readings of the GPUs alone also
+// find its end.
 class SamplingPace final : public node::ProbeListener {
  public:
   using ReadNow = AttemptGate::ReadNow;

@@ -67,10 +67,10 @@ class SamplingPaceTest : public ::testing::Test, public node::ProbeListener {
   std::vector<std::vector<std::string>> asked_;  // guarded by mutex_, as the snapshot
   int passed_on_ = 0;
   SamplingPace pace_{*this, [this] { return snapshot(); },
-                     [this](const std::string& node, const std::vector<std::string>& uuids) {
+                     [this](const std::string& node, const node::ReadNow& wanted) {
                        EXPECT_EQ(node, "n1");
                        const std::lock_guard lock(mutex_);
-                       asked_.push_back(uuids);
+                       asked_.push_back(wanted.uuids);
                        asked_more_.notify_all();
                      },
                      [](const model::JobSpec& spec) { return spec.name == "monitored"; }};
