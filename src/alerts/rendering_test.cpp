@@ -8,7 +8,7 @@ namespace {
 
 constexpr base::Instant kNoon{1'798'718'400'000'000'000};  // 2026-12-31T12:00:00Z
 
-Alert hot() {
+Alert hot_gpu() {
   Alert alert;
   alert.fingerprint = "00c0ffee00c0ffee";
   alert.rule = "GpuHot";
@@ -27,13 +27,13 @@ Notification news() {
   notification.channel = "chat";
   notification.group = "node n1";
   notification.key = "k1";
-  notification.firing = {hot()};
+  notification.firing = {hot_gpu()};
   return notification;
 }
 
 TEST(Rendering, TextForPeopleHasOneLineForEachAlert) {
   Notification all = news();
-  all.resolved = {hot()};
+  all.resolved = {hot_gpu()};
   all.resolved[0].state = State::kResolved;
   all.more = 7;
   EXPECT_EQ(text_of(all, {.name = "dgx", .url = {}, .line = {}}),
@@ -72,7 +72,7 @@ TEST(Rendering, TheWebhooksDocumentStaysAsItIs) {
 
 TEST(Rendering, AlertmanagerGetsBeginEndAndNoEmptyLabels) {
   Notification both = news();
-  both.resolved = {hot()};
+  both.resolved = {hot_gpu()};
   both.resolved[0].resolved = kNoon + base::hours(1);
   const auto document = nlohmann::json::parse(
       alertmanager_json(both, {.name = "dgx", .url = "https://gpus/alerts", .line = {}}));

@@ -171,7 +171,8 @@ void put_window(const Series& series, bool is_counter, double scale,
     if (!value) continue;
     v1::HistoryPercentile& one = *out.add_percentiles();
     one.set_percentile(percentile);
-    one.set_value(static_cast<double>(*value) * scale);
+    // The middle of a bucket may lie beyond all values of it.
+    one.set_value(static_cast<double>(std::clamp(*value, whole.min, whole.max)) * scale);
   }
   out.set_percentiles_reach_beyond(series.is_spread_wide && !out.percentiles().empty());
 }

@@ -193,7 +193,7 @@ base::Status HostPart::start(const config::Configuration& configuration) {
   watchdog_ = std::make_unique<monitoring::JobWatchdog>(
       *nodes_, observations_, [this] { return core_.snapshot(); }, *monitor_,
       [this](model::AttemptId id) { return monitoring::output_mark_of(engine_->output_of(id)); });
-  node::ProbeListener& first = open_telemetry(*watchdog_);
+  node::ProbeListener& first = open_telemetry(*watchdog_, configuration.monitoring_interval);
   power_ = std::make_unique<PowerPolicy>(
       PowerPolicy::Options{configuration.power_limits, core_.data_dir() + "/power-limits",
                            [this](const std::string& node, const node::RunDriver& request) {
@@ -221,12 +221,14 @@ base::Status HostPart::start(const config::Configuration& configuration) {
 }
 
 // Returns the first of the listeners that lead to this one.
-node::ProbeListener& HostPart::open_telemetry(node::ProbeListener& next) {
+node::ProbeListener& HostPart::open_telemetry(node::ProbeListener& next, base::Duration interval) {
   if (frames_ == nullptr) return next;
   tap_ = std::make_unique<monitoring::ReadingTap>(
       next, [this] { return core_.snapshot(); },
       [this](const std::string& uuid, std::uint32_t pid) { return monitor_->owner_of(uuid, pid); },
       *frames_, os::wall_now);
+  // All GPUs are read as often anyway.
+  if (interval <= monitoring::SamplingPace::kLongestInterval) return *tap_;
   pace_ = std::make_unique<monitoring::SamplingPace>(
       *tap_, [this] { return core_.snapshot(); }, ask_probes(), is_monitored);
   return *pace_;

@@ -86,7 +86,7 @@ class HostPart final : public EnginePart {
   base::Status open_engine(const config::Configuration& configuration);
   void hold_probe(const std::string& node, bool is_held);
   monitoring::AttemptGate::ReadNow ask_probes();
-  node::ProbeListener& open_telemetry(node::ProbeListener& next);
+  node::ProbeListener& open_telemetry(node::ProbeListener& next, base::Duration interval);
 
   const Options options_;
   CorePart& core_;

@@ -131,9 +131,16 @@ void UseKeeper::save() {
   if (notes_ == nullptr) return;
   const std::lock_guard lock(mutex_);
   for (auto& [attempt, running] : running_) {
-    if (!std::exchange(running.has_changed, false)) continue;
-    notes_->put(note_of(attempt), telemetry::encode_use(running.recorder.summary()));
+    if (running.has_changed) store(attempt, running);
   }
+}
+
+void UseKeeper::store(model::AttemptId attempt, Running& running) {
+  running.has_changed = false;
+  const UseSummary& summary = running.recorder.summary();
+  if (notes_ == nullptr || !has_samples(summary)) return;
+  notes_->put(note_of(attempt), summary.is_over ? telemetry::encode_use(as_kept(summary))
+                                                : telemetry::encode_use(summary));
 }
 
 void UseKeeper::forget(std::span<const model::JobId> jobs) {
@@ -175,6 +182,8 @@ void UseKeeper::published(const std::shared_ptr<const controller::Snapshot>& sna
       begin(started->attempt, begun(*snapshot, *job, attempt));
     } else if (const auto* ended = std::get_if<model::AttemptEnded>(&record.event)) {
       end(ended->attempt, ended->ended_at);
+    } else if (const auto* released = std::get_if<model::AttemptReleased>(&record.event)) {
+      release(released->attempt);
     }
   }
 }
@@ -205,11 +214,15 @@ void UseKeeper::end(model::AttemptId attempt, base::Instant at) {
   const auto found = running_.find(attempt);
   if (found == running_.end()) return;
   found->second.recorder.end(at);
-  const UseSummary& summary = found->second.recorder.summary();
-  if (notes_ != nullptr && has_samples(summary)) {
-    notes_->put(note_of(attempt), telemetry::encode_use(as_kept(summary)));
-  }
-  for (const GpuUse& gpu : summary.gpus) {
+  store(attempt, found->second);
+}
+
+void UseKeeper::release(model::AttemptId attempt) {
+  const std::lock_guard lock(mutex_);
+  const auto found = running_.find(attempt);
+  if (found == running_.end()) return;
+  if (found->second.has_changed) store(attempt, found->second);
+  for (const GpuUse& gpu : found->second.recorder.summary().gpus) {
     const auto holders = by_gpu_.find(gpu.uuid);
     if (holders == by_gpu_.end()) continue;
     std::erase(holders->second, attempt);

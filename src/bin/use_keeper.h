@@ -23,8 +23,9 @@
 namespace gpu_platform::bin {
 
 // Keeps a summary of what each running attempt does on its GPUs, and stores it as a note
-// "use/JOB.ATTEMPT": each minute while it runs, and when it has ended. A daemon that is started
-// again goes on from the note. A summary that is stored for good has percentiles of the first four
+// "use/JOB.ATTEMPT": each minute while it runs, and when it has ended. Until its GPUs are released
+// the energy may come that was read at its end. A daemon that is started again goes on from the
+// note. A summary that is stored for good has percentiles of the first four
 // levels alone.
 //
 // Safe from any thread. take() and published() hold a short lock and wait for nothing else.
@@ -56,6 +57,7 @@ class UseKeeper final : public telemetry::FrameListener,
   std::optional<telemetry::UseBrief> brief(model::AttemptId attempt) const override;
 
  private:
+  // One that runs, or has ended and has its GPUs still.
   struct Running {
     telemetry::UseRecorder recorder;
     bool has_changed = false;  // since it was stored
@@ -66,6 +68,9 @@ class UseKeeper final : public telemetry::FrameListener,
                               const model::Attempt& attempt) const;
   void begin(model::AttemptId attempt, telemetry::UseSummary begun);
   void end(model::AttemptId attempt, base::Instant at);
+  void release(model::AttemptId attempt);
+  // With mutex_. Nothing where nothing was recorded.
+  void store(model::AttemptId attempt, Running& running);
   void work();
   // What make() makes of the summary; nothing where there is none. A running one is not copied.
   template <class Make>

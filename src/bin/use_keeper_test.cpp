@@ -90,6 +90,7 @@ class UseKeeperTest : public ::testing::Test {
     event.ended_at = at(second);
     return event;
   }
+  static model::AttemptReleased released(std::uint64_t job) { return {{model::JobId(job), 1}, {}}; }
   static void read(UseKeeper& keeper, Of of, const std::string& uuid, std::int64_t second,
                    std::int64_t utilization, std::uint64_t job = 0) {
     telemetry::Frame frame;
@@ -97,6 +98,21 @@ class UseKeeperTest : public ::testing::Test {
     frame.at = at(second);
     frame.values = {{*telemetry::metric_named(of, "utilization_percent"), utilization}};
     keeper.take(std::make_shared<const std::vector<telemetry::Frame>>(std::vector{frame}));
+  }
+  // GPU-a draws 600 W, and its counter of energy says this. `is_new`: it does so now.
+  static void read_energy(UseKeeper& keeper, base::Instant now, std::int64_t millijoules,
+                          bool is_new = true) {
+    telemetry::Frame frame;
+    frame.subject = {Of::kGpu, "n1", "GPU-a", {}};
+    frame.at = now;
+    frame.values = {{*telemetry::metric_named(Of::kGpu, "power_watts"), 600'000},
+                    {*telemetry::metric_named(Of::kGpu, "energy_mj"), millijoules}};
+    frame.is_energy_new = is_new;
+    keeper.take(std::make_shared<const std::vector<telemetry::Frame>>(std::vector{frame}));
+  }
+  static telemetry::Energy energy(const UseKeeper& keeper, std::uint64_t job) {
+    const auto use = keeper.brief({model::JobId(job), 1});
+    return use && use->energy ? *use->energy : telemetry::Energy{-1};
   }
   static std::int64_t max_utilization(const UseKeeper& keeper, std::uint64_t job) {
     const auto use = keeper.get({model::JobId(job), 1});
@@ -118,6 +134,7 @@ TEST_F(UseKeeperTest, RecordsAnAttemptFromItsStartToItsEnd) {
   EXPECT_EQ(max_utilization(keeper, 7), 40);
   publish(keeper, {ended(7, 8)});
   read(keeper, Of::kGpu, "GPU-a", 10, 95);
+  publish(keeper, {released(7)});
   const auto use = keeper.get({model::JobId(7), 1});
   ASSERT_TRUE(use);
   EXPECT_TRUE(use->is_over);
@@ -174,7 +191,7 @@ TEST_F(UseKeeperTest, ForgetsJobsThatLeaveTheHistory) {
   for (const std::uint64_t id : {7U, 71U}) {
     start(keeper, job_on(id, 0, base::kWholeGpu));
     read(keeper, Of::kGpu, "GPU-a", 5, 40);
-    publish(keeper, {ended(id, 6)});
+    publish(keeper, {ended(id, 6), released(id)});
   }
   const std::vector<model::JobId> jobs = {model::JobId(7)};
   keeper.forget(jobs);
@@ -192,7 +209,8 @@ TEST_F(UseKeeperTest, ExpectsAReadingEachSecondOfAMonitoredJob) {
 TEST_F(UseKeeperTest, KnowsAnAttemptThatBeginsAndLeavesWithOneBatch) {
   UseKeeper keeper(&notes_, base::seconds(5));
   departed_ = {job_on(7, 0, base::kWholeGpu)};
-  publish(keeper, {model::AttemptStarted{{model::JobId(7), 1}, 1, at(0)}, ended(7, 1)});
+  publish(keeper,
+          {model::AttemptStarted{{model::JobId(7), 1}, 1, at(0)}, ended(7, 1), released(7)});
   read(keeper, Of::kGpu, "GPU-a", 2, 40);
   EXPECT_FALSE(keeper.get({model::JobId(7), 1})) << "nothing was read while it ran";
   EXPECT_TRUE(notes_.notes.empty());
@@ -203,8 +221,42 @@ TEST_F(UseKeeperTest, WithoutNotesKnowsRunningJobsAlone) {
   start(keeper, job_on(7, 0, base::kWholeGpu));
   read(keeper, Of::kGpu, "GPU-a", 5, 40);
   EXPECT_EQ(max_utilization(keeper, 7), 40);
-  publish(keeper, {ended(7, 6)});
+  publish(keeper, {ended(7, 6), released(7)});
   EXPECT_FALSE(keeper.get({model::JobId(7), 1}));
+}
+
+// It ran for 10 s at 600 W, between two jobs that the GPU has had or will have.
+TEST_F(UseKeeperTest, CountsTheEnergyFromTheBeginOfAnAttemptToItsEnd) {
+  constexpr std::int64_t kBefore = 1'000'000;
+  constexpr std::int64_t kTrue = 600'000 * 10;
+  const base::Duration soon = base::milliseconds(50);
+  UseKeeper keeper(&notes_, base::seconds(5));
+  start(keeper, job_on(7, 0, base::kWholeGpu));
+  const std::int64_t first = kBefore + 600 * 50;
+  read_energy(keeper, at(0) + soon, first);
+  read_energy(keeper, at(5), first, false);
+  publish(keeper, {ended(7, 10)});
+  const std::int64_t last = kBefore + kTrue + 70 * 50;  // it idles by now
+  read_energy(keeper, at(10) + soon, last);
+  publish(keeper, {released(7)});
+  start(keeper, job_on(8, 0, base::kWholeGpu));
+  read_energy(keeper, at(11), last + 500'000);
+
+  EXPECT_EQ(energy(keeper, 7).from, telemetry::EnergyFrom::kCounter);
+  EXPECT_NEAR(static_cast<double>(energy(keeper, 7).millijoules), kTrue, 600'000)
+      << "within a second of its power";
+}
+
+TEST_F(UseKeeperTest, TakesNoEnergyThatIsReadLongAfterTheEnd) {
+  UseKeeper keeper(&notes_, base::seconds(5));
+  start(keeper, job_on(7, 0, base::kWholeGpu));
+  read_energy(keeper, at(0), 1'000'000);
+  publish(keeper, {ended(7, 10)});
+  read_energy(keeper, at(30), 99'000'000);
+  publish(keeper, {released(7)});
+
+  EXPECT_EQ(energy(keeper, 7).from, telemetry::EnergyFrom::kPower);
+  EXPECT_EQ(energy(keeper, 7).millijoules, 600'000 * 10);
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ class SamplingPace final : public node::ProbeListener {
   using IsMonitored = std::function<bool(const model::JobSpec& spec)>;
 
   static constexpr std::chrono::milliseconds kPause{1000};
+  // Where all GPUs are read as often as this, it is of no use.
+  static constexpr base::Duration kLongestInterval = base::seconds(1);
 
   // All that it refers to outlives it; what read_now uses, until its stop().
   SamplingPace(node::ProbeListener& next, SnapshotNow snapshot, ReadNow read_now,

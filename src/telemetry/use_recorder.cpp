@@ -7,6 +7,12 @@ namespace gpu_platform::telemetry {
 
 namespace {
 
+constexpr std::size_t kEnergy = 0;
+static_assert(kUseCounters[kEnergy] == "energy_mj");
+
+// Later, the GPU may have idled for longer than it takes to notice.
+constexpr base::Duration kMaxAfterEnd = base::seconds(1);
+
 // What a metric is to a summary.
 struct Role {
   enum class Kind : std::uint8_t { kNone, kLevel, kCounter, kThrottle, kAttributedBy };
@@ -61,7 +67,8 @@ UseRecorder::UseRecorder(UseSummary begun, Options options)
 void UseRecorder::take(const Frame& frame) {
   const Subject& subject = frame.subject;
   const bool is_use = subject.of == Of::kUse;
-  if (summary_.is_over || subject.of == Of::kHost) return;
+  if (subject.of == Of::kHost) return;
+  if (summary_.is_over) return take_last_energy(frame);
   if (is_use && subject.attempt != options_.attempt) return;
   const auto gpu = std::ranges::find(summary_.gpus, subject.uuid, &GpuUse::uuid);
   if (gpu == summary_.gpus.end() || (is_use && !gpu->is_part)) return;
@@ -82,7 +89,7 @@ void UseRecorder::take_values(const Frame& frame, GpuUse& gpu, Seen& seen) {
         gpu.levels[role.place].add(value.value);
         break;
       case Role::Kind::kCounter:
-        take_counter(role.place, value.value, frame.at, gpu, seen);
+        take_counter(role.place, value.value, frame, gpu, seen);
         break;
       case Role::Kind::kThrottle:
         take_reasons(value.value, gpu);
@@ -94,11 +101,25 @@ void UseRecorder::take_values(const Frame& frame, GpuUse& gpu, Seen& seen) {
   }
 }
 
-void UseRecorder::take_counter(std::size_t place, std::int64_t value, base::Instant at, GpuUse& gpu,
-                               Seen& seen) const {
+void UseRecorder::take_counter(std::size_t place, std::int64_t value, const Frame& frame,
+                               GpuUse& gpu, Seen& seen) const {
   const std::optional<std::int64_t> before = std::exchange(seen.counters[place], value);
-  const bool is_new = options_.are_counters_fresh || (before && *before != value);
-  if (is_new) gpu.counters[place].add(value, at);
+  const bool is_new = options_.are_counters_fresh || (place == kEnergy && frame.is_energy_new) ||
+                      (before && *before != value);
+  if (is_new) gpu.counters[place].add(value, frame.at);
+}
+
+void UseRecorder::take_last_energy(const Frame& frame) {
+  if (!frame.is_energy_new || frame.at > summary_.to + kMaxAfterEnd) return;
+  const auto gpu = std::ranges::find(summary_.gpus, frame.subject.uuid, &GpuUse::uuid);
+  if (gpu == summary_.gpus.end() || gpu->is_part) return;
+  CounterUse& energy = gpu->counters[kEnergy];
+  if (energy.last_at >= summary_.to) return;  // it was read at the end already
+  for (const Value& value : frame.values) {
+    const Role& role = roles()[value.metric];
+    const bool is_energy = role.kind == Role::Kind::kCounter && role.place == kEnergy;
+    if (is_energy) energy.add(value.value, frame.at);
+  }
 }
 
 void UseRecorder::end(base::Instant at) {

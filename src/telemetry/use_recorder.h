@@ -20,7 +20,8 @@ class UseRecorder {
   struct Options {
     model::AttemptId attempt;  // of use frames; unset: there are none
     // Each frame's counters were read with it. Otherwise a counter may be older than its frame, by
-    // up to the pace at which counters are read: it counts from the first change on.
+    // up to the pace at which counters are read, unless the frame says that it is new: it counts
+    // from the first change on.
     bool are_counters_fresh = false;
   };
 
@@ -29,7 +30,9 @@ class UseRecorder {
 
   // A frame of something else is passed over.
   void take(const Frame& frame);
-  // The attempt is over; what comes now is passed over.
+  // The attempt is over. What comes now is passed over but for the first energy that is read within
+  // a second: it is the counter's value at the end. The caller sees to it that no other attempt has
+  // the GPU by then.
   void end(base::Instant at);
 
   const UseSummary& summary() const { return summary_; }
@@ -42,7 +45,8 @@ class UseRecorder {
   };
 
   void take_values(const Frame& frame, GpuUse& gpu, Seen& seen);
-  void take_counter(std::size_t place, std::int64_t value, base::Instant at, GpuUse& gpu,
+  void take_last_energy(const Frame& frame);
+  void take_counter(std::size_t place, std::int64_t value, const Frame& frame, GpuUse& gpu,
                     Seen& seen) const;
 
   const Options options_;

@@ -106,6 +106,13 @@ std::string percentile_name(double percentile) {
   return fmt::format("p{:g}", percentile);
 }
 
+std::string energy_text(double joules) {
+  constexpr double kWattHour = 3600;
+  if (joules < kWattHour) return fmt::format("{:.0f} J", joules);
+  if (joules < 1000 * kWattHour) return fmt::format("{:.3g} Wh", joules / kWattHour);
+  return fmt::format("{:.3g} kWh", joules / (1000 * kWattHour));
+}
+
 std::string title_of(const Series& series) {
   std::string title = fmt::format("{}  {}", name_of(series), series.metric());
   const v1::HistoryWindow& window = series.window();
@@ -121,7 +128,7 @@ std::string title_of(const Series& series) {
                          value_text(one.value(), series.unit()));
   }
   if (window.has_energy_joules()) {
-    title += fmt::format("  energy {:.3g} kWh", window.energy_joules() / 3.6e6);
+    title += "  energy " + energy_text(window.energy_joules());
   }
   return title;
 }
