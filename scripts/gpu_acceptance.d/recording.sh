@@ -6,10 +6,11 @@ utc() { date -u +%Y-%m-%dT%H:%M:%SZ; }
 # Leaves out the host's name and the ends of UUIDs.
 without_names() { sed "s/GPU-\([0-9a-f]\{8\}\)-[0-9a-f-]*/GPU-\1/g; s/^$node,/node,/; s/\"$node\"/\"node\"/g"; }
 
-# The readings of all GPUs and the host from one time to another, as CSV.
+# The readings of all GPUs and the host from one time to another, as CSV. A question may have 64 metrics.
 history_csv() {  # FROM TO
-  limited 60 "$here/bin/gpu-platform" history --node "$node" --metric "$metrics" --step 0 --from "$1" --to "$2" --csv |
-    without_names
+  "$here/bin/gpu-acceptance" metrics | sort -u | xargs -n 40 | tr ' ' ',' | while read -r metrics; do
+    limited 60 "$here/bin/gpu-platform" history --node "$node" --metric "$metrics" --step 0 --from "$1" --to "$2" --csv </dev/null
+  done | awk 'NR == 1 || !/^node,index,/' | without_names
 }
 # What is in such a file: the readings of the first GPU, values, metrics of GPUs, metrics of the host.
 contents_of() {  # FILE
@@ -94,7 +95,6 @@ check_recording() {
   clear_jobs
   half=$((record_s / 2))
   node=$(value /gpus/0/node <"$work/status.json")
-  metrics=$("$here/bin/gpu-acceptance" metrics | sort -u | tr '\n' ',' | sed 's/,$//')
   record idle sleep "$half"
   has_cuda 'recording: work' || return
   record work work_in_job "$half"

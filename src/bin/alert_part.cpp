@@ -12,6 +12,7 @@
 
 #include "alerts/rendering.h"
 #include "base/parse.h"
+#include "bin/alert_metrics.h"
 #include "os/clock.h"
 
 namespace gpu_platform::bin {
@@ -458,6 +459,10 @@ void AlertPart::test(const std::string& channel, std::string by,
     }
   }
   test.done(base::fail(base::ErrorCode::kUnavailable, "the daemon stops"));
+}
+
+void AlertPart::add_to(api::MetricPage& page) const {
+  add_alert_metrics(alerts(), channels(), page);
 }
 
 void AlertPart::run_tests() {

@@ -14,6 +14,7 @@
 
 #include "alerts/alert_book.h"
 #include "api/alert_source.h"
+#include "api/metrics/metric_source.h"
 #include "base/result.h"
 #include "bin/alert_facts.h"
 #include "bin/alert_settings.h"
@@ -34,7 +35,8 @@ namespace gpu_platform::bin {
 // What alerts and silences are is kept as notes, and taken up again at the start.
 class AlertPart final : public telemetry::FrameListener,
                         public controller::PublicationListener,
-                        public api::AlertSource {
+                        public api::AlertSource,
+                        public api::MetricSource {
  public:
   struct Options {
     std::string data_dir;
@@ -79,6 +81,7 @@ class AlertPart final : public telemetry::FrameListener,
                                           std::string comment) override;
   void test(const std::string& channel, std::string by,
             std::function<void(base::Status)> done) override;
+  void add_to(api::MetricPage& page) const override;
 
  private:
   using SteadyClock = std::chrono::steady_clock;

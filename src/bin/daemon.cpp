@@ -77,8 +77,12 @@ base::Status Daemon::open(const DaemonOptions& options) {
   core_->start_retention(
       [this](std::span<const model::JobId> jobs) { telemetry_->uses().forget(jobs); });
   alerts_->start();
-  TRY_ASSIGN(door_, DoorPart::open({options.socket, options.config_file, programs.listener, users_,
-                                    alerts_.get()},
+  TRY_ASSIGN(door_, DoorPart::open({options.socket,
+                                    options.config_file,
+                                    programs.listener,
+                                    users_,
+                                    alerts_.get(),
+                                    {alerts_.get()}},
                                    at_start_, *core_, *host_, *telemetry_, log_));
   is_complete_ = true;
   return {};

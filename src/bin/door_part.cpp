@@ -170,6 +170,7 @@ api::CoreAccess DoorPart::core_access() {
       .history = telemetry_.history(),
       .notes = telemetry_.notes(),
       .metrics = at_start_.metrics,
+      .metric_sources = options_.metric_sources,
       .alerts = options_.alerts,
       .reading_hub = &telemetry_.live_readings(),
       .uses = &telemetry_.uses()};

@@ -2,12 +2,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/alert_source.h"
 #include "api/identity/certificate_prover.h"
 #include "api/identity/identity_authenticator.h"
 #include "api/identity/token_authenticator.h"
 #include "api/identity/web_token_prover.h"
+#include "api/metrics/metric_source.h"
 #include "api/rest/server.h"
 #include "base/result.h"
 #include "bin/adaptors.h"
@@ -39,6 +41,7 @@ class DoorPart {
     std::string listener_program;  // path of gpu-platform-listener
     std::shared_ptr<host::UserDirectory> users;
     api::AlertSource* alerts = nullptr;
+    std::vector<const api::MetricSource*> metric_sources;  // none is null; they outlive the door
   };
   // The socket's path appears last.
   static base::Result<std::unique_ptr<DoorPart>> open(Options options,

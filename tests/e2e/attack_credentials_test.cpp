@@ -413,7 +413,7 @@ TEST_F(AttackByCredentials, ThePageOfMetricsIsAsItsDocumentSays) {
   // Those that are there only if something is read, waits, is limited or is out of service.
   const auto may_be_missing = [](const std::string& name) {
     for (const char* const prefix :
-         {"gpu_platform_gpu_", "gpu_platform_host_", "gpu_platform_history_",
+         {"gpu_platform_gpu_", "gpu_platform_alert_", "gpu_platform_host_", "gpu_platform_history_",
           "gpu_platform_waiting_jobs", "gpu_platform_team_", "gpu_platform_gpus_kept_from_work",
           "gpu_platform_gpus_held_and_idle"}) {
       if (name.starts_with(prefix)) return true;
