@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,7 @@
 #include "api/predictions.h"
 #include "base/utc.h"
 #include "model/job_spec.h"
+#include "model/node_lookup.h"
 #include "os/clock.h"
 
 namespace gpu_platform::api {
@@ -75,6 +78,26 @@ void tell_reserved(const controller::Snapshot& snapshot,
   }
 }
 
+// Tells why there are no readings of the GPUs of nodes.
+void tell_missing_readings(const CallContext& context, const controller::Snapshot& snapshot,
+                           google::protobuf::RepeatedPtrField<v1::Node>& nodes) {
+  if (context.core.readings == nullptr) return;
+  for (v1::Node& shown : nodes) {
+    const model::Node* const node =
+        model::node_named(snapshot.nodes, *snapshot.nodes_by_name, shown.name());
+    if (node == nullptr || node->gpus.empty()) continue;
+    std::string why = context.core.readings->why_none(*node);
+    if (!why.empty()) shown.set_no_readings(std::move(why));
+  }
+}
+
+void tell_missing_readings(const CallContext& context, const model::Node& node,
+                           v1::GpuHealth& out) {
+  if (context.core.readings == nullptr) return;
+  std::string why = context.core.readings->why_none(node);
+  if (!why.empty()) out.set_no_readings(std::move(why));
+}
+
 // Returns the latest reading of the GPU as the caller may see it; null if there is none.
 std::shared_ptr<const model::GpuReading> reading_of(const CallContext& context,
                                                     std::string_view uuid,
@@ -127,6 +150,7 @@ v1::Status ClusterCalls::status(const v1::GetStatusRequest& request, const Peer&
   to_proto(snapshot->nodes, reading, out);
   for (v1::Gpu& gpu : *out.mutable_gpus()) put_walls(*snapshot, gpu);
   tell_reserved(*snapshot, *out.mutable_nodes());
+  tell_missing_readings(context_, *snapshot, *out.mutable_nodes());
   const controller::Counts& counts = snapshot->counts;
   out.set_queued_jobs(counts.pending + counts.queued);
   out.set_running_jobs(counts.active);
@@ -144,6 +168,7 @@ base::Result<v1::ListNodesResponse> ClusterCalls::nodes(const v1::ListNodesReque
   snapshot->nodes.for_each(
       [&](std::uint64_t, const model::Node& node) { to_proto(node, *out.add_nodes()); });
   tell_reserved(*snapshot, *out.mutable_nodes());
+  tell_missing_readings(context_, *snapshot, *out.mutable_nodes());
   TRY(cut_to_page(request, *out.mutable_nodes(), out,
                   [](const v1::Node& node) { return node.name(); }));
   return out;
@@ -159,6 +184,7 @@ base::Result<v1::GpuHealth> ClusterCalls::gpu_health(const v1::GetGpuHealthReque
   const auto reading = reading_of(context_, gpu.info.uuid, peer.caller, *snapshot);
   to_proto(gpu, *found.node, found.index, reading.get(), out);
   put_walls(*snapshot, *out.mutable_gpu());
+  tell_missing_readings(context_, *found.node, out);
   EvidenceView evidence(context_, snapshot, peer.caller);
   evidence.put_verdict(*found.node, gpu, out);
   evidence.add_of_node(*found.node, {}, *out.mutable_evidence());
@@ -179,6 +205,7 @@ base::Result<v1::ListGpusResponse> ClusterCalls::gpus(const v1::ListGpusRequest&
       v1::GpuHealth& health = *out.add_gpus();
       to_proto(gpu, node, i, reading.get(), health);
       put_walls(*snapshot, *health.mutable_gpu());
+      tell_missing_readings(context_, node, health);
       evidence.put_verdict(node, gpu, health);
     }
   }));

@@ -10,6 +10,7 @@
 #include "bin/nodes_wait.h"
 #include "bin/site_policy.h"
 #include "bin/site_users.h"
+#include "os/clock.h"
 
 namespace gpu_platform::bin {
 
@@ -21,7 +22,7 @@ constexpr model::EngineKind kOfCluster = model::EngineKind::kKubernetes;
 
 base::Result<std::unique_ptr<ClusterPart>> ClusterPart::open(
     const Options& options, const config::Configuration& configuration, CorePart& core) {
-  std::unique_ptr<ClusterPart> cluster(new ClusterPart(core));
+  std::unique_ptr<ClusterPart> cluster(new ClusterPart(core, options.users));
   if (!has_kubernetes(configuration)) return cluster;
   TRY_ASSIGN(model::UserRange users, users_of_site(configuration, false));
   cluster->workloads_ =
@@ -33,7 +34,8 @@ base::Result<std::unique_ptr<ClusterPart>> ClusterPart::open(
   return cluster;
 }
 
-ClusterPart::ClusterPart(CorePart& core) : core_(core) {}
+ClusterPart::ClusterPart(CorePart& core, std::shared_ptr<host::UserDirectory> users)
+    : core_(core), users_(std::move(users)) {}
 
 ClusterPart::~ClusterPart() {
   stop();
@@ -50,7 +52,7 @@ void ClusterPart::connect() {
   core_.add_listener(*workloads_);
 }
 
-base::Status ClusterPart::start(const config::Configuration&) {
+base::Status ClusterPart::start(const config::Configuration& configuration) {
   if (is_empty()) return {};
   workloads_->start(
       core_.snapshot(),
@@ -58,7 +60,29 @@ base::Status ClusterPart::start(const config::Configuration&) {
         core_.loop().command(std::move(command), std::move(done));
       },
       [this](execution::WorkloadNews news) { engine_->tell_workload(std::move(news)); });
+  return start_reading(configuration);
+}
+
+base::Status ClusterPart::start_reading(const config::Configuration& configuration) {
+  const bool is_wanted = configuration.kubernetes_readings != config::KubernetesReadings::kNone;
+  if (!is_wanted || frames_ == nullptr) return {};
+  readings_ = std::make_unique<monitoring::ExportedReadings>(
+      observations_, [this] { return core_.snapshot(); }, *users_, *frames_, os::wall_now);
+  TRY_ASSIGN(reader_, start_exporter_reader(configuration,
+                                            [this](const std::string& node,
+                                                   std::map<std::string, model::GpuMetrics> gpus) {
+                                              return readings_->take(node, std::move(gpus));
+                                            }));
   return {};
+}
+
+std::shared_ptr<const model::GpuReading> ClusterPart::latest(std::string_view uuid) const {
+  return readings_ == nullptr ? nullptr : readings_->latest(uuid);
+}
+
+std::string ClusterPart::why_no_readings(std::string_view node) const {
+  if (reader_ == nullptr) return "engines.kubernetes.readings is none";
+  return reader_->why_none(node);
 }
 
 void ClusterPart::wait_for_nodes(const std::function<bool()>& must_end) {
@@ -78,7 +102,9 @@ void ClusterPart::warn_of_what_is_missing(const config::Configuration& configura
                execution::words_for_no_gpus(kubernetes_settings(configuration), found.nodes));
 }
 
+// The reader stays, for clients that ask until the door is gone.
 void ClusterPart::stop() {
+  if (reader_ != nullptr) reader_->stop();
   if (workloads_ != nullptr) workloads_->stop();
   observations_.disconnect();
 }

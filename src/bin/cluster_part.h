@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "bin/core_part.h"
@@ -10,8 +11,11 @@
 #include "bin/late_sink.h"
 #include "bin/workload_queue.h"
 #include "config/configuration.h"
+#include "execution/kubernetes/exporter/exporter_reader.h"
 #include "execution/kubernetes/kubernetes_engine.h"
 #include "host/user_directory.h"
+#include "monitoring/exported_readings.h"
+#include "telemetry/frame.h"
 
 namespace gpu_platform::bin {
 
@@ -37,7 +41,9 @@ class ClusterPart final : public EnginePart {
   void add_engine(EngineTable& engines) override;
   // No driver of ours confirms a release there.
   void connect() override;
-  // Submits the workloads of others.
+  // Has frames made of all readings. To be called before start(); the listener outlives the part.
+  void tell_frames_to(telemetry::FrameListener& frames) { frames_ = &frames; }
+  // Submits the workloads of others, and reads the GPUs if the site wants that.
   base::Status start(const config::Configuration& configuration) override;
   void wait_for_nodes(const std::function<bool()>& must_end) override;
   void warn_of_what_is_missing(const config::Configuration& configuration) const override;
@@ -45,14 +51,24 @@ class ClusterPart final : public EnginePart {
 
   bool is_empty() const { return engine_ == nullptr; }
 
+  // The latest reading of a GPU of the cluster; null: there is none. From start() on, any thread.
+  std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;
+  // Why there are no readings of a node of the cluster; empty: there are. The same.
+  std::string why_no_readings(std::string_view node) const;
+
  private:
-  explicit ClusterPart(CorePart& core);
+  ClusterPart(CorePart& core, std::shared_ptr<host::UserDirectory> users);
+  base::Status start_reading(const config::Configuration& configuration);
 
   CorePart& core_;
+  const std::shared_ptr<host::UserDirectory> users_;
   LateSink observations_;
   std::unique_ptr<WorkloadQueue> workloads_;             // null: the site sets no cluster
   std::unique_ptr<execution::KubernetesEngine> engine_;  // null: the site sets no cluster
   bool are_nodes_known_ = false;
+  telemetry::FrameListener* frames_ = nullptr;              // null: nothing is read
+  std::unique_ptr<monitoring::ExportedReadings> readings_;  // null: the same
+  std::unique_ptr<execution::ExporterReader> reader_;       // null: the same
 };
 
 }  // namespace gpu_platform::bin

@@ -19,6 +19,7 @@
 #include "bin/program_paths.h"
 #include "bin/reload_report.h"
 #include "bin/site_policy.h"
+#include "bin/site_readings.h"
 #include "bin/telemetry_part.h"
 #include "listener/host/certificate.h"
 #include "os/clock.h"
@@ -72,6 +73,7 @@ base::Status Daemon::open(const DaemonOptions& options) {
   host_->tell_frames_to(telemetry_->frames());
   TRY_ASSIGN(cluster_, ClusterPart::open({options.lease_holder, users_, end_now, options.must_end},
                                          at_start_, *core_));
+  cluster_->tell_frames_to(telemetry_->frames());
   TRY(start_core(options));
   TRY(find_nodes(options.must_end));
   core_->start_retention(
@@ -82,6 +84,7 @@ base::Status Daemon::open(const DaemonOptions& options) {
                                     programs.listener,
                                     users_,
                                     alerts_.get(),
+                                    readings_.get(),
                                     {alerts_.get()}},
                                    at_start_, *core_, *host_, *telemetry_, log_));
   is_complete_ = true;
@@ -123,7 +126,7 @@ base::Status Daemon::open_alerts() {
   AlertPart::Options options;
   options.data_dir = data_dir_;
   options.snapshot = [this] { return core_->snapshot(); };
-  options.reading_of = [this](std::string_view uuid) { return host_->readings().latest(uuid); };
+  options.reading_of = [this](std::string_view uuid) { return readings_->latest(uuid); };
   options.oldest_reading = std::max(kOldestReading, at_start_.monitoring_interval * 3);
   options.sink = &core_->loop();
   options.notes = telemetry_->notes();
@@ -144,6 +147,7 @@ base::Status Daemon::open_alerts() {
 
 base::Status Daemon::find_nodes(const std::function<bool()>& must_end) {
   for (EnginePart* part : engine_parts()) TRY(part->start(at_start_));
+  readings_ = std::make_unique<SiteReadings>(host_->readings(), *cluster_);
   for (EnginePart* part : engine_parts()) part->wait_for_nodes(must_end);
   core_->loop().wait_until_published();
   for (const EnginePart* part : engine_parts()) part->warn_of_what_is_missing(at_start_);
@@ -198,6 +202,7 @@ void Daemon::stop() {
   is_complete_ = false;
   door_.reset();
   alerts_.reset();
+  readings_.reset();
   cluster_.reset();
   host_.reset();
   telemetry_.reset();

@@ -20,6 +20,7 @@ class CorePart;
 class DoorPart;
 class EnginePart;
 class HostPart;
+class SiteReadings;
 class TelemetryPart;
 
 struct DaemonOptions {
@@ -80,6 +81,7 @@ class Daemon {
   std::unique_ptr<TelemetryPart> telemetry_;
   std::unique_ptr<HostPart> host_;
   std::unique_ptr<ClusterPart> cluster_;
+  std::unique_ptr<SiteReadings> readings_;
   std::unique_ptr<AlertPart> alerts_;
   std::unique_ptr<DoorPart> door_;
 };

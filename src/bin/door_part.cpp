@@ -154,7 +154,7 @@ api::CoreAccess DoorPart::core_access() {
       .archive = core_.store(),
       .outputs = outputs_,
       .users = *options_.users,
-      .readings = &host_.readings(),
+      .readings = options_.readings,
       .isolation = [this] { return isolation_of(host_.node_part()); },
       .channels = &channels_,
       .audit = &core_.store(),

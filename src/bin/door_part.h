@@ -41,6 +41,7 @@ class DoorPart {
     std::string listener_program;  // path of gpu-platform-listener
     std::shared_ptr<host::UserDirectory> users;
     api::AlertSource* alerts = nullptr;
+    api::GpuReadingSource* readings = nullptr;
     std::vector<const api::MetricSource*> metric_sources;  // none is null; they outlive the door
   };
   // The socket's path appears last.

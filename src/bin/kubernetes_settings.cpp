@@ -1,5 +1,7 @@
 #include "bin/kubernetes_settings.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace gpu_platform::bin {
@@ -39,6 +41,18 @@ execution::KubernetesSettings kubernetes_settings(const config::Configuration& c
   settings.lost_after = configuration.kubernetes_lost_after;
   settings.admits_workloads = configuration.kubernetes_workloads;
   settings.workloads_user = configuration.kubernetes_workloads_user.text;
+  return settings;
+}
+
+execution::ExporterSettings exporter_settings(const config::Configuration& configuration) {
+  // Each page passes the API server.
+  constexpr base::Duration kShortestInterval = base::seconds(15);
+  execution::ExporterSettings settings;
+  settings.namespace_name = configuration.kubernetes_exporter_namespace.text;
+  settings.selector = configuration.kubernetes_exporter_pods.text;
+  settings.port = static_cast<std::uint16_t>(configuration.kubernetes_exporter_port);
+  settings.path = configuration.kubernetes_exporter_path.text;
+  settings.interval = std::max(kShortestInterval, configuration.monitoring_interval);
   return settings;
 }
 

@@ -1,11 +1,15 @@
 #pragma once
 
 #include "config/configuration.h"
+#include "execution/kubernetes/exporter/exporter_scraper.h"
 #include "execution/kubernetes/settings.h"
 
 namespace gpu_platform::bin {
 
 // Returns the keys of engines.kubernetes as the engine takes them.
 execution::KubernetesSettings kubernetes_settings(const config::Configuration& configuration);
+
+// Returns the keys of engines.kubernetes.exporter in the same way.
+execution::ExporterSettings exporter_settings(const config::Configuration& configuration);
 
 }  // namespace gpu_platform::bin

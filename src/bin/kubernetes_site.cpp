@@ -145,4 +145,13 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   return engine;
 }
 
+base::Result<std::unique_ptr<execution::ExporterReader>> start_exporter_reader(
+    const config::Configuration& configuration, execution::ExporterScraper::Take take) {
+  if (configuration.kubernetes_readings == config::KubernetesReadings::kNone) return nullptr;
+  TRY_ASSIGN(kubernetes::ClusterAccess access, access_of(configuration));
+  const auto warn = [](const std::string& line) { spdlog::warn("kubernetes {}", line); };
+  return execution::ExporterReader::start(
+      {std::move(access), exporter_settings(configuration), std::move(take), warn});
+}
+
 }  // namespace gpu_platform::bin

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "config/configuration.h"
 #include "execution/environment_source.h"
+#include "execution/kubernetes/exporter/exporter_reader.h"
 #include "execution/kubernetes/kubernetes_engine.h"
 
 namespace gpu_platform::bin {
@@ -39,5 +40,10 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const std::string& holder, const execution::EnvironmentSource& environment,
     execution::ObservationSink& sink, execution::WorkloadPort& workload_port,
     std::function<void(const base::Error&)> end, std::function<bool()> must_end);
+
+// Starts reading the GPUs of the site's cluster from its exporters; null where the site does not
+// want that. `take` is called on the reader's thread. Errors as above.
+base::Result<std::unique_ptr<execution::ExporterReader>> start_exporter_reader(
+    const config::Configuration& configuration, execution::ExporterScraper::Take take);
 
 }  // namespace gpu_platform::bin

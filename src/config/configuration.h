@@ -24,6 +24,7 @@ enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 enum class Seccomp : std::uint8_t { kDefault, kOff };
 enum class CudaVisibleDevices : std::uint8_t { kAuto, kIndex, kUuid };
 enum class KubernetesDevices : std::uint8_t { kPinned, kOwned, kCounts };
+enum class KubernetesReadings : std::uint8_t { kNone, kExporter };
 
 // A program by its absolute path; empty: none.
 struct ProgramFile {
@@ -185,6 +186,11 @@ struct Configuration {
   base::Duration kubernetes_lost_after = base::minutes(5);
   bool kubernetes_workloads = false;
   SiteName kubernetes_workloads_user;  // empty: a namespace must name its own
+  KubernetesReadings kubernetes_readings = KubernetesReadings::kNone;
+  SiteName kubernetes_exporter_namespace{"gpu-operator"};
+  SiteName kubernetes_exporter_pods;  // a selector of labels; empty: those of NVIDIA's exporter
+  std::uint32_t kubernetes_exporter_port = 9400;
+  SiteName kubernetes_exporter_path{"/metrics"};
 
   base::Duration monitoring_interval = base::seconds(5);
   // At these a GPU, or its memory, is too hot for new jobs; degrees Celsius.

@@ -89,6 +89,8 @@ constexpr std::array<std::string_view, model::kAudiences> kWords<model::Audience
 template <>
 constexpr std::array<std::string_view, 3> kWords<KubernetesDevices>{"pinned", "owned", "counts"};
 template <>
+constexpr std::array<std::string_view, 2> kWords<KubernetesReadings>{"none", "exporter"};
+template <>
 constexpr std::array<std::string_view, 3> kWords<MetricNames>{"dcgm", "otel", "both"};
 template <>
 constexpr std::array<std::string_view, 3> kWords<MetricJobs>{"visible", "all", "none"};

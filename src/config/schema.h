@@ -32,6 +32,7 @@ using Field =
                  Seccomp& (*)(Configuration&),                        // one of its words
                  CudaVisibleDevices& (*)(Configuration&),             // one of its words
                  KubernetesDevices& (*)(Configuration&),              // one of its words
+                 KubernetesReadings& (*)(Configuration&),             // one of its words
                  MetricNames& (*)(Configuration&),                    // one of its words
                  MetricJobs& (*)(Configuration&),                     // one of its words
                  model::CapacityClass& (*)(Configuration&),           // one of its words

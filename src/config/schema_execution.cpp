@@ -244,6 +244,31 @@ constexpr std::array kExecutionKeys = {
         0, 0, Effect::kRestart,
         "The user of these workloads if their namespace has no label gpu-platform/user. "
         "Empty: such workloads are refused."},
+    Key{"engines.kubernetes.readings",
+        +[](C& c) -> KubernetesReadings& { return c.kubernetes_readings; },
+        0, 0, Effect::kRestart,
+        "Where the readings of the cluster's GPUs come from. "
+        "none: there are none. "
+        "exporter: from the pods of NVIDIA's dcgm-exporter, through the API server, every monitoring.interval_seconds and at most every 15 s. "
+        "It needs the role gpu-platform-readings in the namespace of these pods (docs/kubernetes.md)."},
+    Key{"engines.kubernetes.exporter.namespace",
+        +[](C& c) -> SiteName& { return c.kubernetes_exporter_namespace; },
+        0, 0, Effect::kRestart,
+        "The namespace of the exporter's pods. "
+        "Only administrators may create pods there: the platform believes what the pods say of the GPUs of their nodes."},
+    Key{"engines.kubernetes.exporter.pods",
+        +[](C& c) -> SiteName& { return c.kubernetes_exporter_pods; },
+        0, 0, Effect::kRestart,
+        "The label selector of the exporter's pods, as kubectl takes it: LABEL=VALUE. "
+        "Empty: app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter."},
+    Key{"engines.kubernetes.exporter.port",
+        +[](C& c) -> std::uint32_t& { return c.kubernetes_exporter_port; },
+        1, 65'535, Effect::kRestart,
+        "The port of the exporter in its pods."},
+    Key{"engines.kubernetes.exporter.path",
+        +[](C& c) -> SiteName& { return c.kubernetes_exporter_path; },
+        0, 0, Effect::kRestart,
+        "The path of the exporter's page."},
 
     Key{"monitoring.interval_seconds",
         +[](C& c) -> base::Duration& { return c.monitoring_interval; },

@@ -30,6 +30,23 @@ bool is_cluster_label(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-'; });
 }
 
+bool is_namespace(std::string_view text) {
+  constexpr std::size_t kMaxBytes = 63;
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= kMaxBytes && is_plain(text.front()) &&
+         is_plain(text.back()) &&
+         std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-'; });
+}
+
+// A path without a query, in which nothing must be written in percents.
+bool is_plain_path(std::string_view text) {
+  const auto is_allowed = [](char c) {
+    return is_letter_or_digit(c) || c == '/' || c == '.' || c == '_' || c == '-' || c == '~';
+  };
+  return text.starts_with('/') && text.find("..") == std::string_view::npos &&
+         std::ranges::all_of(text, is_allowed);
+}
+
 bool is_annotation_pattern(std::string_view text) {
   const auto is_allowed = [](char c) {
     return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-' || c == '/' || c == '*';
@@ -112,6 +129,17 @@ const std::array kRules = {
                [](const std::string& word) { return word.find('=', 1) != std::string::npos; });
          },
          "must be LABEL=VALUE, several separated by blanks"},
+    Rule{"engines.kubernetes.readings",
+         [](const C& c) {
+           return c.kubernetes_readings == KubernetesReadings::kNone || has_kubernetes(c);
+         },
+         "needs a cluster: set engines.kubernetes.kubeconfig or engines.kubernetes.in_cluster"},
+    Rule{"engines.kubernetes.exporter.namespace",
+         [](const C& c) { return is_namespace(c.kubernetes_exporter_namespace.text); },
+         "must be the name of a namespace"},
+    Rule{"engines.kubernetes.exporter.path",
+         [](const C& c) { return is_plain_path(c.kubernetes_exporter_path.text); },
+         "must begin with '/' and have only letters, digits and '/', '.', '_', '-', '~'"},
     Rule{
         "engines.kubernetes.annotations",
         [](const C& c) {

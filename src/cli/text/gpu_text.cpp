@@ -378,6 +378,7 @@ std::string readings_of(const v1::GpuHealth& health, base::Instant now) {
   const std::string power = power_of(gpu);
   const KeyValue lines[] = {
       {"Read", time_text(health.read_at(), now)},
+      {"No readings", health.no_readings()},
       {"Does not answer", health.problem()},
       {"Utilization", utilization_of(gpu)},
       {"Memory", memory_of(gpu)},
