@@ -203,6 +203,18 @@ TEST_F(ClusterCallsTest, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
             std::vector<std::chrono::milliseconds>{std::chrono::milliseconds(500)});
 }
 
+TEST_F(ClusterCallsTest, SayWhyThereAreNoReadings) {
+  EXPECT_FALSE(calls_.status({}, kRoot).nodes(0).has_no_readings());
+  EXPECT_FALSE(calls_.gpus({}, kRoot)->gpus(0).has_no_readings());
+  core_.readings.lack("there is no exporter's pod on it");
+  EXPECT_EQ(calls_.status({}, kRoot).nodes(0).no_readings(), "there is no exporter's pod on it");
+  EXPECT_EQ(calls_.nodes({})->nodes(0).no_readings(), "there is no exporter's pod on it");
+  EXPECT_EQ(calls_.gpus({}, kRoot)->gpus(7).no_readings(), "there is no exporter's pod on it");
+  v1::GetGpuHealthRequest request;
+  request.set_gpu("dgx-h100-1:3");
+  EXPECT_EQ(calls_.gpu_health(request, kRoot)->no_readings(), "there is no exporter's pod on it");
+}
+
 TEST_F(ClusterCallsTest, WorkWithoutReadings) {
   access_.readings = nullptr;
   v1::GetStatusRequest request;

@@ -306,6 +306,14 @@ std::shared_ptr<const model::HostMetrics> FakeReadings::latest_host(std::string_
   return found == hosts_.end() ? nullptr : found->second;
 }
 
+void FakeReadings::lack(std::string why) {
+  const std::lock_guard lock(mutex_);
+  why_none_ = std::move(why);
+}
+std::string FakeReadings::why_none(const model::Node&) const {
+  const std::lock_guard lock(mutex_);
+  return why_none_;
+}
 void FakeReadings::ask_for_newer_than(std::chrono::milliseconds age) {
   const std::lock_guard lock(mutex_);
   asked_.push_back(age);

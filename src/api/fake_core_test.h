@@ -21,11 +21,14 @@ class FakeReadings final : public GpuReadingSource {
  public:
   void set(std::string uuid, model::GpuReading reading);
   void set_host(std::string node, model::HostMetrics metrics);
+  // No readings come of any node, for this reason.
+  void lack(std::string why);
   // Returns what each call asked for, in their order.
   std::vector<std::chrono::milliseconds> asked() const;
 
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const override;
   std::shared_ptr<const model::HostMetrics> latest_host(std::string_view node) const override;
+  std::string why_none(const model::Node& node) const override;
   void ask_for_newer_than(std::chrono::milliseconds age) override;
 
  private:
@@ -33,6 +36,7 @@ class FakeReadings final : public GpuReadingSource {
   std::map<std::string, std::shared_ptr<const model::GpuReading>, std::less<>> readings_;
   std::map<std::string, std::shared_ptr<const model::HostMetrics>, std::less<>> hosts_;
   std::vector<std::chrono::milliseconds> asked_;
+  std::string why_none_;
 };
 
 // A small core for tests of the door: it accepts what is asked, and the test says what then happens

@@ -33,5 +33,17 @@ TEST(KubernetesSettings, EachModeOfDevicesHasItsName) {
   EXPECT_EQ(kubernetes_settings(site).devices, execution::DeviceMode::kCounts);
 }
 
+TEST(KubernetesSettings, ExportersAreAskedAtMostEveryFifteenSeconds) {
+  config::Configuration site;
+  EXPECT_EQ(exporter_settings(site).namespace_name, "gpu-operator");
+  EXPECT_EQ(exporter_settings(site).port, 9400);
+  EXPECT_EQ(exporter_settings(site).path, "/metrics");
+  EXPECT_EQ(exporter_settings(site).interval, base::seconds(15));
+  site.monitoring_interval = base::minutes(1);
+  site.kubernetes_exporter_pods.text = "app=exporter";
+  EXPECT_EQ(exporter_settings(site).interval, base::minutes(1));
+  EXPECT_EQ(exporter_settings(site).selector, "app=exporter");
+}
+
 }  // namespace
 }  // namespace gpu_platform::bin

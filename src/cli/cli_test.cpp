@@ -117,6 +117,21 @@ TEST_F(Cli, HasShortFormsOfWhatPeopleTypeMost) {
   EXPECT_EQ(Json::parse(out().substr(before))["nodes"][1]["available_gpus"], 3);
 }
 
+TEST_F(Cli, SaysOfWhichNodesThereAreNoReadingsAndWhy) {
+  FakeServer server([&](const FakeServer::Request&) {
+    return json_answer(
+        R"({"nodes":[{"name":"n1","state":"UP","no_readings":"none is set"},{"name":"n2","state":"UP"},{"name":"n3","state":"UP","no_readings":"none is set"},{"name":"n4","state":"UP","no_readings":"no pod"}]})");
+  });
+  for (const std::string_view page : {"nodes", "status"}) {
+    const std::size_t before = out().size();
+    EXPECT_EQ(call(server, {std::string(page)}), 0);
+    const std::string shown = out().substr(before);
+    EXPECT_TRUE(
+        has(shown, "no readings of n4: no pod\nno readings of n1 and 1 more: none is set\n"))
+        << shown;
+  }
+}
+
 // A socket that a killed daemon left: nothing accepts there until the next one begins.
 TEST_F(Cli, SubmitsAgainWhereADaemonIsAboutToComeBack) {
   FakeServer server([&](const FakeServer::Request&) { return json_answer(kJob, 201); });

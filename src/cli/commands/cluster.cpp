@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -85,6 +88,28 @@ std::string own_jobs(Client& client) {
   return fmt::format("; yours: {} running, {} waiting", all - waiting, waiting);
 }
 
+// "no readings of n1 and 2 more: why", a line for each reason; no more than three.
+std::string missing_readings(const v1::Status& status) {
+  constexpr std::size_t kMaxReasons = 3;
+  std::map<std::string, std::vector<std::string>> nodes;  // by reason
+  for (const v1::Node& node : status.nodes()) {
+    if (node.has_no_readings()) nodes[node.no_readings()].push_back(node.name());
+  }
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [reason, names] : nodes) {
+    if (shown++ == kMaxReasons) {
+      return text +
+             fmt::format("and {} other reasons for no readings\n", nodes.size() - kMaxReasons);
+    }
+    const std::string first = *std::ranges::min_element(names);
+    const std::string others =
+        names.size() == 1 ? std::string() : fmt::format(" and {} more", names.size() - 1);
+    text += fmt::format("no readings of {}{}: {}\n", harmless(first), others, harmless(reason));
+  }
+  return text;
+}
+
 std::string totals(const v1::Status& status, Client& client) {
   std::string text = fmt::format("server {}\n", harmless(client.answered()));
   const std::string used = status.has_gpu_utilization()
@@ -96,6 +121,7 @@ std::string totals(const v1::Status& status, Client& client) {
       free_gpus_text(status.available_gpus(), status.available_share()), status.utilization() * 100,
       used);
   text += broken_gpus(status.gpus());
+  text += missing_readings(status);
   text += fmt::format("{} running, {} queued, {} held, {} suspended{}\n",
                       counted(status.running_jobs(), "job"), status.queued_jobs(),
                       status.held_jobs(), status.suspended_jobs(), own_jobs(client));
@@ -350,6 +376,9 @@ int run_nodes(const CommandText& text, Invocation& invocation) {
       console.out(node_table(*status, {.is_wide = output.is_wide(),
                                        .has_marks = !is_emulated || output.is_wide()})
                       .render(output.style(console)));
+      if (const std::string missing = missing_readings(*status); !missing.empty()) {
+        console.out("\n" + missing);
+      }
       if (is_emulated && !output.is_wide()) console.note("these nodes are emulated");
     }
     return {};

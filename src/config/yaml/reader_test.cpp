@@ -258,6 +258,23 @@ TEST(Configuration, AnnotationsOfPodsAreNamedByTheBeginningsOfTheirKeys) {
   }
 }
 
+TEST(Configuration, ReadingsOfAClusterNeedAClusterANamespaceAndAPlainPath) {
+  const auto key_of = [](std::string_view keys) {
+    const auto problems = problems_of(fmt::format(
+        "engines: {{kubernetes: {{in_cluster: true, readings: exporter, {}}}}}\n", keys));
+    return problems.size() == 1 ? problems[0].key : fmt::format("{} problems", problems.size());
+  };
+  EXPECT_EQ(key_of("exporter: {namespace: monitoring, port: 9401, path: /metrics}"), "0 problems");
+  EXPECT_EQ(key_of("exporter: {namespace: a/b}"), "engines.kubernetes.exporter.namespace");
+  EXPECT_EQ(key_of("exporter: {path: metrics}"), "engines.kubernetes.exporter.path");
+  EXPECT_EQ(key_of("exporter: {path: /../../nodes}"), "engines.kubernetes.exporter.path");
+  EXPECT_EQ(key_of("exporter: {path: \"/metrics?a=b\"}"), "engines.kubernetes.exporter.path");
+  EXPECT_EQ(key_of("exporter: {port: 0}"), "engines.kubernetes.exporter.port");
+  const auto problems = problems_of("engines: {kubernetes: {readings: exporter}}\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].key, "engines.kubernetes.readings");
+}
+
 TEST(Configuration, ADefaultTimeLimitIsAtMostTheLongestAndGivesWayIfNoFileSetsIt) {
   const auto problems =
       problems_of("scheduling: {default_time_limit: 5h}\npolicies: {max_job_duration_hours: 4}\n");

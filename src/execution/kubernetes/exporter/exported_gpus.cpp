@@ -85,8 +85,9 @@ void put_sample(std::string_view name, double value, GpuMetrics& gpu) {
     const auto number = in_units(value, row.unit);
     if (!number) return;
     if constexpr (std::remove_cvref_t<decltype(row)>::kIsSlow) {
-      if (!gpu.slow) gpu.slow.emplace();
-      put(*number, *gpu.slow.*row.member);
+      model::GpuSlowMetrics slow = gpu.slow.value_or(model::GpuSlowMetrics());
+      put(*number, slow.*row.member);
+      if (slow != model::GpuSlowMetrics()) gpu.slow = slow;
     } else {
       put(*number, gpu.*row.member);
     }
