@@ -45,14 +45,12 @@ execution::KubernetesSettings kubernetes_settings(const config::Configuration& c
 }
 
 execution::ExporterSettings exporter_settings(const config::Configuration& configuration) {
-  // Each page passes the API server.
-  constexpr base::Duration kShortestInterval = base::seconds(15);
   execution::ExporterSettings settings;
   settings.namespace_name = configuration.kubernetes_exporter_namespace.text;
   settings.selector = configuration.kubernetes_exporter_pods.text;
   settings.port = static_cast<std::uint16_t>(configuration.kubernetes_exporter_port);
   settings.path = configuration.kubernetes_exporter_path.text;
-  settings.interval = std::max(kShortestInterval, configuration.monitoring_interval);
+  settings.interval = std::max(kShortestExporterInterval, configuration.monitoring_interval);
   return settings;
 }
 

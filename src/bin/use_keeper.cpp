@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "bin/kubernetes_settings.h"
+#include "model/engine_kind.h"
 #include "model/job_spec.h"
 
 namespace gpu_platform::bin {
@@ -193,9 +195,20 @@ UseSummary UseKeeper::begun(const controller::Snapshot& snapshot, const model::J
   UseSummary summary;
   summary.from = attempt.started_at;
   summary.to = attempt.started_at;
-  summary.interval = job.spec->monitor ? std::min(kMonitored, interval_) : interval_;
+  summary.interval = interval_of(snapshot, job, attempt);
   summary.gpus = gpus_of(snapshot, attempt);
   return summary;
+}
+
+// All nodes of an attempt belong to one engine.
+base::Duration UseKeeper::interval_of(const controller::Snapshot& snapshot, const model::Job& job,
+                                      const model::Attempt& attempt) const {
+  if (!attempt.allocation.nodes.empty()) {
+    const model::Node* const node = snapshot.nodes.find(attempt.first_node().value);
+    const bool is_exported = node != nullptr && node->engine == model::EngineKind::kKubernetes;
+    if (is_exported) return std::max(kShortestExporterInterval, interval_);
+  }
+  return job.spec->monitor ? std::min(kMonitored, interval_) : interval_;
 }
 
 void UseKeeper::begin(model::AttemptId attempt, UseSummary begun) {

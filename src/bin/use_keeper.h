@@ -34,7 +34,7 @@ class UseKeeper final : public telemetry::FrameListener,
                         public telemetry::UseSource {
  public:
   // `notes` outlives this; null: none are kept, and what ended is forgotten at once. `interval`: of
-  // readings, of jobs that are not monitored.
+  // readings, of jobs that are not monitored; those of a cluster are read every 15 s at most.
   UseKeeper(telemetry::Notes* notes, base::Duration interval);
   ~UseKeeper() override;
   UseKeeper(const UseKeeper&) = delete;
@@ -66,6 +66,8 @@ class UseKeeper final : public telemetry::FrameListener,
   // The summary of an attempt of which nothing was recorded yet.
   telemetry::UseSummary begun(const controller::Snapshot& snapshot, const model::Job& job,
                               const model::Attempt& attempt) const;
+  base::Duration interval_of(const controller::Snapshot& snapshot, const model::Job& job,
+                             const model::Attempt& attempt) const;
   void begin(model::AttemptId attempt, telemetry::UseSummary begun);
   void end(model::AttemptId attempt, base::Instant at);
   void release(model::AttemptId attempt);

@@ -147,6 +147,17 @@ TEST_F(UseKeeperTest, RecordsAnAttemptFromItsStartToItsEnd) {
   EXPECT_EQ(use->gpus.front().level("utilization_percent").max, 40);
 }
 
+TEST_F(UseKeeperTest, ExpectsReadingsOfAClusterAtThePaceOfItsExporters) {
+  model::Node node = *snapshot_->nodes.find(1);
+  node.engine = model::EngineKind::kKubernetes;
+  snapshot_->nodes.put(1, node);
+  UseKeeper keeper(&notes_, base::seconds(5));
+  start(keeper, job_on(7, 0, base::kWholeGpu, true));
+  read(keeper, Of::kGpu, "GPU-a", 5, 40);
+  ASSERT_TRUE(keeper.get({model::JobId(7), 1}));
+  EXPECT_EQ(keeper.get({model::JobId(7), 1})->interval, base::seconds(15));
+}
+
 TEST_F(UseKeeperTest, GivesEachJobOfASharedGpuItsOwnUse) {
   UseKeeper keeper(&notes_, base::seconds(5));
   start(keeper, job_on(7, 0, base::GpuShare(3500)));
