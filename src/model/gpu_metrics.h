@@ -100,7 +100,8 @@ struct GpuMetrics {
   std::optional<RecoveryAction> recovery_action;
   std::optional<std::uint32_t> encoder_percent;
   std::optional<std::uint32_t> decoder_percent;
-  // Of the time since the last reading, in thousandths: what GPM counts (Hopper and later).
+  // Of the time since the last reading, in thousandths: what GPM counts (Hopper and later); of its
+  // last interval, what DCGM does.
   std::optional<std::uint32_t> graphics_active;
   std::optional<std::uint32_t> sm_active;
   std::optional<std::uint32_t> sm_occupancy;  // of the warps that it could have

@@ -38,6 +38,21 @@ constexpr base::Duration kHostInterval = base::seconds(5);
 // gave up on it long ago, or is gone itself.
 constexpr unsigned kGiveUpSeconds = 180;
 
+// From this compute capability on (Hopper) NVML counts activity by itself, without the part of the
+// GPU that profilers need.
+constexpr std::uint32_t kCountedByNvml = 9;
+
+std::vector<hardware::DcgmGpu> wanted_of_dcgm(const std::vector<hardware::GpuDescription>& gpus) {
+  std::vector<hardware::DcgmGpu> wanted;
+  for (const hardware::GpuDescription& gpu : gpus) {
+    if (!gpu.uuid) continue;
+    const bool is_counted =
+        !gpu.compute_capability || gpu.compute_capability->major >= kCountedByNvml;
+    wanted.push_back({*gpu.uuid, !is_counted});
+  }
+  return wanted;
+}
+
 }  // namespace
 
 Probe::Probe(ProbeOptions options)
@@ -46,6 +61,7 @@ Probe::Probe(ProbeOptions options)
       events_(options_.source.library, output_),
       slow_(options_.source, {.readings = std::max(kSlowReadInterval, options_.interval),
                               .loads = std::max(kLoadInterval, options_.interval)}),
+      dcgm_(options_.dcgm, options_.interval),
       kernel_log_(options_.kernel_log, output_),
       host_metrics_(options_.data_folder) {
   auto running = hardware::open_procfs_host();
@@ -98,6 +114,7 @@ void Probe::drop_library() {
   gpus_ = {};
   events_.suspend();
   slow_.suspend();
+  dcgm_.suspend();
 }
 
 hardware::Inventory Probe::take_inventory(hardware::HostDescription host) {
@@ -136,16 +153,9 @@ void Probe::report_inventory() {
   hardware::Inventory inventory = take_inventory(std::move(*host));
   const bool is_whole = gpus_.library && gpus_.fallback.empty();
   next_inventory_ns_ = os::boot_ns() + (is_whole ? kInventoryInterval : kDriverInterval).value();
-  uuids_.clear();
-  for (const hardware::GpuDescription& gpu : inventory.gpus) {
-    if (gpu.index >= uuids_.size()) uuids_.resize(gpu.index + 1);
-    uuids_[gpu.index] = gpu.uuid.value_or("");
-  }
-  if (gpus_.library) {
-    slow_.set_gpu_count(uuids_.size());
-    slow_.resume();
-    if (gpus_.fallback.empty()) events_.resume();
-  }
+  keep_uuids(inventory.gpus);
+  dcgm_.set_gpus(wanted_of_dcgm(inventory.gpus));
+  if (gpus_.library) resume_watchers();
   std::string bytes = encode(ProbeMessage(std::move(inventory)));
   if (bytes == sent_inventory_) return;
   if (output_.send(bytes)) {
@@ -153,6 +163,21 @@ void Probe::report_inventory() {
   } else {
     is_inventory_due_ = true;
   }
+}
+
+void Probe::keep_uuids(const std::vector<hardware::GpuDescription>& gpus) {
+  uuids_.clear();
+  for (const hardware::GpuDescription& gpu : gpus) {
+    if (gpu.index >= uuids_.size()) uuids_.resize(gpu.index + 1);
+    uuids_[gpu.index] = gpu.uuid.value_or("");
+  }
+}
+
+void Probe::resume_watchers() {
+  slow_.set_gpu_count(uuids_.size());
+  slow_.resume();
+  if (gpus_.fallback.empty()) events_.resume();
+  if (!options_.dcgm.libraries.empty()) dcgm_.resume();
 }
 
 // Returns the GPUs of which readings are wanted. Nothing means all, also if a GPU is asked for that
@@ -184,6 +209,7 @@ void Probe::report_readings(const ReadNow& asked) {
     if (reading.condition == GpuCondition::kAnswering) {
       if (asked.with_energy) slow_.take_energy(i, gpus_.library->read_energy(i));
       slow_.complete(reading);
+      dcgm_.complete(uuids_[i], reading);
     } else {
       // A GPU that went away may be one of many changes: look at all at the next interval.
       is_inventory_due_ = true;

@@ -64,6 +64,12 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
   if (!options.data_folder.empty()) {
     arguments.insert(arguments.end(), {"--data-folder", options.data_folder});
   }
+  for (const std::string& library : target.dcgm.libraries) {
+    arguments.insert(arguments.end(), {"--dcgm", library});
+  }
+  if (!target.dcgm.address.empty()) {
+    arguments.insert(arguments.end(), {"--dcgm-address", target.dcgm.address});
+  }
   const auto pid = os::start_child_process(
       {.words = std::move(arguments), .environment = environment_of(target), .link = theirs.get()});
   if (!pid) return std::unexpected(system_error("start " + options.executable, pid.error()));

@@ -9,7 +9,8 @@
 #include "node/probe/probe.h"
 
 // gpu-platform-probe --library PATH --fd N [--nvidia-smi PATH] [--host-description FILE]
-//                    [--kernel-log PATH] [--data-folder PATH] [--interval-ms N]
+//                    [--kernel-log PATH] [--data-folder PATH] [--dcgm PATH]...
+//                    [--dcgm-address HOST:PORT] [--interval-ms N]
 // Started by the daemon, not by people.
 
 namespace {
@@ -36,6 +37,10 @@ std::optional<gpu_platform::node::ProbeOptions> parse_arguments(int argc, char**
       options.kernel_log = value;
     } else if (name == "--data-folder") {
       options.data_folder = value;
+    } else if (name == "--dcgm") {
+      options.dcgm.libraries.emplace_back(value);
+    } else if (name == "--dcgm-address") {
+      options.dcgm.address = value;
     } else if (name == "--fd" && parse(value, options.fd)) {
       continue;
     } else if (name == "--interval-ms" && parse(value, interval_ms) && interval_ms >= 10 &&
@@ -57,7 +62,7 @@ int main(int argc, char** argv) {
     std::fputs(
         "usage: gpu-platform-probe --library PATH --fd N [--nvidia-smi PATH] "
         "[--host-description FILE] [--kernel-log PATH] [--data-folder PATH] "
-        "[--interval-ms 10..3600000]\n"
+        "[--dcgm PATH]... [--dcgm-address HOST:PORT] [--interval-ms 10..3600000]\n"
         "The daemon starts it; N is a socket to the daemon.\n",
         stderr);
     return 2;

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "hardware/dcgm/dcgm_source.h"
 #include "hardware/readings.h"
 #include "node/probe/probe_protocol.h"
 
@@ -26,6 +27,7 @@ struct ProbeTarget {
   // Asked where the library cannot be opened; empty: nothing is.
   std::string nvidia_smi = "nvidia-smi";
   std::string kernel_log = "/dev/kmsg";  // read if it may be; empty: it is not
+  hardware::DcgmSource dcgm = {};        // without libraries DCGM is not asked
 };
 
 // The emulated node in a folder that `gpu-emulator create` made.

@@ -521,6 +521,49 @@ TEST_F(Probes, TellTheLoadsOfProcessesThatShareAGpu) {
   EXPECT_EQ(readings->gpus[4].processes->at(0).sm_percent, std::nullopt) << "it is alone";
 }
 
+// Before Hopper NVML counts no activity.
+TEST_F(Probes, FillWhatNvmlDoesNotTellFromDcgm) {
+  start();
+  ProbeTarget node = emulated("n1", "dgx-a100");
+  node.dcgm = {{"/nonexistent/libdcgm.so.4", EMULATED_DCGM}, ""};
+  runner_->watch(node);
+  ASSERT_TRUE(reports_.wait_for<ProbeReadings>("n1", seen_));
+
+  emulator(fmt::format("load --gpu n1:6 --pid {} --utilization 80", getpid()));
+  const auto loaded = reports_.wait_for<ProbeReadings>(
+      "n1", seen_,
+      [](const ProbeReadings& readings) { return readings.gpus.at(6).sm_active == 720U; });
+
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->gpus[6].tensor_active, 400U);
+  EXPECT_EQ(loaded->gpus[6].utilization_percent, 80U);
+}
+
+TEST_F(Probes, LoseNothingElseWhileDcgmHangs) {
+  const std::string hang = folder_ + "/hang";
+  start();
+  ProbeTarget node = emulated("n1", "dgx-a100");
+  node.dcgm = {{EMULATED_DCGM}, ""};
+  node.environment.push_back("GPU_EMULATOR_DCGM_HANG_WHILE=" + hang);
+  runner_->watch(node);
+  const auto wait_for_activity = [&](bool is_known) {
+    return reports_.wait_for<ProbeReadings>("n1", seen_, [&](const ProbeReadings& readings) {
+      return readings.gpus.at(0).sm_active.has_value() == is_known;
+    });
+  };
+  ASSERT_TRUE(wait_for_activity(true));
+
+  std::ofstream(hang).put('x');
+  const auto without = wait_for_activity(false);
+  std::filesystem::remove(hang);
+  const auto again = wait_for_activity(true);
+
+  ASSERT_TRUE(without) << "what DCGM said has grown old";
+  EXPECT_TRUE(without->gpus.at(0).temperature_c);
+  EXPECT_TRUE(again);
+  EXPECT_EQ(runner_->status().at(0).starts, 1U) << "the same probe";
+}
+
 TEST_F(Probes, TellWhatTheHostDoesAlsoWhereBoardsAreEmulated) {
   options_.data_folder = folder_;
   start();
