@@ -15,6 +15,7 @@
 #include "bin/nodes_wait.h"
 #include "bin/process_options.h"
 #include "bin/site_files.h"
+#include "hardware/dcgm/dcgm_functions.h"
 #include "health/rule_table.h"
 #include "os/clock.h"
 
@@ -41,6 +42,12 @@ monitoring::HealthLimits heat_limits_of(const config::Configuration& configurati
 
 bool is_monitored(const model::JobSpec& spec) {
   return spec.monitor;
+}
+
+hardware::DcgmSource dcgm_source(const config::Configuration& configuration) {
+  if (configuration.dcgm == config::Dcgm::kOff) return {};
+  const std::string& address = configuration.dcgm_address.text;
+  return {hardware::dcgm_libraries(), address == "none" ? "" : address};
 }
 
 // Returns whether the fault is the program's, by the table that is shipped.
@@ -74,7 +81,7 @@ base::Status HostPart::find_targets(const config::Configuration& configuration) 
   if (options_.emulate.empty()) {
     char name[256] = {};
     gethostname(name, sizeof name - 1);
-    targets_.push_back({.node_name = name});
+    targets_.push_back({.node_name = name, .dcgm = dcgm_source(configuration)});
     return {};
   }
   TRY_ASSIGN(const std::vector<EmulatedNode> nodes, parse_emulate(options_.emulate));

@@ -119,6 +119,9 @@ struct TelemetryRules {
   friend bool operator==(const TelemetryRules&, const TelemetryRules&) = default;
 };
 
+// Whether DCGM is asked, where it is installed.
+enum class Dcgm : std::uint8_t { kAuto, kOff };
+
 // The names of the readings on the page of metrics.
 enum class MetricNames : std::uint8_t { kDcgm, kOtel, kBoth };
 
@@ -193,6 +196,8 @@ struct Configuration {
   SiteName kubernetes_exporter_path{"/metrics"};
 
   base::Duration monitoring_interval = base::seconds(5);
+  Dcgm dcgm = Dcgm::kAuto;
+  SiteName dcgm_address{"localhost:5555"};
   // At these a GPU, or its memory, is too hot for new jobs; degrees Celsius.
   HeatLimit max_temperature_c;
   std::uint32_t max_memory_temperature_c = 95;

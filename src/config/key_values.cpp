@@ -91,6 +91,8 @@ constexpr std::array<std::string_view, 3> kWords<KubernetesDevices>{"pinned", "o
 template <>
 constexpr std::array<std::string_view, 2> kWords<KubernetesReadings>{"none", "exporter"};
 template <>
+constexpr std::array<std::string_view, 2> kWords<Dcgm>{"auto", "off"};
+template <>
 constexpr std::array<std::string_view, 3> kWords<MetricNames>{"dcgm", "otel", "both"};
 template <>
 constexpr std::array<std::string_view, 3> kWords<MetricJobs>{"visible", "all", "none"};

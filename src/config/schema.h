@@ -33,6 +33,7 @@ using Field =
                  CudaVisibleDevices& (*)(Configuration&),             // one of its words
                  KubernetesDevices& (*)(Configuration&),              // one of its words
                  KubernetesReadings& (*)(Configuration&),             // one of its words
+                 Dcgm& (*)(Configuration&),                           // one of its words
                  MetricNames& (*)(Configuration&),                    // one of its words
                  MetricJobs& (*)(Configuration&),                     // one of its words
                  model::CapacityClass& (*)(Configuration&),           // one of its words

@@ -274,6 +274,19 @@ constexpr std::array kExecutionKeys = {
         +[](C& c) -> base::Duration& { return c.monitoring_interval; },
         1, 3600, Effect::kRestart,
         "The time between two readings of each GPU.", base::seconds(1)},
+    Key{"monitoring.dcgm",
+        +[](C& c) -> Dcgm& { return c.dcgm; },
+        0, 0, Effect::kRestart,
+        "Whether DCGM is asked for what NVML does not tell of a GPU (docs/hardware.md). "
+        "auto: where libdcgm.so.4 or libdcgm.so.3 is installed. "
+        "Before Hopper, profilers cannot count on GPUs while DCGM does. "
+        "off: never."},
+    Key{"monitoring.dcgm_address",
+        +[](C& c) -> SiteName& { return c.dcgm_address; },
+        0, 0, Effect::kRestart,
+        "The address of DCGM's host engine, nv-hostengine, on this host. "
+        "If none answers there, the probe starts one in its own process. "
+        "none: the probe always does."},
     Key{"monitoring.metrics_retention_days",
         +[](C& c) -> std::optional<std::uint32_t>& { return c.metrics_retention_days; },
         1, 3'660, Effect::kRestart,
