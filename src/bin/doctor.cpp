@@ -18,6 +18,7 @@
 #include "doctor/findings.h"
 #include "doctor/report.h"
 #include "execution/process/process_engine.h"
+#include "hardware/dcgm/dcgm_functions.h"
 #include "http/connection.h"
 #include "node/probe/probe_runner.h"
 
@@ -93,6 +94,13 @@ hardware::Inventory try_driver(const ProgramPaths& paths) {
   return seen.wait(kDriverTimeout);
 }
 
+doctor::DcgmFacts look_for_dcgm() {
+  const auto module = hardware::DcgmModule::open(hardware::dcgm_libraries());
+  if (module) return {module->path(), ""};
+  const bool is_missing = module.error().kind == hardware::ProblemKind::kNoLibrary;
+  return {"", is_missing ? "" : module.error().message};
+}
+
 // Asks the daemon that the command line would ask.
 void look_for_daemon(const client::ProcessEnvironment& process_environment,
                      doctor::ServiceFacts& service) {
@@ -129,6 +137,7 @@ std::vector<Finding> examine(const std::string& data_dir, client::Console& conso
       find_mps_control({}, mps_control_folders(paths, false, path == nullptr ? "" : path));
   for (Finding& finding : doctor::judge_sharing(guards, control)) findings.push_back(finding);
   for (Finding& finding : doctor::judge_gpus(try_driver(paths))) findings.push_back(finding);
+  findings.push_back(doctor::judge_dcgm(look_for_dcgm()));
   findings.push_back(doctor::judge_disk(doctor::look_at_disk(data_dir)));
   for (Finding& finding : doctor::judge_kernel(doctor::look_at_kernel()))
     findings.push_back(finding);

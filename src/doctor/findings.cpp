@@ -166,6 +166,15 @@ std::vector<Finding> judge_gpus(const hardware::Inventory& inventory) {
   return findings;
 }
 
+Finding judge_dcgm(const DcgmFacts& dcgm) {
+  if (!dcgm.library.empty()) return {"dcgm", Verdict::kGood, dcgm.library + " can be used", {}};
+  if (dcgm.problem.empty()) {
+    return {"dcgm", Verdict::kGood, "DCGM is not installed; it is not needed", {}};
+  }
+  return {"dcgm", Verdict::kWarning, dcgm.problem,
+          "repair the installation of DCGM, or set monitoring.dcgm: off"};
+}
+
 Finding judge_disk(const DiskFacts& disk) {
   const std::string about =
       fmt::format("{} ({}, {} free)", disk.path, disk.file_system, rough_size(disk.available));

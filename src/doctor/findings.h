@@ -40,6 +40,13 @@ std::vector<Finding> judge_sharing(const std::vector<node::GuardState>& guards,
 // jobs need none.
 std::vector<Finding> judge_gpus(const hardware::Inventory& inventory);
 
+struct DcgmFacts {
+  std::string library;  // the one that can be used; empty: there is none
+  std::string problem;  // why one that is there cannot be used
+};
+// DCGM only adds to what the driver says, so that its absence is no fault.
+Finding judge_dcgm(const DcgmFacts& dcgm);
+
 struct DiskFacts {
   std::string path;         // the data directory, or the nearest folder above it that exists
   std::string file_system;  // "ext4", "tmpfs", "nfs"

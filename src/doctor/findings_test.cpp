@@ -62,6 +62,17 @@ TEST(Doctor, KnowsAnAbsentDriverFromABrokenOne) {
   }
 }
 
+TEST(Doctor, DoesNotMissDcgm) {
+  EXPECT_EQ(judge_dcgm({}),
+            (Finding{"dcgm", Verdict::kGood, "DCGM is not installed; it is not needed", ""}));
+  EXPECT_EQ(judge_dcgm({"libdcgm.so.4", ""}),
+            (Finding{"dcgm", Verdict::kGood, "libdcgm.so.4 can be used", ""}));
+  const Finding broken = judge_dcgm({"", "libdcgm.so.4 is not DCGM: it has no dcgmInit"});
+  EXPECT_EQ(broken.verdict, Verdict::kWarning);
+  EXPECT_EQ(broken.text, "libdcgm.so.4 is not DCGM: it has no dcgmInit");
+  EXPECT_FALSE(broken.advice.empty());
+}
+
 TEST(Doctor, LooksAtEachGpu) {
   hardware::Inventory inventory;
   inventory.driver.driver_version = "550.54";
