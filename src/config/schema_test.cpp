@@ -28,7 +28,7 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
           "77s",   "weighted", "month",  "hybrid", "900s",   "70M",  "/bin/true",
           "off",   "all",      "9d",     "77777",  "viewer", "team", "127.0.0.1:8080",
           "owned", "spot",     "uuid",   "shadow", "cloud",  "auto", "quick",
-          "stop"}) {
+          "stop",  "otel"}) {
       configuration = Configuration{};
       changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
       if (changed) break;
