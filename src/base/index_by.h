@@ -27,6 +27,9 @@ class IndexBy {
     }
   }
 
+  // All of them, by their keys.
+  std::span<const T* const> all() const { return by_key_; }
+
   // Null where there is none.
   const T* find(const Key& key) const {
     const auto place = std::ranges::lower_bound(by_key_, key, {}, key_of);
