@@ -41,6 +41,14 @@ void TelemetryPart::follow(CorePart& core) {
   uses_->follow(*core.snapshot());
   core.add_listener(*uses_);
   uses_->start();
+  kpis_ = std::make_unique<KpiKeeper>(core.store(), *uses_);
+  core.add_listener(*kpis_);
+  kpis_->start(*core.snapshot());
+}
+
+void TelemetryPart::forget(std::span<const model::JobId> jobs) {
+  uses_->forget(jobs);
+  kpis_->forget(jobs);
 }
 
 void TelemetryPart::stop() {

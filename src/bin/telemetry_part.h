@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "api/reading_hub.h"
 #include "bin/core_part.h"
+#include "bin/kpi_keeper.h"
 #include "bin/use_keeper.h"
 #include "config/configuration.h"
 #include "telemetry/fanout.h"
@@ -13,8 +15,8 @@
 namespace gpu_platform::bin {
 
 // The part that keeps what was read: the history's file, the summaries of what jobs did on their
-// GPUs, and the way of frames to all that listen to them. It is open before the parts that read,
-// and stops after them.
+// GPUs, what the key figures need of ended jobs, and the way of frames to all that listen to them.
+// It is open before the parts that read, and stops after them.
 //
 // Nothing of it can fail the daemon: where the history cannot be kept, the log says so.
 //
@@ -39,6 +41,9 @@ class TelemetryPart {
   telemetry::Notes* notes() { return file_.get(); }      // as above
   UseKeeper& uses() { return *uses_; }
   api::ReadingHub& live_readings() { return live_readings_; }
+  const KpiKeeper* kpis() const { return kpis_.get(); }  // null before follow()
+  // The jobs have left the history.
+  void forget(std::span<const model::JobId> jobs);
 
   // Writes what has come. Frames that come later are written by the destructor.
   void stop();
@@ -48,6 +53,7 @@ class TelemetryPart {
   api::ReadingHub live_readings_;
   std::unique_ptr<telemetry::HistoryFile> file_;
   std::unique_ptr<UseKeeper> uses_;  // writes into the file
+  std::unique_ptr<KpiKeeper> kpis_;  // asks uses_
 };
 
 }  // namespace gpu_platform::bin
