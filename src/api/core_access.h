@@ -24,6 +24,8 @@
 #include "model/job.h"
 #include "store/archive.h"
 #include "telemetry/history.h"
+#include "telemetry/idleness.h"
+#include "telemetry/kpi.h"
 #include "telemetry/use_source.h"
 
 // The parts of the program that the API needs. The API declares these interfaces, and the
@@ -128,6 +130,8 @@ struct CoreAccess {
   AlertSource* alerts = nullptr;                // null: nothing is watched
   ReadingHub* reading_hub = nullptr;            // null: nothing is read
   const telemetry::UseSource* uses = nullptr;   // null: nothing is known of what jobs did
+  const telemetry::KpiSource* kpis = nullptr;   // null: ended jobs are not in the key figures
+  telemetry::IdleRule idle = {};
 };
 
 }  // namespace gpu_platform::api

@@ -64,7 +64,8 @@ class FakeCore final : public CommandSink,
             .access = [this] { return rules(); },
             .history = history,
             .reading_hub = reading_hub,
-            .uses = uses};
+            .uses = uses,
+            .kpis = kpis};
   }
   std::function<base::Status()> readiness;
   std::function<controller::Statistics()> statistics;
@@ -79,6 +80,7 @@ class FakeCore final : public CommandSink,
   const telemetry::History* history = nullptr;
   ReadingHub* reading_hub = nullptr;
   const telemetry::UseSource* uses = nullptr;
+  const telemetry::KpiSource* kpis = nullptr;
   base::Instant records_since;
   model::AuditPage trail;  // what every query of the audit trail gives
   std::string step;        // what is done for every attempt with an image

@@ -2,6 +2,7 @@
 
 #include "api/peer.h"
 #include "base/result.h"
+#include "gpu_platform/v1/kpi.pb.h"
 
 namespace gpu_platform::api {
 
@@ -12,8 +13,12 @@ class KpiCalls {
  public:
   explicit KpiCalls(const CallContext& context) : context_(context) {}
 
+  // One pass over all ended jobs that are kept: tenths of a second for a million. The readings of
+  // many GPUs over a long time take as long.
+  base::Result<v1::Kpi> get(const v1::GetKpiRequest& request, const Peer& peer) const;
+
  private:
-  [[maybe_unused]] const CallContext& context_;
+  const CallContext& context_;
 };
 
 }  // namespace gpu_platform::api

@@ -207,6 +207,11 @@ base::Result<std::optional<alerts::TextTemplate>> template_of(const std::string&
 
 }  // namespace
 
+telemetry::IdleRule idle_rule_of(const config::Configuration& configuration) {
+  return {configuration.idle.below_percent, configuration.idle.after, configuration.idle.grace,
+          configuration.idle.loading};
+}
+
 base::Result<AlertSettings> alert_settings_of(const config::Configuration& configuration) {
   AlertSettings settings;
   TRY_ASSIGN(settings.book.rules, alerts::make_rules(words_of(configuration)));
@@ -221,8 +226,7 @@ base::Result<AlertSettings> alert_settings_of(const config::Configuration& confi
   TRY_ASSIGN(settings.site.line, template_of(configuration.alert_template.path));
   settings.site.name = configuration.cluster_name.text;
   settings.site.url = configuration.alert_url.text;
-  settings.idle = {configuration.idle.below_percent, configuration.idle.after,
-                   configuration.idle.grace, configuration.idle.loading};
+  settings.idle = idle_rule_of(configuration);
   settings.idle_action = configuration.idle.action;
   settings.warn_before = configuration.idle.warn_before;
   return settings;

@@ -22,6 +22,9 @@ struct AlertSettings {
   base::Duration warn_before;
 };
 
+// When a job counts as idle.
+telemetry::IdleRule idle_rule_of(const config::Configuration& configuration);
+
 // Reads the template of the site, too. The error's field is the place of the entry:
 // "alerts.channels[1]".
 base::Result<AlertSettings> alert_settings_of(const config::Configuration& configuration);

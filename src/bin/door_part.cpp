@@ -7,6 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "bin/alert_settings.h"
 #include "bin/isolation_report.h"
 #include "bin/network_listener.h"
 #include "bin/site_files.h"
@@ -173,7 +174,9 @@ api::CoreAccess DoorPart::core_access() {
       .metric_sources = options_.metric_sources,
       .alerts = options_.alerts,
       .reading_hub = &telemetry_.live_readings(),
-      .uses = &telemetry_.uses()};
+      .uses = &telemetry_.uses(),
+      .kpis = telemetry_.kpis(),
+      .idle = idle_rule_of(at_start_)};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

@@ -311,6 +311,7 @@ std::vector<CallRow> call_table() {
 
       {"ShareService.ListShares", kNone, asks(&ShareCalls::list)},
       {"UseService.GetJobUse", kNone, asks(&UseCalls::get)},
+      {"KpiService.GetKpi", kNone, asks(&KpiCalls::get)},
       {"StatisticsService.GetStatistics", kNone,
        asks<v1::GetStatisticsRequest>(&StatisticsCalls::statistics)},
       {"TelemetryService.QueryHistory", kNone, asks(&TelemetryCalls::history)},
