@@ -214,6 +214,12 @@ constexpr std::array kCommands = {
              "  gpu-platform history --job 42 --metric utilization,power\n"
              "  gpu-platform history --node dgx-h100-1 --since 7d --step 15m --percentiles 50,95,99\n"
              "  gpu-platform history --team vision --since 30d --csv > vision.csv\n"}, run_history},
+    Command{{"report kpi", "[options]",
+             "Show key figures of a time: waits, throughput, failures, allocation, utilization.",
+             "  gpu-platform report kpi --since 7d\n"
+             "  gpu-platform report kpi --since 30d --team vision\n"
+             "  gpu-platform report kpi --since 2026-01-01 --until 2026-02-01 --csv > january.csv\n"
+             "  gpu-platform report kpi --json | jq '.kinds[] | {kind, target_met}'\n"}, run_report_kpi},
     Command{{"topology", "[options]",
              "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"

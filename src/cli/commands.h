@@ -67,6 +67,7 @@ int run_health_check(const CommandText& text, Invocation& invocation);
 int run_health_replay(const CommandText& text, Invocation& invocation);
 int run_health_rules(const CommandText& text, Invocation& invocation);
 int run_history(const CommandText& text, Invocation& invocation);
+int run_report_kpi(const CommandText& text, Invocation& invocation);
 int run_topology(const CommandText& text, Invocation& invocation);
 int run_shares(const CommandText& text, Invocation& invocation);
 int run_estimate(const CommandText& text, Invocation& invocation);

@@ -31,7 +31,8 @@ constexpr std::array kSections = {
     Section{"Run jobs", {"run", "submit", "notebook", "check", "estimate"}},
     Section{"Follow and change jobs", {"jobs", "queue", "shares"}},
     Section{"See the GPUs",
-            {"status", "nodes", "watch", "monitor", "history", "health", "alerts", "topology"}},
+            {"status", "nodes", "watch", "monitor", "history", "report", "health", "alerts",
+             "topology"}},
     Section{"Connect to a daemon", {"login", "logout", "profile", "token", "whoami", "version"}},
     Section{"Operate the cluster",
             {"drain", "offline", "online", "reset", "reservations", "team", "quota", "audit"}},
@@ -46,6 +47,7 @@ struct GroupText {
 constexpr std::array kGroups = {
     GroupText{"jobs", "Show, follow, change and stop jobs"},
     GroupText{"health", "Which GPUs are sick, and why; also"},
+    GroupText{"report", "Reports about a time"},
     GroupText{"alerts", "What is wrong now, and who is told"},
     GroupText{"profile", "Daemons that you have logged in to"},
     GroupText{"token", "Tokens, with which other machines act as you"},
