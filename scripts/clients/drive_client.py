@@ -128,6 +128,7 @@ assert first_event("WatchGpus")["gpu"]["index"] == 0
 assert first_event("WatchReadings")["reading"]["values"] is not None
 assert call("ListReadings", gpu=["dgx-h100-1:0"]).readings is not None
 assert len(call("QueryHistory", gpu=["dgx-h100-1:0"]).series) == 4
+assert len(call("GetKpi").kinds) == 4
 assert any(each.id == job for each in call("ListJobs", all_=True).jobs)
 
 server = "import socket,time; s = socket.create_server(('127.0.0.1', 8765)); print('open', flush=True); time.sleep(600)"

@@ -121,6 +121,7 @@ assert call("ClusterService.GetTopology", node="dgx-h100-1").ListFields()
 assert first_of("TelemetryService.WatchReadings", node="dgx-h100-1").reading.node == "dgx-h100-1"
 assert call("TelemetryService.ListReadings", gpu=["dgx-h100-1:0"]).readings
 assert len(call("TelemetryService.QueryHistory", gpu=["dgx-h100-1:0"]).series) == 4
+assert len(call("KpiService.GetKpi").kinds) == 4
 assert call("ClusterService.DrainGpus", gpu="dgx-h100-1:7", reason="test").gpus
 call("ClusterService.TakeGpusOffline", gpu="dgx-h100-1:7", reason="test")
 assert call("ClusterService.BringGpusOnline", gpu="dgx-h100-1:7").gpus
