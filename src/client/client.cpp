@@ -184,6 +184,23 @@ Called<std::optional<api::ServerEvent>> EventStream::next(int interrupt_fd) {
   }
 }
 
+Called<std::vector<api::ServerEvent>> EventStream::ready() {
+  std::vector<api::ServerEvent> events;
+  while (true) {
+    while (auto event = reader_.next()) events.push_back(std::move(*event));
+    // One read at a time, so that a fast stream does not keep the caller.
+    if (!events.empty()) return events;
+    const auto bytes = exchange_.more({base::Duration(), -1});
+    if (!bytes && bytes.error().kind == http::TransportError::Kind::kTimedOut) return events;
+    if (!bytes) return std::unexpected(failure_of(bytes.error()));
+    if (bytes->empty()) {
+      return std::unexpected(
+          failure_of({http::TransportError::Kind::kBroken, "the daemon ended the stream"}));
+    }
+    reader_.feed(*bytes);
+  }
+}
+
 // A port that speaks TLS ends a connection that does not, or answers what is no HTTP.
 template <class Result>
 Called<Result> with_tls_hint(Called<Result> result, const http::Server& server) {

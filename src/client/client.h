@@ -86,6 +86,9 @@ class EventStream {
   explicit EventStream(http::Exchange exchange) : exchange_(std::move(exchange)) {}
   // The next event; nothing at the stream's regular end. kInterrupted leaves the stream usable.
   Called<std::optional<api::ServerEvent>> next(int interrupt_fd);
+  // The next events that have come by now, without waiting; empty: there is none. The stream's end
+  // is a failure.
+  Called<std::vector<api::ServerEvent>> ready();
 
  private:
   http::Exchange exchange_;

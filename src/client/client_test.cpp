@@ -1,5 +1,7 @@
 #include "client/client.h"
 
+#include <future>
+
 #include <gtest/gtest.h>
 
 #include "base/percent.h"
@@ -129,6 +131,28 @@ TEST(Client, SendsRequestsThatNeedNoGuessing) {
   EXPECT_TRUE(has(head, "\r\nConnection: close\r\n"));
   EXPECT_TRUE(client.post("/v1/jobs/1/cancel").has_value());
   EXPECT_TRUE(has(head, "\r\nContent-Length: 0"));
+}
+
+TEST(EventStream, GivesWhatHasComeWithoutWaiting) {
+  std::promise<void> goes_on;
+  FakeServer server([&](const FakeServer::Request& request) {
+    send_text(request.fd, stream_head());
+    goes_on.get_future().wait();
+    return stream_event("a") + stream_event("b") + stream_end();
+  });
+  Client client({server.server()});
+  auto stream = client.stream("/v1/readings?follow=true");
+  const bool is_empty =
+      stream && stream->ready().value_or(std::vector(1, api::ServerEvent())).empty();
+  goes_on.set_value();
+  EXPECT_TRUE(is_empty);
+  ASSERT_TRUE(stream);
+  std::vector<std::string> got;
+  while (const auto events = stream->ready()) {
+    for (const api::ServerEvent& event : *events) got.push_back(event.data);
+  }
+  EXPECT_EQ(got, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(stream->ready().error().kind, Failure::Kind::kBroken) << "it has ended";
 }
 
 TEST(PercentEncoded, LeavesNothingThatAPathOrQueryWouldRead) {
