@@ -157,6 +157,7 @@ void UseKeeper::forget(std::span<const model::JobId> jobs) {
 void UseKeeper::take(const telemetry::Frames& frames) {
   const std::lock_guard lock(mutex_);
   if (running_.empty()) return;
+  std::vector<model::AttemptId> read;
   for (const telemetry::Frame& frame : *frames) {
     if (frame.subject.of == telemetry::Of::kHost) continue;
     const auto holders = by_gpu_.find(frame.subject.uuid);
@@ -165,8 +166,10 @@ void UseKeeper::take(const telemetry::Frames& frames) {
       Running& running = running_.at(attempt);
       running.recorder.take(frame);
       running.has_changed = true;
+      if (running.is_released) read.push_back(attempt);
     }
   }
+  drop_released(read);
 }
 
 void UseKeeper::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
@@ -215,7 +218,11 @@ void UseKeeper::begin(model::AttemptId attempt, UseSummary begun) {
   if (begun.gpus.empty()) return;
   const std::lock_guard lock(mutex_);
   std::vector<std::string> uuids;
-  for (const GpuUse& gpu : begun.gpus) uuids.push_back(gpu.uuid);
+  for (const GpuUse& gpu : begun.gpus) {
+    uuids.push_back(gpu.uuid);
+    const auto before = by_gpu_.find(gpu.uuid);
+    if (before != by_gpu_.end()) drop_released(std::vector(before->second));
+  }
   telemetry::UseRecorder recorder(std::move(begun), {.attempt = attempt});
   const bool is_new = running_.try_emplace(attempt, Running{std::move(recorder), false}).second;
   if (!is_new) return;
@@ -234,6 +241,19 @@ void UseKeeper::release(model::AttemptId attempt) {
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(attempt);
   if (found == running_.end()) return;
+  found->second.is_released = true;
+  if (!found->second.recorder.awaits_energy()) drop(attempt);
+}
+
+void UseKeeper::drop_released(const std::vector<model::AttemptId>& attempts) {
+  for (const model::AttemptId attempt : attempts) {
+    const auto found = running_.find(attempt);
+    if (found != running_.end() && found->second.is_released) drop(attempt);
+  }
+}
+
+void UseKeeper::drop(model::AttemptId attempt) {
+  const auto found = running_.find(attempt);
   if (found->second.has_changed) store(attempt, found->second);
   for (const GpuUse& gpu : found->second.recorder.summary().gpus) {
     const auto holders = by_gpu_.find(gpu.uuid);

@@ -23,10 +23,13 @@
 namespace gpu_platform::bin {
 
 // Keeps a summary of what each running attempt does on its GPUs, and stores it as a note
-// "use/JOB.ATTEMPT": each minute while it runs, and when it has ended. Until its GPUs are released
-// the energy may come that was read at its end. A daemon that is started again goes on from the
-// note. A summary that is stored for good has percentiles of the first four
-// levels alone.
+// "use/JOB.ATTEMPT": each minute while it runs, and when it has ended. A daemon that is
+// started again goes on from the note. A summary that is stored for good has percentiles of the
+// first four levels alone.
+//
+// The energy that is read at the end of an attempt may come after that end, and a moment after the
+// release, which the same reading allows. It is waited for until the next reading of the GPU, and
+// not once another attempt has begun there.
 //
 // Safe from any thread. take() and published() hold a short lock and wait for nothing else.
 class UseKeeper final : public telemetry::FrameListener,
@@ -57,10 +60,11 @@ class UseKeeper final : public telemetry::FrameListener,
   std::optional<telemetry::UseBrief> brief(model::AttemptId attempt) const override;
 
  private:
-  // One that runs, or has ended and has its GPUs still.
+  // One that runs, or has ended and may still hear of its energy.
   struct Running {
     telemetry::UseRecorder recorder;
     bool has_changed = false;  // since it was stored
+    bool is_released = false;
   };
 
   // The summary of an attempt of which nothing was recorded yet.
@@ -71,6 +75,9 @@ class UseKeeper final : public telemetry::FrameListener,
   void begin(model::AttemptId attempt, telemetry::UseSummary begun);
   void end(model::AttemptId attempt, base::Instant at);
   void release(model::AttemptId attempt);
+  // With mutex_. Ends the recording of those among them that have given back their GPUs.
+  void drop_released(const std::vector<model::AttemptId>& attempts);
+  void drop(model::AttemptId attempt);  // with mutex_
   // With mutex_. Nothing where nothing was recorded.
   void store(model::AttemptId attempt, Running& running);
   void work();

@@ -258,6 +258,28 @@ TEST_F(UseKeeperTest, CountsTheEnergyFromTheBeginOfAnAttemptToItsEnd) {
       << "within a second of its power";
 }
 
+TEST_F(UseKeeperTest, TakesTheEnergyThatComesWithTheReadingThatAllowsTheRelease) {
+  UseKeeper keeper(&notes_, base::seconds(5));
+  start(keeper, job_on(7, 0, base::kWholeGpu));
+  read_energy(keeper, at(0), 1'000'000);
+  publish(keeper, {ended(7, 10), released(7)});
+  read_energy(keeper, at(10), 4'000'000);
+  read_energy(keeper, at(10), 9'000'000);
+
+  EXPECT_EQ(energy(keeper, 7), (telemetry::Energy{3'000'000, telemetry::EnergyFrom::kCounter}));
+}
+
+TEST_F(UseKeeperTest, TakesNoEnergyOnceAnotherAttemptHasTheGpu) {
+  UseKeeper keeper(&notes_, base::seconds(5));
+  start(keeper, job_on(7, 0, base::kWholeGpu));
+  read_energy(keeper, at(0), 1'000'000);
+  publish(keeper, {ended(7, 10), released(7)});
+  start(keeper, job_on(8, 0, base::kWholeGpu));
+  read_energy(keeper, at(10), 4'000'000);
+
+  EXPECT_EQ(energy(keeper, 7).from, telemetry::EnergyFrom::kPower);
+}
+
 TEST_F(UseKeeperTest, TakesNoEnergyThatIsReadLongAfterTheEnd) {
   UseKeeper keeper(&notes_, base::seconds(5));
   start(keeper, job_on(7, 0, base::kWholeGpu));

@@ -167,10 +167,10 @@ constexpr std::array kCommands = {
              "  gpu-platform nodes -o name\n"
              "  gpu-platform nodes --json | jq '.nodes[] | select(.state != \"UP\")'\n"}, run_nodes},
     Command{{"watch", "[options]",
-             "Show the GPUs and the jobs on them live; q quits.",
+             "Show the GPUs and the jobs live, with graphs; q quits, h lists the keys.",
              "  gpu-platform watch\n"
              "  gpu-platform watch --interval 5s\n"
-             "  gpu-platform watch --count 1 > now.txt\n"}, run_watch},
+             "  gpu-platform watch --once > now.txt\n"}, run_watch},
     Command{{"monitor", "[options] (JOB | -- COMMAND [ARGUMENT…])",
              "Show what a job did on its GPUs, or run a command here and read the GPUs meanwhile.",
              "  gpu-platform monitor --gpus 0,1 --output run.json -- python bench.py   # without a daemon, too\n"

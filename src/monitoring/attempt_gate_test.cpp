@@ -194,10 +194,10 @@ TEST_F(AttemptGateTest, AsksForItsGpusAtOnceAndBelievesNothingOfOthers) {
 
 TEST_F(AttemptGateTest, AsksForTheEnergyWithTheFirstQuestionAlone) {
   clean(1);
-  EXPECT_EQ(wanted_energy().front(), true);
+  EXPECT_TRUE(wanted_energy().front());
   ASSERT_TRUE(os::eventually([&] { return wanted_energy().size() >= 3; })) << "it asks again";
   const std::vector<bool> wanted = wanted_energy();
-  EXPECT_EQ(std::ranges::count(wanted, true), 1);
+  EXPECT_EQ(std::count(wanted.begin(), wanted.end(), true), 1);
 }
 
 TEST_F(AttemptGateTest, AReadingThatBeganBeforeTheEndProvesNothing) {

@@ -128,4 +128,11 @@ void UseRecorder::end(base::Instant at) {
   summary_.to = std::max(summary_.from, at);
 }
 
+bool UseRecorder::awaits_energy() const {
+  return summary_.is_over && std::ranges::any_of(summary_.gpus, [&](const GpuUse& gpu) {
+           const CounterUse& energy = gpu.counters[kEnergy];
+           return !gpu.is_part && energy.is_known() && energy.last_at < summary_.to;
+         });
+}
+
 }  // namespace gpu_platform::telemetry

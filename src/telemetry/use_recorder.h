@@ -34,6 +34,8 @@ class UseRecorder {
   // a second: it is the counter's value at the end. The caller sees to it that no other attempt has
   // the GPU by then.
   void end(base::Instant at);
+  // It is over, and the energy of one of its GPUs was read before the end and not since.
+  bool awaits_energy() const;
 
   const UseSummary& summary() const { return summary_; }
 

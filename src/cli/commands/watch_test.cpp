@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include <gtest/gtest.h>
@@ -39,20 +40,37 @@ std::string two_gpus() {
            R"("state":"OFFLINE","jobs":[],"reason":"a fan is loud","unmanaged_processes":[{"pid":4711,"user":"bob"}])")});
 }
 
-// A daemon with one running job of ada's and one waiting.
+// A daemon with one running job of ada's and one waiting, and neither a history nor readings.
 std::string answer(const Request& request) {
   if (has(request.target, "/v1/status")) return json_answer(two_gpus());
-  if (has(request.target, "/v1/jobs/")) return json_answer(R"({"id":"42","spec":{"user":"ada"}})");
-  return json_answer(
-      R"({"jobs":[{"id":"43","spec":{"name":"train","user":"bob","gpus":2},"wait_reason":{"text":"1 node is 1 GPU short"}}]})");
+  if (has(request.target, "/v1/gpus")) {
+    return json_answer(R"({"gpus":[{"gpu":{"node":"dgx-1","index":0},"power_limit_watts":700}]})");
+  }
+  if (has(request.target, "/v1/jobs")) {
+    return json_answer(
+        R"({"jobs":[{"id":"42","state":"RUNNING","spec":{"user":"ada","gpus":1}}]})");
+  }
+  if (has(request.target, "/v1/queue")) {
+    return json_answer(
+        R"({"total":1,"jobs":[{"id":"43","state":"QUEUED","spec":{"name":"train","user":"bob","gpus":2},"wait_reason":{"text":"1 node is 1 GPU short"}}]})");
+  }
+  return json_answer("{}", 404);
 }
 
 WatchView view_of(const std::string& status) {
   WatchView view;
   view.status = *client::message_of<v1::Status>(status);
   view.jobs = {{"42", {.id = "42", .user = "ada"}}};
-  view.now = *base::parse_rfc3339("2026-07-01T12:03:12Z");
+  view.now = view.at = *base::parse_rfc3339("2026-07-01T12:03:12Z");
   return view;
+}
+
+// The titles and the rows.
+std::vector<std::string> watch_rows(const WatchView& view, std::size_t width) {
+  const WatchTable table = watch_gpus(view.status.gpus(), view, {.width = width});
+  std::vector<std::string> lines = {table.titles};
+  for (const WatchRow& row : table.rows) lines.push_back(row.text);
+  return lines;
 }
 
 // ---- what is drawn ----
@@ -118,18 +136,19 @@ TEST(WatchRows, AreSortedAndFiltered) {
        gpu(2, R"("state":"IN_USE","jobs":["41"],"utilization_percent":5,"memory_used_bytes":9)")}));
   const auto order = [&](const WatchArrangement& arrangement) {
     std::string indices;
-    for (const v1::Gpu& each : arranged(view, arrangement).status.gpus()) {
+    const ClusterGpus gpus = arranged(view, arrangement);
+    for (const v1::Gpu& each : gpus) {
       indices += std::to_string(each.index());
     }
     return indices;
   };
   EXPECT_EQ(order({}), "012");
-  EXPECT_EQ(order({WatchOrder::kLeastBusy, {}}), "201");
-  EXPECT_EQ(order({WatchOrder::kByMemory, {}}), "201");
-  EXPECT_EQ(order({WatchOrder::kJob, {}}), "201");
-  EXPECT_EQ(order({WatchOrder::kNode, "ADA"}), "0");
-  EXPECT_EQ(order({WatchOrder::kNode, "dgx-1:2"}), "2");
-  EXPECT_EQ(order({WatchOrder::kNode, "no such text"}), "");
+  EXPECT_EQ(order({.order = WatchOrder::kLeastBusy}), "201");
+  EXPECT_EQ(order({.order = WatchOrder::kByMemory}), "201");
+  EXPECT_EQ(order({.order = WatchOrder::kJob}), "201");
+  EXPECT_EQ(order({.filter = "ADA"}), "0");
+  EXPECT_EQ(order({.filter = "dgx-1:2"}), "2");
+  EXPECT_EQ(order({.filter = "no such text"}), "");
 }
 
 TEST(WatchRows, FitEveryWidth) {
@@ -141,6 +160,41 @@ TEST(WatchRows, FitEveryWidth) {
       EXPECT_LE(display_width(line), width) << line;
     }
   }
+}
+
+TEST(WatchRows, HaveTheLimitOfThePowerWhereThereIsRoom) {
+  WatchView view = view_of(two_gpus());
+  view.power_limits["dgx-1:0"] = 700;
+  EXPECT_TRUE(has(watch_rows(view, 150)[1], " 500/700 W ")) << watch_rows(view, 150)[1];
+  EXPECT_TRUE(has(watch_rows(view, 100)[1], " 500 W ")) << watch_rows(view, 100)[1];
+}
+
+TEST(WatchRows, DrawTheLastMinutes) {
+  WatchView view = view_of(two_gpus());
+  for (int minute = 0; minute <= 10; ++minute) {
+    view.past.add("dgx-1:0", view.at + base::minutes(minute), minute < 6 ? 0 : 100);
+  }
+  view.at = view.at + base::minutes(10);
+  const auto row = [&](const WatchStyle& style) {
+    return watch_gpus(view.status.gpus(), view, style).rows[0].text;
+  };
+  const std::string narrow = row({.width = 100, .has_graphs = true, .is_ascii = true});
+  EXPECT_TRUE(has(narrow, "  60 % ..:## ")) << narrow;
+  EXPECT_TRUE(has(row({.width = 100, .has_graphs = true}), "▁▁"));
+  const std::string broad = row({.width = 200, .has_graphs = true, .is_ascii = true});
+  EXPECT_TRUE(has(broad, "60 %]")) << broad << ": a bar and a graph";
+  EXPECT_TRUE(has(broad, ".....")) << broad;
+  EXPECT_FALSE(has(row({.width = 200, .is_ascii = true}), "....."));
+}
+
+TEST(WatchHeader, HasAllocationAndUtilizationAsTwoNumbers) {
+  WatchView view = view_of(two_gpus());
+  EXPECT_TRUE(has(watch_header(view, 0)[0],
+                  "2 GPUs (emulated): 1 free, 1 used, 1 out; 50 % allocated, 60 % utilized"))
+      << watch_header(view, 0)[0];
+  view.status.set_gpu_utilization(0.25);
+  EXPECT_TRUE(has(watch_header(view, 0)[0], "50 % allocated, 25 % utilized"))
+      << "the daemon's own number: " << watch_header(view, 0)[0];
 }
 
 TEST(WatchRows, MarkEmulatedGpusAmongOthers) {
@@ -157,6 +211,7 @@ TEST(Keys, AreLettersArrowsAndPages) {
             (std::vector<char>{kKeyUp, kKeyDown, kKeyPageUp, kKeyPageDown}));
   EXPECT_TRUE(keys_of("\x1b[1;5C\x1b[200~\x1b\xc3\xa9").empty());
   EXPECT_EQ(keys_of("\r\x7f"), (std::vector<char>{kKeyEnter, kKeyBackspace}));
+  EXPECT_EQ(keys_of("\t"), (std::vector<char>{kKeyTab}));
   EXPECT_TRUE(keys_of("\x1b[12").empty());
 }
 
@@ -169,22 +224,39 @@ TEST_F(Cli, WatchRepeatsATableWhereThereIsNoTerminal) {
   EXPECT_EQ(clock_, base::seconds(5));
   const std::string text = out();
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  const std::string table =
-      "jobs: 1 running, 3 queued, 0 held, 0 suspended; next: 43 train (bob, 2 GPUs): 1 node is 1 "
-      "GPU short\n"
-      "NODE   GPU  TYPE       UTIL     MEMORY   TEMP  POWER  STATE    JOBS AND REASON\n"
-      "dgx-1    0  H100-80GB  60 %  40/80 GiB  61 °C  500 W  IN_USE   42 ada\n"
-      "dgx-1    1  H100-80GB     -          -      -      -  OFFLINE  4711 bob (no job); a fan is "
-      "loud\n";
-  const std::size_t first = text.find(table);
+  const std::string tables =
+      "NODE   GPU  TYPE       UTIL     MEMORY   TEMP      POWER  STATE    JOBS AND REASON\n"
+      "dgx-1    0  H100-80GB  60 %  40/80 GiB  61 °C  500/700 W  IN_USE   42 ada\n"
+      "dgx-1    1  H100-80GB     -          -      -          -  OFFLINE  4711 bob (no job); a fan "
+      "is loud\n"
+      "\n"
+      "ID  USER  NAME   GPUS  STATE    TIME  LEFT   GPU  GPU MEM  WHERE OR WHY\n"
+      "42  ada   -         1  RUNNING     -     -  60 %   40 GiB  -\n"
+      "43  bob   train     2  QUEUED      -     -     -        -  1 node is 1 GPU short\n";
+  const std::size_t first = text.find(tables);
   ASSERT_NE(first, std::string::npos) << text;
-  EXPECT_NE(text.find(table, first + 1), std::string::npos) << text;
+  EXPECT_NE(text.find(tables, first + 1), std::string::npos) << text;
   EXPECT_EQ(server.requests(),
-            (std::vector<std::string>{"GET /v1/status?max_age_seconds=5.000",
-                                      "GET /v1/queue?all=true&limit=1", "GET /v1/jobs/42",
-                                      "GET /v1/status?max_age_seconds=5.000",
-                                      "GET /v1/queue?all=true&limit=1"}))
-      << "the owner of a job is asked for once";
+            (std::vector<std::string>{
+                "GET /v1/status?max_age_seconds=5.000", "GET /v1/gpus",
+                "GET /v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING"
+                "&state=SUSPENDED&limit=1000",
+                "GET /v1/queue?all=true&limit=100", "GET /v1/status?max_age_seconds=5.000",
+                "GET /v1/queue?all=true&limit=100"}))
+      << "jobs and limits are not asked for again at once";
+}
+
+TEST_F(Cli, WatchPrintsOnePictureForPipesAndWithOnce) {
+  FakeServer server(answer);
+  EXPECT_EQ(call(server, {"watch"}), 0);
+  EXPECT_EQ(pauses_, 0);
+  EXPECT_TRUE(has(out(), "42 ada")) << out();
+  around_.width = 80;
+  around_.environment = {"TERM=xterm"};
+  EXPECT_EQ(call(server, {"watch", "--once"}), 0);
+  EXPECT_EQ(pauses_, 0);
+  EXPECT_EQ(out().find('\x1b'), std::string::npos) << out();
+  EXPECT_EQ(call(server, {"watch", "--once", "--count", "2"}), 2);
 }
 
 TEST_F(Cli, WatchEndsAtOnceWhereThereIsNoDaemon) {
@@ -202,21 +274,31 @@ TEST_F(Cli, WatchOutlastsAnAnswerThatDoesNotCome) {
   EXPECT_EQ(asked, 3);
 }
 
-TEST_F(Cli, WatchAsksForManyNewJobsAtOnce) {
-  std::vector<std::string> gpus;
-  std::vector<std::string> jobs;
-  for (int i = 0; i < 40; ++i) {
-    gpus.push_back(gpu(i, fmt::format(R"("state":"IN_USE","jobs":["{}"])", i + 1)));
-    jobs.push_back(fmt::format(R"({{"id":"{}","spec":{{"user":"ada"}}}})", i + 1));
-  }
+TEST_F(Cli, WatchShowsOnlyTheIdOfAJobThatTheCallerMayNotSee) {
   FakeServer server([&](const Request& request) {
-    if (has(request.target, "/v1/status")) return json_answer(status_of(gpus));
-    if (has(request.target, "/v1/queue")) return json_answer(R"({"jobs":[]})");
-    return json_answer(fmt::format(R"({{"jobs":[{}]}})", fmt::join(jobs, ",")));
+    if (has(request.target, "/v1/jobs")) return json_answer(R"({"jobs":[]})");
+    return answer(request);
   });
-  EXPECT_EQ(call(server, {"watch", "--count", "1"}), 0);
-  EXPECT_EQ(server.requests().size(), 3U);
-  EXPECT_TRUE(has(out(), "40 ada")) << out();
+  EXPECT_EQ(call(server, {"watch"}), 0);
+  EXPECT_TRUE(has(out(), "IN_USE   42\n")) << out();
+  EXPECT_FALSE(has(out(), " ada")) << out();
+}
+
+TEST_F(Cli, WatchShowsWhatJobsUseOfAGpuThatTheyShare) {
+  const std::string shared = gpu(
+      0,
+      R"("state":"IN_USE","jobs":["42"],"utilization_percent":90,"parts":[{"job":"42","share":0.5}])");
+  FakeServer server([&](const Request& request) {
+    if (has(request.target, "/v1/status")) return json_answer(status_of({shared}));
+    if (has(request.target, "/v1/readings")) {
+      return json_answer(
+          R"({"readings":[{"node":"dgx-1","index":0,"values":{"utilization_percent":90}},)"
+          R"({"node":"dgx-1","index":0,"job":"42","attempt":1,"values":{"utilization_percent":37,"memory_used_bytes":1073741824}}]})");
+    }
+    return answer(request);
+  });
+  EXPECT_EQ(call(server, {"watch"}), 0);
+  EXPECT_TRUE(has(out(), " 37 %    1 GiB  ")) << out();
 }
 
 TEST_F(Cli, WatchRefusesIntervalsAndCountsOutOfRange) {
@@ -278,8 +360,33 @@ class WatchScreen : public Cli {
     EXPECT_EQ(now.c_lflag, before_.c_lflag);
     EXPECT_EQ(now.c_cc[VSUSP], before_.c_cc[VSUSP]);
   }
-  // The last whole picture.
-  std::string last_frame() const { return shown_.substr(shown_.rfind("\x1b[H")); }
+  // What the terminal shows, by the codes that the screen writes.
+  std::string last_frame() const {
+    std::vector<std::string> lines(1);
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < shown_.size(); ++i) {
+      if (shown_[i] != '\x1b') {
+        lines[row] += shown_[i];
+        continue;
+      }
+      const std::size_t end = shown_.find_first_of("HJKhlm", i + 2);
+      if (end == std::string::npos) break;
+      const std::string code = shown_.substr(i + 2, end - i - 2);
+      if (shown_[end] == 'J') lines.assign(1, {});
+      if (shown_[end] == 'H') {
+        row = code.empty() ? 0 : std::stoul(code) - 1;
+        lines.resize(std::max(lines.size(), row + 1));
+        lines[row].clear();
+      }
+      i = end;
+    }
+    return fmt::format("{}", fmt::join(lines, "\n"));
+  }
+  static std::size_t count_of(std::string_view text, std::string_view part) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++count;
+    return count;
+  }
 
   int terminal_ = -1;
   int program_ = -1;
@@ -288,16 +395,57 @@ class WatchScreen : public Cli {
   std::string shown_;
 };
 
-TEST_F(WatchScreen, RedrawsInPlaceAndLeavesTheTerminalAsItWas) {
-  FakeServer server(answer);
+TEST_F(WatchScreen, WritesOnlyWhatChangedAndLeavesTheTerminalAsItWas) {
+  int asked = 0;
+  FakeServer server([&](const Request& request) {
+    if (!has(request.target, "/v1/status")) return answer(request);
+    return json_answer(status_of({gpu(
+        0, fmt::format(R"("state":"IN_USE","jobs":["42"],"temperature_c":{})", 60 + asked++))}));
+  });
   EXPECT_EQ(call(server, {"watch", "--count", "3"}), 0);
   expect_restored();
-  EXPECT_TRUE(begins(shown_, "\x1b[?1049h\x1b[?25l\x1b[H")) << shown_;
-  std::size_t frames = 0;
-  for (std::size_t at = 0; (at = shown_.find("\x1b[H", at)) != std::string::npos; ++at) ++frames;
-  EXPECT_EQ(frames, 3U);
-  EXPECT_TRUE(has(shown_, "[||||")) << shown_;
-  EXPECT_TRUE(has(shown_, "every 1s; ? for keys, q quits")) << shown_;
+  EXPECT_TRUE(begins(shown_, "\x1b[?1049h\x1b[?25l\x1b[H\x1b[J")) << shown_;
+  EXPECT_EQ(count_of(shown_, "jobs: 1 running"), 1U) << "it did not change: " << shown_;
+  EXPECT_EQ(count_of(shown_, "dgx-1 "), 3U) << shown_;
+  EXPECT_TRUE(has(last_frame(), " 62 ")) << last_frame();
+  EXPECT_TRUE(has(last_frame(), "q quit  h help")) << last_frame();
+}
+
+TEST_F(WatchScreen, HasNoColorsWithNoColor) {
+  FakeServer server(answer);
+  EXPECT_EQ(call(server, {"watch", "--count", "1"}), 0);
+  collect();
+  EXPECT_TRUE(has(shown_, "\x1b[33m")) << "a GPU that is out of service: " << shown_;
+  shown_.clear();
+  EXPECT_EQ(call(server, {"watch", "--count", "1", "--no-color"}), 0);
+  collect();
+  EXPECT_FALSE(has(shown_, "\x1b[33m")) << shown_;
+}
+
+TEST_F(WatchScreen, ShowsNothingButAsciiWithoutUtf8) {
+  FakeServer server(answer);
+  EXPECT_EQ(call(server, {"watch", "--count", "1"}), 0);
+  collect();
+  EXPECT_TRUE(std::ranges::all_of(shown_, [](char c) {
+    return static_cast<unsigned char>(c) < 128;
+  })) << shown_;
+  around_.environment.emplace_back("LANG=C.UTF-8");
+  EXPECT_EQ(call(server, {"watch", "--count", "1"}), 0);
+  collect();
+  EXPECT_TRUE(has(shown_, "61 °C")) << shown_;
+}
+
+TEST_F(WatchScreen, BeginsWithTheHistory) {
+  const std::int64_t begin = around_.now().unix_ns() / 1'000'000'000 - 600;
+  FakeServer server([&](const Request& request) {
+    if (!has(request.target, "/v1/history")) return answer(request);
+    return json_answer(fmt::format(
+        R"({{"series":[{{"node":"dgx-1","index":0,"metric":"utilization_percent","step_seconds":600,"points":{{"at":[{}],"mean":[100]}}}}]}})",
+        begin));
+  });
+  EXPECT_EQ(call(server, {"watch", "--count", "1"}), 0);
+  collect();
+  EXPECT_TRUE(has(last_frame(), "60 % #####")) << last_frame();
 }
 
 TEST_F(WatchScreen, EndsWithQ) {
@@ -313,7 +461,7 @@ TEST_F(WatchScreen, CancelsAJobAfterAQuestion) {
   int step = 0;
   on_pause_ = [&] {
     const std::string_view keys[] = {"x42\r", "y", "q"};
-    const std::string_view shown[] = {"? for keys", "cancel job 42? y or n",
+    const std::string_view shown[] = {"h help", "cancel job 42? y or n",
                                       "job 42 is being cancelled"};
     EXPECT_TRUE(has(last_frame(), shown[step])) << step << last_frame();
     type(keys[step++]);
@@ -355,6 +503,7 @@ TEST_F(WatchScreen, FollowsTheSizeOfTheWindow) {
   const std::string frame = last_frame();
   EXPECT_FALSE(has(frame, "MEMORY")) << "does not fit any more";
   EXPECT_TRUE(has(frame, "UTIL")) << frame;
+  EXPECT_TRUE(has(frame, "WHERE OR WHY")) << "there are rows for the jobs, too: " << frame;
 }
 
 TEST_F(WatchScreen, ScrollsWhereThereAreMoreGpusThanRows) {
@@ -377,6 +526,19 @@ TEST_F(WatchScreen, ScrollsWhereThereAreMoreGpusThanRows) {
   EXPECT_EQ(step, 5);
 }
 
+TEST_F(WatchScreen, ShowsTheJobsAfterTab) {
+  FakeServer server(answer);
+  const std::vector<std::string_view> keys = {"\t", "\t", "q"};
+  std::size_t step = 0;
+  on_pause_ = [&] {
+    EXPECT_EQ(has(last_frame(), "WHERE OR WHY"), step == 1) << last_frame();
+    EXPECT_EQ(has(last_frame(), "JOBS AND REASON"), step != 1) << last_frame();
+    type(keys.at(step++));
+  };
+  EXPECT_EQ(call(server, {"watch"}), 0);
+  EXPECT_EQ(step, 3U);
+}
+
 TEST_F(WatchScreen, SaysInItsPlaceThatTheDaemonIsAway) {
   int asked = 0;
   FakeServer server([&](const Request& request) {
@@ -386,7 +548,20 @@ TEST_F(WatchScreen, SaysInItsPlaceThatTheDaemonIsAway) {
   EXPECT_EQ(call(server, {"watch", "--count", "2"}), 0);
   expect_restored();
   EXPECT_TRUE(has(last_frame(), "no newer answer: ")) << last_frame();
+  EXPECT_TRUE(has(last_frame(), "; waiting for it")) << last_frame();
   EXPECT_TRUE(has(last_frame(), "42 ada")) << "what was known last stays";
+}
+
+TEST_F(WatchScreen, GoesOnWhenTheDaemonIsBack) {
+  int asked = 0;
+  FakeServer server([&](const Request& request) {
+    if (has(request.target, "/v1/status") && ++asked == 2) return std::string();
+    return answer(request);
+  });
+  EXPECT_EQ(call(server, {"watch", "--count", "3"}), 0);
+  collect();
+  EXPECT_TRUE(has(shown_, "no newer answer: ")) << shown_;
+  EXPECT_FALSE(has(last_frame(), "no newer answer: ")) << last_frame();
 }
 
 TEST_F(WatchScreen, OfADumbTerminalIsATable) {

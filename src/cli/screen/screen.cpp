@@ -1,5 +1,6 @@
 #include "cli/screen/screen.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -11,6 +12,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli/text/state_color.h"
+#include "cli/text/text.h"
+
 namespace gpu_platform::cli {
 
 namespace {
@@ -18,9 +22,8 @@ namespace {
 // xterm's, which every terminal in use understands.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
-constexpr std::string_view kHome = "\x1b[H";
+constexpr std::string_view kClearAll = "\x1b[H\x1b[J";
 constexpr std::string_view kClearLine = "\x1b[K";
-constexpr std::string_view kClearBelow = "\x1b[J";
 
 std::unexpected<base::Error> screen_failed(std::string_view what) {
   return base::fail(base::ErrorCode::kInternal, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -64,6 +67,7 @@ std::vector<char> keys_of(std::string_view bytes) {
     }
     if (bytes.front() >= ' ' && bytes.front() <= '~') keys.push_back(bytes.front());
     if (bytes.front() == '\r' || bytes.front() == '\n') keys.push_back(kKeyEnter);
+    if (bytes.front() == '\t') keys.push_back(kKeyTab);
     if (bytes.front() == '\x7f' || bytes.front() == '\b') keys.push_back(kKeyBackspace);
     bytes.remove_prefix(1);
   }
@@ -135,14 +139,23 @@ ScreenSize Screen::size() const {
 }
 
 void Screen::draw(const std::vector<std::string>& lines) {
-  std::string bytes(kHome);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) bytes += "\r\n";
-    bytes += lines[i];
-    bytes += kClearLine;
+  std::string bytes;
+  const ScreenSize now = size();
+  if (now != shown_size_) {
+    // A terminal of another size may show anything.
+    bytes += kClearAll;
+    shown_.clear();
+    shown_size_ = now;
   }
-  bytes += kClearBelow;
-  console_.out(bytes);
+  for (std::size_t i = 0; i < std::max(lines.size(), shown_.size()); ++i) {
+    const std::string line = i < lines.size() ? lines[i] : std::string();
+    if (line == (i < shown_.size() ? shown_[i] : std::string())) continue;
+    bytes += fmt::format("\x1b[{};1H{}", i + 1, line);
+    // Behind the last column, the terminal would clear the character in it.
+    if (display_width(without_colors(line)) < now.columns) bytes += kClearLine;
+  }
+  shown_ = lines;
+  if (!bytes.empty()) console_.out(bytes);
 }
 
 ScreenInput Screen::read() {

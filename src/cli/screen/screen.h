@@ -15,6 +15,8 @@ namespace gpu_platform::cli {
 struct ScreenSize {
   std::size_t columns = 80;
   std::size_t rows = 24;
+
+  friend bool operator==(const ScreenSize&, const ScreenSize&) = default;
 };
 
 // What came while the screen was shown.
@@ -29,6 +31,7 @@ inline constexpr char kKeyPageUp = '\x03';
 inline constexpr char kKeyPageDown = '\x04';
 inline constexpr char kKeyEnter = '\x05';
 inline constexpr char kKeyBackspace = '\x06';
+inline constexpr char kKeyTab = '\x07';
 
 // The keys in what a terminal sent.
 std::vector<char> keys_of(std::string_view bytes);
@@ -45,8 +48,8 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   ScreenSize size() const;
-  // Redraws in place. Lines are at most as wide as the screen, and not more than its rows; they may
-  // hold escape sequences of our own.
+  // Shows these lines: only those that changed are written. Lines are at most as wide as the
+  // screen, and not more than its rows; they may hold colors of our own.
   void draw(const std::vector<std::string>& lines);
 
   // Readable when there is something for read().
@@ -67,6 +70,8 @@ class Screen {
   int resizes_ = -1;     // signalfd
   bool has_keys_ = false;
   termios saved_{};
+  std::vector<std::string> shown_;
+  ScreenSize shown_size_{.columns = 0, .rows = 0};  // when they were shown
 };
 
 }  // namespace gpu_platform::cli

@@ -22,6 +22,32 @@ std::string_view to_string(WatchOrder order) {
   return "";
 }
 
+std::string_view to_string(WatchJobOrder order) {
+  switch (order) {
+    case WatchJobOrder::kId:
+      return "id";
+    case WatchJobOrder::kUser:
+      return "user";
+    case WatchJobOrder::kLeastBusy:
+      return "least busy";
+    case WatchJobOrder::kByMemory:
+      return "most memory";
+    case WatchJobOrder::kTimeLeft:
+      return "time left";
+  }
+  return "";
+}
+
+namespace {
+
+// The value after this one; the first after the last.
+template <class Enum>
+Enum next_of(Enum value, Enum last) {
+  return value == last ? Enum() : static_cast<Enum>(std::to_underlying(value) + 1);
+}
+
+}  // namespace
+
 void WatchKeys::take(char key) {
   switch (mode_) {
     case Mode::kTable:
@@ -50,10 +76,15 @@ void WatchKeys::take_command(char key) {
       mode_ = Mode::kHelp;
       return;
     case 's':
-      arrangement_.order =
-          arrangement_.order == WatchOrder::kJob
-              ? WatchOrder::kNode
-              : static_cast<WatchOrder>(std::to_underlying(arrangement_.order) + 1);
+      return sort();
+    case kKeyTab:
+      pane_ = pane_ == WatchPane::kGpus ? WatchPane::kJobs : WatchPane::kGpus;
+      return;
+    case 'g':
+      arrangement_.has_graphs = !arrangement_.has_graphs;
+      return;
+    case 'n':
+      arrangement_.unit = next_of(arrangement_.unit, WatchUnit::kNode);
       return;
     case '/':
     case 'f':
@@ -66,6 +97,14 @@ void WatchKeys::take_command(char key) {
       return;
     default:
       return;
+  }
+}
+
+void WatchKeys::sort() {
+  if (pane_ == WatchPane::kJobs) {
+    arrangement_.job_order = next_of(arrangement_.job_order, WatchJobOrder::kTimeLeft);
+  } else {
+    arrangement_.order = next_of(arrangement_.order, WatchOrder::kJob);
   }
 }
 
@@ -84,7 +123,7 @@ void WatchKeys::take_text(char key) {
 std::string WatchKeys::prompt() const {
   switch (mode_) {
     case Mode::kFilter:
-      return fmt::format("show GPUs with (only Enter: all): {}", typed_);
+      return fmt::format("show only what has (only Enter: all): {}", typed_);
     case Mode::kCancel:
       return fmt::format("cancel which job? (only Enter: none): {}", typed_);
     case Mode::kConfirm:
@@ -99,15 +138,21 @@ std::optional<std::string> WatchKeys::take_cancelled() {
 }
 
 std::vector<std::string> watch_help() {
-  return {"?           this page; any key goes back",
-          "q           end",
-          "s           sort by node, least busy, most memory, or job",
-          "/ or f      show only GPUs with a text: a node, user, job, name or state",
-          "x           cancel a job, after a question",
-          "j k arrows  scroll by a line",
-          "space b     scroll by a page",
+  return {"h or ?       this page; any key goes back",
+          "q            end",
+          "Tab          the other table: the GPUs, or the jobs",
+          "arrows, j k  scroll by a line",
+          "PgUp PgDn    scroll by a page; also b and space",
+          "s            sort the GPUs by node, least busy, most memory or job;",
+          "             the jobs by id, user, least busy, most memory or time left",
+          "/ or f       show only what has a text: a node, user, job, name or state",
+          "g            graphs on or off",
+          "n            a line for each GPU, for each node, or as the window has room",
+          "x            cancel a job, after a question",
           "",
-          "'idle 35s' marks a GPU that a job holds and that has been at 0 % for so long."};
+          "Graphs show the utilization of the last 10 minutes. 'idle 35s' marks a GPU that a",
+          "job holds and that has been at 0 % for so long. In the line of a node each GPU is a",
+          "bar or a digit (6: 60 to 69 %), a dot if it is free, and a cross if it is out."};
 }
 
 }  // namespace gpu_platform::cli

@@ -25,7 +25,7 @@ TEST(WatchKeys, SortFilterAndHelp) {
   EXPECT_EQ(keys.mode(), Mode::kTable);
   EXPECT_FALSE(keys.is_ended()) << "the key only left the page";
   type(keys, "/adq");
-  EXPECT_EQ(keys.prompt(), "show GPUs with (only Enter: all): adq") << "q is a letter here";
+  EXPECT_EQ(keys.prompt(), "show only what has (only Enter: all): adq") << "q is a letter here";
   keys.take(kKeyBackspace);
   type(keys, "a");
   EXPECT_EQ(keys.arrangement().filter, "") << "not before Enter";
@@ -34,6 +34,39 @@ TEST(WatchKeys, SortFilterAndHelp) {
   EXPECT_EQ(keys.mode(), Mode::kTable);
   type(keys, "q");
   EXPECT_TRUE(keys.is_ended());
+}
+
+TEST(WatchKeys, SortTheTableThatTheyAreFor) {
+  WatchKeys keys;
+  EXPECT_EQ(keys.pane(), WatchPane::kGpus);
+  keys.take(kKeyTab);
+  EXPECT_EQ(keys.pane(), WatchPane::kJobs);
+  type(keys, "ss");
+  EXPECT_EQ(keys.arrangement().job_order, WatchJobOrder::kLeastBusy);
+  EXPECT_EQ(keys.arrangement().order, WatchOrder::kNode) << "that of the GPUs stays";
+  type(keys, "sss");
+  EXPECT_EQ(keys.arrangement().job_order, WatchJobOrder::kId) << "round and round";
+  keys.take(kKeyTab);
+  EXPECT_EQ(keys.pane(), WatchPane::kGpus);
+}
+
+TEST(WatchKeys, TurnGraphsOffAndChooseNodesOrGpus) {
+  WatchKeys keys;
+  EXPECT_TRUE(keys.arrangement().has_graphs);
+  type(keys, "g");
+  EXPECT_FALSE(keys.arrangement().has_graphs);
+  type(keys, "g");
+  EXPECT_TRUE(keys.arrangement().has_graphs);
+  type(keys, "n");
+  EXPECT_EQ(keys.arrangement().unit, WatchUnit::kGpu);
+  type(keys, "n");
+  EXPECT_EQ(keys.arrangement().unit, WatchUnit::kNode);
+  type(keys, "n");
+  EXPECT_EQ(keys.arrangement().unit, WatchUnit::kWhatFits);
+  type(keys, "/gn");
+  keys.take(kKeyEnter);
+  EXPECT_TRUE(keys.arrangement().has_graphs) << "letters of a text are no commands";
+  EXPECT_EQ(keys.arrangement().filter, "gn");
 }
 
 TEST(WatchKeys, CancelOnlyWhatIsConfirmed) {

@@ -7,12 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "base/letters.h"
-#include "cli/text/gpu_text.h"
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
-#include "cli/text/request_text.h"
 #include "cli/text/share_text.h"
-#include "cli/text/table.h"
 #include "cli/text/text.h"
 
 namespace gpu_platform::cli {
@@ -21,13 +18,12 @@ namespace {
 
 using Align = Column::Align;
 
-// A shorter pause between two steps of a job is no idle GPU.
-constexpr base::Duration kIdleMoment = base::seconds(10);
-
 // Below it the jobs have more use for the room than long bars and names.
 constexpr std::size_t kBroad = 120;
 // So that the time left stays in sight.
 constexpr std::size_t kShortName = 10;
+// From here on the graph has a column of its own. Below, it stands in the place of the bar.
+constexpr std::size_t kVeryBroad = 170;
 
 std::size_t bar_width(std::size_t width) {
   if (width >= 150) return 28;
@@ -38,10 +34,19 @@ bool is_narrow(std::size_t width) {
   return width != 0 && width < kBroad;
 }
 
-std::string utilization_cell(const v1::Gpu& gpu, std::size_t width) {
+std::string past_of(const v1::Gpu& gpu, const WatchView& view, std::size_t columns,
+                    const WatchStyle& style) {
+  return view.past.line(place_name(gpu), view.at, columns, style.is_ascii);
+}
+
+std::string utilization_cell(const v1::Gpu& gpu, const WatchView& view, const WatchStyle& style) {
   const std::string text = utilization_of(gpu);
-  if (text.empty() || width == 0) return text;
-  return bar(gpu.utilization_percent() / 100, text, bar_width(width));
+  if (text.empty() || style.width == 0) return text;
+  if (style.has_graphs && style.width < kVeryBroad) {
+    const std::size_t columns = bar_width(style.width) - (sizeof "100 %" - 1);
+    return fmt::format("{:>5} {}", text, past_of(gpu, view, columns, style));
+  }
+  return bar(gpu.utilization_percent() / 100, text, bar_width(style.width));
 }
 
 std::string memory_cell(const v1::Gpu& gpu, std::size_t width) {
@@ -53,14 +58,20 @@ std::string memory_cell(const v1::Gpu& gpu, std::size_t width) {
   return width < kBroad ? text : bar(used / total, text, bar_width(width));
 }
 
-std::string gpu_name_of(const v1::Gpu& gpu) {
-  return fmt::format("{}:{}", gpu.node(), gpu.index());
+// "500 W", and "500/700 W" where the limit is known and there is room.
+std::string power_cell(const v1::Gpu& gpu, const WatchView& view, std::size_t width) {
+  const auto limit = view.power_limits.find(place_name(gpu));
+  if (!gpu.has_power_watts() || limit == view.power_limits.end() || is_narrow(width)) {
+    return power_of(gpu);
+  }
+  return fmt::format("{:.0f}/{:.0f} W", gpu.power_watts(), limit->second);
 }
 
 // "42 ada train 1h05m left".
 std::string job_text(const std::string& id, const WatchView& view, std::size_t width) {
   const auto found = view.jobs.find(id);
-  if (found == view.jobs.end() || found->second.id.empty()) return id;
+  // The caller may not see it.
+  if (found == view.jobs.end()) return id;
   const WatchedJob& job = found->second;
   const std::string name = is_narrow(width) ? shortened(job.name, kShortName) : job.name;
   std::string text = fmt::format("{} {}{}{}", job.id, job.user, name.empty() ? "" : " ", name);
@@ -72,8 +83,12 @@ std::string job_text(const std::string& id, const WatchView& view, std::size_t w
 
 }  // namespace
 
+std::string place_name(const v1::Gpu& gpu) {
+  return fmt::format("{}:{}", gpu.node(), gpu.index());
+}
+
 std::string idle_text(const v1::Gpu& gpu, const WatchView& view) {
-  const auto since = view.idle_since.find(gpu_name_of(gpu));
+  const auto since = view.idle_since.find(place_name(gpu));
   if (since == view.idle_since.end() || view.now - since->second < kIdleMoment) return {};
   return "idle " + age(view.now - since->second);
 }
@@ -104,25 +119,31 @@ std::string jobs_cell(const v1::Gpu& gpu, const WatchView& view, std::size_t wid
   return text;
 }
 
-std::string next_job(const v1::Job& job) {
-  const std::string& why = job.wait_reason().text();
-  return fmt::format("next: {} {} ({}, {}){}", shown_id(job), job.spec().name(), job.spec().user(),
-                     is_part(job.spec()) ? share_text(job.spec().gpu_share()) + " GPU"
-                                         : counted(total_gpus(job.spec()), "GPU"),
-                     why.empty() ? "" : ": " + why);
-}
-
-// The mean of what was measured.
-std::string measured(const ClusterGpus& gpus) {
+// ", 60 % utilized": what the daemon says, else the mean of what was measured.
+std::string utilized(const v1::Status& status) {
   double sum = 0;
   std::size_t count = 0;
-  for (const v1::Gpu& gpu : gpus) {
+  for (const v1::Gpu& gpu : status.gpus()) {
     if (!gpu.has_utilization_percent()) continue;
     sum += gpu.utilization_percent();
     ++count;
   }
-  return count == 0 ? std::string()
-                    : fmt::format(", {:.0f} % busy", sum / static_cast<double>(count));
+  if (!status.has_gpu_utilization() && count == 0) return {};
+  const double percent = status.has_gpu_utilization() ? status.gpu_utilization() * 100
+                                                      : sum / static_cast<double>(count);
+  return fmt::format(", {:.0f} % utilized", percent);
+}
+
+// "16 GPUs: 3 free, 12 used, 1 out".
+std::string gpu_counts(const v1::Status& status) {
+  const ClusterGpus& gpus = status.gpus();
+  const auto used =
+      std::ranges::count_if(gpus, [](const v1::Gpu& gpu) { return !gpu.jobs().empty(); });
+  const auto out =
+      std::ranges::count_if(gpus, [](const v1::Gpu& gpu) { return !is_in_service(gpu); });
+  return fmt::format("{}{}: {} free, {} used, {} out", counted(status.total_gpus(), "GPU"),
+                     all_emulated(gpus) ? " (emulated)" : "",
+                     free_gpus_text(status.available_gpus(), status.available_share()), used, out);
 }
 
 // Of "2026-11-28 09:36:48 +0000".
@@ -159,25 +180,28 @@ void note_idle_gpus(WatchView& view) {
     const bool is_idle =
         !gpu.jobs().empty() && gpu.has_utilization_percent() && gpu.utilization_percent() == 0;
     if (!is_idle) continue;
-    const auto before = view.idle_since.find(gpu_name_of(gpu));
-    idle[gpu_name_of(gpu)] = before == view.idle_since.end() ? view.now : before->second;
+    const auto before = view.idle_since.find(place_name(gpu));
+    idle[place_name(gpu)] = before == view.idle_since.end() ? view.now : before->second;
   }
   view.idle_since = std::move(idle);
 }
 
-WatchView arranged(const WatchView& view, const WatchArrangement& arrangement) {
-  WatchView shown = view;
-  auto& gpus = *shown.status.mutable_gpus();
-  if (!arrangement.filter.empty()) {
-    const std::string wanted = base::to_lower(arrangement.filter);
-    const auto fits = [&](const v1::Gpu& gpu) {
-      const std::string text = fmt::format("{} {} {} {}", gpu_name_of(gpu), gpu.type(),
-                                           state_name(gpu), jobs_cell(gpu, view, 0));
-      return base::to_lower(text).find(wanted) != std::string::npos;
-    };
-    gpus.erase(
-        std::remove_if(gpus.begin(), gpus.end(), [&](const auto& gpu) { return !fits(gpu); }),
-        gpus.end());
+bool fits_filter(std::string_view text, std::string_view filter) {
+  return base::to_lower(text).find(base::to_lower(filter)) != std::string::npos;
+}
+
+bool is_noted(const v1::Gpu& gpu, const WatchView& view) {
+  return !is_in_service(gpu) || !gpu.reason().empty() || !idle_text(gpu, view).empty();
+}
+
+ClusterGpus arranged(const WatchView& view, const WatchArrangement& arrangement) {
+  ClusterGpus gpus;
+  for (const v1::Gpu& gpu : view.status.gpus()) {
+    const bool is_shown = arrangement.filter.empty() ||
+                          fits_filter(fmt::format("{} {} {} {}", place_name(gpu), gpu.type(),
+                                                  state_name(gpu), jobs_cell(gpu, view, 0)),
+                                      arrangement.filter);
+    if (is_shown) *gpus.Add() = gpu;
   }
   // GPUs without a value go last.
   const auto by = [&](auto&& key) {
@@ -204,28 +228,38 @@ WatchView arranged(const WatchView& view, const WatchArrangement& arrangement) {
       });
       break;
   }
-  return shown;
+  return gpus;
+}
+
+WatchTable watch_table(const Table& table, const std::vector<bool>& noted, std::size_t width) {
+  WatchTable lines;
+  const std::string text = table.render({.width = width, .is_one_line = true});
+  for (std::size_t begin = 0, i = 0; begin < text.size(); ++i) {
+    const std::size_t end = text.find('\n', begin);
+    std::string line = text.substr(begin, end - begin);
+    if (width != 0) line = shortened(line, width);
+    if (i == 0) {
+      lines.titles = std::move(line);
+    } else {
+      lines.rows.push_back({std::move(line), noted[i - 1]});
+    }
+    begin = end + 1;
+  }
+  return lines;
 }
 
 std::vector<std::string> watch_header(const WatchView& view, std::size_t width) {
   const v1::Status& status = view.status;
-  const ClusterGpus& gpus = status.gpus();
-  const double share = status.utilization() * 100;
   std::vector<std::string> lines;
   const std::string now = local_time(view.now);
-  lines.push_back(fmt::format("{}  {} GPUs{}, {} available, {:.0f} % allocated{}",
+  lines.push_back(fmt::format("{}  {}; {:.0f} % allocated{}",
                               is_narrow(width) ? now.substr(kDateSize, kTimeSize) : now,
-                              status.total_gpus(), all_emulated(gpus) ? " (emulated)" : "",
-                              free_gpus_text(status.available_gpus(), status.available_share()),
-                              share, measured(gpus)));
-  std::string queue =
+                              gpu_counts(status), status.utilization() * 100, utilized(status)));
+  std::string jobs =
       fmt::format("jobs: {} running, {} queued, {} held, {} suspended", status.running_jobs(),
                   status.queued_jobs(), status.held_jobs(), status.suspended_jobs());
-  const std::string next = view.head ? next_job(*view.head) : "";
-  const bool is_one_line = width == 0 || queue.size() + next.size() + 2 <= width;
-  if (!next.empty() && is_one_line) queue += "; " + next;
-  lines.push_back(std::move(queue));
-  if (!next.empty() && !is_one_line) lines.push_back(next);
+  if (!view.server.empty()) jobs += "  " + view.server;
+  lines.push_back(std::move(jobs));
   if (!view.problem.empty()) lines.push_back("no newer answer: " + view.problem);
   for (std::string& line : lines) {
     line = harmless(line);
@@ -234,33 +268,38 @@ std::vector<std::string> watch_header(const WatchView& view, std::size_t width) 
   return lines;
 }
 
-std::vector<std::string> watch_rows(const WatchView& view, std::size_t width) {
-  Table table({{"NODE", Align::kLeft, 8},
-               {"GPU", Align::kRight},
-               {"TYPE", Align::kLeft, 8, 4},
-               {"UTIL", width == 0 ? Align::kRight : Align::kLeft},
-               {"MEMORY", width < kBroad ? Align::kRight : Align::kLeft, std::nullopt, 1},
-               {"TEMP", Align::kRight, std::nullopt, 2},
-               {"POWER", Align::kRight, std::nullopt, 3},
-               {"STATE"},
-               {"JOBS AND REASON", Align::kLeft, 24}});
-  const ClusterGpus& gpus = view.status.gpus();
-  const bool is_marked_once = all_emulated(gpus);
+WatchTable watch_gpus(const ClusterGpus& gpus, const WatchView& view, const WatchStyle& style) {
+  const std::size_t width = style.width;
+  const bool has_past = style.has_graphs && width >= kVeryBroad;
+  std::vector<Column> columns = {
+      {"NODE", Align::kLeft, 8},
+      {"GPU", Align::kRight},
+      {"TYPE", Align::kLeft, 8, 4},
+      {"UTIL", width == 0 ? Align::kRight : Align::kLeft},
+      {"MEMORY", width < kBroad ? Align::kRight : Align::kLeft, std::nullopt, 1},
+      {"TEMP", Align::kRight, std::nullopt, 2},
+      {"POWER", Align::kRight, std::nullopt, 3},
+      {"STATE"},
+      {"JOBS AND REASON", Align::kLeft, 24}};
+  if (has_past) columns.insert(columns.begin() + 4, Column{"LAST 10 MINUTES", Align::kLeft});
+  Table table(std::move(columns));
+  const bool is_marked_once = all_emulated(view.status.gpus());
+  std::vector<bool> noted;
   for (const v1::Gpu& gpu : gpus) {
-    table.add({marked_name(gpu.node(), gpu.emulated() && !is_marked_once),
-               fmt::format("{}", gpu.index()), gpu.type(), utilization_cell(gpu, width),
-               memory_cell(gpu, width), temperature_of(gpu), power_of(gpu), state_name(gpu),
-               jobs_cell(gpu, view, width)});
+    std::vector<std::string> cells = {marked_name(gpu.node(), gpu.emulated() && !is_marked_once),
+                                      fmt::format("{}", gpu.index()),
+                                      gpu.type(),
+                                      utilization_cell(gpu, view, style),
+                                      memory_cell(gpu, width),
+                                      temperature_of(gpu),
+                                      power_cell(gpu, view, width),
+                                      state_name(gpu),
+                                      jobs_cell(gpu, view, width)};
+    if (has_past) cells.insert(cells.begin() + 4, past_of(gpu, view, bar_width(width), style));
+    table.add(std::move(cells));
+    noted.push_back(is_noted(gpu, view));
   }
-  std::vector<std::string> lines;
-  const std::string text = table.render({.width = width, .is_one_line = true});
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    std::string line = text.substr(begin, end - begin);
-    lines.push_back(width == 0 ? std::move(line) : shortened(line, width));
-    begin = end + 1;
-  }
-  return lines;
+  return watch_table(table, noted, width);
 }
 
 }  // namespace gpu_platform::cli
