@@ -18,12 +18,12 @@ constexpr double kDay = 24 * kHour;
 constexpr std::string_view kWaitingCall = "JobService.WaitJob";
 
 // The utilization that is aimed at, in percent.
-struct Target {
+struct KpiTarget {
   std::optional<double> least;
   std::optional<double> most;
 };
 
-Target target_of(model::JobKind kind) {
+KpiTarget target_of(model::JobKind kind) {
   switch (kind) {
     case model::JobKind::kTraining:
       return {90, {}};
@@ -51,7 +51,7 @@ std::optional<double> percent_of(double part, double whole) {
 void put_kind(model::JobKind kind, const telemetry::KpiGpuTime& time, v1::KpiKind& out) {
   out.set_kind(to_proto(kind));
   to_proto(time, *out.mutable_gpus());
-  const Target target = target_of(kind);
+  const KpiTarget target = target_of(kind);
   if (target.least) out.set_min_target_percent(*target.least);
   if (target.most) out.set_max_target_percent(*target.most);
   const auto utilization = time.utilization_percent();

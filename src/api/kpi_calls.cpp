@@ -20,8 +20,8 @@ namespace gpu_platform::api {
 
 namespace {
 
-constexpr base::Duration kDefaultWindow = base::hours(24 * 30);
-constexpr base::Duration kMaxWindow = base::hours(24 * 3653);
+constexpr base::Duration kDefaultKpiWindow = base::hours(24 * 30);
+constexpr base::Duration kMaxKpiWindow = base::hours(24 * 3653);
 // Of readings, where they say for how long a GPU was there.
 constexpr std::int64_t kSpans = 512;
 constexpr base::Duration kLeastSpan = base::minutes(15);
@@ -41,12 +41,12 @@ base::Result<telemetry::KpiQuestion> question_of(const v1::GetKpiRequest& reques
   telemetry::KpiQuestion question;
   question.to = request.has_until() ? std::min(to_model(request.until()), now) : now;
   question.from =
-      request.has_since() ? to_model(request.since()) : question.to + kDefaultWindow * -1;
+      request.has_since() ? to_model(request.since()) : question.to + kDefaultKpiWindow * -1;
   if (question.from >= question.to) {
     return base::invalid("since", fmt::format("since: {} is not before the end of the window, {}",
                                               base::utc(question.from), base::utc(question.to)));
   }
-  if (question.to - question.from > kMaxWindow) {
+  if (question.to - question.from > kMaxKpiWindow) {
     return base::invalid("since", "since: the window is longer than ten years");
   }
   if (request.has_team()) question.team = request.team();

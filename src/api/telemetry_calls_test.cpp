@@ -21,13 +21,13 @@ using telemetry::Point;
 // A full minute, after the begin of the fake core's jobs.
 constexpr base::Instant kFrom{1'750'003'620'000'000'000};
 
-base::Instant at(std::int64_t seconds) {
+base::Instant at_second(std::int64_t seconds) {
   return kFrom + base::seconds(seconds);
 }
 
 // A span of that many seconds behind the begin with two readings.
 Point span(std::int64_t seconds, std::int64_t least, std::int64_t most) {
-  return {at(seconds), least, most, least + most, 2};
+  return {at_second(seconds), least, most, least + most, 2};
 }
 
 telemetry::Subject gpu(std::string uuid) {
@@ -39,8 +39,8 @@ class TelemetryCallsTest : public testing::Test {
   // Of two minutes in steps of one.
   static v1::QueryHistoryRequest window() {
     v1::QueryHistoryRequest request;
-    to_proto(at(0), *request.mutable_from());
-    to_proto(at(120), *request.mutable_to());
+    to_proto(at_second(0), *request.mutable_from());
+    to_proto(at_second(120), *request.mutable_to());
     request.set_step_seconds(60);
     return request;
   }
@@ -78,7 +78,7 @@ TEST_F(TelemetryCallsTest, AnswerWithThePointsOfAGpuAndWhatTheyAreTogether) {
       history_.put(gpu("GPU-3"), "utilization_percent", {span(0, 10, 30), span(60, 50, 90)});
   kept.spread.emplace();
   for (const std::int64_t value : {10, 30, 50, 90}) kept.spread->add(value);
-  history_.known.raw_since = at(-100);
+  history_.known.raw_since = at_second(-100);
   history_.known.problem = "the disk is full";
   v1::QueryHistoryRequest request = of_gpu("dgx-h100-1:3", "utilization");
   request.add_percentile(100);
@@ -113,7 +113,8 @@ TEST_F(TelemetryCallsTest, AnswerWithThePointsOfAGpuAndWhatTheyAreTogether) {
 TEST_F(TelemetryCallsTest, ShowPowerInWattsWithTheEnergyThatTheGpuCounted) {
   history_.put(gpu("GPU-0"), "power_watts", {span(0, 300'000, 500'000)});
   // From 7 MJ on by 24 kJ.
-  history_.put(gpu("GPU-0"), "energy_mj", {{at(0), 7'000'000'000, 7'024'000'000, 24'000'000, 2}});
+  history_.put(gpu("GPU-0"), "energy_mj",
+               {{at_second(0), 7'000'000'000, 7'024'000'000, 24'000'000, 2}});
   const v1::History answer = ask(of_gpu("dgx-h100-1:0", "power"));
   ASSERT_EQ(answer.series_size(), 1) << "the energy was not asked for";
   EXPECT_EQ(answer.series(0).unit(), "watts");
@@ -186,8 +187,8 @@ TEST_F(TelemetryCallsTest, AskOfAJobNoMoreThanTheTimeInWhichItHadItsGpus) {
   const model::Attempt& attempt = (*archived)->attempts.front();
   EXPECT_EQ(history_.queries()[0].from, attempt.started_at);
   EXPECT_EQ(history_.queries()[0].to, attempt.ended_at);
-  to_proto(at(0), *request.mutable_from());
-  to_proto(at(60), *request.mutable_to());
+  to_proto(at_second(0), *request.mutable_from());
+  to_proto(at_second(60), *request.mutable_to());
   EXPECT_EQ(ask(request).series_size(), 0) << "it had ended before";
 }
 
@@ -242,15 +243,15 @@ TEST_F(TelemetryCallsTest, SayWhatIsWrongWithAWindow) {
     to_proto(to, *request.mutable_to());
     return request;
   };
-  EXPECT_EQ(refused(with(at(60), at(0))).field, "from");
-  EXPECT_EQ(refused(with(at(60), at(60))).field, "from");
+  EXPECT_EQ(refused(with(at_second(60), at_second(0))).field, "from");
+  EXPECT_EQ(refused(with(at_second(60), at_second(60))).field, "from");
   const base::Instant far{9'000'000'000'000'000'000};
   const base::Error future = refused(with(far, far + base::hours(1)));
   EXPECT_EQ(future.field, "from");
   EXPECT_NE(future.message.find("future"), std::string::npos);
   EXPECT_NE(refused(with(base::Instant(1), far)).message.find("ten years"), std::string::npos);
   // An end in the future is now.
-  v1::QueryHistoryRequest open = with(at(0), far);
+  v1::QueryHistoryRequest open = with(at_second(0), far);
   open.set_step_seconds(86'400);
   EXPECT_LT(to_model(ask(open).to()), far);
 }
@@ -285,7 +286,7 @@ TEST_F(TelemetryCallsTest, SayWhatIsWrongWithOtherFields) {
 
 TEST_F(TelemetryCallsTest, RefuseAnAnswerThatIsTooLargeAndSayWhichStepIsNot) {
   v1::QueryHistoryRequest request = of_gpu("dgx-h100-1:0", "power");
-  to_proto(at(-300 * 86'400), *request.mutable_from());
+  to_proto(at_second(-300 * 86'400), *request.mutable_from());
   request.set_step_seconds(0);
   const base::Error error = refused(request);
   EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
@@ -316,7 +317,7 @@ TEST_F(TelemetryCallsTest, AreUnavailableWhereNothingIsKeptOrRead) {
 
 telemetry::Frame frame(telemetry::Subject subject, std::string_view metric, std::int64_t value) {
   const telemetry::MetricId id = *telemetry::metric_named(subject.of, metric);
-  return {std::move(subject), at(0), {{id, value}}};
+  return {std::move(subject), at_second(0), {{id, value}}};
 }
 
 TEST_F(TelemetryCallsTest, ListTheLatestReadingsThatTheCallerMaySee) {

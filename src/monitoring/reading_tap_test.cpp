@@ -13,8 +13,8 @@ namespace {
 using telemetry::Frame;
 using telemetry::Of;
 
-constexpr model::AttemptId kFirst{model::JobId(7), 1};
-constexpr model::AttemptId kSecond{model::JobId(8), 1};
+constexpr model::AttemptId kFirstJob{model::JobId(7), 1};
+constexpr model::AttemptId kSecondJob{model::JobId(8), 1};
 
 // Node n1 has the GPUs "a", which jobs 7 and 8 share, and "b", which job 7 has alone.
 class ReadingTapTest : public ::testing::Test,
@@ -28,10 +28,10 @@ class ReadingTapTest : public ::testing::Test,
     node.gpus.resize(2);
     node.gpus[0].info.uuid = "a";
     node.gpus[0].holders = {
-        {.attempt = kFirst, .share = base::GpuShare(3500), .mode = model::ShareMode::kMps},
-        {.attempt = kSecond, .share = base::GpuShare(3500), .mode = model::ShareMode::kMps}};
+        {.attempt = kFirstJob, .share = base::GpuShare(3500), .mode = model::ShareMode::kMps},
+        {.attempt = kSecondJob, .share = base::GpuShare(3500), .mode = model::ShareMode::kMps}};
     node.gpus[1].info.uuid = "b";
-    node.gpus[1].holders = {{.attempt = kFirst, .share = base::kWholeGpu}};
+    node.gpus[1].holders = {{.attempt = kFirstJob, .share = base::kWholeGpu}};
     snapshot_->nodes.put(1, node);
     snapshot_->nodes_by_name = model::nodes_by_name(snapshot_->nodes);
   }
@@ -139,7 +139,7 @@ TEST_F(ReadingTapTest, PassesOnWhateverComes) {
 
 TEST_F(ReadingTapTest, SplitsAGpuBetweenTheJobsThatShareIt) {
   describe({"a", "b"});
-  owners_ = {{10, kFirst}, {11, kFirst}, {20, kSecond}};
+  owners_ = {{10, kFirstJob}, {11, kFirstJob}, {20, kSecondJob}};
   hardware::GpuReading shared = reading_of(0, 80, 300'000);
   shared.processes = {{10, base::kGiB, hardware::kMpsProcess, 10},
                       {11, base::kGiB, hardware::kMpsProcess, 10},
@@ -149,8 +149,8 @@ TEST_F(ReadingTapTest, SplitsAGpuBetweenTheJobsThatShareIt) {
 
   ASSERT_EQ(frames.size(), 4U) << "a GPU of one job has no frames of its use";
   EXPECT_EQ(value(frames[0], "utilization_percent"), 80);
-  EXPECT_EQ(frames[2].subject, (telemetry::Subject{Of::kUse, "n1", "a", kFirst}));
-  EXPECT_EQ(frames[3].subject, (telemetry::Subject{Of::kUse, "n1", "a", kSecond}));
+  EXPECT_EQ(frames[2].subject, (telemetry::Subject{Of::kUse, "n1", "a", kFirstJob}));
+  EXPECT_EQ(frames[3].subject, (telemetry::Subject{Of::kUse, "n1", "a", kSecondJob}));
   EXPECT_EQ(frames[3].at, base::Instant(1234));
   EXPECT_EQ(value(frames[2], "utilization_percent"), 40);
   EXPECT_EQ(value(frames[2], "memory_used_bytes"), (base::kGiB * 2).value());
@@ -162,7 +162,7 @@ TEST_F(ReadingTapTest, SplitsAGpuBetweenTheJobsThatShareIt) {
 
 TEST_F(ReadingTapTest, KnowsThePowerOfAnIdleGpuAlsoAfterANewInventory) {
   describe({"a", "b"});
-  owners_ = {{10, kFirst}};
+  owners_ = {{10, kFirstJob}};
   read({reading_of(0, 0, 100'000)});
   describe({"c", "a"});
   hardware::GpuReading shared = reading_of(1, 80, 300'000);

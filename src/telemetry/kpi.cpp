@@ -8,7 +8,7 @@ namespace gpu_platform::telemetry {
 namespace {
 
 constexpr double kSecond = 1e9;
-constexpr double kHour = 3600 * kSecond;
+constexpr double kHourNs = 3600 * kSecond;
 // Of the readings that were to be expected of an idle attempt.
 constexpr float kLeastMeasured = 0.5F;
 
@@ -57,7 +57,7 @@ double KpiTimes::percentile_seconds(double share) const {
 }
 
 double KpiGpuTime::hours() const {
-  return static_cast<double>(held) / static_cast<double>(base::kWholeGpu.value()) / kHour;
+  return static_cast<double>(held) / static_cast<double>(base::kWholeGpu.value()) / kHourNs;
 }
 
 std::optional<double> KpiGpuTime::measured_percent() const {
@@ -182,7 +182,7 @@ double present_hours(const Series& gpu, base::Instant from, base::Instant to) {
     const base::Instant end = std::min(point.from + gpu.step, to);
     if (begin < end) nanoseconds += static_cast<double>((end - begin).value());
   }
-  return nanoseconds / kHour;
+  return nanoseconds / kHourNs;
 }
 
 }  // namespace gpu_platform::telemetry

@@ -15,6 +15,7 @@
 #include "cli/text/graph.h"
 #include "cli/text/table.h"
 #include "cli/text/text.h"
+#include "cli/text/use_text.h"
 
 namespace gpu_platform::cli {
 
@@ -104,13 +105,6 @@ GraphScale scale_of(const v1::History& history, const std::vector<const Series*>
 
 std::string percentile_name(double percentile) {
   return fmt::format("p{:g}", percentile);
-}
-
-std::string energy_text(double joules) {
-  constexpr double kWattHour = 3600;
-  if (joules < kWattHour) return fmt::format("{:.0f} J", joules);
-  if (joules < 1000 * kWattHour) return fmt::format("{:.3g} Wh", joules / kWattHour);
-  return fmt::format("{:.3g} kWh", joules / (1000 * kWattHour));
 }
 
 std::string title_of(const Series& series) {

@@ -19,7 +19,7 @@ namespace {
 
 using Align = Column::Align;
 
-constexpr std::size_t kKeyWidth = 20;
+constexpr std::size_t kFigureWidth = 20;
 
 // ---- words
 
@@ -218,7 +218,7 @@ std::string idle_text(const v1::KpiIdle& idle) {
 std::string lines_of(const std::vector<std::pair<std::string_view, std::string>>& lines,
                      std::size_t width) {
   std::string page;
-  for (const auto& [key, value] : lines) page += key_line(key, value, kKeyWidth, width);
+  for (const auto& [key, value] : lines) page += key_line(key, value, kFigureWidth, width);
   return page;
 }
 

@@ -12,7 +12,7 @@ namespace {
 // DCGM counts activity over no less.
 constexpr base::Duration kMinInterval = base::milliseconds(100);
 constexpr int kIntervalsKept = 3;
-constexpr base::Duration kAfterProblem = base::seconds(60);
+constexpr base::Duration kAfterDcgmProblem = base::seconds(60);
 // It may be installed while the daemon runs.
 constexpr base::Duration kAfterNoLibrary = base::minutes(10);
 
@@ -47,19 +47,19 @@ base::Duration DcgmReader::turn() {
     auto opened = hardware::DcgmSession::open(source_);
     if (!opened) {
       const bool is_missing = opened.error().kind == hardware::ProblemKind::kNoLibrary;
-      return is_missing ? kAfterNoLibrary : kAfterProblem;
+      return is_missing ? kAfterNoLibrary : kAfterDcgmProblem;
     }
     session_ = std::move(*opened);
     watched_ = std::move(gpus);
     if (!session_->watch(watched_, interval_)) {
       release();
-      return kAfterProblem;
+      return kAfterDcgmProblem;
     }
   }
   auto values = session_->read();
   if (!values) {
     release();
-    return kAfterProblem;
+    return kAfterDcgmProblem;
   }
   const std::lock_guard lock(mutex_);
   values_ = std::move(*values);

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 using Names = std::vector<std::string>;
 
-Json pod(const std::string& name, const std::string& node, bool is_ready = true) {
+Json exporter_pod(const std::string& name, const std::string& node, bool is_ready = true) {
   Json object;
   object["metadata"] = {{"name", name}, {"labels", {{"app", "nvidia-dcgm-exporter"}}}};
   object["spec"] = {{"nodeName", node}};
@@ -30,23 +30,23 @@ std::string name_on(const ExporterPods& pods, std::string_view node) {
 
 TEST(ExporterPods, PrefersTheReadyOneOfANode) {
   ExporterPods pods(false);
-  pods.put(pod("old", "n1", false));
+  pods.put(exporter_pod("old", "n1", false));
   EXPECT_EQ(name_on(pods, "n1"), "old");
   EXPECT_FALSE(pods.pod_on("n1")->is_ready);
-  pods.put(pod("z", "n1"));
-  pods.put(pod("y", "n1"));
+  pods.put(exporter_pod("z", "n1"));
+  pods.put(exporter_pod("y", "n1"));
   EXPECT_EQ(name_on(pods, "n1"), "y");
-  Json ending = pod("y", "n1");
+  Json ending = exporter_pod("y", "n1");
   ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   pods.put(ending);
   EXPECT_EQ(name_on(pods, "n1"), "z");
-  pods.remove(pod("z", "n1"));
-  pods.remove(pod("y", "n1"));
+  pods.remove(exporter_pod("z", "n1"));
+  pods.remove(exporter_pod("y", "n1"));
   EXPECT_EQ(name_on(pods, "n1"), "old");
 }
 
 TEST(ExporterPods, HasThoseOfTheSelectorOrOfNvidia) {
-  Json other = pod("other", "n1");
+  Json other = exporter_pod("other", "n1");
   other["metadata"]["labels"] = {{"app", "other"}};
   ExporterPods pods(false);
   pods.put(other);
@@ -58,10 +58,10 @@ TEST(ExporterPods, HasThoseOfTheSelectorOrOfNvidia) {
 
 TEST(ExporterPods, LacksWhatHasEndedOrHasNoNode) {
   ExporterPods pods(false);
-  Json failed = pod("a", "n1");
+  Json failed = exporter_pod("a", "n1");
   failed["status"]["phase"] = "Failed";
   pods.put(failed);
-  pods.put(pod("b", ""));
+  pods.put(exporter_pod("b", ""));
   for (const char* const text : {"null", "[]", "7", "{}", R"({"metadata":{"name":7}})"}) {
     pods.put(Json::parse(text));
     pods.remove(Json::parse(text));
@@ -74,12 +74,12 @@ TEST(ExporterPods, LacksWhatHasEndedOrHasNoNode) {
 TEST(ExporterPods, ForgetsWhatANewListDoesNotHave) {
   ExporterPods pods(false);
   pods.begin_list();
-  pods.put(pod("a", "n1"));
-  pods.put(pod("b", "n2"));
+  pods.put(exporter_pod("a", "n1"));
+  pods.put(exporter_pod("b", "n2"));
   pods.end_list();
   EXPECT_EQ(pods.take_changed(), (Names{"n1", "n2"}));
   pods.begin_list();
-  pods.put(pod("b", "n2"));
+  pods.put(exporter_pod("b", "n2"));
   EXPECT_EQ(name_on(pods, "n1"), "a") << "the list may break off";
   pods.end_list();
   EXPECT_EQ(name_on(pods, "n1"), "");

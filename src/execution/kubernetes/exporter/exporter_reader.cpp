@@ -10,7 +10,7 @@ namespace gpu_platform::execution {
 
 namespace {
 
-constexpr base::Duration kLongestSleep = base::seconds(1);
+constexpr base::Duration kLongestReaderPause = base::seconds(1);
 // Of one answer: the page of 16 GPUs with 7 instances each, with all fields and long labels, has 2
 // MiB.
 constexpr std::size_t kMaxBody = std::size_t{8} << 20;
@@ -44,9 +44,9 @@ void ExporterReader::run() {
   while (!is_stopping_) {
     const std::int64_t now_ns = os::monotonic_ns();
     scraper_.advance(now_ns);
-    base::Duration sleep = kLongestSleep;
+    base::Duration sleep = kLongestReaderPause;
     if (const std::int64_t due = scraper_.due_ns(); due != 0) {
-      sleep = std::clamp(base::nanoseconds(due - now_ns), base::Duration(), kLongestSleep);
+      sleep = std::clamp(base::nanoseconds(due - now_ns), base::Duration(), kLongestReaderPause);
     }
     client_->poll(sleep);
   }

@@ -28,7 +28,7 @@ using http::Wire;
 using ::testing::HasSubstr;
 
 // libcurl writes to connections that the server has closed.
-const auto kFormerPipeHandler = ::signal(SIGPIPE, SIG_IGN);
+[[maybe_unused]] const auto kFormerPipeHandler = ::signal(SIGPIPE, SIG_IGN);
 
 constexpr std::size_t kMaxBody = 1 << 20;
 

@@ -14,7 +14,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-bool is_digit(char c) {
+bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -41,7 +41,8 @@ class Rest {
     std::size_t size = 0;
     while (size < rest_.size()) {
       const char c = rest_[size];
-      if (!is_letter(c) && !(c == ':' && may_have_colon) && !(is_digit(c) && size > 0)) break;
+      if (!is_letter(c) && !(c == ':' && may_have_colon) && !(is_decimal_digit(c) && size > 0))
+        break;
       ++size;
     }
     return take_bytes(size);
@@ -82,7 +83,7 @@ class Rest {
 };
 
 template <class Number>
-std::optional<Number> number_of(std::string_view word) {
+std::optional<Number> parsed_number(std::string_view word) {
   if (word.starts_with('+')) word.remove_prefix(1);
   Number number{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -117,11 +118,11 @@ bool read_sample(std::string_view line, Sample& sample) {
   rest.skip_blanks();
   if (sample.name.empty() || !read_labels(rest, sample)) return false;
   rest.skip_blanks();
-  const auto value = number_of<double>(rest.take_word());
+  const auto value = parsed_number<double>(rest.take_word());
   if (!value) return false;
   sample.value = *value;
   rest.skip_blanks();
-  if (!rest.is_empty() && !number_of<std::int64_t>(rest.take_word())) return false;
+  if (!rest.is_empty() && !parsed_number<std::int64_t>(rest.take_word())) return false;
   rest.skip_blanks();
   return rest.is_empty();
 }
