@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kJobsAtOnce = 1000;
 constexpr std::size_t kBytesAtOnce = 16 << 20;
 // After the archive could not be read.
-constexpr std::chrono::seconds kPause{60};
+constexpr std::chrono::seconds kKpiPause{60};
 
 }  // namespace
 
@@ -101,7 +101,7 @@ void KpiKeeper::work() {
       const std::unique_lock lock(runs_mutex_);
       problem_ = read.error().message;
     }
-    if (ends_within(kPause)) return;
+    if (ends_within(kKpiPause)) return;
     read = read_archive();
   }
   {

@@ -35,7 +35,7 @@ class MemoryNotes final : public telemetry::Notes {
   std::map<std::string, std::string> notes;
 };
 
-base::Instant at(std::int64_t seconds) {
+base::Instant used_at(std::int64_t seconds) {
   return base::Instant() + base::seconds(1'000'000 + seconds);
 }
 
@@ -66,7 +66,7 @@ class UseKeeperTest : public ::testing::Test {
     model::Attempt attempt;
     attempt.number = 1;
     attempt.state = model::AttemptState::kRunning;
-    attempt.started_at = at(0);
+    attempt.started_at = used_at(0);
     model::NodeAllocation part;
     part.node = model::NodeId(1);
     part.grants.push_back({.gpu_index = gpu, .share = share, .memory = base::kGiB * 20});
@@ -82,12 +82,12 @@ class UseKeeperTest : public ::testing::Test {
   }
   void start(UseKeeper& keeper, const model::Job& job) {
     snapshot_->jobs.put(job.id.value, job);
-    publish(keeper, {model::AttemptStarted{{job.id, 1}, 1, at(0)}});
+    publish(keeper, {model::AttemptStarted{{job.id, 1}, 1, used_at(0)}});
   }
   static model::AttemptEnded ended(std::uint64_t job, std::int64_t second) {
     model::AttemptEnded event;
     event.attempt = {model::JobId(job), 1};
-    event.ended_at = at(second);
+    event.ended_at = used_at(second);
     return event;
   }
   static model::AttemptReleased released(std::uint64_t job) { return {{model::JobId(job), 1}, {}}; }
@@ -95,7 +95,7 @@ class UseKeeperTest : public ::testing::Test {
                    std::int64_t utilization, std::uint64_t job = 0) {
     telemetry::Frame frame;
     frame.subject = {of, "n1", uuid, {model::JobId(job), job == 0 ? 0U : 1U}};
-    frame.at = at(second);
+    frame.at = used_at(second);
     frame.values = {{*telemetry::metric_named(of, "utilization_percent"), utilization}};
     keeper.take(std::make_shared<const std::vector<telemetry::Frame>>(std::vector{frame}));
   }
@@ -221,7 +221,7 @@ TEST_F(UseKeeperTest, KnowsAnAttemptThatBeginsAndLeavesWithOneBatch) {
   UseKeeper keeper(&notes_, base::seconds(5));
   departed_ = {job_on(7, 0, base::kWholeGpu)};
   publish(keeper,
-          {model::AttemptStarted{{model::JobId(7), 1}, 1, at(0)}, ended(7, 1), released(7)});
+          {model::AttemptStarted{{model::JobId(7), 1}, 1, used_at(0)}, ended(7, 1), released(7)});
   read(keeper, Of::kGpu, "GPU-a", 2, 40);
   EXPECT_FALSE(keeper.get({model::JobId(7), 1})) << "nothing was read while it ran";
   EXPECT_TRUE(notes_.notes.empty());
@@ -244,14 +244,14 @@ TEST_F(UseKeeperTest, CountsTheEnergyFromTheBeginOfAnAttemptToItsEnd) {
   UseKeeper keeper(&notes_, base::seconds(5));
   start(keeper, job_on(7, 0, base::kWholeGpu));
   const std::int64_t first = kBefore + 600 * 50;
-  read_energy(keeper, at(0) + soon, first);
-  read_energy(keeper, at(5), first, false);
+  read_energy(keeper, used_at(0) + soon, first);
+  read_energy(keeper, used_at(5), first, false);
   publish(keeper, {ended(7, 10)});
   const std::int64_t last = kBefore + kTrue + 70 * 50;  // it idles by now
-  read_energy(keeper, at(10) + soon, last);
+  read_energy(keeper, used_at(10) + soon, last);
   publish(keeper, {released(7)});
   start(keeper, job_on(8, 0, base::kWholeGpu));
-  read_energy(keeper, at(11), last + 500'000);
+  read_energy(keeper, used_at(11), last + 500'000);
 
   EXPECT_EQ(energy(keeper, 7).from, telemetry::EnergyFrom::kCounter);
   EXPECT_NEAR(static_cast<double>(energy(keeper, 7).millijoules), kTrue, 600'000)
@@ -261,10 +261,10 @@ TEST_F(UseKeeperTest, CountsTheEnergyFromTheBeginOfAnAttemptToItsEnd) {
 TEST_F(UseKeeperTest, TakesTheEnergyThatComesWithTheReadingThatAllowsTheRelease) {
   UseKeeper keeper(&notes_, base::seconds(5));
   start(keeper, job_on(7, 0, base::kWholeGpu));
-  read_energy(keeper, at(0), 1'000'000);
+  read_energy(keeper, used_at(0), 1'000'000);
   publish(keeper, {ended(7, 10), released(7)});
-  read_energy(keeper, at(10), 4'000'000);
-  read_energy(keeper, at(10), 9'000'000);
+  read_energy(keeper, used_at(10), 4'000'000);
+  read_energy(keeper, used_at(10), 9'000'000);
 
   EXPECT_EQ(energy(keeper, 7), (telemetry::Energy{3'000'000, telemetry::EnergyFrom::kCounter}));
 }
@@ -272,10 +272,10 @@ TEST_F(UseKeeperTest, TakesTheEnergyThatComesWithTheReadingThatAllowsTheRelease)
 TEST_F(UseKeeperTest, TakesNoEnergyOnceAnotherAttemptHasTheGpu) {
   UseKeeper keeper(&notes_, base::seconds(5));
   start(keeper, job_on(7, 0, base::kWholeGpu));
-  read_energy(keeper, at(0), 1'000'000);
+  read_energy(keeper, used_at(0), 1'000'000);
   publish(keeper, {ended(7, 10), released(7)});
   start(keeper, job_on(8, 0, base::kWholeGpu));
-  read_energy(keeper, at(10), 4'000'000);
+  read_energy(keeper, used_at(10), 4'000'000);
 
   EXPECT_EQ(energy(keeper, 7).from, telemetry::EnergyFrom::kPower);
 }
@@ -283,9 +283,9 @@ TEST_F(UseKeeperTest, TakesNoEnergyOnceAnotherAttemptHasTheGpu) {
 TEST_F(UseKeeperTest, TakesNoEnergyThatIsReadLongAfterTheEnd) {
   UseKeeper keeper(&notes_, base::seconds(5));
   start(keeper, job_on(7, 0, base::kWholeGpu));
-  read_energy(keeper, at(0), 1'000'000);
+  read_energy(keeper, used_at(0), 1'000'000);
   publish(keeper, {ended(7, 10)});
-  read_energy(keeper, at(30), 99'000'000);
+  read_energy(keeper, used_at(30), 99'000'000);
   publish(keeper, {released(7)});
 
   EXPECT_EQ(energy(keeper, 7).from, telemetry::EnergyFrom::kPower);

@@ -18,7 +18,7 @@ std::string series_of(int index) {
       index, index);
 }
 
-std::string history_of(int count) {
+std::string history_answer(int count) {
   std::string series;
   for (int i = 0; i < count; ++i) series += (i == 0 ? "" : ",") + series_of(i);
   return fmt::format(
@@ -26,7 +26,7 @@ std::string history_of(int count) {
       series);
 }
 
-std::size_t widest_line(const std::string& text) {
+std::size_t widest_graph_line(const std::string& text) {
   std::size_t widest = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) widest = std::max(widest, display_width(line));
@@ -37,7 +37,7 @@ TEST_F(Show, HistoryDrawsAGraphOfEachSeries) {
   std::string target;
   FakeServer server([&](const Request& request) {
     target = request.target;
-    return json_answer(history_of(1));
+    return json_answer(history_answer(1));
   });
   EXPECT_EQ(call(server, {"history", "--gpu", "dgx-1:0", "--since", "1d", "--step", "1m"}), 0);
   EXPECT_EQ(target,
@@ -49,26 +49,26 @@ TEST_F(Show, HistoryDrawsAGraphOfEachSeries) {
   EXPECT_TRUE(has(out(), "2026-07-01 12:00")) << out();
   EXPECT_TRUE(has(out(), "2026-07-01 12:10\n")) << out();
   EXPECT_FALSE(has(out(), "█")) << "the locale has no UTF-8";
-  EXPECT_LE(widest_line(out()), 80U);
+  EXPECT_LE(widest_graph_line(out()), 80U);
 }
 
 TEST_F(Show, HistoryFitsANarrowTerminal) {
   around_.width = 40;
   around_.environment.emplace_back("LANG=C.UTF-8");
-  FakeServer server([](const Request&) { return json_answer(history_of(1)); });
+  FakeServer server([](const Request&) { return json_answer(history_answer(1)); });
   EXPECT_EQ(call(server, {"history", "--gpu", "GPU-0"}), 0);
   EXPECT_TRUE(has(out(), "│")) << out();
-  EXPECT_LE(widest_line(out()), 40U) << out();
+  EXPECT_LE(widest_graph_line(out()), 40U) << out();
 }
 
 TEST_F(Show, HistoryOfManyGpusHasALineForEach) {
   around_.width = 80;
-  FakeServer server([](const Request&) { return json_answer(history_of(5)); });
+  FakeServer server([](const Request&) { return json_answer(history_answer(5)); });
   EXPECT_EQ(call(server, {"history", "--node", "dgx-1"}), 0);
   EXPECT_TRUE(has(out(), "OVER TIME")) << out();
   EXPECT_TRUE(has(out(), "dgx-1:4")) << out();
   EXPECT_TRUE(has(out(), "P95")) << out();
-  EXPECT_LE(widest_line(out()), 80U) << out();
+  EXPECT_LE(widest_graph_line(out()), 80U) << out();
   std::istringstream lines(out());
   std::size_t count = 0;
   for (std::string line; std::getline(lines, line);) ++count;
@@ -76,7 +76,7 @@ TEST_F(Show, HistoryOfManyGpusHasALineForEach) {
 }
 
 TEST_F(Show, HistoryWritesALineOfCsvForEachPoint) {
-  FakeServer server([](const Request&) { return json_answer(history_of(1)); });
+  FakeServer server([](const Request&) { return json_answer(history_answer(1)); });
   EXPECT_EQ(call(server, {"history", "--gpu", "dgx-1:0", "--csv"}), 0);
   EXPECT_EQ(
       out(),
@@ -87,7 +87,7 @@ TEST_F(Show, HistoryWritesALineOfCsvForEachPoint) {
 }
 
 TEST_F(Show, HistorySaysWhatIsWrongWithItsOptions) {
-  FakeServer server([](const Request&) { return json_answer(history_of(0)); });
+  FakeServer server([](const Request&) { return json_answer(history_answer(0)); });
   EXPECT_EQ(call(server, {"history"}), 2);
   EXPECT_TRUE(has(err(), "give one of --gpu, --job, --node and --team")) << err();
   EXPECT_EQ(call(server, {"history", "--gpu", "dgx-1:0", "--job", "7"}), 2);

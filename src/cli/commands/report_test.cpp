@@ -34,7 +34,7 @@ constexpr std::string_view kKpi = R"({
                    "use":{"gpu_hours":14,"measured_percent":100,"utilization_percent":1.5,"memory_percent":2},"running":true}]}
 })";
 
-std::size_t widest_line(const std::string& text) {
+std::size_t widest_report_line(const std::string& text) {
   std::size_t widest = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) widest = std::max(widest, display_width(line));
@@ -64,7 +64,7 @@ TEST_F(Show, ReportKpiHasTargetsBesideTheFigures) {
   EXPECT_TRUE(has(out(), "3 attempts below 5% for 30m or more, 52.0 GPU-hours")) << out();
   EXPECT_TRUE(has(out(), "notebook")) << out();
   EXPECT_FALSE(has(out(), "node-loss")) << "nothing ended so";
-  EXPECT_LE(widest_line(out()), 80U) << out();
+  EXPECT_LE(widest_report_line(out()), 80U) << out();
 }
 
 TEST_F(Show, ReportKpiPrintsALineForEachFigureThatIsKnown) {

@@ -9,7 +9,7 @@
 namespace gpu_platform::cli {
 namespace {
 
-base::Instant at(std::int64_t seconds) {
+base::Instant sampled_at(std::int64_t seconds) {
   return base::Instant() + base::seconds(1'000'000 + seconds);
 }
 
@@ -68,12 +68,13 @@ TEST(GpuSampler, SumsUpWhatItReads) {
   FakeLibrary library;
   library.readings[0].utilization_percent = 40;
   library.energy[0] = 1'000'000;
-  GpuSampler sampler(library, *chosen_gpus(*library.list_gpus(), "0"), base::seconds(1), at(0));
-  sampler.read(at(0));
+  GpuSampler sampler(library, *chosen_gpus(*library.list_gpus(), "0"), base::seconds(1),
+                     sampled_at(0));
+  sampler.read(sampled_at(0));
   library.readings[0].utilization_percent = 80;
-  sampler.read(at(1));
+  sampler.read(sampled_at(1));
   library.energy[0] = 1'900'000;
-  sampler.end(at(2));
+  sampler.end(sampled_at(2));
   const telemetry::UseSummary& summary = sampler.summary();
   EXPECT_TRUE(summary.is_over);
   EXPECT_EQ(summary.duration(), base::seconds(2));
@@ -92,9 +93,9 @@ TEST(GpuSampler, PassesOverAGpuThatDoesNotAnswer) {
   FakeLibrary library;
   library.readings[0].utilization_percent = 40;
   library.readings[1].condition = hardware::GpuCondition::kLost;
-  GpuSampler sampler(library, *library.list_gpus(), base::seconds(1), at(0));
-  sampler.read(at(0));
-  sampler.end(at(1));
+  GpuSampler sampler(library, *library.list_gpus(), base::seconds(1), sampled_at(0));
+  sampler.read(sampled_at(0));
+  sampler.end(sampled_at(1));
   EXPECT_EQ(sampler.summary().gpus[0].samples, 2U);
   EXPECT_EQ(sampler.summary().gpus[1].samples, 0U);
 }

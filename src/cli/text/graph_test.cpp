@@ -8,14 +8,15 @@ namespace {
 
 const base::Instant kBegin = *base::parse_rfc3339("2026-07-01T12:00:00Z");
 
-base::Instant at(std::int64_t seconds) {
+base::Instant drawn_at(std::int64_t seconds) {
   return kBegin + base::seconds(seconds);
 }
 
 // Ten seconds, of which two have no values.
-const std::vector<GraphPoint> kPoints = {
-    {at(0), at(2), 0}, {at(2), at(4), 50}, {at(6), at(10), 100}};
-const GraphScale kScale{at(0), at(10), 0, 100};
+const std::vector<GraphPoint> kPoints = {{drawn_at(0), drawn_at(2), 0},
+                                         {drawn_at(2), drawn_at(4), 50},
+                                         {drawn_at(6), drawn_at(10), 100}};
+const GraphScale kScale{drawn_at(0), drawn_at(10), 0, 100};
 
 TEST(Sparkline, ShowsZeroAsABarAndAGapAsNone) {
   EXPECT_EQ(sparkline(kPoints, kScale, 10, false), "▁▁▄▄  ████");
@@ -28,7 +29,8 @@ TEST(Sparkline, ShowsTheMeanOfAColumn) {
 }
 
 TEST(Sparkline, LeavesOutWhatLiesOutsideAndCutsWhatIsTooHigh) {
-  const std::vector<GraphPoint> points = {{at(-20), at(-10), 50}, {at(5), at(30), 900}};
+  const std::vector<GraphPoint> points = {{drawn_at(-20), drawn_at(-10), 50},
+                                          {drawn_at(5), drawn_at(30), 900}};
   EXPECT_EQ(sparkline(points, kScale, 10, true), "     #####");
 }
 

@@ -46,7 +46,7 @@ std::optional<std::uint32_t> share_of(const DcgmFieldValue& value) {
 }
 
 template <class Value>
-void fill(const std::optional<Value>& from, std::optional<Value>& into) {
+void take_missing(const std::optional<Value>& from, std::optional<Value>& into) {
   if (!into) into = from;
 }
 
@@ -85,10 +85,11 @@ void take_dcgm_value(const DcgmFieldValue& value, GpuMetrics& out) {
 }
 
 void fill_gaps(const GpuMetrics& more, GpuMetrics& reading) {
-  fill(more.memory_temperature_c, reading.memory_temperature_c);
-  for (const Activity& activity : kActivities)
-    fill(more.*activity.member, reading.*activity.member);
-  if (more.slow && reading.slow) fill(more.slow->energy_mj, reading.slow->energy_mj);
+  take_missing(more.memory_temperature_c, reading.memory_temperature_c);
+  for (const Activity& activity : kActivities) {
+    take_missing(more.*activity.member, reading.*activity.member);
+  }
+  if (more.slow && reading.slow) take_missing(more.slow->energy_mj, reading.slow->energy_mj);
 }
 
 }  // namespace gpu_platform::hardware

@@ -9,7 +9,7 @@ namespace {
 
 using model::GpuMetrics;
 
-DcgmFieldValue real(std::uint16_t field, double number) {
+DcgmFieldValue real_value(std::uint16_t field, double number) {
   DcgmFieldValue value{};
   value.field = field;
   value.type = kDcgmReal;
@@ -17,7 +17,7 @@ DcgmFieldValue real(std::uint16_t field, double number) {
   return value;
 }
 
-DcgmFieldValue number(std::uint16_t field, std::int64_t number) {
+DcgmFieldValue number_value(std::uint16_t field, std::int64_t number) {
   DcgmFieldValue value{};
   value.field = field;
   value.type = kDcgmNumber;
@@ -32,41 +32,41 @@ GpuMetrics metrics_of(const DcgmFieldValue& value) {
 }
 
 TEST(DcgmFields, AreTheMetricsOfTheirNumbers) {
-  EXPECT_EQ(metrics_of(real(1001, 0.5)).graphics_active, 500U);
-  EXPECT_EQ(metrics_of(real(1002, 0.0)).sm_active, 0U);
-  EXPECT_EQ(metrics_of(real(1003, 1.0)).sm_occupancy, 1000U);
-  EXPECT_EQ(metrics_of(real(1004, 0.1234)).tensor_active, 123U);
-  EXPECT_EQ(metrics_of(real(1005, 0.25)).dram_active, 250U);
-  EXPECT_EQ(metrics_of(real(1006, 0.001)).fp64_active, 1U);
-  EXPECT_EQ(metrics_of(real(1007, 0.2)).fp32_active, 200U);
-  EXPECT_EQ(metrics_of(real(1008, 0.75)).fp16_active, 750U);
-  EXPECT_EQ(metrics_of(number(140, 71)).memory_temperature_c, 71);
-  const GpuMetrics energy = metrics_of(number(156, 123'456));
+  EXPECT_EQ(metrics_of(real_value(1001, 0.5)).graphics_active, 500U);
+  EXPECT_EQ(metrics_of(real_value(1002, 0.0)).sm_active, 0U);
+  EXPECT_EQ(metrics_of(real_value(1003, 1.0)).sm_occupancy, 1000U);
+  EXPECT_EQ(metrics_of(real_value(1004, 0.1234)).tensor_active, 123U);
+  EXPECT_EQ(metrics_of(real_value(1005, 0.25)).dram_active, 250U);
+  EXPECT_EQ(metrics_of(real_value(1006, 0.001)).fp64_active, 1U);
+  EXPECT_EQ(metrics_of(real_value(1007, 0.2)).fp32_active, 200U);
+  EXPECT_EQ(metrics_of(real_value(1008, 0.75)).fp16_active, 750U);
+  EXPECT_EQ(metrics_of(number_value(140, 71)).memory_temperature_c, 71);
+  const GpuMetrics energy = metrics_of(number_value(156, 123'456));
   ASSERT_TRUE(energy.slow);
   EXPECT_EQ(energy.slow->energy_mj, 123'456U);
 }
 
 TEST(DcgmFields, ThatDcgmDoesNotHaveAreNotKnown) {
   for (int reason = 0; reason < 16; ++reason) {
-    EXPECT_EQ(metrics_of(real(1001, kDcgmBlankReal + reason)), GpuMetrics{}) << reason;
-    EXPECT_EQ(metrics_of(number(140, kDcgmBlankNumber + reason)), GpuMetrics{}) << reason;
-    EXPECT_EQ(metrics_of(number(156, kDcgmBlankNumber + reason)), GpuMetrics{}) << reason;
+    EXPECT_EQ(metrics_of(real_value(1001, kDcgmBlankReal + reason)), GpuMetrics{}) << reason;
+    EXPECT_EQ(metrics_of(number_value(140, kDcgmBlankNumber + reason)), GpuMetrics{}) << reason;
+    EXPECT_EQ(metrics_of(number_value(156, kDcgmBlankNumber + reason)), GpuMetrics{}) << reason;
   }
-  DcgmFieldValue refused = number(140, 71);
+  DcgmFieldValue refused = number_value(140, 71);
   refused.status = -16;
   EXPECT_EQ(metrics_of(refused), GpuMetrics{});
 }
 
 TEST(DcgmFields, ThatCannotBeAreLeftOut) {
-  EXPECT_EQ(metrics_of(real(1001, std::numeric_limits<double>::quiet_NaN())), GpuMetrics{});
-  EXPECT_EQ(metrics_of(real(1001, -0.1)), GpuMetrics{});
-  EXPECT_EQ(metrics_of(real(1001, 1.01)), GpuMetrics{});
-  EXPECT_EQ(metrics_of(number(1001, 1)), GpuMetrics{}) << "of another type";
-  EXPECT_EQ(metrics_of(real(140, 71.0)), GpuMetrics{}) << "of another type";
-  EXPECT_EQ(metrics_of(number(140, 0)), GpuMetrics{}) << "a memory without a sensor";
-  EXPECT_EQ(metrics_of(number(140, 5'000)), GpuMetrics{});
-  EXPECT_EQ(metrics_of(number(156, -1)), GpuMetrics{});
-  EXPECT_EQ(metrics_of(number(1011, 7)), GpuMetrics{}) << "no metric of ours";
+  EXPECT_EQ(metrics_of(real_value(1001, std::numeric_limits<double>::quiet_NaN())), GpuMetrics{});
+  EXPECT_EQ(metrics_of(real_value(1001, -0.1)), GpuMetrics{});
+  EXPECT_EQ(metrics_of(real_value(1001, 1.01)), GpuMetrics{});
+  EXPECT_EQ(metrics_of(number_value(1001, 1)), GpuMetrics{}) << "of another type";
+  EXPECT_EQ(metrics_of(real_value(140, 71.0)), GpuMetrics{}) << "of another type";
+  EXPECT_EQ(metrics_of(number_value(140, 0)), GpuMetrics{}) << "a memory without a sensor";
+  EXPECT_EQ(metrics_of(number_value(140, 5'000)), GpuMetrics{});
+  EXPECT_EQ(metrics_of(number_value(156, -1)), GpuMetrics{});
+  EXPECT_EQ(metrics_of(number_value(1011, 7)), GpuMetrics{}) << "no metric of ours";
 }
 
 TEST(DcgmFields, FillGapsAndNothingElse) {

@@ -10,18 +10,18 @@ namespace gpu_platform::node {
 namespace {
 
 // DCGM counts activity over no less.
-constexpr base::Duration kMinInterval = base::milliseconds(100);
-constexpr int kIntervalsKept = 3;
+constexpr base::Duration kMinDcgmInterval = base::milliseconds(100);
+constexpr int kDcgmIntervalsKept = 3;
 constexpr base::Duration kAfterDcgmProblem = base::seconds(60);
 // It may be installed while the daemon runs.
-constexpr base::Duration kAfterNoLibrary = base::minutes(10);
+constexpr base::Duration kAfterNoDcgm = base::minutes(10);
 
 }  // namespace
 
 DcgmReader::DcgmReader(hardware::DcgmSource source, base::Duration interval)
     : DriverThread("dcgm-readings"),
       source_(std::move(source)),
-      interval_(std::max(interval, kMinInterval)) {}
+      interval_(std::max(interval, kMinDcgmInterval)) {}
 
 void DcgmReader::set_gpus(std::vector<hardware::DcgmGpu> gpus) {
   const std::lock_guard lock(mutex_);
@@ -32,7 +32,7 @@ void DcgmReader::complete(const std::string& uuid, hardware::GpuReading& reading
   const std::lock_guard lock(mutex_);
   const auto found = values_.find(uuid);
   if (found == values_.end()) return;
-  if (os::boot_ns() - read_ns_ > interval_.value() * kIntervalsKept) return;
+  if (os::boot_ns() - read_ns_ > interval_.value() * kDcgmIntervalsKept) return;
   hardware::fill_gaps(found->second, reading);
 }
 
@@ -47,7 +47,7 @@ base::Duration DcgmReader::turn() {
     auto opened = hardware::DcgmSession::open(source_);
     if (!opened) {
       const bool is_missing = opened.error().kind == hardware::ProblemKind::kNoLibrary;
-      return is_missing ? kAfterNoLibrary : kAfterDcgmProblem;
+      return is_missing ? kAfterNoDcgm : kAfterDcgmProblem;
     }
     session_ = std::move(*opened);
     watched_ = std::move(gpus);
