@@ -35,8 +35,7 @@ void KpiKeeper::start(const controller::Snapshot& snapshot) {
   snapshot.jobs.for_each([&](std::uint64_t id, const model::Job&) { in_core_.emplace_back(id); });
   // If it cannot be read, work() finds that out.
   const auto newest = archive_.list({.limit = 1});
-  if (newest)
-    archive_end_ = newest->empty() ? model::JobId(1) : model::JobId(newest->front().id.value + 1);
+  if (newest) archive_end_ = model::JobId(newest->empty() ? 1 : newest->front().id.value + 1);
   thread_ = std::thread([this] { work(); });
   pthread_setname_np(thread_.native_handle(), "kpi keeper");
 }
