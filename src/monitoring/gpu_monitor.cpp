@@ -63,6 +63,10 @@ std::string describe(const std::vector<const model::GpuProcess*>& unmanaged_proc
   return text;
 }
 
+bool places_by_load(const controller::Snapshot& snapshot) {
+  return snapshot.policy != nullptr && snapshot.policy->load_rules.is_on;
+}
+
 }  // namespace
 
 void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
@@ -92,7 +96,7 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
       std::vector<SeenProcess>& seen = all_seen[uuid];
       const ReadGpu gpu{uuid, find_gpu(known, uuid), reading};
       out.processes = processes_of(gpu, *snapshot, seen);
-      tell_unmanaged_processes(node, gpu, snapshot->policy->load_rules.is_on, out.processes);
+      tell_unmanaged_processes(node, gpu, places_by_load(*snapshot), out.processes);
     }
     const std::lock_guard lock(mutex_);
     if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {

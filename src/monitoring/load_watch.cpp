@@ -11,8 +11,9 @@ namespace {
 constexpr std::int64_t kWeight = 12;  // of the past, in readings
 constexpr std::int64_t kPercentStep = 5;
 constexpr std::int64_t kMemoryStep = std::int64_t{256} << 20;
-// What is told again: two steps, so that a load that trembles about a bound is told once.
-constexpr std::int64_t kPercentMove = 2 * kPercentStep;
+// What is told again, so that a load that trembles about a bound is told once, and one reading of a
+// short burst not at all.
+constexpr std::int64_t kPercentMove = 3 * kPercentStep;
 constexpr std::int64_t kMemoryMove = 2 * kMemoryStep;
 
 }  // namespace

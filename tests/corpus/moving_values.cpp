@@ -33,13 +33,15 @@ constexpr std::array<std::string_view, 1> kMovingKeys = {
 
 // Keys that documents have got since the answers were recorded: left out. Record the answers anew
 // where a new key is to be compared, too.
-constexpr std::array<std::string_view, 21> kNewKeys = {
+constexpr std::array<std::string_view, 23> kNewKeys = {
     "notify_to",   // of a job's specification
     "gpus_avoid",  // the same, as the next three
     "gpus_only",       "accept_degraded",   "hang_timeout_seconds",
     "preflight",      // the same, and of an attempt
     "monitor",        // of a job's specification
     "gpu_use",        // of a job
+    "gpu_info",       // of an attempt
+    "no_readings",    // of the cluster, a node and a GPU
     "changed_until",  // of a GPU or a node: when its drain ends by itself
     "can_notify",     // of the names for Slurm's commands, as the next two
     "shards_per_gpu",  "can_share",

@@ -88,6 +88,14 @@ TEST(GpuReadings, AreAllShown) {
   slow.pcie_width = 16;
   slow.pcie_replays = 9;
   slow.nvlinks_active = 18;
+  reading.memory_temperature_c = 72;
+  reading.encoder_percent = 3;
+  reading.decoder_percent = 4;
+  for (auto* share :
+       {&reading.graphics_active, &reading.sm_active, &reading.sm_occupancy, &reading.tensor_active,
+        &reading.dram_active, &reading.fp64_active, &reading.fp32_active, &reading.fp16_active}) {
+    *share = 125;
+  }
   reading.recovery_action = model::RecoveryAction::kGpuReset;
   reading.throttle_reasons = model::kThrottlePowerCap;
   reading.processes = {{4711, "ada", "python", base::kGiB, model::JobId(42), false}};
@@ -96,7 +104,8 @@ TEST(GpuReadings, AreAllShown) {
   const model::Node node = node_with(1);
   to_proto(node.gpus[0], node, 0, &reading, out);
   const json document = json::parse(to_json(out));
-  const std::set<std::string> of_others = {"verdict", "withheld"};  // which the judge adds
+  // What the judge adds, and why there are none.
+  const std::set<std::string> of_others = {"verdict", "withheld", "no_readings"};
   for (const auto& [key, value] : document.items()) {
     EXPECT_EQ(value.is_null(), of_others.contains(key)) << key;
   }
@@ -106,6 +115,8 @@ TEST(GpuReadings, AreAllShown) {
   EXPECT_EQ(document["pcie_received_bytes_per_second"], 12);
   EXPECT_EQ(document["remapped_rows_uncorrected"], 2);
   EXPECT_EQ(document["throttle_reasons"], json::array({"POWER_CAP"}));
+  EXPECT_EQ(document["tensor_active_percent"], 12.5);
+  EXPECT_EQ(document["memory_temperature_c"], 72);
   EXPECT_EQ(document["processes"][0], (json{{"pid", 4711},
                                             {"user", "ada"},
                                             {"command", "python"},
@@ -116,8 +127,9 @@ TEST(GpuReadings, AreAllShown) {
 
 TEST(GpuReadings, AreFieldsOfTheApiByTheTableOfMetrics) {
   // The rest of the message is no metric of the table.
-  std::set<std::string> known{"gpu",  "read_at", "problem", "power_limit_watts", "processes",
-                              "xids", "taints",  "verdict", "withheld",          "evidence"};
+  std::set<std::string> known{"gpu",       "read_at",  "problem",    "power_limit_watts",
+                              "processes", "xids",     "taints",     "verdict",
+                              "withheld",  "evidence", "no_readings"};
   model::for_each_gpu_metric([&](const auto& row) {
     if (row.message == model::GpuMessage::kGpuHealth) known.emplace(row.name);
   });

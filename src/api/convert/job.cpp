@@ -100,14 +100,14 @@ void put_exit(const model::Exit& exit, Message& out) {
   out.set_lost(to_proto(exit.lost));
 }
 
-void put_choices(const model::Attempt& attempt, const Nodes& nodes, v1::GpuSelection& out) {
+void put_choices(const model::Attempt& attempt, const Nodes& nodes, v1::ChosenGpus& out) {
   const base::Shared<model::Granted> granted = granted_of(attempt, nodes);
   out.set_count(static_cast<std::uint32_t>(attempt.choices.size()));
   out.set_allocation_method("availability_score");
   for (const model::GpuChoice& choice : attempt.choices) {
     const model::NodeAllocation& part = attempt.allocation.nodes.at(choice.node_place);
     out.add_indices(choice.index);
-    v1::SelectedGpu& gpu = *out.add_details();
+    v1::ChosenGpu& gpu = *out.add_details();
     gpu.set_node(name_of((*granted)[choice.node_place], part.node));
     gpu.set_index(choice.index);
     const model::Node* const node = nodes.find(part.node.value);

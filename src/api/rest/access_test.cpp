@@ -231,6 +231,9 @@ const std::map<std::string_view, Extra> kExtras = {
     {"AcceptInvitation", {"", "{}"}},
     {"DeclineInvitation", {"", "{}"}},
     {"UpdateReservation", {"", R"({"end":"2099-01-02T00:00:00Z"})"}},
+    {"AcknowledgeAlert", {"", "{}"}},
+    {"CreateSilence", {"", R"({"matchers":{"rule":"GpuHot"},"duration_seconds":60})"}},
+    {"TestAlertChannel", {"", "{}"}},
 };
 
 std::string replaced(std::string text, std::string_view what, const std::string& with) {
@@ -270,7 +273,7 @@ TEST_F(AccessTest, AnswersEveryCallOfEveryRoleByItsRow) {
   const std::string& another = account->name;
   for (const Route& route : dispatcher_.table().routes()) {
     const Access& row = route.call->options().GetExtension(v1::access);
-    const bool names_job = route.path.find("{id}") != std::string::npos;
+    const bool names_job = route.path.starts_with("/v1/jobs/{id}");
     const bool names_token = route.path.find("{token}") != std::string::npos;
     const Names names = names_job ? Names::kJob : names_token ? Names::kToken : Names::kNothing;
     const bool names_owner = kExtras.contains(route.call->name()) &&

@@ -12,6 +12,7 @@ namespace {
 // Names that makers of clients would use a second time: they make types of their own with the ends
 // …Request and …Response, and have a Configuration and a Status themselves.
 constexpr auto kSchemaNames = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"AcknowledgeAlertRequest", "AlertAcknowledgement"},
     {"ActOnJobsRequest", "BulkAction"},
     {"ActOnJobsResponse", "BulkOutcome"},
     {"AnswerInvitationRequest", "InvitationAnswer"},
@@ -22,15 +23,21 @@ constexpr auto kSchemaNames = std::to_array<std::pair<std::string_view, std::str
     {"CheckJobRequest", "JobCheck"},
     {"Configuration", "ActiveConfiguration"},
     {"CreateReservationRequest", "NewReservation"},
+    {"CreateSilenceRequest", "NewSilence"},
     {"CreateTokenRequest", "NewToken"},
     {"GetQueueResponse", "QueuePage"},
     {"GetTopologyResponse", "TopologyPage"},
+    {"ListAlertChannelsResponse", "AlertChannelPage"},
+    {"ListAlertRulesResponse", "AlertRulePage"},
+    {"ListAlertsResponse", "AlertPage"},
     {"ListAuditResponse", "AuditPage"},
     {"ListGpusResponse", "GpuPage"},
     {"ListJobsResponse", "JobPage"},
     {"ListNodesResponse", "NodePage"},
+    {"ListReadingsResponse", "ReadingPage"},
     {"ListReservationsResponse", "ReservationPage"},
     {"ListSharesResponse", "SharePage"},
+    {"ListSilencesResponse", "SilencePage"},
     {"ListTeamsResponse", "TeamPage"},
     {"ListTokensResponse", "TokenPage"},
     {"ModelSizingRequest", "ModelServer"},
@@ -39,6 +46,8 @@ constexpr auto kSchemaNames = std::to_array<std::pair<std::string_view, std::str
     {"SetTeamRequest", "TeamSettings"},
     {"SignalJobRequest", "SignalOptions"},
     {"Status", "ClusterStatus"},
+    {"TestAlertChannelRequest", "ChannelTest"},
+    {"TestAlertChannelResponse", "ChannelTestOutcome"},
     {"UpdateJobRequest", "JobUpdate"},
     {"UpdateReservationRequest", "ReservationUpdate"},
 });

@@ -150,8 +150,15 @@ int monitor_job(const MonitorAsked& asked, const client::ServerChoice& server, C
   return show(console, output, look);
 }
 
-bool is_command(std::span<const std::string> words) {
-  return std::ranges::find(words, "--") != words.end();
+// What stands before the dashes, and the command behind them; none: there are no dashes.
+struct MonitorWords {
+  std::span<const std::string> options;
+  std::optional<std::vector<std::string>> command;
+};
+MonitorWords split_at_dashes(std::span<const std::string> words) {
+  const auto dashes = std::ranges::find(words, "--");
+  if (dashes == words.end()) return {words, std::nullopt};
+  return {{words.begin(), dashes}, std::vector<std::string>(std::next(dashes), words.end())};
 }
 
 // A file that `monitor` has written, or a job.
@@ -197,14 +204,19 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
       .option("--output", asked.file, "FILE", "write the summary to this file, as JSON")
       .flag("--follow", asked.follows, "with a job: show it again and again")
       .output(asked.output, {}, kFormatOption);
-  // Options may follow a job; what follows the dashes is the command's own.
-  if (is_command(invocation.words)) {
-    arguments.command("COMMAND", asked.words, "a command of this machine, and its arguments");
-  } else {
-    arguments.words("JOB", asked.words, 0, 64, "a job; or a command behind '--'");
-  }
+  arguments.words("JOB", asked.words, 0, 64, "a job; or a command behind '--'");
   add_server_options(arguments, server);
-  if (const auto code = arguments.parse(invocation.words, console)) return *code;
+  // Options may follow a job; what follows the dashes is the command's own.
+  const MonitorWords given_words = split_at_dashes(invocation.words);
+  if (const auto code = arguments.parse(given_words.options, console)) return *code;
+  const bool is_command = given_words.command.has_value();
+  if (is_command && !asked.words.empty()) {
+    return usage_error(console,
+                       fmt::format("'{}': name a job, or a command behind '--', and not both",
+                                   harmless(asked.words.front())),
+                       text.name);
+  }
+  if (is_command) asked.words = *given_words.command;
   if (!server.server) server.server = invocation.server;
   if (asked.interval) {
     const auto given = base::parse_short_duration(*asked.interval);
@@ -219,7 +231,7 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
   if (asked.words.empty()) {
     return usage_error(console, "name a job, or a command behind '--'", text.name);
   }
-  if (is_command(invocation.words)) return monitor_command(asked, text, console);
+  if (is_command) return monitor_command(asked, text, console);
   if (asked.words.size() != 1 || !is_job(asked.words.front())) {
     return usage_error(
         console,

@@ -410,7 +410,7 @@ std::string preflight_of(const v1::Job& job) {
 std::string choice_of(const v1::Job& job) {
   if (job.attempts().empty()) return {};
   std::string text;
-  for (const v1::SelectedGpu& gpu : job.attempts().rbegin()->gpu_info().details()) {
+  for (const v1::ChosenGpu& gpu : job.attempts().rbegin()->gpu_info().details()) {
     text +=
         fmt::format("{}{} GPU {}: {:.2f} ({:.1f} GiB free, {} % used)", text.empty() ? "" : ", ",
                     gpu.node(), gpu.index(), gpu.availability_score(),
