@@ -65,6 +65,13 @@ void add_uses(const std::map<std::string, Use>& uses, MetricPage& page) {
   }
 }
 
+// The GPUs that are shared in one way.
+struct SharedGpus {
+  double gpus = 0;
+  double parts = 0;
+  double held = 0;
+};
+
 }  // namespace
 
 void add_gpu_states(const Scrape& scrape, MetricPage& page) {
@@ -101,18 +108,13 @@ void add_gpu_states(const Scrape& scrape, MetricPage& page) {
 }
 
 void add_gpu_parts(const Scrape& scrape, MetricPage& page) {
-  struct Parts {
-    double gpus = 0;
-    double parts = 0;
-    double held = 0;
-  };
-  std::map<std::string, Parts> modes;
+  std::map<std::string, SharedGpus> modes;
   for (const model::ShareMode mode : {model::ShareMode::kTimeSlice, model::ShareMode::kMps}) {
     modes[label_of(mode)] = {};
   }
   for_each_gpu(*scrape.snapshot, [&](const model::Node&, std::uint32_t, const model::Gpu& gpu) {
     if (gpu.holders.empty() || gpu.holders.front().share >= base::kWholeGpu) return;
-    Parts& parts = modes[label_of(gpu.holders.front().mode)];
+    SharedGpus& parts = modes[label_of(gpu.holders.front().mode)];
     parts.gpus += 1;
     parts.parts += static_cast<double>(gpu.holders.size());
     parts.held += in_gpus(held_of(gpu));
