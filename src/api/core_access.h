@@ -127,10 +127,10 @@ struct CoreAccess {
   config::MetricsRules metrics = {};
   // What other parts put on the page of metrics, after what the door knows. None is null.
   std::vector<const MetricSource*> metric_sources = {};
-  AlertSource* alerts = nullptr;                // null: nothing is watched
-  ReadingHub* reading_hub = nullptr;            // null: nothing is read
-  const telemetry::UseSource* uses = nullptr;   // null: nothing is known of what jobs did
-  const telemetry::KpiSource* kpis = nullptr;   // null: ended jobs are not in the key figures
+  AlertSource* alerts = nullptr;               // null: nothing is watched
+  ReadingHub* reading_hub = nullptr;           // null: nothing is read
+  const telemetry::UseSource* uses = nullptr;  // null: nothing is known of what jobs did
+  const telemetry::KpiSource* kpis = nullptr;  // null: ended jobs are not in the key figures
   telemetry::IdleRule idle = {};
 };
 

@@ -76,8 +76,7 @@ base::Status Daemon::open(const DaemonOptions& options) {
   cluster_->tell_frames_to(telemetry_->frames());
   TRY(start_core(options));
   TRY(find_nodes(options.must_end));
-  core_->start_retention(
-      [this](std::span<const model::JobId> jobs) { telemetry_->forget(jobs); });
+  core_->start_retention([this](std::span<const model::JobId> jobs) { telemetry_->forget(jobs); });
   alerts_->start();
   TRY_ASSIGN(door_, DoorPart::open({options.socket,
                                     options.config_file,

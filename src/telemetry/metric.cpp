@@ -39,11 +39,11 @@ std::span<const Metric> metrics() {
 }
 
 bool has_spread(const Metric& metric) {
-  constexpr std::string_view kNames[] = {
+  constexpr std::string_view kWithSpread[] = {
       "utilization_percent", "memory_used_bytes",     "temperature_c", "power_watts",
       "sm_active_percent",   "tensor_active_percent", "cpu_percent",   "memory_available_bytes"};
   return metric.kind == MetricKind::kLevel &&
-         std::ranges::find(kNames, metric.name) != std::end(kNames);
+         std::ranges::find(kWithSpread, metric.name) != std::end(kWithSpread);
 }
 
 std::optional<MetricId> metric_named(Of of, std::string_view name) {

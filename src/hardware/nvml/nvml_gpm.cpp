@@ -13,13 +13,13 @@ struct GpmMetric {
   std::optional<std::uint32_t> model::GpuMetrics::* member;
 };
 constexpr GpmMetric kGpmMetrics[] = {{kNvmlGpmGraphics, &model::GpuMetrics::graphics_active},
-                              {kNvmlGpmSm, &model::GpuMetrics::sm_active},
-                              {kNvmlGpmOccupancy, &model::GpuMetrics::sm_occupancy},
-                              {kNvmlGpmAnyTensor, &model::GpuMetrics::tensor_active},
-                              {kNvmlGpmDram, &model::GpuMetrics::dram_active},
-                              {kNvmlGpmFp64, &model::GpuMetrics::fp64_active},
-                              {kNvmlGpmFp32, &model::GpuMetrics::fp32_active},
-                              {kNvmlGpmFp16, &model::GpuMetrics::fp16_active}};
+                                     {kNvmlGpmSm, &model::GpuMetrics::sm_active},
+                                     {kNvmlGpmOccupancy, &model::GpuMetrics::sm_occupancy},
+                                     {kNvmlGpmAnyTensor, &model::GpuMetrics::tensor_active},
+                                     {kNvmlGpmDram, &model::GpuMetrics::dram_active},
+                                     {kNvmlGpmFp64, &model::GpuMetrics::fp64_active},
+                                     {kNvmlGpmFp32, &model::GpuMetrics::fp32_active},
+                                     {kNvmlGpmFp16, &model::GpuMetrics::fp16_active}};
 static_assert(std::size(kGpmMetrics) <= kNvmlMaxGpmMetrics);
 
 // In thousandths. A GPU that just woke answers with NaN, and two samples of the same moment do.
