@@ -153,7 +153,7 @@ TEST_F(TelemetryCallsTest, AnswerForANodeWithItsHostAndItsGpus) {
   EXPECT_EQ(refused(request).field, "node");
 }
 
-TEST_F(TelemetryCallsTest, ShowAJobToThoseWhoMaySeeItAndToNobodyElse) {
+TEST_F(TelemetryCallsTest, ShowAJobToThoseAloneWhoMaySeeIt) {
   const model::JobId job = core_.add_job("ada", 1000);
   core_.start_job(job, {2});
   history_.put(gpu("GPU-2"), "utilization_percent", {span(0, 60, 80)});

@@ -20,7 +20,7 @@ Indices indices_in(Cluster& cluster, const model::ResourceRequest& request) {
   return allocation ? indices(*allocation) : Indices{};
 }
 
-TEST(PlaceByLoad, TakesGpusThatNobodyLoadsFirst) {
+TEST(PlaceByLoad, TakesGpusWithoutLoadFirst) {
   Cluster cluster =
       cluster_of({node(1).gpus(4).loaded(0, 20, base::kGiB * 70).loaded(1, 5, base::kGiB * 78)});
   EXPECT_EQ(indices_in(cluster, gpus(1)), (Indices{2}));
