@@ -63,6 +63,17 @@ std::string describe(const std::vector<const model::GpuProcess*>& unmanaged_proc
   return text;
 }
 
+// None: the driver does not say it of each of them, or says what cannot be.
+std::optional<base::Bytes> memory_of(const std::vector<const model::GpuProcess*>& processes,
+                                     base::Bytes total) {
+  base::Bytes sum;
+  for (const model::GpuProcess* const process : processes) {
+    if (!process->memory || *process->memory > total - sum) return std::nullopt;
+    sum += *process->memory;
+  }
+  return sum;
+}
+
 bool places_by_load(const controller::Snapshot& snapshot) {
   return snapshot.policy != nullptr && snapshot.policy->load_rules.is_on;
 }
@@ -228,7 +239,12 @@ void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu
   std::string text = describe(lasting);
   // What a job of ours does on the GPU is not the others' load.
   const bool is_held = gpu.known != nullptr && !gpu.known->holders.empty();
-  if (!is_held) known.load.take(gpu.reading);
+  if (is_held) {
+    known.load.take_held(gpu.reading,
+                         memory_of(lasting, gpu.reading.memory_total.value_or(base::Bytes())));
+  } else {
+    known.load.take(gpu.reading, std::chrono::steady_clock::now());
+  }
   const bool has_load = tells_load && !text.empty();
   const bool has_new_load = known.load.has_moved(has_load);
   if (text == known.told && !has_new_load) return;

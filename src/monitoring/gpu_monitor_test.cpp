@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include "model/job_spec.h"
 #include "model/node_lookup.h"
+#include "model/policy.h"
 
 namespace gpu_platform::monitoring {
 namespace {
@@ -42,7 +44,9 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
   }
 
   void observe(execution::Observation observation) override {
-    told_.push_back(std::get<execution::UnmanagedProcessesObserved>(observation).text);
+    const auto& seen = std::get<execution::UnmanagedProcessesObserved>(observation);
+    told_.push_back(seen.text);
+    loads_.push_back(seen.load);
   }
 
   void raise(std::vector<std::uint64_t> xids) {
@@ -53,15 +57,24 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     monitor_.take_events(events);
   }
 
-  SeenProcesses read(std::vector<std::uint32_t> pids) {
+  void place_by_load() {
+    auto policy = std::make_shared<model::Policy>();
+    policy->load_rules.is_on = true;
+    snapshot_->policy = policy;
+  }
+
+  // Each process has `memory` of the GPU.
+  SeenProcesses read(std::vector<std::uint32_t> pids, base::Bytes memory = base::kMiB) {
     node::ProbeReadings readings;
     hardware::GpuReading gpu;
+    gpu.memory_total = base::kGiB * 80;
+    gpu.memory_used = memory * static_cast<std::int64_t>(pids.size());
     gpu.utilization_percent = 40;
     gpu.throttle_reasons = model::kThrottlePowerCap | model::kThrottleIdle;
     gpu.memory_temperature_c = 17;
     gpu.slow.emplace().retired_pages_corrected = 3;
     gpu.processes.emplace();
-    for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, base::kMiB});
+    for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, memory});
     readings.gpus.push_back(gpu);
     return monitor_.take_readings("n1", {"a"}, readings);
   }
@@ -69,6 +82,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
   const std::uint32_t own_ = static_cast<std::uint32_t>(getpid());
   std::shared_ptr<controller::Snapshot> snapshot_ = std::make_shared<controller::Snapshot>();
   std::vector<std::string> told_;
+  std::vector<std::optional<model::GpuLoad>> loads_;  // as told_
   host::UserDirectory users_;
   GpuMonitor monitor_{*this, [this] { return snapshot_; }, "", users_};
 };
@@ -211,6 +225,36 @@ TEST_F(GpuMonitorTest, ProcessesOfEachJobOnTheGpuAreManagedAndItsOwn) {
   EXPECT_EQ(monitor_.owner_of("b", pid), std::nullopt);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
+}
+
+TEST_F(GpuMonitorTest, TellsTheLoadOfOthersWhereJobsArePlacedByLoad) {
+  read({own_}, base::kGiB * 20);
+  read({own_}, base::kGiB * 20);
+  EXPECT_EQ(loads_, std::vector<std::optional<model::GpuLoad>>{std::nullopt}) << "they are not";
+  place_by_load();
+  read({own_}, base::kGiB * 20);
+  ASSERT_EQ(loads_.size(), 2U);
+  EXPECT_EQ(loads_.back(), (model::GpuLoad{40, base::kGiB * 60}));
+  read({own_}, base::kGiB * 20);
+  EXPECT_EQ(loads_.size(), 2U) << "told once";
+  read({own_}, base::kGiB * 50);
+  ASSERT_EQ(loads_.size(), 3U);
+  EXPECT_EQ(loads_.back(), (model::GpuLoad{40, base::kGiB * 30}));
+  read({});
+  ASSERT_EQ(loads_.size(), 4U);
+  EXPECT_EQ(loads_.back(), std::nullopt);
+}
+
+// The next job must not get it for memory that was free before this one.
+TEST_F(GpuMonitorTest, KnowsTheMemoryThatOthersTakeWhileAJobHoldsTheGpu) {
+  place_by_load();
+  read({});
+  give_to_job(kNoSuchPid);
+  read({own_}, base::kGiB * 50);
+  read({own_}, base::kGiB * 50);
+  ASSERT_EQ(loads_.size(), 1U);
+  ASSERT_TRUE(loads_.back());
+  EXPECT_EQ(loads_.back()->memory_free, base::kGiB * 30);
 }
 
 TEST_F(GpuMonitorTest, KeepsAFewXidsNewestFirst) {

@@ -1,6 +1,7 @@
 #include "monitoring/load_watch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
@@ -8,7 +9,7 @@ namespace gpu_platform::monitoring {
 
 namespace {
 
-constexpr std::int64_t kWeight = 12;  // of the past, in readings
+constexpr std::chrono::duration<double> kMeanOver = std::chrono::minutes(1);
 constexpr std::int64_t kPercentStep = 5;
 constexpr std::int64_t kMemoryStep = std::int64_t{256} << 20;
 // What is told again, so that a load that trembles about a bound is told once, and one reading of a
@@ -16,21 +17,35 @@ constexpr std::int64_t kMemoryStep = std::int64_t{256} << 20;
 constexpr std::int64_t kPercentMove = 3 * kPercentStep;
 constexpr std::int64_t kMemoryMove = 2 * kMemoryStep;
 
+base::Bytes free_beside(const hardware::GpuReading& reading, base::Bytes used) {
+  const base::Bytes rest = *reading.memory_total - std::min(used, *reading.memory_total);
+  return rest - std::min(rest, reading.memory_reserved.value_or(base::Bytes()));
+}
+
 }  // namespace
 
-void LoadWatch::take(const hardware::GpuReading& reading) {
+// A reading counts for the time since the one before, however often the GPU is read. So after a job
+// has held the GPU for long, the first one counts alone.
+void LoadWatch::take(const hardware::GpuReading& reading,
+                     std::chrono::steady_clock::time_point at) {
   if (!reading.utilization_percent || !reading.memory_total || !reading.memory_used) return;
-  const std::int64_t now = std::min<std::int64_t>(*reading.utilization_percent, 100) * 100;
-  utilization_ = utilization_ ? *utilization_ + (now - *utilization_) / kWeight : now;
-  const std::int64_t used =
-      reading.memory_used->value() + reading.memory_reserved.value_or(base::Bytes()).value();
-  memory_free_ = base::Bytes(std::max<std::int64_t>(0, reading.memory_total->value() - used));
+  const auto now = static_cast<double>(std::min(*reading.utilization_percent, 100U));
+  const double weight = std::clamp((at - taken_at_) / kMeanOver, 0.0, 1.0);
+  utilization_ = utilization_ ? std::lerp(*utilization_, now, weight) : now;
+  taken_at_ = at;
+  memory_free_ = free_beside(reading, *reading.memory_used);
+}
+
+void LoadWatch::take_held(const hardware::GpuReading& reading,
+                          std::optional<base::Bytes> of_others) {
+  if (!utilization_ || !of_others || !reading.memory_total) return;
+  memory_free_ = free_beside(reading, *of_others);
 }
 
 model::GpuLoad LoadWatch::rounded() const {
-  const std::int64_t percent = (*utilization_ + 99) / 100;
+  const std::int64_t percent = std::lround(*utilization_);
   const std::int64_t steps = (percent + kPercentStep - 1) / kPercentStep;
-  return {static_cast<std::uint32_t>(std::min<std::int64_t>(steps * kPercentStep, 100)),
+  return {static_cast<std::uint32_t>(steps * kPercentStep),
           base::Bytes(memory_free_->value() / kMemoryStep * kMemoryStep)};
 }
 

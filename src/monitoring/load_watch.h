@@ -1,18 +1,23 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 
+#include "base/units.h"
 #include "hardware/readings.h"
 #include "model/gpu_load.h"
 
 namespace gpu_platform::monitoring {
 
 // The load that others put on one GPU, smoothed and in coarse steps, so that the core hears of it
-// only when it matters. Pure: time is counted in readings.
+// only when it matters. Pure: the time comes with the readings.
 class LoadWatch {
  public:
   // A reading while no job holds the GPU. One without utilization or memory changes nothing.
-  void take(const hardware::GpuReading& reading);
+  void take(const hardware::GpuReading& reading, std::chrono::steady_clock::time_point at);
+  // A reading while a job holds the GPU, with the memory that processes of no job have on it
+  // (none: not known). Their part of the utilization cannot be told from the job's: it stays.
+  void take_held(const hardware::GpuReading& reading, std::optional<base::Bytes> of_others);
 
   // Returns whether the load is further from what was told than a step, or is to be told first, or
   // not any more.
@@ -26,9 +31,10 @@ class LoadWatch {
  private:
   model::GpuLoad rounded() const;
 
-  // A running mean, of which each reading is a twelfth; hundredths of a percent.
-  std::optional<std::int64_t> utilization_;
-  std::optional<base::Bytes> memory_free_;
+  // A running mean of about a minute, in percent.
+  std::optional<double> utilization_;
+  std::chrono::steady_clock::time_point taken_at_;  // the latest reading in it
+  std::optional<base::Bytes> memory_free_;          // known where utilization_ is
   std::optional<model::GpuLoad> told_;
 };
 

@@ -2,8 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
 namespace gpu_platform::monitoring {
 namespace {
+
+using std::chrono::seconds;
+
+constexpr std::chrono::steady_clock::time_point kBegin{std::chrono::hours(1)};
 
 hardware::GpuReading reading(std::uint32_t percent, std::int64_t used_gib) {
   hardware::GpuReading gpu;
@@ -17,7 +26,7 @@ TEST(LoadWatch, TellsInStepsRoundedAgainstTheGpu) {
   LoadWatch watch;
   hardware::GpuReading gpu = reading(31, 10);
   gpu.memory_reserved = base::kMiB * 100;
-  watch.take(gpu);
+  watch.take(gpu, kBegin);
   EXPECT_TRUE(watch.has_moved(true));
   const auto load = watch.tell();
   ASSERT_TRUE(load);
@@ -28,13 +37,61 @@ TEST(LoadWatch, TellsInStepsRoundedAgainstTheGpu) {
 
 TEST(LoadWatch, ABurstOfOneReadingIsNotTold) {
   LoadWatch watch;
-  watch.take(reading(10, 10));
+  watch.take(reading(10, 10), kBegin);
   watch.tell();
-  watch.take(reading(100, 10));
+  watch.take(reading(100, 10), kBegin + seconds(5));
   EXPECT_FALSE(watch.has_moved(true));
-  for (int i = 0; i < 40; ++i) watch.take(reading(100, 10));
+  for (int i = 2; i <= 60; ++i) watch.take(reading(100, 10), kBegin + seconds(5 * i));
   EXPECT_TRUE(watch.has_moved(true));
   EXPECT_GE(watch.tell()->utilization_percent, 95U);
+}
+
+TEST(LoadWatch, MeansAboutAMinuteHoweverOftenTheGpuIsRead) {
+  for (const int interval : {1, 5, 15}) {
+    LoadWatch watch;
+    watch.take(reading(0, 10), kBegin);
+    for (int at = interval; at <= 60; at += interval) {
+      watch.take(reading(100, 10), kBegin + seconds(at));
+    }
+    EXPECT_NEAR(watch.tell()->utilization_percent, 65, 5) << interval;
+  }
+  LoadWatch slow;
+  slow.take(reading(0, 10), kBegin);
+  slow.take(reading(100, 10), kBegin + seconds(120));
+  EXPECT_EQ(slow.tell()->utilization_percent, 100U) << "what is older does not count any more";
+}
+
+TEST(LoadWatch, ComesToWhatIsReadAgainAndAgain) {
+  LoadWatch watch;
+  watch.take(reading(90, 10), kBegin);
+  for (int i = 1; i <= 600; ++i) watch.take(reading(0, 10), kBegin + seconds(i));
+  EXPECT_EQ(watch.tell()->utilization_percent, 0U);
+}
+
+TEST(LoadWatch, OfAGpuThatAJobHoldsKnowsTheMemoryOfOthers) {
+  LoadWatch watch;
+  watch.take(reading(10, 0), kBegin);
+  watch.tell();
+  watch.take_held(reading(100, 70), base::kGiB * 30);
+  EXPECT_TRUE(watch.has_moved(true));
+  EXPECT_EQ(watch.tell(), (model::GpuLoad{10, base::kGiB * 50}));
+  watch.take_held(reading(100, 70), std::nullopt);
+  EXPECT_FALSE(watch.has_moved(true)) << "the driver does not say it";
+}
+
+TEST(LoadWatch, OfAGpuThatWasAlwaysHeldKnowsNothing) {
+  LoadWatch watch;
+  watch.take_held(reading(100, 70), base::kGiB * 30);
+  EXPECT_FALSE(watch.tell());
+}
+
+TEST(LoadWatch, TakesWhatCannotBe) {
+  constexpr base::Bytes kHuge{std::numeric_limits<std::int64_t>::max()};
+  LoadWatch watch;
+  hardware::GpuReading gpu = reading(4000, 10);
+  gpu.memory_used = gpu.memory_reserved = kHuge;
+  watch.take(gpu, kBegin);
+  EXPECT_EQ(watch.tell(), (model::GpuLoad{100, base::Bytes(0)}));
 }
 
 TEST(LoadWatch, KnowsNothingBeforeAReading) {
@@ -43,13 +100,13 @@ TEST(LoadWatch, KnowsNothingBeforeAReading) {
   EXPECT_FALSE(watch.tell());
   hardware::GpuReading silent;
   silent.utilization_percent = 5;  // and no memory
-  watch.take(silent);
+  watch.take(silent, kBegin);
   EXPECT_FALSE(watch.has_moved(true));
 }
 
 TEST(LoadWatch, IsToldAnewWhenItIsNotWantedAnyMore) {
   LoadWatch watch;
-  watch.take(reading(10, 10));
+  watch.take(reading(10, 10), kBegin);
   watch.tell();
   EXPECT_TRUE(watch.has_moved(false));
   EXPECT_FALSE(watch.forget());
