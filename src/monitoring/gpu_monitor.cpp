@@ -227,7 +227,11 @@ void GpuMonitor::remember_owners(const std::string& uuid, std::vector<SeenProces
 void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu& gpu,
                                           bool tells_load,
                                           const std::vector<model::GpuProcess>& processes) {
-  UnmanagedProcesses& known = unmanaged_processes_[gpu.uuid];
+  if (gpu.known == nullptr) return;
+  const auto [entry, is_first] = unmanaged_processes_.try_emplace(gpu.uuid);
+  UnmanagedProcesses& known = entry->second;
+  // An earlier daemon told it; one reading cannot show whether it lasts.
+  if (is_first) known.told = gpu.known->unmanaged_processes;
   std::vector<const model::GpuProcess*> lasting;
   std::set<std::uint32_t> seen;
   for (const model::GpuProcess& process : processes) {
@@ -238,8 +242,7 @@ void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu
   known.seen = std::move(seen);
   std::string text = describe(lasting);
   // What a job of ours does on the GPU is not the others' load.
-  const bool is_held = gpu.known != nullptr && !gpu.known->holders.empty();
-  if (is_held) {
+  if (!gpu.known->holders.empty()) {
     known.load.take_held(gpu.reading,
                          memory_of(lasting, gpu.reading.memory_total.value_or(base::Bytes())));
   } else {
@@ -247,7 +250,7 @@ void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu
   }
   const bool has_load = tells_load && !text.empty();
   const bool has_new_load = known.load.has_moved(has_load);
-  if (text == known.told && !has_new_load) return;
+  if (is_first || (text == known.told && !has_new_load)) return;
   known.told = text;
   sink_.observe(execution::UnmanagedProcessesObserved{
       node, gpu.uuid, std::move(text), has_load ? known.load.tell() : known.load.forget()});

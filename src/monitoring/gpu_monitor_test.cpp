@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "model/job_spec.h"
 #include "model/node_lookup.h"
@@ -57,6 +58,12 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     monitor_.take_events(events);
   }
 
+  void state_says(const std::string& unmanaged_processes) {
+    model::Node node = *snapshot_->nodes.find(1);
+    node.gpus[0].unmanaged_processes = unmanaged_processes;
+    snapshot_->nodes.put(1, node);
+  }
+
   void place_by_load() {
     auto policy = std::make_shared<model::Policy>();
     policy->load_rules.is_on = true;
@@ -65,6 +72,10 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
 
   // Each process has `memory` of the GPU.
   SeenProcesses read(std::vector<std::uint32_t> pids, base::Bytes memory = base::kMiB) {
+    return read_by(monitor_, std::move(pids), memory);
+  }
+  static SeenProcesses read_by(GpuMonitor& monitor, std::vector<std::uint32_t> pids,
+                               base::Bytes memory = base::kMiB) {
     node::ProbeReadings readings;
     hardware::GpuReading gpu;
     gpu.memory_total = base::kGiB * 80;
@@ -76,7 +87,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
     gpu.processes.emplace();
     for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, memory});
     readings.gpus.push_back(gpu);
-    return monitor_.take_readings("n1", {"a"}, readings);
+    return monitor.take_readings("n1", {"a"}, readings);
   }
 
   const std::uint32_t own_ = static_cast<std::uint32_t>(getpid());
@@ -155,6 +166,41 @@ TEST_F(GpuMonitorTest, AnUnmanagedProcessIsToldWhenItStaysAndWhenItIsGone) {
   EXPECT_EQ(told_.size(), 1U) << "told once";
   read({});
   EXPECT_EQ(told_, (std::vector<std::string>{told_[0], ""}));
+}
+
+TEST_F(GpuMonitorTest, TellsTheEndOfProcessesThatAnEarlierDaemonHasTold) {
+  state_says("pid 7 of bob");
+  read({});
+  EXPECT_TRUE(told_.empty()) << "one reading may have missed it";
+  read({});
+  EXPECT_EQ(told_, std::vector<std::string>{""});
+}
+
+TEST_F(GpuMonitorTest, DoesNotTellAgainWhatAnEarlierDaemonHasTold) {
+  read({own_});
+  read({own_});
+  ASSERT_EQ(told_.size(), 1U);
+  state_says(told_[0]);
+  GpuMonitor next(*this, [this] { return snapshot_; }, "", users_);
+  read_by(next, {own_});
+  read_by(next, {own_});
+  EXPECT_EQ(told_.size(), 1U);
+  read_by(next, {});
+  EXPECT_EQ(told_, (std::vector<std::string>{told_[0], ""}));
+}
+
+TEST_F(GpuMonitorTest, TellsAProcessThatWasThereBeforeTheStateKnewItsGpu) {
+  const model::Node node = *snapshot_->nodes.find(1);
+  model::Node bare = node;
+  bare.gpus.clear();
+  snapshot_->nodes.put(1, bare);
+  read({own_});
+  read({own_});
+  EXPECT_TRUE(told_.empty()) << "the core would not take it";
+  snapshot_->nodes.put(1, node);
+  read({own_});
+  read({own_});
+  EXPECT_EQ(told_.size(), 1U);
 }
 
 TEST_F(GpuMonitorTest, AProcessOfTheJobThatHoldsTheGpuIsNone) {

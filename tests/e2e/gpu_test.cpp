@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -14,37 +12,13 @@
 #include <nlohmann/json.hpp>
 
 #include "harness.h"
+#include "unmanaged_process.h"
 
 namespace gpu_platform::e2e {
 namespace {
 
 constexpr const char* kGpu = "dgx-h100-1:0";
 constexpr const char* kLost = "dgx-h100-1:5";
-
-// A process of no job.
-class UnmanagedProcess {
- public:
-  UnmanagedProcess() {
-    char name[] = "/bin/sleep";
-    char time[] = "1000";
-    char* arguments[] = {name, time, nullptr};
-    EXPECT_EQ(posix_spawn(&pid_, name, nullptr, nullptr, arguments, environ), 0);
-  }
-  ~UnmanagedProcess() { end(); }
-  UnmanagedProcess(const UnmanagedProcess&) = delete;
-  UnmanagedProcess& operator=(const UnmanagedProcess&) = delete;
-
-  pid_t pid() const { return pid_; }
-  void end() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-
- private:
-  pid_t pid_ = -1;
-};
 
 class GpuTest : public ::testing::Test {
  protected:
@@ -120,6 +94,18 @@ TEST_F(GpuTest, AnUnmanagedProcessKeepsWorkAwayWhileItIsThere) {
   EXPECT_NE(shown["reason"].get<std::string>().find(pid), std::string::npos);
   unmanaged_process.end();
   EXPECT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 8; }));
+}
+
+TEST_F(GpuTest, AnUnmanagedProcessThatEndsWhileTheDaemonIsAwayKeepsNoWorkAway) {
+  UnmanagedProcess unmanaged_process;
+  const std::string pid = std::to_string(unmanaged_process.pid());
+  ASSERT_EQ(emulator({"load", "--gpu", kGpu, "--pid", pid, "--memory", "2G"}).exit_code, 0);
+  ASSERT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 7; }));
+  daemon_.kill_now();
+  unmanaged_process.end();
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 8; }))
+      << gpu(0);
 }
 
 TEST_F(GpuTest, AGpuComesFreeOnlyWhenNothingIsLeftOnIt) {
