@@ -400,4 +400,10 @@ std::vector<std::string> lines_of(const std::string& text) {
   return result;
 }
 
+std::set<std::string> keys_of(const nlohmann::json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
 }  // namespace gpu_platform::e2e

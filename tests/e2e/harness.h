@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -132,5 +133,6 @@ std::vector<std::filesystem::directory_entry> entries_below(const std::filesyste
 // Of the regular files below the folder.
 std::uintmax_t bytes_below(const std::filesystem::path& folder);
 std::vector<std::string> lines_of(const std::string& text);
+std::set<std::string> keys_of(const nlohmann::json& object);
 
 }  // namespace gpu_platform::e2e

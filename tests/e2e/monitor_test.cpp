@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "harness.h"
 
@@ -19,6 +21,32 @@ class Monitor : public testing::Test {
     if (begin == std::string::npos) return {};
     const std::size_t end = output.find('\n', begin);
     return nlohmann::json::parse(output.substr(begin, end - begin), nullptr, false);
+  }
+  // The names and the types of the requirement's document; all of it was read.
+  static void expect_shape_of_the_requirement(const nlohmann::json& document) {
+    EXPECT_EQ(keys_of(document), (std::set<std::string>{"monitoring_duration_seconds",
+                                                        "sample_count", "gpu_stats", "extra"}));
+    EXPECT_TRUE(document["monitoring_duration_seconds"].is_number_float()) << document;
+    EXPECT_TRUE(document["sample_count"].is_number_integer()) << document;
+    for (const auto& [index, stats] : document["gpu_stats"].items()) {
+      EXPECT_EQ(index.find_first_not_of("0123456789"), std::string::npos) << index;
+      EXPECT_EQ(keys_of(stats),
+                (std::set<std::string>{"name", "utilization", "memory_used_mb",
+                                       "memory_usage_percent", "temperature_c", "power_draw_w"}));
+      EXPECT_EQ(stats["name"], "NVIDIA H100 80GB HBM3");
+      EXPECT_TRUE(stats["utilization"]["samples"].is_number_integer()) << stats;
+      for (const char* name : {"utilization", "memory_used_mb", "memory_usage_percent",
+                               "temperature_c", "power_draw_w"}) {
+        nlohmann::json bounds = stats[name];
+        if (bounds.is_object() && name == std::string("utilization")) bounds.erase("samples");
+        ASSERT_EQ(keys_of(bounds), (std::set<std::string>{"min", "max", "mean"})) << name;
+        for (const auto& [bound, value] : bounds.items()) {
+          EXPECT_TRUE(value.is_number_float()) << name << ' ' << bound << ' ' << value;
+        }
+        EXPECT_LE(bounds["min"].get<double>(), bounds["mean"].get<double>()) << name;
+        EXPECT_LE(bounds["mean"].get<double>(), bounds["max"].get<double>()) << name;
+      }
+    }
   }
   // What `monitor` says of the job, once anything was read of its GPUs.
   nlohmann::json use_of(const std::string& id) const {
@@ -42,6 +70,7 @@ TEST_F(Monitor, OfACommandInAJobReadsTheGpusOfTheJobAlone) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   const nlohmann::json document = document_in(ran.out);
   ASSERT_TRUE(document.is_object()) << ran.out;
+  expect_shape_of_the_requirement(document);
   EXPECT_EQ(document["gpu_stats"].size(), 2U) << document;
   EXPECT_GE(document["sample_count"].get<int>(), 2);
   for (const auto& [index, stats] : document["gpu_stats"].items()) {
@@ -75,6 +104,7 @@ TEST_F(Monitor, OfAJobIsThereWhileItRunsAndAfterItsEnd) {
   EXPECT_EQ(daemon_.cli({"jobs", "cancel", id}).exit_code, 0);
   ASSERT_TRUE(daemon_.reaches(id, "CANCELLED")) << daemon_.log();
   const nlohmann::json ended = use_of(id);
+  expect_shape_of_the_requirement(ended);
   EXPECT_GE(ended["sample_count"].get<int>(), running["sample_count"].get<int>());
   const nlohmann::json job = daemon_.job(id);
   EXPECT_FALSE(job["gpu_use"].is_null()) << job;
