@@ -1,9 +1,12 @@
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@
 #include "api/kpi_calls.h"
 #include "api/peers_test.h"
 #include "api/rest/server_fixture_test.h"
+#include "base/prng.h"
 #include "model/job_spec.h"
 #include "os/clock.h"
 
@@ -80,6 +84,15 @@ class KpiTest : public ServerTest {
     job.attempts.push_back(attempt);
     return job;
   }
+  // The same from one minute of the window to another.
+  model::Job job_between(std::uint64_t id, int begin, int end) const {
+    model::Job job = ended_job(id);
+    job.submitted_at = job.eligible_at = from_ + base::minutes(begin);
+    model::Attempt& attempt = job.attempts.back();
+    attempt.requested_at = attempt.started_at = job.submitted_at;
+    attempt.ended_at = attempt.released_at = job.ended_at = from_ + base::minutes(end);
+    return job;
+  }
   // One GPU from before the window on.
   model::JobId run_job(const std::string& user, std::uint32_t uid) {
     const model::JobId job = core_.add_job(user, uid);
@@ -109,6 +122,25 @@ class KpiTest : public ServerTest {
     }
     history_.known.quarters_since = from_;
     core_.history = &history_;
+  }
+
+  // Of four GPUs there are readings in some hours; returns in how many, all GPUs together.
+  int keep_some_readings(base::Prng& random, FakeHistory& history) {
+    const auto snapshot = core_.snapshot();
+    const model::Node& node = *snapshot->nodes.find(1);
+    int hours = 0;
+    for (const std::size_t index : {0U, 1U, 2U, 3U}) {
+      std::vector<telemetry::Point> points;
+      for (int hour = 0; hour < 4; ++hour) {
+        if (random.below(3) > 0) continue;
+        points.push_back({.from = from_ + base::hours(hour), .count = 1});
+        ++hours;
+      }
+      history.put({.uuid = node.gpus[index].info.uuid}, "memory_used_bytes", std::move(points))
+          .step = base::hours(1);
+    }
+    history.known.quarters_since = from_;
+    return hours;
   }
 
   // A whole second.
@@ -171,6 +203,34 @@ TEST_F(KpiTest, WhatJobsHeldWasAvailable) {
   ASSERT_TRUE(kpi);
   EXPECT_DOUBLE_EQ(kpi->available_gpu_hours(), 20);
   EXPECT_DOUBLE_EQ(kpi->allocation_percent(), 100);
+}
+
+TEST_F(KpiTest, TheAllocationRatioIsThatOfACountByHand) {
+  base::Prng random(37);
+  for (int round = 0; round < 30; ++round) {
+    SCOPED_TRACE(round);
+    FakeHistory history;
+    const int present_hours = keep_some_readings(random, history);
+    core_.history = &history;
+    kpis_.runs = {};
+    int held_minutes = 0;  // in the window, of two GPUs each
+    for (std::uint64_t id = 1'000'000; id < 1'000'004; ++id) {
+      const int begin = static_cast<int>(random.below(290)) - 60;
+      const int end = begin + 1 + static_cast<int>(random.below(120));
+      kpis_.runs.add(job_between(id, begin, end), {});
+      for (int minute = 0; minute < 240; ++minute) {
+        if (begin <= minute && minute < end) held_minutes += 2;
+      }
+    }
+    const auto kpi = ask_as(kBob);
+    ASSERT_TRUE(kpi);
+    ASSERT_EQ(kpi->has_allocation_percent(), present_hours > 0);
+    EXPECT_NEAR(kpi->gpus().gpu_hours(), held_minutes / 60.0, 1e-9);
+    if (present_hours == 0) continue;
+    const double available = std::max<double>(present_hours, held_minutes / 60.0);
+    EXPECT_NEAR(kpi->available_gpu_hours(), available, 1e-9);
+    EXPECT_NEAR(kpi->allocation_percent(), 100 * held_minutes / 60.0 / available, 1e-9);
+  }
 }
 
 TEST_F(KpiTest, NamesIdleJobsToThoseWhoMaySeeThem) {
