@@ -74,8 +74,14 @@ std::optional<base::Bytes> memory_of(const std::vector<const model::GpuProcess*>
   return sum;
 }
 
-bool places_by_load(const controller::Snapshot& snapshot) {
-  return snapshot.policy != nullptr && snapshot.policy->load_rules.is_on;
+bool places_by_load(const model::Policy* policy) {
+  return policy != nullptr && policy->load_rules.is_on;
+}
+
+// The core then keeps nothing of them, and is told when that changes.
+bool ignores_processes(const model::Policy* policy) {
+  return policy != nullptr && !policy->load_rules.is_on &&
+         policy->unmanaged_processes == model::UnmanagedProcessPolicy::kIgnore;
 }
 
 }  // namespace
@@ -107,7 +113,7 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
       std::vector<SeenProcess>& seen = all_seen[uuid];
       const ReadGpu gpu{uuid, find_gpu(known, uuid), reading};
       out.processes = processes_of(gpu, *snapshot, seen);
-      tell_unmanaged_processes(node, gpu, places_by_load(*snapshot), out.processes);
+      tell_unmanaged_processes(node, gpu, snapshot->policy.get(), out.processes);
     }
     const std::lock_guard lock(mutex_);
     if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
@@ -225,7 +231,7 @@ void GpuMonitor::remember_owners(const std::string& uuid, std::vector<SeenProces
 // Told only when they were there in two readings in a row: a process that is just starting or
 // ending may be on the GPU and not in the published state.
 void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu& gpu,
-                                          bool tells_load,
+                                          const model::Policy* policy,
                                           const std::vector<model::GpuProcess>& processes) {
   if (gpu.known == nullptr) return;
   const auto [entry, is_first] = unmanaged_processes_.try_emplace(gpu.uuid);
@@ -240,7 +246,7 @@ void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu
     if (known.seen.contains(process.pid)) lasting.push_back(&process);
   }
   known.seen = std::move(seen);
-  std::string text = describe(lasting);
+  std::string text = ignores_processes(policy) ? std::string() : describe(lasting);
   // What a job of ours does on the GPU is not the others' load.
   if (!gpu.known->holders.empty()) {
     known.load.take_held(gpu.reading,
@@ -248,7 +254,7 @@ void GpuMonitor::tell_unmanaged_processes(const std::string& node, const ReadGpu
   } else {
     known.load.take(gpu.reading, std::chrono::steady_clock::now());
   }
-  const bool has_load = tells_load && !text.empty();
+  const bool has_load = places_by_load(policy) && !text.empty();
   const bool has_new_load = known.load.has_moved(has_load);
   if (is_first || (text == known.told && !has_new_load)) return;
   known.told = text;

@@ -80,7 +80,9 @@ class GpuMonitor {
                                               const controller::Snapshot& snapshot,
                                               std::vector<SeenProcess>& seen);
   void remember_owners(const std::string& uuid, std::vector<SeenProcess>& seen);
-  void tell_unmanaged_processes(const std::string& node, const ReadGpu& gpu, bool tells_load,
+  // `policy`: null before the first one.
+  void tell_unmanaged_processes(const std::string& node, const ReadGpu& gpu,
+                                const model::Policy* policy,
                                 const std::vector<model::GpuProcess>& processes);
 
   execution::ObservationSink& sink_;

@@ -189,6 +189,18 @@ TEST_F(GpuMonitorTest, DoesNotTellAgainWhatAnEarlierDaemonHasTold) {
   EXPECT_EQ(told_, (std::vector<std::string>{told_[0], ""}));
 }
 
+TEST_F(GpuMonitorTest, TellsProcessesWhenTheSiteDoesNotIgnoreThemAnyMore) {
+  auto policy = std::make_shared<model::Policy>();
+  policy->unmanaged_processes = model::UnmanagedProcessPolicy::kIgnore;
+  snapshot_->policy = policy;
+  read({own_});
+  read({own_});
+  EXPECT_TRUE(told_.empty());
+  snapshot_->policy = std::make_shared<model::Policy>();
+  read({own_});
+  EXPECT_EQ(told_.size(), 1U);
+}
+
 TEST_F(GpuMonitorTest, TellsAProcessThatWasThereBeforeTheStateKnewItsGpu) {
   const model::Node node = *snapshot_->nodes.find(1);
   model::Node bare = node;
