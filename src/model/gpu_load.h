@@ -12,10 +12,10 @@
 
 namespace gpu_platform::model {
 
-// What processes of no job make of a GPU that no job holds, in coarse steps, so that it is told
-// seldom. Rounded against the GPU.
+// What processes of no job make of a GPU, in coarse steps, so that it is told seldom. Rounded
+// against the GPU.
 struct GpuLoad {
-  std::uint32_t utilization_percent = 0;  // mean over about a minute
+  std::uint32_t utilization_percent = 0;  // mean over about a minute in which no job held it
   base::Bytes memory_free;
 
   friend bool operator==(const GpuLoad&, const GpuLoad&) = default;

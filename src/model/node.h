@@ -95,8 +95,8 @@ struct Gpu {
   bool is_reported = true;         // false: the node's driver does not list it any more
   // Processes on it that belong to no job, in words, for every rule of the site; empty: none.
   std::string unmanaged_processes;
-  // What they make of it while no job holds it; none: there are none, or the site does not place
-  // jobs by load (Policy::load_rules).
+  // What they make of it, as last seen while no job held it, but with the memory of now; none:
+  // there are none, or the site does not place jobs by load (Policy::load_rules).
   std::optional<GpuLoad> load;
   std::string changed_by;    // who set the worst taint; empty if it is in service
   base::Instant changed_at;  // when
