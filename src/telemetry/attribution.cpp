@@ -44,7 +44,7 @@ std::vector<std::int64_t> split(std::int64_t whole, const Weights& weights) {
 // What the processes of a GPU tell of its holders.
 struct Told {
   explicit Told(std::size_t holders)
-      : sm(holders + 1), memory(holders + 1), counts(holders), withheld(holders) {}
+      : sm(holders + 1), memory(holders + 1), counts(holders), withheld(holders + 1) {}
 
   Weights sm;      // percent
   Weights memory;  // bytes
@@ -68,9 +68,8 @@ Told told_by_processes(const SharedGpu& gpu) {
     const bool is_told = process.memory && process.memory->value() >= 0 &&
                          static_cast<std::uint64_t>(process.memory->value()) <= kMaxWeight;
     if (is_told) told.memory[i] += static_cast<std::uint64_t>(process.memory->value());
-    if (i == others) continue;
-    ++told.counts[i];
     if (!is_told) told.withheld[i] = true;
+    if (i != others) ++told.counts[i];
   }
   return told;
 }

@@ -79,6 +79,15 @@ TEST(Attribution, GoesByMemoryWhereNothingElseTells) {
   EXPECT_EQ(uses[1].utilization_percent, 30U);
 }
 
+TEST(Attribution, DoesNotGoByMemoryWhereThatOfAProcessOfNoJobIsWithheld) {
+  const auto uses = attribute(
+      shared(model::ShareMode::kMps,
+             {{kFirst, base::kGiB, {}}, {kSecond, base::kGiB, {}}, {kNoHolder, {}, {}}}));
+
+  EXPECT_EQ(uses[0].utilization_percent, std::nullopt) << "the process may have done all of it";
+  EXPECT_EQ(uses[0].memory, base::kGiB);
+}
+
 TEST(Attribution, SaysNothingOfWhatIsNotKnown) {
   auto gpu = shared(model::ShareMode::kMps, {});
   gpu.processes.reset();
