@@ -119,8 +119,8 @@ bool is_covered(const Point& point, base::Duration step, const std::vector<Point
   return next != uses.begin() && point.from - std::prev(next)->from < around;
 }
 
-// What an attempt used of a GPU: its own part while others were there, and the whole GPU while it
-// was alone, when no use is recorded. Either may be null.
+// What an attempt used of a GPU: its own use of its part, and the whole GPU where no use is
+// recorded, as where the driver tells no processes. Either may be null.
 Series joined(const Series* use, const Series* gpu) {
   if (use == nullptr) return gpu == nullptr ? Series() : *gpu;
   Series out = *use;

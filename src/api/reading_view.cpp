@@ -77,9 +77,9 @@ void ReadingView::add_gpus_of(const model::Job& job) {
     if (node == nullptr) continue;
     for (const model::GpuGrant& grant : part.grants) {
       if (grant.gpu_index >= node->gpus.size()) continue;
-      const model::Gpu& gpu = node->gpus[grant.gpu_index];
-      // With others on it, only its own use is the job's.
-      if (gpu.holders.size() <= 1) uuids_of_jobs_.insert(gpu.info.uuid);
+      // Of a part, only its own use is the job's.
+      if (grant.share < base::kWholeGpu) continue;
+      uuids_of_jobs_.insert(node->gpus[grant.gpu_index].info.uuid);
     }
   }
 }

@@ -51,7 +51,7 @@ class ReadingView {
   const model::Caller& caller_;
   const model::View view_;
   const std::shared_ptr<const controller::Snapshot> snapshot_;
-  // The GPUs that a job of the filter has alone.
+  // The GPUs that a job of the filter has as a whole.
   std::set<std::string, std::less<>> uuids_of_jobs_;
   bool have_all_ended_ = true;
 };

@@ -11,12 +11,16 @@ namespace gpu_platform::monitoring {
 
 namespace {
 
-// Null: one attempt has it, or none, or the published state has no such GPU.
+// Null: no attempt has a part of it, or the published state has no such GPU.
 const model::Gpu* find_shared(const model::Node* node, const std::string& uuid) {
   if (node == nullptr) return nullptr;
   const auto index = model::index_of_gpu(*node, uuid);
-  if (!index || node->gpus[*index].holders.size() < 2) return nullptr;
-  return &node->gpus[*index];
+  if (!index) return nullptr;
+  const auto is_part = [](const model::GpuHolder& holder) {
+    return holder.share < base::kWholeGpu;
+  };
+  const model::Gpu& gpu = node->gpus[*index];
+  return std::ranges::any_of(gpu.holders, is_part) ? &gpu : nullptr;
 }
 
 std::vector<telemetry::SharedGpu::Holder> holders_of(const model::Gpu& gpu) {

@@ -17,7 +17,8 @@ namespace gpu_platform::monitoring {
 
 // Stands before the observers of the probes' reports: passes each on, and makes frames of what was
 // read: one of each GPU that answers, one of the host, and one of the use that each attempt makes
-// of a GPU which several hold. All of one reading go to the listener together.
+// of a GPU of which it has a part, also while no other has one. All of one reading go to the
+// listener together.
 //
 // All that it refers to outlives it. Thread: the probe runner's.
 class ReadingTap final : public node::ProbeListener {
@@ -43,7 +44,7 @@ class ReadingTap final : public node::ProbeListener {
     std::string uuid;
     std::optional<base::Milliwatts> idle_power;  // the least that it drew while it did nothing
   };
-  // A GPU of a reading that several attempts hold.
+  // A GPU of a reading of which attempts have parts.
   struct Shared {
     std::string uuid;
     telemetry::SharedGpu gpu;                     // without its processes

@@ -147,7 +147,7 @@ TEST_F(ReadingTapTest, SplitsAGpuBetweenTheJobsThatShareIt) {
 
   const auto frames = read({shared, reading_of(1, 40, 200'000)});
 
-  ASSERT_EQ(frames.size(), 4U) << "a GPU of one job has no frames of its use";
+  ASSERT_EQ(frames.size(), 4U) << "a whole GPU has no frames of its use";
   EXPECT_EQ(value(frames[0], "utilization_percent"), 80);
   EXPECT_EQ(frames[2].subject, (telemetry::Subject{Of::kUse, "n1", "a", kFirstJob}));
   EXPECT_EQ(frames[3].subject, (telemetry::Subject{Of::kUse, "n1", "a", kSecondJob}));
@@ -158,6 +158,23 @@ TEST_F(ReadingTapTest, SplitsAGpuBetweenTheJobsThatShareIt) {
   EXPECT_EQ(value(frames[3], "memory_used_bytes"), (base::kGiB * 3).value());
   EXPECT_EQ(value(frames[3], "attributed_by"),
             static_cast<std::int64_t>(telemetry::AttributedBy::kProcesses));
+}
+
+TEST_F(ReadingTapTest, TellsTheUseOfAPartAlsoWhileNoOtherJobHasOne) {
+  describe({"a"});
+  model::Node node = *snapshot_->nodes.find(1);
+  node.gpus[0].holders.pop_back();
+  snapshot_->nodes.put(1, node);
+  owners_ = {{10, kFirstJob}};
+  hardware::GpuReading part = reading_of(0, 60, 300'000);
+  part.processes = {{10, base::kGiB, hardware::kMpsProcess}};
+
+  const auto frames = read({part});
+
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[1].subject, (telemetry::Subject{Of::kUse, "n1", "a", kFirstJob}));
+  EXPECT_EQ(value(frames[1], "utilization_percent"), 60);
+  EXPECT_EQ(value(frames[1], "memory_used_bytes"), base::kGiB.value());
 }
 
 TEST_F(ReadingTapTest, KnowsThePowerOfAnIdleGpuAlsoAfterANewInventory) {

@@ -80,9 +80,9 @@ TEST(Attribution, GoesByMemoryWhereNothingElseTells) {
 }
 
 TEST(Attribution, DoesNotGoByMemoryWhereThatOfAProcessOfNoJobIsWithheld) {
-  const auto uses = attribute(
-      shared(model::ShareMode::kMps,
-             {{kFirst, base::kGiB, {}}, {kSecond, base::kGiB, {}}, {kNoHolder, {}, {}}}));
+  const auto uses =
+      attribute(shared(model::ShareMode::kMps,
+                       {{kFirst, base::kGiB, {}}, {kSecond, base::kGiB, {}}, {kNoHolder, {}, {}}}));
 
   EXPECT_EQ(uses[0].utilization_percent, std::nullopt) << "the process may have done all of it";
   EXPECT_EQ(uses[0].memory, base::kGiB);
