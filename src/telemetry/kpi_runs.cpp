@@ -65,11 +65,11 @@ bool was_interrupted(const model::Job& job) {
 
 // A later wait overwrites the time at which the job began to wait.
 base::Instant queued_at(const model::Job& job) {
-  const bool is_first_wait = job.attempts.size() <= 1 && job.eligible_at.is_set();
-  const base::Instant begin =
-      is_first_wait ? job.eligible_at : std::max(job.submitted_at, job.spec->begin);
-  if (job.attempts.empty()) return begin;
-  return std::min(begin, job.attempts.front().requested_at);
+  const base::Instant begin = std::max(job.submitted_at, job.spec->begin);
+  if (job.attempts.empty()) return job.eligible_at.is_set() ? job.eligible_at : begin;
+  const base::Instant requested = job.attempts.front().requested_at;
+  const bool is_first_wait = job.eligible_at.is_set() && job.eligible_at <= requested;
+  return std::min(is_first_wait ? job.eligible_at : begin, requested);
 }
 
 // Part of the readings that were to be expected.

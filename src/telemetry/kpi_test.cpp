@@ -128,6 +128,16 @@ TEST(Kpi, TellsTimesOfAJobFromSubmissionToEnd) {
       << "the only value is every percentile";
 }
 
+TEST(Kpi, TheSecondWaitOfARequeuedJobDoesNotReplaceItsFirst) {
+  model::Job job = job_of(1, 10, {attempt_of(30, 32, 50)});
+  job.state = JobState::kQueued;
+  job.eligible_at = at(50);
+  job.ended_at = {};
+  const auto figures = figures_of(window(0, 100), {job});
+  ASSERT_EQ(figures.wait.count(), 1U);
+  EXPECT_DOUBLE_EQ(figures.wait.mean_seconds(), 20);
+}
+
 TEST(Kpi, CountsEachThingInTheWindowInWhichItHappened) {
   const model::Job job = job_of(1, 0, {attempt_of(100, 110, 300)});
   const auto first = figures_of(window(0, 105), {job});
