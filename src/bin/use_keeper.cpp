@@ -131,9 +131,18 @@ void UseKeeper::work() {
 
 void UseKeeper::save() {
   if (notes_ == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  for (auto& [attempt, running] : running_) {
-    if (running.has_changed) store(attempt, running);
+  std::vector<model::AttemptId> changed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [attempt, running] : running_) {
+      if (running.has_changed) changed.push_back(attempt);
+    }
+  }
+  // Each with a lock of its own: published() must not wait while thousands are written.
+  for (const model::AttemptId attempt : changed) {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(attempt);
+    if (found != running_.end() && found->second.has_changed) store(attempt, found->second);
   }
 }
 
