@@ -81,7 +81,8 @@ ProcessOwner ProcessOwners::find(std::uint32_t pid, const AttemptOfPid& attempt_
   const std::string cgroup = read_text(fmt::format("/proc/{}/cgroup", pid));
   owner.attempt = attempt_of_cgroup(cgroup, cgroup_prefix_);
   owner.is_server = is_cgroup_of_server(cgroup, cgroup_prefix_);
-  if (owner.is_server) return owner;  // its parents are no jobs
+  // The parents of a server are no jobs.
+  if (owner.is_server || !attempt_of_pid) return owner;
   std::uint32_t ancestor = pid;
   for (int i = 0; i < kMaxAncestors && !owner.attempt && ancestor > 1; ++i) {
     owner.attempt = attempt_of_pid(ancestor);

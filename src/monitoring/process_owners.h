@@ -30,7 +30,7 @@ inline constexpr std::string_view kServerCgroups = "mps-";
 // thread-safe.
 class ProcessOwners {
  public:
-  // Returns the attempt with this first process, if there is one.
+  // Returns the attempt with this first process, if there is one. Empty: the cgroup alone tells.
   using AttemptOfPid = std::function<std::optional<model::AttemptId>(std::uint64_t pid)>;
 
   // `cgroup_base`: the absolute folder below which each attempt has its cgroup; empty: none.

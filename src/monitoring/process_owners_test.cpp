@@ -65,6 +65,8 @@ TEST(ProcessOwners, AnAncestorThatIsAnAttemptsFirstProcessTells) {
     return pid == static_cast<std::uint64_t>(getpid()) ? std::optional(attempt) : std::nullopt;
   });
   EXPECT_EQ(owner.attempt, attempt);
+  EXPECT_FALSE(owners.find(static_cast<std::uint32_t>(child), {}).attempt)
+      << "it is in no cgroup of an attempt";
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(owners.find(static_cast<std::uint32_t>(child), kNobody).exists);
