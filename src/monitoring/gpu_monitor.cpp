@@ -155,6 +155,11 @@ void GpuMonitor::forget_gpus_before(std::chrono::steady_clock::time_point limit)
     }
     gpu = gpus_.erase(gpu);
   }
+  std::erase_if(read_at_, [&](const auto& node) {
+    if (node.second >= limit) return false;
+    hosts_.erase(node.first);
+    return true;
+  });
 }
 
 void GpuMonitor::take_events(const node::ProbeEvents& events) {
@@ -212,7 +217,7 @@ std::optional<model::AttemptId> GpuMonitor::owner_of(const std::string& uuid, st
     if (owner != seen->second.end()) return owner->second;
   }
   // By its cgroup alone: without one, a first process cannot be told from one that has its pid now.
-  return owners_.find(pid, [](std::uint64_t) { return std::optional<model::AttemptId>(); }).attempt;
+  return owners_.find(pid, {}).attempt;
 }
 
 // An ended process has no cgroup and no ancestors that could tell its owner: the readings in which

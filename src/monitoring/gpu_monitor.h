@@ -48,11 +48,12 @@ class GpuMonitor {
   // Null: nothing was read of it yet, or for so long that it was forgotten.
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;
 
-  // The host's own metrics. Null: nothing was read of it yet.
+  // The host's own metrics. Null: nothing was read of it yet, or for so long that it was forgotten.
   std::shared_ptr<const model::HostMetrics> latest_host(std::string_view node) const;
 
-  // Forgets the GPUs of which nothing was heard since then: a driver that lists a GPU has it read
-  // at each interval. take_readings() calls it with the time an hour ago. Of the taking thread.
+  // Forgets the GPUs and hosts of which nothing was heard since then: a driver that lists a GPU has
+  // it read at each interval. take_readings() calls it with the time an hour ago. Of the taking
+  // thread.
   void forget_gpus_before(std::chrono::steady_clock::time_point limit);
 
   // Nodes with readings older than this.

@@ -134,6 +134,18 @@ TEST_F(GpuMonitorTest, KeepsTheLatestThatWasReadOfTheHost) {
   EXPECT_EQ(monitor_.latest_host("n2"), nullptr);
 }
 
+TEST_F(GpuMonitorTest, ForgetsAHostThatHasGone) {
+  node::ProbeReadings readings;
+  readings.host.emplace().cpu_percent = 12;
+  monitor_.take_readings("n1", {}, readings);
+  const auto now = std::chrono::steady_clock::now();
+  monitor_.forget_gpus_before(now - std::chrono::hours(1));
+  EXPECT_NE(monitor_.latest_host("n1"), nullptr);
+  monitor_.forget_gpus_before(now + std::chrono::hours(1));
+  EXPECT_EQ(monitor_.latest_host("n1"), nullptr);
+  EXPECT_TRUE(monitor_.nodes_older_than(std::chrono::milliseconds(-1)).empty());
+}
+
 TEST_F(GpuMonitorTest, ForgetsAGpuOfWhichNothingWasHeardForLong) {
   read({});
   raise({79});
