@@ -306,14 +306,13 @@ void HistoryFile::log(bool is_warning, const std::string& line) const {
 // How far back the bounds will reach, by what came in the last hour and day.
 void HistoryFile::tell_start() const {
   double per_hour[3] = {};
-  const base::Status status =
-      read([&](const ReadTransaction& file, std::span<const Frames>) -> base::Status {
-        for (const Tier tier : {Tier::kRaw, Tier::kMinute, Tier::kQuarterHour}) {
-          TRY_ASSIGN(const std::uint64_t bytes, bytes_of_newest_span(file, tier));
-          per_hour[static_cast<int>(tier)] = static_cast<double>(bytes) / hours_of(span_of(tier));
-        }
-        return {};
-      });
+  const base::Status status = read_file([&](const ReadTransaction& file) -> base::Status {
+    for (const Tier tier : {Tier::kRaw, Tier::kMinute, Tier::kQuarterHour}) {
+      TRY_ASSIGN(const std::uint64_t bytes, bytes_of_newest_span(file, tier));
+      per_hour[static_cast<int>(tier)] = static_cast<double>(bytes) / hours_of(span_of(tier));
+    }
+    return {};
+  });
   const std::string size =
       fmt::format("{} of at most {}", in_mebibytes(bytes_on_disk(options_.path)),
                   in_mebibytes(static_cast<std::uint64_t>(options_.bounds.max_bytes.value())));
@@ -333,7 +332,28 @@ void HistoryFile::tell_start() const {
 }
 
 base::Status HistoryFile::read(const Read& read) const {
-  for (int look = 0; look < kMaxLooks; ++look) {
+  return read_with([&](store::ReaderPool& readers) -> base::Result<bool> {
+    TRY_ASSIGN(store::ReaderPool::Lease reader, readers.borrow());
+    TRY_ASSIGN(const ReadTransaction file, ReadTransaction::begin(*reader.operator->()));
+    const auto open = open_frames_.after(file.batch());
+    // The memory has gone on without what was seen on disk.
+    if (!open) return false;
+    TRY(read(file, *open));
+    return true;
+  });
+}
+
+base::Status HistoryFile::read_file(const ReadFile& read) const {
+  return read_with([&](store::ReaderPool& readers) -> base::Result<bool> {
+    TRY_ASSIGN(store::ReaderPool::Lease reader, readers.borrow());
+    TRY_ASSIGN(const ReadTransaction file, ReadTransaction::begin(*reader.operator->()));
+    TRY(read(file));
+    return true;
+  });
+}
+
+base::Status HistoryFile::read_with(const Look& look) const {
+  for (int looks = 0; looks < kMaxLooks; ++looks) {
     std::shared_ptr<store::ReaderPool> readers;
     {
       const std::lock_guard lock(mutex_);
@@ -343,7 +363,7 @@ base::Status HistoryFile::read(const Read& read) const {
                           fmt::format("the history cannot be read: {}", problem_));
       }
     }
-    const base::Result<bool> is_done = read_once(*readers, read);
+    const base::Result<bool> is_done = look(*readers);
     if (is_done && *is_done) return {};
     if (is_done) continue;
     if (is_done.error().code == base::ErrorCode::kInvalidArgument) {
@@ -358,16 +378,6 @@ base::Status HistoryFile::read(const Read& read) const {
                       fmt::format("the history cannot be read: {}", is_done.error().message));
   }
   return base::fail(base::ErrorCode::kUnavailable, "the history is being replaced: try again");
-}
-
-// False: the memory has gone on without what was seen on disk; look again.
-base::Result<bool> HistoryFile::read_once(store::ReaderPool& readers, const Read& read) const {
-  TRY_ASSIGN(store::ReaderPool::Lease reader, readers.borrow());
-  TRY_ASSIGN(const ReadTransaction file, ReadTransaction::begin(*reader.operator->()));
-  const auto open = open_frames_.after(file.batch());
-  if (!open) return false;
-  TRY(read(file, *open));
-  return true;
 }
 
 base::Result<std::vector<Series>> HistoryFile::query(const HistoryQuery& query) const {
@@ -406,23 +416,21 @@ HistoryCoverage HistoryFile::coverage() const {
 std::optional<std::string> HistoryFile::get(const std::string& name) const {
   if (auto change = open_notes_.find(name)) return std::move(change->bytes);
   std::optional<std::string> bytes;
-  const base::Status status =
-      read([&](const ReadTransaction& file, std::span<const Frames>) -> base::Status {
-        TRY_ASSIGN(bytes, read_note(file, name));
-        return {};
-      });
+  const base::Status status = read_file([&](const ReadTransaction& file) -> base::Status {
+    TRY_ASSIGN(bytes, read_note(file, name));
+    return {};
+  });
   return status ? bytes : std::nullopt;
 }
 
 std::vector<Notes::Note> HistoryFile::all(const std::string& prefix) const {
   const OpenNotes::Changes changes = open_notes_.all();
   std::map<std::string, std::string> notes;
-  const base::Status status =
-      read([&](const ReadTransaction& file, std::span<const Frames>) -> base::Status {
-        TRY_ASSIGN(std::vector<Note> stored, read_notes(file, prefix));
-        for (Note& note : stored) notes[std::move(note.name)] = std::move(note.bytes);
-        return {};
-      });
+  const base::Status status = read_file([&](const ReadTransaction& file) -> base::Status {
+    TRY_ASSIGN(std::vector<Note> stored, read_notes(file, prefix));
+    for (Note& note : stored) notes[std::move(note.name)] = std::move(note.bytes);
+    return {};
+  });
   if (!status) notes.clear();
   for (auto place = changes.lower_bound(prefix);
        place != changes.end() && place->first.starts_with(prefix); ++place) {

@@ -87,7 +87,12 @@ class HistoryFile final : public History, public Notes, public FrameListener {
   using Read =
       std::function<base::Status(const ReadTransaction& file, std::span<const Frames> open)>;
   base::Status read(const Read& read) const;
-  base::Result<bool> read_once(store::ReaderPool& readers, const Read& read) const;
+  // Calls `read` with a transaction: what waits in memory is of no interest, and not copied.
+  using ReadFile = std::function<base::Status(const ReadTransaction& file)>;
+  base::Status read_file(const ReadFile& read) const;
+  // Calls `look` with the readers until it returns true.
+  using Look = std::function<base::Result<bool>(store::ReaderPool& readers)>;
+  base::Status read_with(const Look& look) const;
 
   const Options options_;
   OpenFrames open_frames_;
