@@ -25,6 +25,7 @@ void Idleness::begin_anew() {
   known_ = {};
   percent_ns_ = 0;
   is_idle_ = false;
+  idle_since_.reset();
 }
 
 void Idleness::count(base::Duration passed, std::uint32_t percent, const IdleRule& rule) {
@@ -58,14 +59,14 @@ void Idleness::take(base::Instant at, base::Duration age,
   if (!first_use_ && *mean >= rule.below_percent) first_use_ = at;
   const bool is_spared = first_use_ ? at - *first_use_ < rule.grace : age < rule.loading;
   const auto known_mean = mean_percent(rule);
-  const bool is_idle = !is_spared && known_mean && *known_mean < rule.below_percent;
-  if (is_idle && !is_idle_) idle_since_ = at;
-  is_idle_ = is_idle;
+  is_idle_ = !is_spared && known_mean && *known_mean < rule.below_percent;
+  if (!is_idle_) idle_since_.reset();
+  if (is_idle_ && !idle_since_) idle_since_ = at;
 }
 
 base::Duration Idleness::idle_for(base::Instant now) const {
-  if (!is_idle_ || now < idle_since_) return {};
-  return now - idle_since_;
+  if (!is_idle_ || now < *idle_since_) return {};
+  return now - *idle_since_;
 }
 
 std::optional<std::uint32_t> Idleness::mean_percent(const IdleRule& rule) const {

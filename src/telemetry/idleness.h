@@ -44,7 +44,7 @@ class Idleness {
   bool uses_now(const IdleRule& rule) const {
     return is_known_ && last_percent_ >= rule.below_percent;
   }
-  // How long it has been idle; 0 if it is not.
+  // How long it has been idle, short gaps in what is known included; 0 if it is not.
   base::Duration idle_for(base::Instant now) const;
   // The mean of the window; none: too little is known.
   std::optional<std::uint32_t> mean_percent(const IdleRule& rule) const;
@@ -65,7 +65,7 @@ class Idleness {
   std::optional<base::Instant> first_use_;
   bool is_known_ = false;
   bool is_idle_ = false;
-  base::Instant idle_since_;
+  std::optional<base::Instant> idle_since_;  // stays over a short gap
 };
 
 }  // namespace gpu_platform::telemetry

@@ -93,8 +93,10 @@ TEST_F(IdlenessTest, AShortGapDoesNotCountAndForgetsNothing) {
   ASSERT_TRUE(idleness_.is_idle());
   run(base::minutes(2), {std::nullopt});
   EXPECT_FALSE(idleness_.is_idle());
+  EXPECT_EQ(idleness_.idle_for(now_), base::Duration());
   run(base::seconds(10), {0});
   EXPECT_TRUE(idleness_.is_idle());
+  EXPECT_GE(idleness_.idle_for(now_), base::minutes(7)) << "since before the gap";
 }
 
 TEST_F(IdlenessTest, WorkEndsIt) {
