@@ -25,7 +25,7 @@ constexpr base::Duration kMonitored = base::seconds(1);
 constexpr std::size_t kMainLevels = 4;
 
 std::string notes_of(model::JobId job) {
-  return fmt::format("use/{}.", job.value);
+  return fmt::format("{}{}.", telemetry::kSummaryNotes, job.value);
 }
 
 std::string note_of(model::AttemptId attempt) {

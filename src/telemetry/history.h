@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -59,6 +60,10 @@ class History {
   virtual base::Result<std::vector<Series>> query(const HistoryQuery& query) const = 0;
   virtual HistoryCoverage coverage() const = 0;
 };
+
+// The summaries of jobs are the notes with these names, each with the number of its job behind it.
+// Where the file is full and they take more than a quarter of it, those of the oldest jobs go.
+inline constexpr std::string_view kSummaryNotes = "use/";
 
 // Small values that are kept beside the history, by name: the states of alerts, the summaries of
 // jobs. Safe from any thread; put() returns at once, and is on disk within seconds.

@@ -217,6 +217,28 @@ TEST_F(HistoryTest, TheFileStaysWithinItsBoundAndLosesTheOldestSamplesFirst) {
   EXPECT_FALSE(series.points.empty());
 }
 
+TEST_F(HistoryTest, SummariesOfManyJobsDoNotTakeTheRoomOfTheReadings) {
+  bounds_.max_bytes = base::kMiB * 4;
+  open();
+  file().put("alert/a", "1");
+  file().take(reading(kNoon));
+  // In all 6 MB.
+  for (int job = 1; job <= 3'000; ++job) {
+    file().put(fmt::format("use/{}.1", job), std::string(2'000, 'x'));
+  }
+  set_now(kNoon + base::minutes(1));
+  file().flush();
+
+  EXPECT_LE(file().coverage().bytes, std::uint64_t{4} << 20);
+  EXPECT_TRUE(file().coverage().raw_since) << "the readings stay";
+  EXPECT_TRUE(file().get("use/3000.1"));
+  EXPECT_FALSE(file().get("use/999.1")) << "the order is that of the numbers";
+  EXPECT_EQ(file().get("alert/a"), "1");
+  const std::size_t summaries = file().all(std::string(kSummaryNotes)).size();
+  EXPECT_GT(summaries, 200u) << "no more go than must";
+  EXPECT_LT(summaries, 1'500u);
+}
+
 TEST_F(HistoryTest, FramesThatDoNotFitIntoMemoryAreDroppedAndCounted) {
   OpenFrames frames(1'000);
   const Frames one = reading(kNoon);

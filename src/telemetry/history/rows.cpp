@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "telemetry/history.h"
 #include "telemetry/history/schema.h"
 
 namespace gpu_platform::telemetry {
@@ -14,9 +15,15 @@ namespace {
 
 constexpr std::int64_t kPageBytes = 4096;
 
+// The name is in an index, too.
+std::uint64_t bytes_of_note(std::string_view name, std::uint64_t bytes) {
+  constexpr std::uint64_t kOfRow = 16;
+  return 2 * name.size() + bytes + kOfRow;
+}
+
 // Without this error, what an index names again and again would be tried for ever.
 std::unexpected<base::Error> no_rows() {
-  return base::fail(base::ErrorCode::kDataLoss, "an index names rows that are not there");
+  return base::fail(base::ErrorCode::kDataLoss, "an index does not name the rows that are there");
 }
 
 }  // namespace
@@ -37,6 +44,7 @@ void HistoryRows::forget() {
   ids_.clear();
   codes_.clear();
   names_.clear();
+  note_bytes_.reset();
 }
 
 base::Result<store::Statement*> HistoryRows::statement(const char* sql) {
@@ -252,6 +260,7 @@ base::Status HistoryRows::set_batch(std::uint64_t number) {
 }
 
 base::Status HistoryRows::put_note(std::string_view name, std::string_view bytes) {
+  TRY(count_note(name, bytes_of_note(name, bytes.size())));
   TRY_ASSIGN(store::Statement* const put,
              statement("INSERT OR REPLACE INTO notes (name, bytes) VALUES (?, ?)"));
   put->bind(name).bind_blob(bytes);
@@ -259,9 +268,61 @@ base::Status HistoryRows::put_note(std::string_view name, std::string_view bytes
 }
 
 base::Status HistoryRows::remove_note(std::string_view name) {
+  TRY(count_note(name, 0));
   TRY_ASSIGN(store::Statement* const remove, statement("DELETE FROM notes WHERE name = ?"));
   remove->bind(name);
   return remove->run();
+}
+
+// `bytes`: what it will take.
+base::Status HistoryRows::count_note(std::string_view name, std::uint64_t bytes) {
+  if (!note_bytes_) return {};
+  TRY_ASSIGN(store::Statement* const find,
+             statement("SELECT length(bytes) FROM notes WHERE name = ?"));
+  const store::StatementRun scope(*find);
+  find->bind(name);
+  TRY_ASSIGN(const bool has_row, find->step());
+  if (has_row) *note_bytes_ -= std::min(*note_bytes_, bytes_of_note(name, find->number(0)));
+  *note_bytes_ += bytes;
+  return {};
+}
+
+base::Result<std::uint64_t> HistoryRows::note_bytes() {
+  if (note_bytes_) return *note_bytes_;
+  TRY_ASSIGN(store::Statement* const find, statement("SELECT name, length(bytes) FROM notes"));
+  const store::StatementRun scope(*find);
+  std::uint64_t bytes = 0;
+  while (true) {
+    TRY_ASSIGN(const bool has_row, find->step());
+    if (!has_row) break;
+    bytes += bytes_of_note(find->text(0), find->number(1));
+  }
+  note_bytes_ = bytes;
+  return bytes;
+}
+
+base::Result<std::size_t> HistoryRows::remove_oldest_summaries(std::uint64_t bytes,
+                                                               std::size_t max_count) {
+  std::vector<std::string> names;
+  {
+    TRY_ASSIGN(store::Statement* const find,
+               statement("SELECT name, length(bytes) FROM notes "
+                         "WHERE substr(name, 1, length(?1)) = ?1 "
+                         "ORDER BY CAST(substr(name, length(?1) + 1) AS INTEGER), name LIMIT ?2"));
+    const store::StatementRun scope(*find);
+    find->bind(kSummaryNotes).bind(std::uint64_t{max_count});
+    for (std::uint64_t freed = 0; freed < bytes;) {
+      TRY_ASSIGN(const bool has_row, find->step());
+      if (!has_row) break;
+      freed += bytes_of_note(find->text(0), find->number(1));
+      names.emplace_back(find->text(0));
+    }
+  }
+  for (const std::string& name : names) {
+    TRY(remove_note(name));
+    if (sqlite3_changes64(database_.handle()) == 0) return no_rows();
+  }
+  return names.size();
 }
 
 base::Result<FileSize> HistoryRows::size() {

@@ -77,6 +77,11 @@ class HistoryRows {
   base::Status set_batch(std::uint64_t number);
   base::Status put_note(std::string_view name, std::string_view bytes);
   base::Status remove_note(std::string_view name);
+  // Roughly what the notes take. The first call looks at each of them.
+  base::Result<std::uint64_t> note_bytes();
+  // Removes summaries of jobs (kSummaryNotes), those of the oldest jobs first, until so many bytes
+  // are free or so many notes are removed; how many. kDataLoss if one cannot be found again.
+  base::Result<std::size_t> remove_oldest_summaries(std::uint64_t bytes, std::size_t max_count);
 
   base::Result<FileSize> size();
   // Gives the disk what has no content, as far as the file is larger than this, and copies the log
@@ -90,6 +95,7 @@ class HistoryRows {
   HistoryRows(store::Database database, std::int64_t max_log_pages)
       : database_(std::move(database)), max_log_pages_(max_log_pages) {}
   base::Status copy_log();
+  base::Status count_note(std::string_view name, std::uint64_t bytes);
   base::Result<store::Statement*> statement(const char* sql);
   base::Result<std::string> code_of(const std::string& name);
   base::Result<std::string> name_of(const std::string& code);
@@ -103,6 +109,7 @@ class HistoryRows {
   std::map<Subject, SubjectId> ids_;
   std::map<std::string, std::string> codes_;  // of names
   std::map<std::string, std::string> names_;  // of codes
+  std::optional<std::uint64_t> note_bytes_;   // none: not counted yet
   std::uint64_t damaged_rows_ = 0;
 };
 

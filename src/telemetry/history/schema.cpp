@@ -34,7 +34,7 @@ CREATE TABLE blocks (id INTEGER PRIMARY KEY, subject INTEGER NOT NULL, tier INTE
 CREATE INDEX blocks_of_subject ON blocks (subject, tier, span);
 CREATE INDEX blocks_by_age ON blocks (tier, span);
 CREATE INDEX pieces ON blocks (tier, span, subject) WHERE is_piece = 1;
-CREATE TABLE notes (name TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE notes (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 )";
 

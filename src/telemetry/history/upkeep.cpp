@@ -15,6 +15,8 @@ constexpr Tier kTiers[] = {Tier::kRaw, Tier::kMinute, Tier::kQuarterHour};
 // Of a step: an hour of samples of a GPU takes about ten milliseconds.
 constexpr std::size_t kMaxSpans = 16;
 constexpr std::size_t kMaxRemoved = 500;
+// To find them, all names are looked at.
+constexpr std::size_t kMaxSummaries = 2'000;
 // Of one row of samples, and of points, which are larger.
 constexpr std::size_t kMaxSamples = kMaxBlockTimes;
 constexpr std::size_t kMaxPoints = 2'000;
@@ -144,6 +146,8 @@ base::Result<bool> Upkeep::keep_bound() {
   if (size.used > allowed) is_evicting_ = true;
   if (size.used <= allowed - allowed / 16) is_evicting_ = false;
   if (is_evicting_) {
+    TRY_ASSIGN(const bool has_evicted_summaries, evict_summaries(allowed / 4));
+    if (has_evicted_summaries) return true;
     for (const Tier tier : kTiers) {
       TRY_ASSIGN(const bool has_evicted, evict_some(tier));
       if (has_evicted) return true;
@@ -152,6 +156,22 @@ base::Result<bool> Upkeep::keep_bound() {
   }
   TRY(rows_.shrink(allowed));
   return false;
+}
+
+// Without this, the summaries of many jobs would take the room of all else. A part more than the
+// excess goes, so that this is seldom due.
+base::Result<bool> Upkeep::evict_summaries(std::uint64_t allowed) {
+  TRY_ASSIGN(const std::uint64_t bytes, rows_.note_bytes());
+  if (bytes <= allowed) return false;
+  std::size_t count = 0;
+  const base::Status status = rows_.database().transaction([&]() -> base::Status {
+    TRY_ASSIGN(count,
+               rows_.remove_oldest_summaries(bytes - (allowed - allowed / 8), kMaxSummaries));
+    return {};
+  });
+  if (!status) rows_.forget();
+  TRY(status);
+  return count > 0;
 }
 
 // The samples of an hour that is not over yet are in no point, so they are put there first.

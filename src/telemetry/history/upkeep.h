@@ -18,8 +18,8 @@ struct HistoryBounds {
 
 // Keeps the history's file in order: makes minutes and quarters of samples, makes one row of the
 // pieces of a span, removes what is old, and the oldest where the file has become too large: of
-// samples first, then of minutes, then of quarters. One thread; a failed step changes nothing and
-// may be taken again.
+// summaries of jobs that take more than a quarter of it, then of samples, of minutes, of quarters.
+// One thread; a failed step changes nothing and may be taken again.
 class Upkeep {
  public:
   // Refers to the rows, which outlive it.
@@ -34,6 +34,7 @@ class Upkeep {
   base::Result<bool> settle_some();
   base::Result<bool> remove_old();
   base::Result<bool> keep_bound();
+  base::Result<bool> evict_summaries(std::uint64_t allowed);
   base::Result<bool> evict_some(Tier tier);
   base::Status settle(const SpanKey& key);
   base::Status roll(const SpanKey& key, const std::vector<BlockRow>& rows);
