@@ -11,6 +11,9 @@ namespace gpu_platform::monitoring {
 
 namespace {
 
+// Of which something is remembered: a node may be described before the published state has it.
+constexpr std::size_t kMaxGoneNodes = 1'000;
+
 // Null: no attempt has a part of it, or the published state has no such GPU.
 const model::Gpu* find_shared(const model::Node* node, const std::string& uuid) {
   if (node == nullptr) return nullptr;
@@ -65,10 +68,19 @@ void ReadingTap::take_inventory(const std::string& node, const hardware::Invento
   known = std::move(now);
 }
 
+// A cluster that grows and shrinks gives its nodes new names.
+void ReadingTap::forget_gone_nodes(const controller::Snapshot& snapshot) {
+  if (gpus_.size() <= snapshot.nodes.size() + kMaxGoneNodes) return;
+  std::erase_if(gpus_, [&](const auto& node) {
+    return model::node_named(snapshot.nodes, *snapshot.nodes_by_name, node.first) == nullptr;
+  });
+}
+
 ReadingTap::Taken ReadingTap::take_readings(const std::string& node,
                                             const node::ProbeReadings& readings) {
   Taken taken;
   const auto snapshot = snapshot_();
+  forget_gone_nodes(*snapshot);
   const model::Node* const known =
       model::node_named(snapshot->nodes, *snapshot->nodes_by_name, node);
   std::vector<SeenGpu>& gpus = gpus_[node];

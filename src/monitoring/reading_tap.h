@@ -57,6 +57,7 @@ class ReadingTap final : public node::ProbeListener {
   };
 
   void take_inventory(const std::string& node, const hardware::Inventory& inventory);
+  void forget_gone_nodes(const controller::Snapshot& snapshot);
   Taken take_readings(const std::string& node, const node::ProbeReadings& readings);
   std::vector<telemetry::Frame> uses_of(const std::string& node, Shared shared);
 

@@ -128,6 +128,25 @@ TEST_F(ReadingTapTest, MakesNoFrameOfAGpuThatDoesNotAnswerOrIsNotKnown) {
   EXPECT_EQ(passed_on_.size(), 2U);
 }
 
+TEST_F(ReadingTapTest, ForgetsNodesThatAreGoneOnceTheyAreMany) {
+  const auto frames_of_node = [&](const std::string& node) {
+    node::ProbeReadings readings;
+    readings.gpus = {reading_of(0, 40, 200'000)};
+    const std::size_t before = taken_.size();
+    tap_.on_report({node, false, readings});
+    return taken_.size() - before;
+  };
+  describe({"a", "b"});
+  for (int i = 0; i < 1'500; ++i) {
+    hardware::Inventory inventory;
+    inventory.gpus.push_back({.index = 0, .uuid = "gone-" + std::to_string(i)});
+    tap_.on_report({"gone-" + std::to_string(i), false, inventory});
+  }
+
+  EXPECT_EQ(frames_of_node("n1"), 1U);
+  EXPECT_EQ(frames_of_node("gone-1499"), 0U);
+}
+
 TEST_F(ReadingTapTest, PassesOnWhateverComes) {
   tap_.on_report({"n1", false, node::ProbeProblem{}});
   tap_.on_report({"n2", false, node::ProbeReadings{}});
