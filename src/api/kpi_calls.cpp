@@ -83,16 +83,15 @@ bool reaches_back(const telemetry::HistoryCoverage& coverage, base::Instant time
          reaches(coverage.raw_since);
 }
 
-// The GPU-hours of the GPUs that are in the cluster. None: not known.
+// The GPU-hours of the GPUs that are in the cluster, of the time of which there are records: what
+// jobs held before is not known either. None: not known.
 std::optional<double> available_hours(const telemetry::History* history,
-                                      const controller::Snapshot& snapshot,
-                                      const telemetry::KpiQuestion& question,
-                                      base::Instant records_since) {
-  const base::Instant begin = std::max(question.from, records_since);
+                                      const controller::Snapshot& snapshot, base::Instant begin,
+                                      base::Instant end) {
   if (history == nullptr || !reaches_back(history->coverage(), begin)) return std::nullopt;
-  telemetry::HistoryQuery query{.from = question.from, .to = question.to};
+  telemetry::HistoryQuery query{.from = begin, .to = end};
   query.metrics = {*telemetry::metric_named(telemetry::Of::kGpu, "memory_used_bytes")};
-  const std::int64_t spans = (question.to - question.from).value() / kSpans / kLeastSpan.value();
+  const std::int64_t spans = (end - begin).value() / kSpans / kLeastSpan.value();
   query.step = kLeastSpan * (spans + 1);
   snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     for (const model::Gpu& gpu : node.gpus) {
@@ -103,7 +102,7 @@ std::optional<double> available_hours(const telemetry::History* history,
   if (!found) return std::nullopt;
   double hours = 0;
   for (const telemetry::Series& series : *found) {
-    hours += telemetry::present_hours(series, question.from, question.to);
+    hours += telemetry::present_hours(series, begin, end);
   }
   return hours > 0 ? std::optional(hours) : std::nullopt;
 }
@@ -147,7 +146,8 @@ base::Result<v1::Kpi> KpiCalls::get(const v1::GetKpiRequest& request, const Peer
     complete_since = std::max(complete_since, kept_since);
   }
   const telemetry::KpiFigures figures = sums.figures();
-  auto available = available_hours(core.history, *snapshot, question, complete_since);
+  const base::Instant begin = std::clamp(complete_since, question.from, question.to);
+  auto available = available_hours(core.history, *snapshot, begin, question.to);
   // What jobs held was there, whether it was read or not.
   if (available) available = std::max(*available, figures.site.hours());
 
@@ -156,7 +156,6 @@ base::Result<v1::Kpi> KpiCalls::get(const v1::GetKpiRequest& request, const Peer
   to_proto(question.to, *out.mutable_until());
   if (question.team) out.set_team(*question.team);
   if (complete_since > question.from) to_proto(complete_since, *out.mutable_complete_since());
-  const base::Instant begin = std::clamp(complete_since, question.from, question.to);
   put_figures(figures, seconds_of(question.to - begin), available, out);
   put_responses(context_.meter.read(), core.statistics ? core.statistics().since : base::Instant(),
                 out);

@@ -272,6 +272,18 @@ TEST_F(KpiTest, RatesUseTheTimeOfWhichThereAreRecords) {
   EXPECT_NEAR(kpi->completed_per_hour(), 0.5, 0.001);
 }
 
+TEST_F(KpiTest, GpusAreAvailableFromTheFirstRecordOn) {
+  keep_readings();
+  core_.records_since = from_ + base::hours(2);
+  const auto kpi = ask_as(kBob);
+  ASSERT_TRUE(kpi);
+  EXPECT_DOUBLE_EQ(kpi->available_gpu_hours(), 4) << "2 GPUs for two of the four hours";
+  core_.records_since = to_;
+  const auto empty = ask_as(kBob);
+  ASSERT_TRUE(empty);
+  EXPECT_FALSE(empty->has_available_gpu_hours());
+}
+
 TEST_F(KpiTest, IsNotAnsweredWhileEndedJobsAreRead) {
   kpis_.is_reading = true;
   const auto kpi = ask_as(kBob);
