@@ -269,11 +269,25 @@ refuses_privileges() {
 annotation='.metadata.annotations["example.org/share"] = "1"'
 takes_annotation() { [[ $(pod_of_chart "$annotation" "${as_service_account[@]}") == 201 ]]; }
 
+# What the chart makes for the Prometheus operator and Grafana, which the cluster does not have.
+monitoring_of_chart() {  # CHART
+  "$kubernetes_programs/helm" template pool "$1" --show-only templates/monitoring.yaml --set api.tlsSecret=tls \
+    --set monitoring.serviceMonitor.enabled=true,monitoring.serviceMonitor.tokenSecret=viewer \
+    --set monitoring.rules=true,monitoring.dashboards=true 2>>"$cluster/log/helm"
+}
+count_alerts() { grep -c '^ *- alert: '; }
+
 check_chart() {
   local chart=$ROOT/deploy/helm/gpu-platform
   local options=(--namespace "$platform_namespace" --set journal.storageClassName=- --set api.tlsSecret=tls)
   expect "the chart is of the program's version" "$(sed -n 's/^project(.* VERSION \([^ ]*\).*/\1/p' "$ROOT/CMakeLists.txt")" \
     "$(sed -n 's/^appVersion: "\(.*\)"/\1/p' "$chart/Chart.yaml")"
+  expect "it makes a ServiceMonitor, rules and dashboards" "ConfigMap PrometheusRule ServiceMonitor" \
+    "$(monitoring_of_chart "$chart" | sed -n 's/^kind: //p' | sort | paste -sd' ')"
+  expect "and its rules have all alerts" "$(count_alerts <"$ROOT/deploy/prometheus/alert.rules.yaml")" \
+    "$(monitoring_of_chart "$chart" | count_alerts)"
+  expect "and its ConfigMap all dashboards" "$(find "$ROOT/deploy/grafana" -name '*.json' -printf 'gpu-platform-%f\n' | sort)" \
+    "$(monitoring_of_chart "$chart" | sed -n 's/^  \(gpu-platform-.*json\): |$/\1/p' | sort)"
   objects volume journal | put admin
   objects plain gpu-platform-jobs | put admin
   objects plain ml | put admin
