@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,10 +8,10 @@
 
 #include "base/parse.h"
 #include "base/percent.h"
+#include "cli/commands/job_columns.h"
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
 #include "cli/text/request_text.h"
-#include "cli/text/share_text.h"
 #include "cli/text/text.h"
 #include "cli/text/use_text.h"
 #include "cli/words/list_command.h"
@@ -27,14 +26,9 @@ namespace {
 
 using Align = Column::Align;
 using Kind = ListFilter::Kind;
-using JobColumn = ListColumn<v1::Job>;
 
 constexpr PagedList kJobPages{"/v1/jobs", "jobs", 10'000};
 constexpr std::size_t kKeyWidth = 14;
-
-std::string percent_text(bool is_known, double percent) {
-  return is_known ? fmt::format("{:.0f}%", percent) : std::string();
-}
 
 JobColumn percent_column(std::string key, std::string title, int expendable,
                          std::string (*cell)(const v1::Job&),
@@ -46,70 +40,54 @@ JobColumn percent_column(std::string key, std::string title, int expendable,
 }
 
 std::vector<JobColumn> efficiency_columns() {
-  return {
-      {.key = "id",
-       .column = {"ID", Align::kRight},
-       .cell = [](const v1::Job& job, base::Instant) { return shown_id(job); },
-       .rank =
-           [](const v1::Job& job, base::Instant) {
-             return static_cast<double>(std::strtoull(job.id().c_str(), nullptr, 10));
-           }},
-      {.key = "name",
-       .column = {.title = "NAME", .cut_to = 12},
-       .cell = [](const v1::Job& job, base::Instant) { return job.spec().name(); }},
-      {.key = "user",
-       .column = {.title = "USER", .cut_to = 6},
-       .cell = [](const v1::Job& job, base::Instant) { return job.spec().user(); }},
-      {.key = "state",
-       .column = {.title = "STATE", .is_state = true},
-       .cell = [](const v1::Job& job, base::Instant) { return state_name(job); }},
-      {.key = "ran",
-       .column = {"RAN", Align::kRight},
-       .cell = [](const v1::Job& job, base::Instant now) { return ran(job, now); }},
-      {.key = "gpus",
-       .column = {"GPUS", Align::kRight},
-       .cell = [](const v1::Job& job,
-                  base::Instant) { return share_text(gpus_in_all(job.spec())); },
-       .rank = [](const v1::Job& job, base::Instant) { return gpus_in_all(job.spec()); }},
-      percent_column(
-          "gpu", "GPU", 0,
-          [](const v1::Job& job) {
-            return percent_text(job.gpu_use().has_utilization_percent(),
-                                job.gpu_use().utilization_percent());
-          },
-          [](const v1::Job& job, base::Instant) { return job.gpu_use().utilization_percent(); }),
-      percent_column(
-          "gpu-memory", "GPU MEM", 0,
-          [](const v1::Job& job) {
-            return percent_text(job.gpu_use().has_memory_percent(), job.gpu_use().memory_percent());
-          },
-          [](const v1::Job& job, base::Instant) { return job.gpu_use().memory_percent(); }),
-      percent_column(
-          "cpu", "CPU", 2,
-          [](const v1::Job& job) {
-            return percent_text(job.efficiency().has_cpu(), job.efficiency().cpu() * 100);
-          },
-          [](const v1::Job& job, base::Instant) { return job.efficiency().cpu(); }),
-      percent_column(
-          "memory", "MEMORY", 1,
-          [](const v1::Job& job) {
-            return percent_text(job.efficiency().has_memory(), job.efficiency().memory() * 100);
-          },
-          [](const v1::Job& job, base::Instant) { return job.efficiency().memory(); }),
-      percent_column(
-          "time", "TIME", 3,
-          [](const v1::Job& job) {
-            return percent_text(job.efficiency().has_time(), job.efficiency().time() * 100);
-          },
-          [](const v1::Job& job, base::Instant) { return job.efficiency().time(); }),
-      percent_column(
-          "energy", "ENERGY", 4,
-          [](const v1::Job& job) {
-            return job.gpu_use().has_energy_joules() ? energy_text(job.gpu_use().energy_joules())
-                                                     : std::string();
-          },
-          [](const v1::Job& job, base::Instant) { return job.gpu_use().energy_joules(); }),
-  };
+  std::vector<JobColumn> columns = job_columns({"id", "name", "user", "state", "ran", "gpus"});
+  columns.insert(
+      columns.end(),
+      {
+          percent_column(
+              "gpu", "GPU", 0,
+              [](const v1::Job& job) {
+                return percent_cell(job.gpu_use().has_utilization_percent(),
+                                    job.gpu_use().utilization_percent());
+              },
+              [](const v1::Job& job, base::Instant) {
+                return job.gpu_use().utilization_percent();
+              }),
+          percent_column(
+              "gpu-memory", "GPU MEM", 0,
+              [](const v1::Job& job) {
+                return percent_cell(job.gpu_use().has_memory_percent(),
+                                    job.gpu_use().memory_percent());
+              },
+              [](const v1::Job& job, base::Instant) { return job.gpu_use().memory_percent(); }),
+          percent_column(
+              "cpu", "CPU", 2,
+              [](const v1::Job& job) {
+                return percent_cell(job.efficiency().has_cpu(), job.efficiency().cpu() * 100);
+              },
+              [](const v1::Job& job, base::Instant) { return job.efficiency().cpu(); }),
+          percent_column(
+              "memory", "MEMORY", 1,
+              [](const v1::Job& job) {
+                return percent_cell(job.efficiency().has_memory(), job.efficiency().memory() * 100);
+              },
+              [](const v1::Job& job, base::Instant) { return job.efficiency().memory(); }),
+          percent_column(
+              "time", "TIME", 3,
+              [](const v1::Job& job) {
+                return percent_cell(job.efficiency().has_time(), job.efficiency().time() * 100);
+              },
+              [](const v1::Job& job, base::Instant) { return job.efficiency().time(); }),
+          percent_column(
+              "energy", "ENERGY", 4,
+              [](const v1::Job& job) {
+                return job.gpu_use().has_energy_joules()
+                           ? energy_text(job.gpu_use().energy_joules())
+                           : std::string();
+              },
+              [](const v1::Job& job, base::Instant) { return job.gpu_use().energy_joules(); }),
+      });
+  return columns;
 }
 
 std::vector<ListFilter> efficiency_filters() {
