@@ -33,6 +33,13 @@ std::size_t widest_graph_line(const std::string& text) {
   return widest;
 }
 
+void replace_all(std::string& text, const std::string& what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
 TEST_F(Show, HistoryDrawsAGraphOfEachSeries) {
   std::string target;
   FakeServer server([&](const Request& request) {
@@ -58,6 +65,10 @@ TEST_F(Show, HistoryFitsANarrowTerminal) {
   FakeServer server([](const Request&) { return json_answer(history_answer(1)); });
   EXPECT_EQ(call(server, {"history", "--gpu", "GPU-0"}), 0);
   EXPECT_TRUE(has(out(), "│")) << out();
+  EXPECT_TRUE(begins(out(),
+                     "dgx-1:0  utilization_percent  min 0 %\n"
+                     "mean 45 %  max 90 %  p95 88 %\n"))
+      << out();
   EXPECT_LE(widest_graph_line(out()), 40U) << out();
 }
 
@@ -73,6 +84,22 @@ TEST_F(Show, HistoryOfManyGpusHasALineForEach) {
   std::size_t count = 0;
   for (std::string line; std::getline(lines, line);) ++count;
   EXPECT_EQ(count, 7U) << out();
+}
+
+TEST_F(Show, HistoryOfManyGpusLeavesNumbersOutBeforeItCutsNames) {
+  around_.width = 80;
+  std::string answer = history_answer(5);
+  replace_all(answer, "dgx-1", "node-with-a-long-name");
+  replace_all(answer, R"({"percentile":95,"value":88})",
+              R"({"percentile":50,"value":45},{"percentile":95,"value":88},)"
+              R"({"percentile":99,"value":90})");
+  FakeServer server([&](const Request&) { return json_answer(answer); });
+  EXPECT_EQ(call(server, {"history", "--node", "node-with-a-long-name"}), 0);
+  EXPECT_TRUE(has(out(), "node-with-a-long-name:4")) << out();
+  EXPECT_TRUE(has(out(), "MEAN")) << out();
+  EXPECT_TRUE(has(out(), "P99")) << out();
+  EXPECT_FALSE(has(out(), "MIN")) << out();
+  EXPECT_LE(widest_graph_line(out()), 80U) << out();
 }
 
 TEST_F(Show, HistoryWritesALineOfCsvForEachPoint) {

@@ -31,6 +31,8 @@ constexpr std::size_t kMinBars = 8;
 constexpr std::size_t kMaxBars = 48;
 // The columns that the numbers beside the bars need.
 constexpr std::size_t kBesideBars = 52;
+// Names of GPUs of one node differ at their ends only: a longer one is cut there.
+constexpr std::size_t kNameWidth = 24;
 
 base::Instant instant_at(double seconds) {
   return base::Instant(std::llround(seconds * 1e3) * 1'000'000);
@@ -107,31 +109,48 @@ std::string percentile_name(double percentile) {
   return fmt::format("p{:g}", percentile);
 }
 
-std::string title_of(const Series& series) {
-  std::string title = fmt::format("{}  {}", name_of(series), series.metric());
+// The name, the metric, and what it was over the window.
+std::vector<std::string> title_of(const Series& series) {
+  std::vector<std::string> title = {name_of(series), series.metric()};
   const v1::HistoryWindow& window = series.window();
   if (window.has_growth()) {
-    return title + "  grew by " + value_text(window.growth(), series.unit());
+    title.push_back("grew by " + value_text(window.growth(), series.unit()));
+    return title;
   }
-  if (!window.has_mean()) return title + "  no readings";
-  title += fmt::format("  min {}  mean {}  max {}", value_text(window.min(), series.unit()),
-                       value_text(window.mean(), series.unit()),
-                       value_text(window.max(), series.unit()));
+  if (!window.has_mean()) {
+    title.emplace_back("no readings");
+    return title;
+  }
+  title.push_back("min " + value_text(window.min(), series.unit()));
+  title.push_back("mean " + value_text(window.mean(), series.unit()));
+  title.push_back("max " + value_text(window.max(), series.unit()));
   for (const v1::HistoryPercentile& one : window.percentiles()) {
-    title += fmt::format("  {} {}", percentile_name(one.percentile()),
-                         value_text(one.value(), series.unit()));
+    title.push_back(percentile_name(one.percentile()) + " " +
+                    value_text(one.value(), series.unit()));
   }
-  if (window.has_energy_joules()) {
-    title += "  energy " + energy_text(window.energy_joules());
-  }
+  if (window.has_energy_joules()) title.push_back("energy " + energy_text(window.energy_joules()));
   return title;
 }
 
-std::string graph_of(const v1::History& history, const Series& series, const HistoryStyle& style) {
+// The parts in lines of that width. A number stays beside what it is.
+std::string lines_of_parts(const std::vector<std::string>& parts, std::size_t width) {
+  constexpr std::string_view kBetween = "  ";
   std::string text;
-  for (const std::string& line : wrapped(harmless(title_of(series)), style.width)) {
-    text += line + '\n';
+  std::size_t used = 0;
+  for (const std::string& part : parts) {
+    for (const std::string& piece : wrapped(harmless(part), width)) {
+      const std::size_t taken = display_width(piece);
+      const bool fits = used > 0 && used + kBetween.size() + taken <= width;
+      if (used > 0) text += fits ? kBetween : "\n";
+      text += piece;
+      used = fits ? used + kBetween.size() + taken : taken;
+    }
   }
+  return text + '\n';
+}
+
+std::string graph_of(const v1::History& history, const Series& series, const HistoryStyle& style) {
+  std::string text = lines_of_parts(title_of(series), style.width);
   if (series.points().at().empty()) return text;
   const GraphStyle graph_style{style.width, kGraphLines, style.is_ascii};
   return text + graph(
@@ -149,7 +168,7 @@ std::string table_of(const v1::History& history, const std::vector<const Series*
   const std::size_t room = style.width - std::min(style.width, kBesideBars);
   const std::size_t bars = std::clamp(room, kMinBars, kMaxBars);
   using enum Column::Align;
-  std::vector<Column> columns = {{"OF", kLeft, 8}, {"OVER TIME"}};
+  std::vector<Column> columns = {{"OF", kLeft, kNameWidth}, {"OVER TIME"}};
   if (first.counter()) {
     columns.push_back({"GROWTH", kRight});
   } else {
