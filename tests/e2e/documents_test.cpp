@@ -121,6 +121,25 @@ TEST(Documents, EachCommandOfThePagesIsOne) {
   EXPECT_GT(checked, 70U);
 }
 
+// Those in sentences, in `backticks`: by their first word.
+TEST(Documents, EachCommandInASentenceIsOne) {
+  static const std::regex kCommand("`gpu-platform ([a-z][a-z-]*)");
+  std::map<std::string, std::string> places;  // of each word, one
+  for (const std::string& page : pages()) {
+    const std::string text = read_file(kSources + "/" + page);
+    for (std::sregex_iterator at(text.begin(), text.end(), kCommand); at != std::sregex_iterator();
+         ++at) {
+      places.emplace((*at)[1], page);
+    }
+  }
+  places.erase("help");
+  EXPECT_GT(places.size(), 15U);
+  for (const auto& [word, page] : places) {
+    const Finished done = run_command({program("gpu-platform"), word, "--help"});
+    EXPECT_EQ(done.exit_code, 0) << page << ": gpu-platform " << word << "\n" << done.err;
+  }
+}
+
 // ---- what they show is what it prints
 
 struct Step {
@@ -156,6 +175,8 @@ std::string stable(std::string line) {
 
 class Pages : public testing::Test {
  protected:
+  explicit Pages(DaemonOptions options = {}) : daemon(std::move(options)) {}
+
   void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
 
   // A job that was just submitted runs, or waits with a reason.
@@ -233,6 +254,95 @@ TEST_F(Pages, TheFiveMinutesOfUsersRunAsPrinted) {
     ++walked;
   }
   EXPECT_EQ(walked, 3U);
+}
+
+// ---- the pages about readings and alerts
+
+// What is the same whenever a command is run: the titles of tables, the keys of pages, and other
+// lines but for their numbers. Rows and graphs are left out.
+std::vector<std::string> shape_of(const std::vector<std::string>& lines) {
+  static const std::regex kTitles("[A-Z][A-Z0-9 %-]*  [A-Z0-9 %-]*");
+  static const std::regex kKey("([A-Z][A-Za-z ]*:)  .*");
+  static const std::regex kKeyWithoutColon("([A-Z][A-Za-z]*( [a-z]+)*)  .*");
+  static const std::regex kNumber(R"(\d+(\.\d+)?)");
+  const auto is_drawn = [](const std::string& line) {
+    constexpr std::array<std::string_view, 4> kDrawn = {"│", "▁", "█", "…"};
+    return std::ranges::any_of(kDrawn, [&](std::string_view mark) { return line.contains(mark); });
+  };
+  std::vector<std::string> shape;
+  bool is_row = false;
+  for (const std::string& line : lines) {
+    std::smatch found;
+    if (line.empty() || is_drawn(line)) continue;
+    if (std::regex_match(line, kTitles)) {
+      shape.push_back(stable(line));
+      is_row = true;
+    } else if (std::regex_match(line, found, kKey)) {
+      shape.push_back(found[1]);
+      is_row = false;
+    } else if (is_row) {
+      continue;
+    } else if (std::regex_match(line, found, kKeyWithoutColon)) {
+      shape.push_back(found[1]);
+    } else {
+      shape.push_back(std::regex_replace(stable(line), kNumber, "N"));
+    }
+  }
+  return shape;
+}
+
+class PagesOfReadings : public Pages {
+ protected:
+  PagesOfReadings()
+      : Pages({.config = "monitoring: {interval_seconds: 1}\n"
+                         "alerts: {rules: [{name: GpuHot, for: 0s}]}\n"}) {}
+
+  // What a page shows of the key figures is of a site on which more has happened.
+  static bool are_alike(const Step& step, const std::vector<std::string>& printed,
+                        const std::vector<std::string>& shown) {
+    if (!step.command.starts_with("gpu-platform report ")) return printed == shown;
+    return !printed.empty() && std::ranges::all_of(printed, [&](const std::string& line) {
+      return line.starts_with("Records begin") || std::ranges::find(shown, line) != shown.end();
+    });
+  }
+
+  // Readings and alerts come after a moment, so a command is run until it has something to show.
+  void walk_shapes(const std::string& page, std::size_t steps) {
+    std::vector<std::string> surroundings = environment();
+    surroundings.emplace_back("LANG=C.UTF-8");
+    std::size_t walked = 0;
+    for (const Block& block : blocks_of(page)) {
+      for (const Step& step : steps_of(block)) {
+        const std::vector<std::string> shown = shape_of(step.shown);
+        std::vector<std::string> printed;
+        EXPECT_TRUE(eventually([&] {
+          const Finished done = run_command({"/bin/bash", "-c", step.command}, surroundings);
+          printed = shape_of(lines_of(done.out));
+          return done.exit_code == 0 && are_alike(step, printed, shown);
+        })) << block.place
+            << ": " << step.command << "\nprinted: " << testing::PrintToString(printed)
+            << "\nshown: " << testing::PrintToString(shown);
+        ++walked;
+      }
+    }
+    EXPECT_EQ(walked, steps);
+  }
+};
+
+TEST_F(PagesOfReadings, MonitoringLooksAsOnItsPage) {
+  const std::string id = daemon.submit({"--name", "fine-tune", "--gpus", "2", "--cpus", "4",
+                                        "--time", "5m", "--monitor", "--", program("gpu-workload"),
+                                        "--memory", "1G", "--duration", "2s"});
+  EXPECT_EQ(id, "1") << "as on the page";
+  ASSERT_TRUE(daemon.reaches(id, "COMPLETED")) << daemon.log();
+  walk_shapes("docs/monitoring.md", 5);
+}
+
+TEST_F(PagesOfReadings, AlertsLookAsOnTheirPage) {
+  const Finished injected = run_command({program("gpu-emulator"), "inject", "temperature", "88",
+                                         "--data-dir", daemon.data_dir(), "--gpu", "dgx-h100-1:7"});
+  ASSERT_EQ(injected.exit_code, 0) << injected.err;
+  walk_shapes("docs/alerts.md", 2);
 }
 
 // ---- the page for administrators
