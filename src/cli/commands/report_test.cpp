@@ -67,6 +67,15 @@ TEST_F(Show, ReportKpiHasTargetsBesideTheFigures) {
   EXPECT_LE(widest_report_line(out()), 80U) << out();
 }
 
+TEST_F(Show, ReportKpiShowsSecondsOfAGpu) {
+  std::string kpi(kKpi);
+  const std::string_view hours = R"("gpus":{"gpu_hours":3525)";
+  kpi.replace(kpi.find(hours), hours.size(), R"("gpus":{"gpu_hours":0.0042)");
+  FakeServer server([&](const Request&) { return json_answer(kpi); });
+  EXPECT_EQ(call(server, {"report", "kpi"}), 0);
+  EXPECT_TRUE(has(out(), "54.0% of 0.004 GPU-hours allocated")) << out();
+}
+
 TEST_F(Show, ReportKpiPrintsALineForEachFigureThatIsKnown) {
   FakeServer server([](const Request&) { return json_answer(std::string(kKpi)); });
   EXPECT_EQ(call(server, {"report", "kpi", "--csv"}), 0);

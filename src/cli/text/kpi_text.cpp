@@ -50,8 +50,9 @@ std::string memory_text(const v1::KpiGpuTime& time) {
   return percent_text(time.has_memory_percent(), time.memory_percent());
 }
 
+// A site that has just begun has seconds of them.
 std::string hours_text(double hours) {
-  return fmt::format("{:.1f}", hours);
+  return hours > 0 && hours < 0.1 ? fmt::format("{:.3f}", hours) : fmt::format("{:.1f}", hours);
 }
 
 // "90% or more", "30-50%".
@@ -195,24 +196,24 @@ std::string recovery_text(const v1::Kpi& kpi) {
 
 std::string allocation_text(const v1::Kpi& kpi) {
   if (!kpi.has_allocation_percent()) {
-    return fmt::format("{:.1f} GPU-hours; those available are not known", kpi.gpus().gpu_hours());
+    return hours_text(kpi.gpus().gpu_hours()) + " GPU-hours; those available are not known";
   }
-  return fmt::format("{:.1f}% of {:.1f} GPU-hours available", kpi.allocation_percent(),
-                     kpi.available_gpu_hours());
+  return fmt::format("{:.1f}% of {} GPU-hours available", kpi.allocation_percent(),
+                     hours_text(kpi.available_gpu_hours()));
 }
 
 // "54.0% of 3525.0 GPU-hours allocated (98.0% have readings)".
 std::string utilization_line(const v1::KpiGpuTime& time) {
   if (!time.has_utilization_percent()) return {};
-  return fmt::format("{} of {:.1f} GPU-hours allocated ({} have readings)", utilization_text(time),
-                     time.gpu_hours(), readings_text(time));
+  return fmt::format("{} of {} GPU-hours allocated ({} have readings)", utilization_text(time),
+                     hours_text(time.gpu_hours()), readings_text(time));
 }
 
 std::string idle_text(const v1::KpiIdle& idle) {
-  return fmt::format("{} below {:.0f}% for {} or more, {:.1f} GPU-hours",
+  return fmt::format("{} below {:.0f}% for {} or more, {} GPU-hours",
                      counted(idle.attempts(), "attempt"), idle.below_percent(),
                      base::written(base::seconds(std::llround(idle.after_seconds()))),
-                     idle.gpu_hours());
+                     hours_text(idle.gpu_hours()));
 }
 
 std::string lines_of(const std::vector<std::pair<std::string_view, std::string>>& lines,
