@@ -223,7 +223,8 @@ void AlertCalls::create_silence(const v1::CreateSilenceRequest& request, const P
   if (auto allowed = check_may_silence(*silence, peer); !allowed) {
     return done(std::unexpected(std::move(allowed).error()));
   }
-  record(model::AuditAction::kSilence, text_of(*silence), peer, std::move(resume),
+  const std::string text = text_of(*silence);  // before it is moved away
+  record(model::AuditAction::kSilence, text, peer, std::move(resume),
          [source = *source, silence = *std::move(silence),
           done = std::move(done)](base::Status recorded) {
            if (!recorded) return done(std::unexpected(std::move(recorded).error()));

@@ -124,6 +124,16 @@ class AlertCallsTest : public testing::Test {
     return actions;
   }
 
+  // What these actions were about.
+  std::vector<std::string> targets() const {
+    std::vector<std::string> targets;
+    for (const model::Command& command : core_.commands()) {
+      const auto* const recorded = std::get_if<model::RecordCalls>(&command.body);
+      if (recorded != nullptr) targets.push_back(recorded->calls.front().target);
+    }
+    return targets;
+  }
+
   FakeCore core_;
   std::string job_ = std::to_string(core_.add_job("ada", 1000).value);
   FakeAlerts alerts_;
@@ -131,6 +141,11 @@ class AlertCallsTest : public testing::Test {
   CallContext context_{access_, {.version = "1.2.3"}};
   AlertCalls calls_{context_};
 };
+
+TEST_F(AlertCallsTest, TheAuditTrailSaysWhatASilenceIsAbout) {
+  EXPECT_EQ(silence("node", "dgx-*", kRoot), "ok");
+  EXPECT_EQ(targets(), std::vector<std::string>{"node=dgx-*"});
+}
 
 TEST_F(AlertCallsTest, AnAlertAboutAJobIsForThoseWhoSeeTheJob) {
   EXPECT_EQ(listed(kAda), "a1 a2 ");
