@@ -189,13 +189,14 @@ void Evaluator::judge_level(Source& source, const Rule& rule, const Fact& fact,
     return;
   }
   const base::Duration passed = known_time(tracked, now);
+  const bool is_other = tracked.alert.value != fact.value || !fact.detail.empty();
   tracked.seen = now.steady;
   tracked.alert.value = fact.value;
-  if (tracked.alert.state == State::kFiring) {
-    if (is_clear(rule, *fact.value)) end(source, known, now, out);
-    return;
-  }
-  if (!holds) return end(source, known, now, out);
+  const bool is_firing = tracked.alert.state == State::kFiring;
+  if (is_firing ? is_clear(rule, *fact.value) : !holds) return end(source, known, now, out);
+  // One that is over says what it was about at last.
+  if (is_other) tracked.alert.summary = summary_of(rule, fact);
+  if (is_firing) return;
   tracked.held += passed;
   if (tracked.held >= rule.hold) fire(rule, tracked, fact, now, out);
 }

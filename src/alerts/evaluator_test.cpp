@@ -67,6 +67,21 @@ TEST_F(EvaluatorTest, FiresAfterItsTimeAndIsResolvedAtTheClearThreshold) {
   EXPECT_EQ(heat(evaluator, base::seconds(85), 84), nothing_);
 }
 
+TEST_F(EvaluatorTest, TheSentenceHasTheLatestValueAtWhichItHeld) {
+  Evaluator evaluator({hot({})});
+  heat(evaluator, base::seconds(0), 86);
+  heat(evaluator, base::seconds(5), 97);
+  const std::string id = fingerprint_of("Hot", "node n1", gpu_->key);
+  ASSERT_NE(evaluator.find(id), nullptr);
+  EXPECT_NE(evaluator.find(id)->alert.summary.find("97 °C"), std::string::npos);
+  heat(evaluator, base::seconds(10), std::nullopt);
+  EXPECT_NE(evaluator.find(id)->alert.summary.find("97 °C"), std::string::npos);
+  const std::vector cool{fact(Signal::kGpuTemperature, gpu_, 60)};
+  const auto over = evaluator.take("node n1", cool, moment(base::seconds(15)));
+  ASSERT_EQ(turns(over), std::vector{Turn::kResolved});
+  EXPECT_NE(over.front().alert.summary.find("97 °C"), std::string::npos);
+}
+
 TEST_F(EvaluatorTest, WhatComesBackBeforeItsTimeIsDropped) {
   Evaluator evaluator({hot()});
   heat(evaluator, base::seconds(0), 90);
