@@ -159,8 +159,10 @@ class Change {
     std::vector<std::string_view> names;
     for (const SignalRow& row : kSignalRows) names.push_back(row.name);
     if (words_.signal.empty()) {
-      return wrong(
-          fmt::format("the rule '{}' is not a shipped one, so it needs a signal", words_.name));
+      std::vector<std::string_view> shipped;
+      for (const Rule& rule : shipped_rules()) shipped.push_back(rule.name);
+      return wrong(fmt::format("the rule '{}' is not a shipped one, so it needs a signal{}",
+                               words_.name, base::did_you_mean(words_.name, shipped)));
     }
     const auto found = parse_signal(words_.signal);
     if (!found) {
@@ -212,12 +214,23 @@ class Change {
     rule.is_below = is_below;
     rule.threshold = *given;
     rule.clear = words_.clear.value_or(is_below ? *given + 1 : *given - 1);
-    const bool is_apart = is_below ? rule.clear > rule.threshold : rule.clear < rule.threshold;
+    return check_clear(rule);
+  }
+
+  base::Status check_clear(const Rule& rule) const {
+    const SignalRow& row = row_of(rule.signal);
+    if (row.kind == Kind::kCounter) {
+      if (!words_.clear) return {};
+      return wrong(fmt::format("{} only grows: it has no 'clear'", row.name));
+    }
+    const bool is_apart = rule.is_below ? rule.clear > rule.threshold : rule.clear < rule.threshold;
     if (!is_apart) {
       return wrong(fmt::format("'clear' ({}) must be {} than the threshold ({})", rule.clear,
-                               is_below ? "more" : "less", rule.threshold));
+                               rule.is_below ? "more" : "less", rule.threshold));
     }
-    return {};
+    if (rule.clear >= 0 && rule.clear <= row.most) return {};
+    return wrong(fmt::format("the rule '{}' would never be over: its value never comes to {}{}",
+                             words_.name, rule.clear, row.unit));
   }
 
   const RuleWords& words_;

@@ -68,6 +68,17 @@ TEST(RuleTable, WrongRulesAreRefusedWithWhatIsAllowed) {
             std::string::npos);
   EXPECT_NE(refusal({.name = "DiskLow", .below = 5, .clear = 5}).find("must be more than"),
             std::string::npos);
+  EXPECT_NE(refusal({.name = "GpuHott", .above = 80}).find("did you mean 'GpuHot'?"),
+            std::string::npos);
+  EXPECT_NE(refusal({.name = "GpuHot", .above = 0}).find("never be over"), std::string::npos);
+  EXPECT_NE(refusal({.name = "DiskLow", .below = 100}).find("never be over"), std::string::npos);
+  EXPECT_NE(refusal({.name = "DiskLow", .below = 10, .clear = 101}).find("never be over"),
+            std::string::npos);
+  EXPECT_EQ(refusal({.name = "DiskLow", .below = 99}), "accepted");
+  EXPECT_EQ(refusal({.name = "GpuHot", .above = 1}), "accepted");
+  EXPECT_EQ(refusal({.name = "GpuXidCritical", .above = 3}), "accepted");
+  EXPECT_NE(refusal({.name = "GpuXidCritical", .above = 3, .clear = 1}).find("no 'clear'"),
+            std::string::npos);
   EXPECT_NE(refusal({.name = "GpuHot", .above = 80, .below = 10}).find("either"),
             std::string::npos);
   EXPECT_NE(refusal({.name = "NodeLost", .above = 1}).find("no threshold"), std::string::npos);
