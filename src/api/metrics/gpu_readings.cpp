@@ -79,6 +79,15 @@ class DcgmReadings {
     if (gpu.reading.slow) add_links(gpu, *gpu.reading.slow);
   }
 
+  // Also of one that does not answer: mostly it had an XID just before.
+  void add_last_xid(const SeenGpu& gpu) {
+    if (!gpu.reading.xids.empty()) {
+      last_xid_.add(gpu.labels, static_cast<double>(gpu.reading.xids.front().xid));
+    } else if (gpu.reading.problem.empty()) {
+      last_xid_.add(gpu.labels, 0);
+    }
+  }
+
  private:
   void add_free_memory(const SeenGpu& gpu) {
     if (!gpu.reading.memory_used) return;
@@ -106,6 +115,8 @@ class DcgmReadings {
 
   MetricPage& page_;
   std::array<MetricFamily*, model::kGpuMetricCount> families_{};  // null: not on the page
+  MetricFamily& last_xid_ =
+      page_.gauge("DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none.");
   MetricFamily& free_ = page_.gauge("DCGM_FI_DEV_FB_FREE", "GPU memory free (in MiB).");
   MetricFamily& pcie_sent_ =
       page_.gauge("DCGM_FI_PROF_PCIE_TX_BYTES", "PCIe traffic sent (in bytes per second).");
@@ -132,11 +143,6 @@ class OwnReadings {
     for (const auto& [xid, count] : gpu.reading.xid_counts) {
       add_xid(gpu.labels, xid, static_cast<double>(count));
     }
-    if (!gpu.reading.xids.empty()) {
-      last_xid_.add(gpu.labels, static_cast<double>(gpu.reading.xids.front().xid));
-    } else if (answers) {
-      last_xid_.add(gpu.labels, 0);
-    }
   }
 
   void add(const SeenGpu& gpu) {
@@ -153,8 +159,6 @@ class OwnReadings {
   }
 
   MetricPage& page_;
-  MetricFamily& last_xid_ =
-      page_.gauge("DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none.");
   MetricFamily& xids_ = page_.counter(
       "gpu_platform_gpu_xids_total",
       "XIDs that the driver reported, by GPU and number; severity: critical or other.");
@@ -182,6 +186,7 @@ void add_gpu_readings(const Scrape& scrape, MetricPage& page) {
                  const MetricLabels labels = labels_of(node, i, rules.lower_hostname);
                  const SeenGpu seen{labels, gpu.info, *reading};
                  own.add_any(seen);
+                 if (dcgm) dcgm->add_last_xid(seen);
                  if (otel) otel->add_status(node, i, reading->problem.empty());
                  if (!reading->problem.empty()) return;
                  own.add(seen);

@@ -197,6 +197,7 @@ TEST_F(ScrapeTest, TheSiteChoosesTheNamesOfOpenTelemetryOrBoth) {
   EXPECT_TRUE(series("hw_power_watts").empty());
   rules_.names = config::MetricNames::kOtel;
   EXPECT_TRUE(series("DCGM_FI_DEV_GPU_UTIL").empty());
+  EXPECT_TRUE(series("DCGM_FI_DEV_XID_ERRORS").empty());
   EXPECT_EQ(value("hw_gpu_utilization_ratio", R"(hw_gpu_task="general")"), "0.97");
   EXPECT_EQ(value("hw_gpu_memory_usage_bytes"), "64424509440");
   EXPECT_EQ(value("hw_gpu_memory_utilization_ratio"), "0.75");
@@ -206,6 +207,7 @@ TEST_F(ScrapeTest, TheSiteChoosesTheNamesOfOpenTelemetryOrBoth) {
   EXPECT_EQ(value("hw_status", R"(hw_state="ok")"), "1");
   rules_.names = config::MetricNames::kBoth;
   EXPECT_EQ(value("DCGM_FI_DEV_GPU_UTIL"), "97");
+  EXPECT_EQ(value("DCGM_FI_DEV_XID_ERRORS"), "0");
   EXPECT_EQ(value("hw_power_watts"), "412.5");
 }
 
