@@ -190,6 +190,16 @@ TEST_F(AlertBookTest, TheEndIsToldDuringASilenceIfTheBeginWas) {
   ASSERT_EQ(book.due(moment(base::minutes(10))).size(), 1U);
 }
 
+TEST_F(AlertBookTest, ASilenceKnowsSeveritiesInAnyCase) {
+  Alert alert;
+  alert.severity = Severity::kWarning;
+  const base::Instant now = moment({}).at;
+  for (const char* const pattern : {"warning", "WARNING", "warn*"}) {
+    EXPECT_TRUE(silences(silence("severity", pattern, base::hours(1)), alert, now)) << pattern;
+  }
+  EXPECT_FALSE(silences(silence("severity", "critical", base::hours(1)), alert, now));
+}
+
 TEST_F(AlertBookTest, SilencesAreChecked) {
   AlertBook book(settings());
   const auto field = [&](Silence made) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/letters.h"
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "model/job_selection.h"
@@ -20,7 +21,6 @@ constexpr std::array<std::string_view, 11> kNames = {"rule",      "severity", "n
 
 std::string_view value_at(const Alert& alert, std::string_view name) {
   if (name == "rule") return alert.rule;
-  if (name == "severity") return to_string(alert.severity);
   const auto found = alert.labels.find(name);
   return found == alert.labels.end() ? std::string_view() : std::string_view(found->second);
 }
@@ -67,7 +67,13 @@ bool is_over(const Silence& silence, base::Instant now) {
 bool silences(const Silence& silence, const Alert& alert, base::Instant now) {
   if (is_over(silence, now)) return false;
   return std::ranges::all_of(silence.matchers, [&](const auto& matcher) {
-    return model::matches_pattern(matcher.second, value_at(alert, matcher.first));
+    const auto& [name, pattern] = matcher;
+    // It is shown in small letters, and sent in large ones.
+    if (name == "severity") {
+      return model::matches_pattern(base::to_lower(pattern),
+                                    base::to_lower(to_string(alert.severity)));
+    }
+    return model::matches_pattern(pattern, value_at(alert, name));
   });
 }
 
