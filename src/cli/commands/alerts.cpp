@@ -118,6 +118,11 @@ struct NamedAlert {
   Output output;
 };
 
+// An empty name would lead to the list.
+bool is_unnamed(const NamedAlert& named) {
+  return named.name.front().empty();
+}
+
 std::string path_of(std::string_view list, const NamedAlert& named) {
   return fmt::format("{}/{}", list, base::percent_encoded(named.name.front()));
 }
@@ -266,7 +271,12 @@ base::Result<v1::CreateSilenceRequest> request_of(const SilenceOptions& o, base:
       return base::invalid("LABEL=VALUE",
                            fmt::format("'{}' is no matcher such as node=dgx-1", word));
     }
-    (*request.mutable_matchers())[word.substr(0, equals)] = word.substr(equals + 1);
+    const std::string label = word.substr(0, equals);
+    if (request.matchers().contains(label)) {
+      return base::invalid("LABEL=VALUE",
+                           fmt::format("'{}' is given twice; make a silence for each", label));
+    }
+    (*request.mutable_matchers())[label] = word.substr(equals + 1);
   }
   if (o.comment) {
     TRY(check_text("--comment", *o.comment));
@@ -324,6 +334,7 @@ int run_alerts_show(const CommandText& text, Invocation& invocation) {
   arguments.words("ID", named.name, 1, 1, "the alert").output(named.output, {"", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (is_unnamed(named)) return usage_error(invocation.console, "ID: is empty", text.name);
   return show_one<v1::Alert>(invocation.console, client->get(path_of("/v1/alerts", named)),
                              named.output);
 }
@@ -337,6 +348,7 @@ int run_alerts_ack(const CommandText& text, Invocation& invocation) {
       .output(named.output, {"", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (is_unnamed(named)) return usage_error(console, "ID: is empty", text.name);
   v1::AcknowledgeAlertRequest request;
   if (named.comment) {
     if (const auto fine = check_text("--comment", *named.comment); !fine) {
@@ -356,8 +368,8 @@ int run_alerts_silence(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   arguments
       .words("LABEL=VALUE", o.matchers, 1, 16,
-             "what it is about: rule, severity, node, gpu, gpu_index, type, rack, job, user, team; "
-             "'*' is any text")
+             "what it is about: rule, severity, node, gpu, gpu_index, type, rack, job, user, team, "
+             "channel; '*' is any text")
       .option("--duration", o.duration, "DURATION", "how long: 4h, 2d")
       .option("--until", o.until, "TIME", "its end, instead of --duration")
       .option("--comment", o.comment, "TEXT", "why")
@@ -380,6 +392,7 @@ int run_alerts_end_silence(const CommandText& text, Invocation& invocation) {
   arguments.words("ID", named.name, 1, 1, "the silence").output(named.output, {"", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (is_unnamed(named)) return usage_error(console, "ID: is empty", text.name);
   const auto answer = client->remove(path_of("/v1/silences", named));
   if (!answer) return report(console, answer.error(), named.output.wants_documents());
   if (named.output.is_document()) return print_document(console, named.output, *answer);
@@ -394,6 +407,7 @@ int run_alerts_test(const CommandText& text, Invocation& invocation) {
   arguments.words("CHANNEL", named.name, 1, 1, "the channel").output(named.output, {"", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (is_unnamed(named)) return usage_error(console, "CHANNEL: is empty", text.name);
   const auto answer = client->post(path_of("/v1/alert_channels", named) + "/test", "{}");
   if (!answer) return report(console, answer.error(), named.output.wants_documents());
   if (named.output.is_document()) return print_document(console, named.output, *answer);

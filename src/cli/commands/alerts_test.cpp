@@ -74,6 +74,20 @@ TEST_F(Alerts, AMistakeNamesTheOption) {
   EXPECT_EQ(call(server, {"alerts", "silence", "node=dgx-1"}), 2);
   EXPECT_EQ(call(server, {"alerts", "silence", "node=dgx-1", "--duration", "soon"}), 2);
   EXPECT_EQ(call(server, {"alerts", "show"}), 2);
+  EXPECT_EQ(call(server, {"alerts", "silence", "node=a", "node=b", "--duration", "4h"}), 2);
+  EXPECT_NE(err().find("'node' is given twice"), std::string::npos) << err();
+}
+
+TEST_F(Alerts, AnEmptyNameIsNoList) {
+  std::size_t requests = 0;
+  FakeServer server([&](const Request&) {
+    ++requests;
+    return json_answer(R"({"alerts":[]})");
+  });
+  for (const char* const command : {"show", "ack", "end-silence", "test"}) {
+    EXPECT_EQ(call(server, {"alerts", command, ""}), 2) << command;
+  }
+  EXPECT_EQ(requests, 0U);
 }
 
 TEST_F(Alerts, AckAndTestPostToTheirObjects) {
