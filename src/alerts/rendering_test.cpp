@@ -96,6 +96,14 @@ TEST(Rendering, ATemplateOfTheSiteReplacesTheLines) {
       << text;
 }
 
+TEST(Rendering, ATemplateWithOddBytesIsRefused) {
+  for (const char* const odd : {"fine\n\xff", "fine\n\x1b[31m", "fine\r\n", "\xef\xbb\xbf text"}) {
+    EXPECT_FALSE(TextTemplate::parse(odd)) << odd;
+  }
+  EXPECT_NE(TextTemplate::parse("fine\n\x1b").error().message.find("line 2: "), std::string::npos);
+  EXPECT_TRUE(TextTemplate::parse("é\t{{alert.summary}}\n"));
+}
+
 TEST(Rendering, ATemplateWithAPlaceThatIsNotKnownIsRefused) {
   const auto wrong = TextTemplate::parse("fine\n{{alert.sumary}}");
   ASSERT_FALSE(wrong);

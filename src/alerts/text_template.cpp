@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include "alerts/silence.h"
 #include "base/suggest.h"
 #include "base/utc.h"
+#include "base/utf8.h"
 
 namespace gpu_platform::alerts {
 
@@ -30,6 +32,17 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// Of the first character that is none of a text; 0: there is none.
+std::int64_t line_of_odd_byte(std::string_view text) {
+  std::int64_t line = 1;
+  while (!text.empty()) {
+    const char32_t c = base::take_character(text);
+    if (base::is_harmful(c) && c != '\n' && c != '\t') return line;
+    if (c == '\n') ++line;
+  }
+  return 0;
+}
+
 std::string value_of(std::string_view place, const Alert& alert, std::string_view site) {
   if (place == "site") return std::string(site);
   if (place == "alert.id") return alert.fingerprint;
@@ -49,6 +62,10 @@ std::string value_of(std::string_view place, const Alert& alert, std::string_vie
 base::Result<TextTemplate> TextTemplate::parse(std::string_view text) {
   if (text.size() > kMaxBytes) {
     return base::invalid("", fmt::format("a template has at most {} bytes", kMaxBytes));
+  }
+  if (const std::int64_t odd = line_of_odd_byte(text); odd > 0) {
+    return base::invalid(
+        "", fmt::format("line {}: a template is UTF-8 without characters of control", odd));
   }
   TextTemplate out;
   std::string_view rest = text;

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "model/job_selection.h"
 
 namespace gpu_platform::bin {
 
@@ -104,9 +106,12 @@ class ChannelReader {
     if (channel.timeout < base::seconds(1) || channel.timeout > base::minutes(5)) {
       return wrong("a timeout is 1s to 5m");
     }
+    const bool is_mail = channel.kind == ChannelKind::kMail;
+    if (!is_mail && !(channel.user.empty() && channel.from.empty() && channel.to.empty())) {
+      return wrong("only a channel of kind 'mail' has user, from and to");
+    }
     if (channel.kind == ChannelKind::kCommand) return check_command(channel);
     if (!channel.command.empty()) return wrong("only a channel of kind 'command' has a command");
-    const bool is_mail = channel.kind == ChannelKind::kMail;
     if (channel.url.empty() == channel.url_file.empty()) return wrong("give url or url_file");
     if (!channel.url.empty()) {
       if (std::string why = wrong_url(channel.url, is_mail); !why.empty()) {
@@ -116,13 +121,24 @@ class ChannelReader {
     if (is_mail && (channel.from.empty() || channel.to.empty())) {
       return wrong("a channel of kind 'mail' needs from and to");
     }
-    return {};
+    return check_as_sent(channel);
+  }
+
+  // As each delivery does. Without libcurl an address is looked at only then.
+  base::Status check_as_sent(const outbound::Channel& channel) const {
+    const base::Status fine = outbound::check(channel);
+    if (fine || fine.error().code != base::ErrorCode::kInvalidArgument) return {};
+    return wrong(fmt::format("{}: {}", fine.error().field, fine.error().message));
   }
 
   base::Status check_command(const outbound::Channel& channel) const {
     if (channel.command.empty() || channel.command.front().front() != '/') {
       return wrong("a channel of kind 'command' needs the absolute path of a program");
     }
+    const bool has_more = !channel.url.empty() || !channel.url_file.empty() ||
+                          !channel.secret_file.empty() || !channel.ca_file.empty();
+    if (has_more)
+      return wrong("a channel of kind 'command' has no url, url_file, secret_file and ca_file");
     return {};
   }
 
@@ -143,8 +159,23 @@ base::Result<std::vector<outbound::Channel>> channels_of(const config::Configura
   return channels;
 }
 
+base::Status check_rules_of(const config::AlertRoute& route, const std::string& field,
+                            const std::vector<alerts::Rule>& rules) {
+  std::vector<std::string_view> names;
+  for (const alerts::Rule& rule : rules) names.push_back(rule.name);
+  for (const std::string& pattern : route.rules) {
+    const bool is_known = std::ranges::any_of(
+        names, [&](std::string_view name) { return model::matches_pattern(pattern, name); });
+    if (is_known) continue;
+    return base::invalid(
+        field, fmt::format("there is no rule '{}'{}", pattern, base::did_you_mean(pattern, names)));
+  }
+  return {};
+}
+
 base::Result<std::vector<alerts::Route>> routes_of(const config::Configuration& c,
-                                                   const std::vector<std::string>& channels) {
+                                                   const std::vector<std::string>& channels,
+                                                   const std::vector<alerts::Rule>& rules) {
   std::vector<alerts::Route> routes;
   for (std::size_t i = 0; i < c.alert_routes.size(); ++i) {
     const config::AlertRoute& words = c.alert_routes[i];
@@ -158,6 +189,8 @@ base::Result<std::vector<alerts::Route>> routes_of(const config::Configuration& 
                                                 words.severity));
       }
     }
+    TRY(check_rules_of(words, field, rules));
+    if (words.channels.empty()) return base::invalid(field, "a route names at least one channel");
     for (const std::string& channel : words.channels) {
       if (std::ranges::find(channels, channel) != channels.end()) continue;
       return base::invalid(field, fmt::format("there is no channel '{}'", channel));
@@ -193,12 +226,17 @@ std::vector<alerts::RuleWords> words_of(const config::Configuration& c) {
 base::Result<std::optional<alerts::TextTemplate>> template_of(const std::string& path) {
   if (path.empty()) return std::nullopt;
   constexpr std::string_view kKey = "alerts.template";
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  // Of a device or a FIFO there may be no end.
+  std::error_code error;
+  std::ifstream file;
+  if (std::filesystem::is_regular_file(path, error)) file.open(path);
+  if (!file.is_open()) {
     return base::invalid(std::string(kKey), fmt::format("{} cannot be read", path));
   }
-  auto parsed = alerts::TextTemplate::parse(text.str());
+  std::string text(alerts::TextTemplate::kMaxBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  auto parsed = alerts::TextTemplate::parse(text);
   if (!parsed) {
     return base::invalid(std::string(kKey), fmt::format("{}: {}", path, parsed.error().message));
   }
@@ -220,7 +258,8 @@ base::Result<AlertSettings> alert_settings_of(const config::Configuration& confi
     settings.book.channels.push_back(channel.name);
   }
   std::ranges::sort(settings.book.channels);
-  TRY_ASSIGN(settings.book.routes, routes_of(configuration, settings.book.channels));
+  TRY_ASSIGN(settings.book.routes,
+             routes_of(configuration, settings.book.channels, settings.book.rules));
   settings.book.limits.wait = configuration.alert_group_wait;
   settings.book.limits.interval = configuration.alert_group_interval;
   TRY_ASSIGN(settings.site.line, template_of(configuration.alert_template.path));

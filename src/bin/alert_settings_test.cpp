@@ -80,9 +80,32 @@ TEST(AlertSettingsOfSite, ChannelsAreChecked) {
   channel.kind = "command";
   channel.command = {"tell"};
   EXPECT_NE(refusal(with(channel)).find("absolute path of a program"), std::string::npos);
+  channel.command = {"/bin/tell"};
+  channel.secret_file = "/etc/key";
+  EXPECT_NE(refusal(with(channel)).find("has no url"), std::string::npos);
+  channel = webhook("https://x");
+  channel.to = {"ops@example.org"};
+  EXPECT_NE(refusal(with(channel)).find("only a channel of kind 'mail'"), std::string::npos);
   config::Configuration twice = with(webhook("https://x"));
   twice.alert_channels.push_back(webhook("https://y"));
   EXPECT_EQ(refusal(twice), "alerts.channels[1]: there are two channels 'hook'");
+}
+
+TEST(AlertSettingsOfSite, AChannelThatCouldNotSendIsRefused) {
+  EXPECT_EQ(refusal(with(webhook("http://hooks.example.org/x"))),
+            "alerts.channels[0]: url: is http://, which others can read; use https, or "
+            "allow_plain_text");
+  EXPECT_EQ(refusal(with(webhook("http://127.0.0.1:9/x"))), "accepted");
+  EXPECT_NE(refusal(with(webhook("https://x:99999/"))).find("url: "), std::string::npos);
+  config::AlertChannel channel = webhook("smtp://mail.example.org");
+  channel.kind = "mail";
+  channel.from = "gpus";
+  channel.to = {"ops@example.org"};
+  EXPECT_NE(refusal(with(channel)).find("from: "), std::string::npos);
+  channel.from = "gpus@example.org";
+  EXPECT_EQ(refusal(with(channel)), "accepted");
+  channel.user = "gpus";
+  EXPECT_NE(refusal(with(channel)).find("secret_file: "), std::string::npos);
 }
 
 TEST(AlertSettingsOfSite, RoutesNameChannelsAndSeveritiesThatThereAre) {
@@ -93,6 +116,10 @@ TEST(AlertSettingsOfSite, RoutesNameChannelsAndSeveritiesThatThereAre) {
   EXPECT_EQ(refusal(site), "alerts.routes[1]: there is no channel 'pager'");
   site.alert_routes[1] = {"loud", "", {}, {"hook"}};
   EXPECT_NE(refusal(site).find("'loud'"), std::string::npos);
+  site.alert_routes[1] = {"", "", {"Gpu*", "GpuHott"}, {"hook"}};
+  EXPECT_EQ(refusal(site), "alerts.routes[1]: there is no rule 'GpuHott'; did you mean 'GpuHot'?");
+  site.alert_routes[1] = {"", "", {"Gpu*"}, {}};
+  EXPECT_EQ(refusal(site), "alerts.routes[1]: a route names at least one channel");
 }
 
 TEST(AlertSettingsOfSite, AProblemIsAtTheEntryOfTheFile) {
@@ -110,6 +137,8 @@ TEST(AlertSettingsOfSite, ATemplateThatIsNotThereOrWrongIsRefused) {
   site.alert_template.path = "/nonexistent/template";
   EXPECT_NE(refusal(site).find("alerts.template: /nonexistent/template cannot be read"),
             std::string::npos);
+  site.alert_template.path = "/dev/zero";
+  EXPECT_NE(refusal(site).find("/dev/zero cannot be read"), std::string::npos);
 }
 
 }  // namespace
