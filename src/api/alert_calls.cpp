@@ -1,6 +1,7 @@
 #include "api/alert_calls.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@
 namespace gpu_platform::api {
 
 namespace {
+
+// Of a user who is no operator: all users together may not keep operators from making one.
+constexpr std::ptrdiff_t kMaxOwnSilences = 20;
 
 // The job that an alert is about; empty: none.
 std::string job_of(const alerts::Alert& alert) {
@@ -60,6 +64,15 @@ class JobSight {
   const model::Caller& caller_;
   std::map<std::string, bool> seen_;
 };
+
+// That of a job tells that the job is there. Its maker and operators see it all the same, and one
+// with a pattern is an operator's.
+bool is_shown(const alerts::Silence& silence, const JobReader& reader,
+              const model::Caller& caller) {
+  const auto job = silence.matchers.find("job");
+  return job == silence.matchers.end() || silence.by == caller.user ||
+         model::may_touch_site(caller) || reader.find(caller, job->second).has_value();
+}
 
 std::unexpected<base::Error> no_alert(const std::string& id) {
   return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no alert {}", id), "id");
@@ -148,12 +161,14 @@ base::Result<v1::ListAlertRulesResponse> AlertCalls::rules(
   return out;
 }
 
-base::Result<v1::ListSilencesResponse> AlertCalls::silences(
-    const v1::ListSilencesRequest& request) const {
+base::Result<v1::ListSilencesResponse> AlertCalls::silences(const v1::ListSilencesRequest& request,
+                                                            const Peer& peer) const {
   TRY_ASSIGN(const AlertSource* const source, this->source());
   v1::ListSilencesResponse out;
   const std::vector<alerts::Silence> all = source->silences();
-  for (const alerts::Silence& silence : all) to_proto(silence, *out.add_silences());
+  for (const alerts::Silence& silence : all) {
+    if (is_shown(silence, context_.reader, peer.caller)) to_proto(silence, *out.add_silences());
+  }
   TRY(cut_to_page(request, *out.mutable_silences(), out,
                   [](const v1::Silence& silence) { return silence.id(); }));
   return out;
@@ -204,14 +219,19 @@ void AlertCalls::acknowledge(const v1::AcknowledgeAlertRequest& request, const P
          });
 }
 
-base::Status AlertCalls::check_may_silence(const alerts::Silence& silence, const Peer& peer) const {
+base::Status AlertCalls::check_may_silence(const AlertSource& source,
+                                           const alerts::Silence& silence, const Peer& peer) const {
   if (model::may_touch_site(peer.caller)) return {};
   const auto job = silence.matchers.find("job");
   if (job == silence.matchers.end()) {
     return only_operators("silence more than one of their own jobs: give the matcher job=ID");
   }
   TRY(context_.reader.find_to_change(peer.caller, job->second));
-  return {};
+  const std::vector<alerts::Silence> all = source.silences();
+  const auto own = std::ranges::count(all, peer.caller.user, &alerts::Silence::by);
+  if (own < kMaxOwnSilences) return {};
+  return base::fail(base::ErrorCode::kResourceExhausted,
+                    fmt::format("you have {} silences already: end one first", own));
 }
 
 void AlertCalls::create_silence(const v1::CreateSilenceRequest& request, const Peer& peer,
@@ -220,7 +240,7 @@ void AlertCalls::create_silence(const v1::CreateSilenceRequest& request, const P
   if (!source) return done(std::unexpected(source.error()));
   auto silence = new_silence(request, peer, os::wall_now());
   if (!silence) return done(std::unexpected(std::move(silence).error()));
-  if (auto allowed = check_may_silence(*silence, peer); !allowed) {
+  if (auto allowed = check_may_silence(**source, *silence, peer); !allowed) {
     return done(std::unexpected(std::move(allowed).error()));
   }
   const std::string text = text_of(*silence);  // before it is moved away
@@ -242,7 +262,7 @@ void AlertCalls::end_silence(const v1::EndSilenceRequest& request, const Peer& p
   const auto found = std::ranges::find_if(all, [&](const alerts::Silence& silence) {
     return std::to_string(silence.id) == request.id();
   });
-  if (found == all.end()) {
+  if (found == all.end() || !is_shown(*found, context_.reader, peer.caller)) {
     return done(base::fail(base::ErrorCode::kNotFound,
                            fmt::format("there is no silence {}", request.id()), "id"));
   }

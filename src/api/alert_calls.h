@@ -23,7 +23,8 @@ class AlertCalls {
                                             const Peer& peer) const;
   base::Result<v1::Alert> get(const v1::GetAlertRequest& request, const Peer& peer) const;
   base::Result<v1::ListAlertRulesResponse> rules(const v1::ListAlertRulesRequest& request) const;
-  base::Result<v1::ListSilencesResponse> silences(const v1::ListSilencesRequest& request) const;
+  base::Result<v1::ListSilencesResponse> silences(const v1::ListSilencesRequest& request,
+                                                  const Peer& peer) const;
   base::Result<v1::ListAlertChannelsResponse> channels(
       const v1::ListAlertChannelsRequest& request) const;
 
@@ -39,7 +40,8 @@ class AlertCalls {
  private:
   base::Result<AlertSource*> source() const;
   base::Result<alerts::Alert> find(const std::string& id, const Peer& peer) const;
-  base::Status check_may_silence(const alerts::Silence& silence, const Peer& peer) const;
+  base::Status check_may_silence(const AlertSource& source, const alerts::Silence& silence,
+                                 const Peer& peer) const;
   void record(model::AuditAction action, std::string target, const Peer& peer, Resume resume,
               std::function<void(base::Status)> done) const;
 

@@ -211,6 +211,30 @@ TEST_F(AlertCallsTest, OwnersSilenceOneOfTheirJobsAndOperatorsAll) {
   EXPECT_TRUE(alerts_.made.empty());
 }
 
+TEST_F(AlertCallsTest, ASilenceOfAJobIsForThoseWhoSeeTheJob) {
+  ASSERT_EQ(silence("job", job_, kAda), "ok");
+  ASSERT_EQ(silence("job", "9*", kRoot), "ok");
+  ASSERT_EQ(silence("node", "n1", kRoot), "ok");
+  const auto shown = [&](const Peer& peer) {
+    const auto page = calls_.silences({}, peer);
+    std::string ids;
+    for (const v1::Silence& each : page->silences()) ids += each.id() + " ";
+    return ids;
+  };
+  EXPECT_EQ(shown(kRoot), "1 2 3 ");
+  EXPECT_EQ(shown(kAda), "1 3 ");
+  EXPECT_EQ(shown(kBob), "3 ");
+  EXPECT_EQ(end_silence("1", kBob), "NOT_FOUND");
+}
+
+TEST_F(AlertCallsTest, AUserCannotTakeAllSilences) {
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(silence("job", job_, kAda), "ok");
+  EXPECT_EQ(silence("job", job_, kAda), "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(silence("job", job_, kRoot), "ok");
+  EXPECT_EQ(end_silence("1", kAda), "ok");
+  EXPECT_EQ(silence("job", job_, kAda), "ok");
+}
+
 TEST_F(AlertCallsTest, ASilenceHasOneEnd) {
   v1::CreateSilenceRequest request;
   (*request.mutable_matchers())["node"] = "n1";
