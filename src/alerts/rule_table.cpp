@@ -129,6 +129,24 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name, is_allowed);
 }
 
+// Whether the subjects of the signal have the label, so that a rule can be for some of them.
+bool has_label(Signal signal, std::string_view label) {
+  switch (signal) {
+    case Signal::kNodeLost:
+      return label == "node";
+    case Signal::kIdleAllocation:
+      return label == "team";
+    case Signal::kQueueWait:
+    case Signal::kDiskLow:
+    case Signal::kCertificate:
+    case Signal::kHistory:
+    case Signal::kDelivery:
+      return false;
+    default:
+      return label == "type" || label == "node";
+  }
+}
+
 // One entry of a site.
 class Change {
  public:
@@ -144,6 +162,10 @@ class Change {
             fmt::format("severity '{}' is not one of info, warning, critical", words_.severity));
       }
       rule.severity = *severity;
+    }
+    TRY(check_labels(rule.signal));
+    if (words_.hold && row_of(rule.signal).kind == Kind::kCounter) {
+      return wrong(fmt::format("{} only grows: it has no 'for'", row_of(rule.signal).name));
     }
     if (words_.hold) rule.hold = *words_.hold;
     if (words_.is_enabled) rule.is_enabled = *words_.is_enabled;
@@ -215,6 +237,18 @@ class Change {
     rule.threshold = *given;
     rule.clear = words_.clear.value_or(is_below ? *given + 1 : *given - 1);
     return check_clear(rule);
+  }
+
+  // A rule for what its subjects do not have would never fire.
+  base::Status check_labels(Signal signal) const {
+    const auto check = [&](std::string_view key, std::string_view label,
+                           const std::vector<std::string>& patterns) -> base::Status {
+      if (patterns.empty() || has_label(signal, label)) return {};
+      return wrong(fmt::format("{} has no '{}'", row_of(signal).name, key));
+    };
+    TRY(check("types", "type", words_.types));
+    TRY(check("nodes", "node", words_.nodes));
+    return check("teams", "team", words_.teams);
   }
 
   base::Status check_clear(const Rule& rule) const {

@@ -89,6 +89,13 @@ TEST(RuleTable, WrongRulesAreRefusedWithWhatIsAllowed) {
             std::string::npos);
   EXPECT_NE(refusal({.name = "bad name", .signal = "node_lost"}).find("letters"),
             std::string::npos);
+  EXPECT_NE(refusal({.name = "GpuXidCritical", .hold = base::minutes(1)}).find("no 'for'"),
+            std::string::npos);
+  EXPECT_NE(refusal({.name = "GpuHot", .teams = {"lab"}}).find("no 'teams'"), std::string::npos);
+  EXPECT_NE(refusal({.name = "DiskLow", .nodes = {"n*"}}).find("no 'nodes'"), std::string::npos);
+  EXPECT_NE(refusal({.name = "NodeLost", .types = {"H100"}}).find("no 'types'"), std::string::npos);
+  EXPECT_EQ(refusal({.name = "NodeLost", .nodes = {"n*"}}), "accepted");
+  EXPECT_EQ(refusal({.name = "GpuAllocatedIdle", .teams = {"lab"}}), "accepted");
   const std::vector<RuleWords> twice{{.name = "GpuHot"}, {.name = "GpuHot"}};
   const auto made = make_rules(twice);
   ASSERT_FALSE(made);
