@@ -89,9 +89,9 @@ std::vector<alerts::Fact> IdleWatch::look(const controller::Snapshot& snapshot, 
     alerts::Fact fact{.signal = alerts::Signal::kIdleAllocation, .subject = watched.subject};
     fact.value = value_of(watched.idleness, rules.idle);
     if (watched.idleness.is_idle()) {
-      fact.detail = fmt::format("{} GPUs, {} % in {}", percents.size(),
-                                watched.idleness.mean_percent(rules.idle).value_or(0),
-                                base::written(rules.idle.after));
+      fact.detail = fmt::format(
+          "{} {}, {} % in {}", percents.size(), percents.size() == 1 ? "GPU" : "GPUs",
+          watched.idleness.mean_percent(rules.idle).value_or(0), base::written(rules.idle.after));
     }
     facts.push_back(std::move(fact));
     act(watched, id, rules, now.steady, acts);
