@@ -13,8 +13,8 @@ namespace gpu_platform::alerts {
 // Which alerts send no messages for a time. They are listed all the same.
 struct Silence {
   std::uint64_t id = 0;
-  // Labels and their patterns ("dgx-a*"); "rule" and "severity" (in any case) stand for those of
-  // the alert. All must match.
+  // Labels and their patterns ("dgx-a*"); "rule" and "severity" (large or small letters) stand for
+  // those of the alert. All must match.
   std::map<std::string, std::string, std::less<>> matchers;
   base::Instant from;
   base::Instant until;
