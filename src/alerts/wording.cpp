@@ -39,6 +39,14 @@ std::string minutes_of(std::int64_t seconds) {
   return seconds < 120 ? fmt::format("{} s", seconds) : fmt::format("{} min", seconds / 60);
 }
 
+// Days are whole ones: 0 is also the day after its end.
+std::string certificate_sentence(std::int64_t days) {
+  if (days < 0) return "the certificate of the API has expired";
+  if (days == 0) return "the certificate of the API expires today";
+  return fmt::format("the certificate of the API expires in {} {}", days,
+                     days == 1 ? "day" : "days");
+}
+
 std::string sentence(const Rule& rule, const Fact& fact) {
   const std::string place = place_of(fact.subject->labels);
   const std::int64_t value = fact.value.value_or(0);
@@ -75,8 +83,7 @@ std::string sentence(const Rule& rule, const Fact& fact) {
       return fmt::format("{} % of the file system of the data directory is free ({})", value,
                          limit_of(rule));
     case Signal::kCertificate:
-      return value <= 0 ? std::string("the certificate of the API has expired")
-                        : fmt::format("the certificate of the API expires in {} days", value);
+      return certificate_sentence(value);
     case Signal::kHistory:
       return "the history of readings is not kept";
     case Signal::kDelivery:
