@@ -200,6 +200,20 @@ TEST_F(AlertBookTest, ASilenceKnowsSeveritiesInAnyCase) {
   EXPECT_FALSE(silences(silence("severity", "critical", base::hours(1)), alert, now));
 }
 
+TEST_F(AlertBookTest, ASilenceOfAnArrayIsAboutItsMembers) {
+  Alert alert;
+  const auto is_silenced = [&](const std::string& job, const std::string& pattern) {
+    alert.labels = {{"job", job}};
+    return silences(silence("job", pattern, base::hours(1)), alert, moment({}).at);
+  };
+  EXPECT_TRUE(is_silenced("40_3", "40"));
+  EXPECT_TRUE(is_silenced("40_3", "40_3"));
+  EXPECT_TRUE(is_silenced("40", "40"));
+  EXPECT_FALSE(is_silenced("40_3", "4"));
+  EXPECT_FALSE(is_silenced("401", "40"));
+  EXPECT_FALSE(is_silenced("40_31", "40_3"));
+}
+
 TEST_F(AlertBookTest, SilencesAreChecked) {
   AlertBook book(settings());
   const auto field = [&](Silence made) {

@@ -73,7 +73,10 @@ bool silences(const Silence& silence, const Alert& alert, base::Instant now) {
       return model::matches_pattern(base::to_lower(pattern),
                                     base::to_lower(to_string(alert.severity)));
     }
-    return model::matches_pattern(pattern, value_at(alert, name));
+    const std::string_view value = value_at(alert, name);
+    // An array stands for its members, which are "40_3".
+    if (name == "job" && model::matches_pattern(pattern + "_*", value)) return true;
+    return model::matches_pattern(pattern, value);
   });
 }
 

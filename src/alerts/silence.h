@@ -14,7 +14,7 @@ namespace gpu_platform::alerts {
 struct Silence {
   std::uint64_t id = 0;
   // Labels and their patterns ("dgx-a*"); "rule" and "severity" (large or small letters) stand for
-  // those of the alert. All must match.
+  // those of the alert, and a "job" that is an array for its members. All must match.
   std::map<std::string, std::string, std::less<>> matchers;
   base::Instant from;
   base::Instant until;

@@ -14,6 +14,7 @@
 #include "api/list_page.h"
 #include "base/parse.h"
 #include "model/access.h"
+#include "model/job.h"
 #include "model/job_selection.h"
 #include "os/clock.h"
 
@@ -98,6 +99,15 @@ base::Result<alerts::Silence> new_silence(const v1::CreateSilenceRequest& reques
           : now + base::milliseconds(static_cast<std::int64_t>(request.duration_seconds() * 1000));
   TRY(alerts::check(silence, now));
   return silence;
+}
+
+// A member of an array has an id, too, and alerts have its name: "40_3".
+void name_member(alerts::Silence& silence, const JobReader& reader, const model::Caller& caller) {
+  const auto job = silence.matchers.find("job");
+  if (job == silence.matchers.end()) return;
+  const auto found = reader.find(caller, job->second);
+  if (!found || found->whole_array || !found->job->is_member()) return;
+  job->second = model::name_of(*found->job);
 }
 
 std::string text_of(const alerts::Silence& silence) {
@@ -243,6 +253,7 @@ void AlertCalls::create_silence(const v1::CreateSilenceRequest& request, const P
   if (auto allowed = check_may_silence(**source, *silence, peer); !allowed) {
     return done(std::unexpected(std::move(allowed).error()));
   }
+  name_member(*silence, context_.reader, peer.caller);
   const std::string text = text_of(*silence);  // before it is moved away
   record(model::AuditAction::kSilence, text, peer, std::move(resume),
          [source = *source, silence = *std::move(silence),

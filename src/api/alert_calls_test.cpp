@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "api/call_context.h"
@@ -225,6 +226,16 @@ TEST_F(AlertCallsTest, ASilenceOfAJobIsForThoseWhoSeeTheJob) {
   EXPECT_EQ(shown(kAda), "1 3 ");
   EXPECT_EQ(shown(kBob), "3 ");
   EXPECT_EQ(end_silence("1", kBob), "NOT_FOUND");
+}
+
+TEST_F(AlertCallsTest, ASilenceNamesAMemberOfAnArrayAsItsAlertsDo) {
+  const std::uint64_t array = core_.add_array(3, "ada", 1000).value;
+  ASSERT_EQ(silence("job", std::to_string(array + 1), kAda), "ok");
+  ASSERT_EQ(silence("job", std::to_string(array), kAda), "ok");
+  ASSERT_EQ(silence("job", fmt::format("{}_3", array), kAda), "ok");
+  EXPECT_EQ(alerts_.made[0].matchers.at("job"), fmt::format("{}_2", array));
+  EXPECT_EQ(alerts_.made[1].matchers.at("job"), std::to_string(array)) << "all of it";
+  EXPECT_EQ(alerts_.made[2].matchers.at("job"), fmt::format("{}_3", array));
 }
 
 TEST_F(AlertCallsTest, AUserCannotTakeAllSilences) {
