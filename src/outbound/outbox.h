@@ -19,7 +19,7 @@ struct ChannelState {
   std::string channel;
   std::uint64_t waiting = 0;  // messages on disk
   std::uint64_t sent = 0;     // since the start
-  std::uint64_t refused = 0;  // given up: the other side will never take them (4xx, 5xx of mail)
+  std::uint64_t refused = 0;  // given up: the other side will never take them (422, 5xx of mail)
   std::uint64_t dropped = 0;  // the oldest, where too many waited
   std::optional<base::Instant> oldest;  // of those that wait
   std::optional<base::Instant> last_sent;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,6 +43,13 @@ int number_of(std::string_view digits) {
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return error == std::errc() && end == digits.data() + digits.size() ? number : 0;
+}
+
+// That we are not known, not allowed or at the wrong place is a fault of the channel, not of the
+// message: 401, 403, 404, 405, 407 and 410. 408 and 429 pass by themselves.
+bool may_be_mended(int status) {
+  constexpr int kStatuses[] = {401, 403, 404, 405, 407, 408, 410, 429};
+  return std::ranges::find(kStatuses, status) != std::end(kStatuses);
 }
 
 template <class Value>
@@ -176,7 +184,7 @@ Outcome Transfer::http_outcome(CURLcode code) const {
   }
   if (status_ >= 200 && status_ < 300) return {};
   std::string problem = fmt::format("the other side answers with status {}", status_);
-  const bool is_refused = status_ >= 400 && status_ < 500 && status_ != 408 && status_ != 429;
+  const bool is_refused = status_ >= 400 && status_ < 500 && !may_be_mended(status_);
   if (is_refused) return {Outcome::Kind::kRefused, std::move(problem), {}};
   if (status_ < 400) problem += ": a redirect, which is not followed";
   curl_off_t retry_after_s = 0;
