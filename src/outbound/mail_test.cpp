@@ -130,6 +130,16 @@ TEST_F(MailTest, WhatTheServerRefusesForNowIsTriedAgain) {
   EXPECT_EQ(outcome_of({{".", "452 4.3.1 full"}}).kind, Outcome::Kind::kFailed);
 }
 
+TEST_F(MailTest, AConnectionThatEndsInTheMiddleIsTriedAgain) {
+  for (const char* const last : {"MAIL", "RCPT", "DATA", "."}) {
+    const Outcome outcome = outcome_of({{last, ""}});
+    EXPECT_EQ(outcome.kind, Outcome::Kind::kFailed) << last;
+    EXPECT_FALSE(outcome.problem.empty()) << last;
+  }
+  const Outcome after_one = outcome_of({{"RCPT TO:<b@", "550 5.1.1 unknown"}, {"DATA", ""}});
+  EXPECT_EQ(after_one.kind, Outcome::Kind::kFailed) << after_one.problem;
+}
+
 TEST_F(MailTest, ARecipientThatIsRefusedAloneIsLeftOut) {
   const SmtpServer server({.answers = {{"RCPT TO:<a@", "550 5.1.1 unknown"}}});
   const Outcome outcome = send(channel(server));

@@ -30,6 +30,7 @@ class SmtpServer {
     std::optional<http::TestCertificate> certificate;  // then it offers STARTTLS
     bool wants_password = false;                       // offers AUTH PLAIN
     // The answers to what begins so; "." is the end of a message. Others are taken.
+    // After an empty one the connection ends.
     std::map<std::string, std::string> answers;
   };
   struct Mail {
@@ -108,6 +109,7 @@ class SmtpServer {
     while (const std::optional<std::string> line = read_line()) {
       note(*line);
       if (const std::string* answer = scripted(*line)) {
+        if (answer->empty()) return;
         say(*answer);
       } else if (line->starts_with("EHLO")) {
         greet();
@@ -154,6 +156,7 @@ class SmtpServer {
         const std::scoped_lock lock(mutex_);
         mails_.push_back(mail);
       }
+      if (answer != nullptr && answer->empty()) return false;
       say(answer == nullptr ? "250 taken" : *answer);
       return true;
     }

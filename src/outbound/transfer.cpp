@@ -198,11 +198,17 @@ Outcome Transfer::http_outcome(CURLcode code) const {
 // message waits until it is mended. That it refuses sender, recipients or text is the message's.
 Outcome Transfer::mail_outcome(CURLcode code) const {
   if (code == CURLE_OK) return {};
-  const bool is_answer =
-      code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_WEIRD_SERVER_REPLY;
+  // A connection that ends before the text was sent has no answer to it: the last one was about a
+  // single recipient.
+  const bool is_answer = code == CURLE_SEND_ERROR || code == CURLE_WEIRD_SERVER_REPLY ||
+                         (code == CURLE_RECV_ERROR && unsent_.empty());
   const bool is_refused = is_answer && status_ >= 500 && status_ < 600;
   std::string problem = problem_of(code);
-  if (is_answer && status_ >= 400) problem = "the server answers: " + printable(last_line_);
+  if (is_answer && status_ >= 400) {
+    problem = "the server answers: " + printable(last_line_);
+  } else if (code == CURLE_RECV_ERROR) {
+    problem = "the server ended the connection: " + problem;
+  }
   return {is_refused ? Outcome::Kind::kRefused : Outcome::Kind::kFailed, std::move(problem), {}};
 }
 
