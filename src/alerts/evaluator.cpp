@@ -114,9 +114,7 @@ Evaluator::Transitions Evaluator::forget(const std::string& name, Moment now) {
 
 std::vector<std::string> Evaluator::sources() const {
   std::vector<std::string> names;
-  for (const auto& [name, source] : sources_) {
-    if (!source.tracked.empty()) names.push_back(name);
-  }
+  for (const auto& [name, source] : sources_) names.push_back(name);
   return names;
 }
 

@@ -82,7 +82,8 @@ class Evaluator {
   Transitions take(const std::string& source, std::span<const Fact> facts, Moment now);
   // The source tells no more.
   Transitions forget(const std::string& source, Moment now);
-  std::vector<std::string> sources() const;  // those with alerts, ascending
+  // Those that have told facts, or had alerts before a restart, and were not forgotten; ascending.
+  std::vector<std::string> sources() const;
 
   // Takes up an alert from before a restart. Its source tells of it later.
   void restore(Tracked tracked);

@@ -124,6 +124,14 @@ TEST_F(EvaluatorTest, AWallClockThatIsSetChangesNoTimes) {
   EXPECT_TRUE(evaluator.take("node n1", facts, now).empty());
 }
 
+TEST_F(EvaluatorTest, ASourceThatIsForgottenLeavesNothing) {
+  Evaluator evaluator({xid()});
+  EXPECT_EQ(count(evaluator, {}, 5, false), nothing_);
+  EXPECT_EQ(evaluator.sources(), std::vector<std::string>{"node n1"}) << "its counts are kept";
+  EXPECT_EQ(turns(evaluator.forget("node n1", moment(base::seconds(5)))), nothing_);
+  EXPECT_TRUE(evaluator.sources().empty());
+}
+
 TEST_F(EvaluatorTest, ASubjectThatIsGoneIsResolved) {
   Evaluator evaluator({hot({})});
   EXPECT_EQ(heat(evaluator, {}, 90), std::vector{Turn::kFired});
