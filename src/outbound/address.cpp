@@ -59,7 +59,9 @@ base::Result<Address> check_address(const Channel& channel, const std::string& u
   if (address.scheme != "https" && address.scheme != "http") {
     return base::invalid("url", "must begin with https://, or http:// to this machine");
   }
-  if (address.scheme == "http" && !address.is_this_machine && !channel.allow_plain_text) {
+  // By a proxy it leaves the machine whatever the host is.
+  const bool stays_here = address.is_this_machine && channel.proxy.empty();
+  if (address.scheme == "http" && !stays_here && !channel.allow_plain_text) {
     return base::invalid("url",
                          "is http://, which others can read; use https, or allow_plain_text");
   }

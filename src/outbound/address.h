@@ -18,7 +18,7 @@ struct Address {
 base::Result<Address> parse_address(const std::string& url);
 
 // Whether the channel may send to this URL: its scheme fits the kind, and http leads to this
-// machine alone, unless the channel allows plain text.
+// machine alone and by no proxy, unless the channel allows plain text.
 base::Result<Address> check_address(const Channel& channel, const std::string& url);
 
 }  // namespace gpu_platform::outbound

@@ -104,6 +104,10 @@ TEST(ChannelCheck, AProxyHasNoPasswordAndIsForHttp) {
   EXPECT_EQ(wrong_field(channel), "");
   channel.proxy = "http://user:hunter2@proxy.example.org:3128";
   EXPECT_EQ(wrong_field(channel), "proxy");
+  channel = webhook("http://127.0.0.1/");
+  EXPECT_EQ(wrong_field(channel), "");
+  channel.proxy = "http://proxy.example.org:3128";
+  EXPECT_EQ(wrong_field(channel), "url") << "others can read it on its way to the proxy";
   channel = mail();
   channel.proxy = "http://proxy.example.org:3128";
   EXPECT_EQ(wrong_field(channel), "proxy");
