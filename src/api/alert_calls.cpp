@@ -142,7 +142,9 @@ base::Result<v1::ListAlertsResponse> AlertCalls::list(const v1::ListAlertsReques
     if (is_asked_for(request, alert) && sight.sees(alert)) to_proto(alert, *out.add_alerts());
   }
   TRY(cut_to_page(request, *out.mutable_alerts(), out, [](const v1::Alert& alert) {
-    return fmt::format("{} {}", alert.id(), alert.resolved_at().seconds());
+    // It may end twice in a second.
+    const google::protobuf::Timestamp& end = alert.resolved_at();
+    return fmt::format("{} {}.{:09}", alert.id(), end.seconds(), end.nanos());
   }));
   return out;
 }

@@ -186,6 +186,27 @@ TEST_F(AlertCallsTest, TheListIsFilteredAndPaged) {
   EXPECT_EQ(listed(kRoot, request), "a2 ");
 }
 
+TEST_F(AlertCallsTest, PagesGoOnBehindOneOfSeveralEndsInASecond) {
+  alerts::Alert over = alert("a1", {}, alerts::Severity::kWarning);
+  over.state = alerts::State::kResolved;
+  alerts_.known.clear();
+  for (const int milliseconds : {900, 500, 100}) {
+    over.resolved = base::Instant(base::hours(480'000).value()) + base::milliseconds(milliseconds);
+    alerts_.known.push_back(over);
+  }
+  v1::ListAlertsRequest request;
+  request.set_limit(1);
+  int pages = 0;
+  do {
+    const auto page = calls_.list(request, kRoot);
+    ASSERT_TRUE(page) << page.error().message;
+    ASSERT_EQ(page->alerts_size(), 1);
+    request.set_page_token(page->next_page());
+    ++pages;
+  } while (!request.page_token().empty() && pages < 10);
+  EXPECT_EQ(pages, 3);
+}
+
 TEST_F(AlertCallsTest, OwnersAcknowledgeAlertsOfTheirJobsAndOperatorsAll) {
   EXPECT_EQ(acknowledge("a2", kAda), "ok");
   EXPECT_EQ(alerts_.acknowledged, "a2 ada");
