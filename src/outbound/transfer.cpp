@@ -81,7 +81,9 @@ void Transfer::begin(const Channel& channel, const std::string& url, const char*
   set(easy, CURLOPT_URL, url.c_str());
   set(easy, CURLOPT_PROTOCOLS_STR, protocols);
   set(easy, CURLOPT_FOLLOWLOCATION, 0L);
-  set(easy, CURLOPT_PROXY, channel.proxy.c_str());  // an empty one: not the environment's either
+  // Empty ones: not the environment's either.
+  set(easy, CURLOPT_PROXY, channel.proxy.c_str());
+  set(easy, CURLOPT_NOPROXY, "");
   set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // the proxy's answer is not the other side's
   set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!channel.ca_file.empty()) set(easy, CURLOPT_CAINFO, channel.ca_file.c_str());
