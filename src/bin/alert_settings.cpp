@@ -76,6 +76,7 @@ class ChannelReader {
     channel.from = words_.from;
     channel.to = words_.to;
     channel.ca_file = words_.ca_file;
+    channel.proxy = words_.proxy;
     channel.allow_plain_text = words_.allow_plain_text;
     channel.command = words_.command;
     if (words_.timeout) channel.timeout = *words_.timeout;
@@ -99,6 +100,7 @@ class ChannelReader {
   }
 
   base::Status check(const outbound::Channel& channel) const {
+    if (!channel.proxy.empty()) TRY(check_proxy(channel));
     for (const std::string* const path :
          {&channel.url_file, &channel.secret_file, &channel.ca_file}) {
       if (!is_absolute(*path)) return wrong(fmt::format("'{}' is no absolute path", *path));
@@ -129,6 +131,14 @@ class ChannelReader {
     const base::Status fine = outbound::check(channel);
     if (fine || fine.error().code != base::ErrorCode::kInvalidArgument) return {};
     return wrong(fmt::format("{}: {}", fine.error().field, fine.error().message));
+  }
+
+  base::Status check_proxy(const outbound::Channel& channel) const {
+    if (channel.kind == ChannelKind::kMail || channel.kind == ChannelKind::kCommand) {
+      return wrong(fmt::format("a channel of kind '{}' uses no proxy", words_.kind));
+    }
+    const std::string why = wrong_url(channel.proxy, false);
+    return why.empty() ? base::Status() : wrong("proxy: " + why);
   }
 
   base::Status check_command(const outbound::Channel& channel) const {

@@ -73,6 +73,15 @@ TEST(AlertSettingsOfSite, ChannelsAreChecked) {
   channel = webhook("https://x");
   channel.secret_file = "key";
   EXPECT_NE(refusal(with(channel)).find("absolute path"), std::string::npos);
+  channel = webhook("https://x");
+  channel.proxy = "proxy.example.org:3128";
+  EXPECT_NE(refusal(with(channel)).find("proxy: the address must begin with"), std::string::npos);
+  channel.proxy = "http://proxy.example.org:3128";
+  const auto behind = alert_settings_of(with(channel));
+  ASSERT_TRUE(behind) << behind.error().message;
+  EXPECT_EQ(behind->channels.at(0).proxy, channel.proxy);
+  channel.kind = "mail";
+  EXPECT_NE(refusal(with(channel)).find("'mail' uses no proxy"), std::string::npos);
   channel = webhook("smtp://mail");
   channel.kind = "mail";
   EXPECT_NE(refusal(with(channel)).find("needs from and to"), std::string::npos);

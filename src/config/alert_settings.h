@@ -55,6 +55,7 @@ struct AlertChannel {
   std::string from;
   std::vector<std::string> to;
   std::string ca_file;
+  std::string proxy;
   bool allow_plain_text = false;
   std::vector<std::string> command;
   std::optional<base::Duration> timeout;

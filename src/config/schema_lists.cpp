@@ -176,6 +176,7 @@ constexpr std::array kStructures = {
         "Secrets are in files that only root or the daemon's user can read: url_file if the address is the secret, secret_file for the key of a webhook, the password of mail or the token of Alertmanager. "
         "An address with a user and a password is refused. "
         "ca_file: the authorities of the other side (default: those of the system). "
+        "proxy: http://HOST:PORT, of all but mail (default: none, whatever the environment says). "
         "allow_plain_text: also without TLS. "
         "timeout: of one try (default: 10s)."},
     Structure{"alerts.routes", "a list of routes", kAlertRoutesExample,

@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 12> kRuleKeys = {"name",   "signal", "abo
                                                         "clear",  "for",    "severity", "enabled",
                                                         "advice", "types",  "nodes",    "teams"};
 constexpr std::array<std::string_view, 4> kRouteKeys = {"severity", "team", "rules", "channels"};
-constexpr std::array<std::string_view, 12> kChannelKeys = {
-    "name", "kind", "url",     "url_file",         "secret_file", "user",
-    "from", "to",   "ca_file", "allow_plain_text", "command",     "timeout"};
+constexpr std::array<std::string_view, 13> kChannelKeys = {
+    "name", "kind",    "url",   "url_file",         "secret_file", "user",   "from",
+    "to",   "ca_file", "proxy", "allow_plain_text", "command",     "timeout"};
 
 }  // namespace
 
@@ -135,7 +135,8 @@ void AlertsReader::read_channel(const YAML::Node& map) {
         {"secret_file", &channel.secret_file},
         {"user", &channel.user},
         {"from", &channel.from},
-        {"ca_file", &channel.ca_file}};
+        {"ca_file", &channel.ca_file},
+        {"proxy", &channel.proxy}};
     const auto* const field =
         std::ranges::find(plain, key, &std::pair<std::string_view, std::string*>::first);
     if (field != std::end(plain)) {

@@ -20,6 +20,7 @@ alerts:
       kind: webhook
       url: https://hooks.example.org/x
       secret_file: /etc/key
+      proxy: http://proxy.example.org:3128
       timeout: 3s
     - {name: own, kind: command, command: [/bin/tell, -s]}
   routes:
@@ -37,6 +38,7 @@ alerts:
   EXPECT_EQ(checked->alert_rules[1].nodes, std::vector<std::string>{"a*"});
   ASSERT_EQ(checked->alert_channels.size(), 2U);
   EXPECT_EQ(checked->alert_channels[0].url, "https://hooks.example.org/x");
+  EXPECT_EQ(checked->alert_channels[0].proxy, "http://proxy.example.org:3128");
   EXPECT_EQ(checked->alert_channels[0].timeout, base::seconds(3));
   EXPECT_EQ(checked->alert_channels[1].command, (std::vector<std::string>{"/bin/tell", "-s"}));
   ASSERT_EQ(checked->alert_routes.size(), 1U);
@@ -46,7 +48,7 @@ alerts:
   EXPECT_EQ(describe(problem_at("alerts.rules[1]", "wrong", *checked), "site.yaml"),
             "site.yaml:5:7: wrong");
   EXPECT_EQ(describe(problem_at("alerts.channels[1]", "wrong", *checked), "site.yaml"),
-            "site.yaml:12:7: wrong");
+            "site.yaml:13:7: wrong");
 }
 
 TEST(AlertSettings, AReloadTakesUpChanges) {
