@@ -23,16 +23,32 @@ bool is_mail_address(std::string_view text) {
          });
 }
 
+// With the place of the owner filled; it may be before the '@' alone.
+std::string filled(std::string address, std::string_view owner) {
+  const std::size_t at = address.find(kOwnerPlace);
+  if (at != std::string::npos && at < address.find('@')) {
+    address.replace(at, kOwnerPlace.size(), owner);
+  }
+  return address;
+}
+
+// A name that stays itself in an address. '%' and '!' would send mail on to other machines.
+bool is_plain_name(std::string_view name) {
+  constexpr std::size_t kLongestLocalPart = 64;
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-+").find(c) != std::string_view::npos;
+  };
+  return !name.empty() && name.size() <= kLongestLocalPart && name.front() != '-' &&
+         name.front() != '.' && name.back() != '.' && name.find("..") == std::string_view::npos &&
+         std::ranges::all_of(name, is_plain);
+}
+
 Status check_mail(const Channel& channel) {
   if (!is_mail_address(channel.from)) {
     return base::invalid("from", "must be an address such as gpus@example.org");
   }
-  if (channel.to.empty()) return base::invalid("to", "must name at least one address");
-  for (const std::string& address : channel.to) {
-    if (!is_mail_address(address)) {
-      return base::invalid("to", fmt::format("'{}' is no address of mail", address));
-    }
-  }
+  TRY(check_recipients(channel));
   if (!channel.user.empty() && channel.secret_file.empty()) {
     return base::invalid("secret_file", "must name a file with the password of the user");
   }
@@ -72,6 +88,34 @@ std::string_view to_string(ChannelKind kind) {
       break;
   }
   return "command";
+}
+
+bool tells_owners(const Channel& channel) {
+  return channel.kind == ChannelKind::kMail &&
+         std::ranges::any_of(channel.to, [](const std::string& address) {
+           return address.find(kOwnerPlace) != std::string::npos;
+         });
+}
+
+std::vector<std::string> recipients_for(const Channel& channel, std::string_view user) {
+  std::vector<std::string> recipients;
+  for (const std::string& address : channel.to) {
+    if (address.find(kOwnerPlace) != std::string::npos && !is_plain_name(user)) continue;
+    recipients.push_back(filled(address, user));
+  }
+  return recipients;
+}
+
+Status check_recipients(const Channel& channel) {
+  if (channel.to.empty()) return base::invalid("to", "must name at least one address");
+  for (const std::string& address : channel.to) {
+    const std::string example = filled(address, "ann");
+    if (is_mail_address(example) && example.find_first_of("{}") == std::string::npos) continue;
+    return base::invalid("to", fmt::format("'{}' is no address of mail such as ops@example.org or "
+                                           "{}@example.org",
+                                           address, kOwnerPlace));
+  }
+  return {};
 }
 
 Status check(const Channel& channel) {

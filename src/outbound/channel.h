@@ -30,7 +30,7 @@ struct Channel {
   std::string secret_file;      // the webhook's key; the password of mail; a bearer token of others
   std::string user;             // of mail
   std::string from;             // of mail
-  std::vector<std::string> to;  // of mail
+  std::vector<std::string> to;  // of mail; kOwnerPlace stands for a user
   std::string ca_file;          // empty: the system's
   std::string proxy;            // http://HOST:PORT; empty: none, whatever the environment says
   bool allow_plain_text = false;     // http:// and mail without STARTTLS to other hosts
@@ -45,6 +45,16 @@ struct Channel {
 // secret.
 base::Status check(const Channel& channel);
 
+// What stands for the owner of a job in an address of `to`: "{owner}@example.org".
+inline constexpr std::string_view kOwnerPlace = "{owner}";
+// Whether the channel's messages go to owners of jobs.
+bool tells_owners(const Channel& channel);
+// The recipients of a message about jobs of this user. An address that the user's name would spoil
+// is left out: a name may have any characters, and is not to make another address.
+std::vector<std::string> recipients_for(const Channel& channel, std::string_view user);
+// Whether `to` of a channel of mail is right.
+base::Status check_recipients(const Channel& channel);
+
 // A message that is ready to go.
 struct Delivery {
   std::string channel;  // its name
@@ -52,6 +62,7 @@ struct Delivery {
   std::string content_type;
   std::string subject;  // of mail
   std::string body;
+  std::vector<std::string> to = {};  // of mail, instead of the channel's; empty: the channel's
   base::Instant made;
 
   friend bool operator==(const Delivery&, const Delivery&) = default;

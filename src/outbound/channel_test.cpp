@@ -79,6 +79,43 @@ TEST(ChannelCheck, MailAddressesCannotAddACommandOrAHeader) {
   EXPECT_EQ(wrong_field(channel), "to");
 }
 
+TEST(ChannelCheck, TheOwnerIsBeforeTheAtOfAnAddress) {
+  const auto field = [](const char* address) {
+    Channel channel = mail();
+    channel.to = {address};
+    return wrong_field(channel);
+  };
+  EXPECT_EQ(field("{owner}@example.org"), "");
+  EXPECT_EQ(field("gpu-{owner}@example.org"), "");
+  for (const char* address :
+       {"{owner}", "ops@{owner}.example.org", "{user}@example.org", "{owner}{owner}@example.org"}) {
+    EXPECT_EQ(field(address), "to") << address;
+  }
+}
+
+TEST(Recipients, AreThoseOfTheChannelWithTheOwnerFilledIn) {
+  Channel channel = mail();
+  channel.to = {"ops@example.org"};
+  EXPECT_FALSE(tells_owners(channel));
+  channel.to = {"{owner}@example.org", "ops@example.org"};
+  EXPECT_TRUE(tells_owners(channel));
+  EXPECT_EQ(recipients_for(channel, "ann.b-c_1+x"),
+            (std::vector<std::string>{"ann.b-c_1+x@example.org", "ops@example.org"}));
+}
+
+TEST(Recipients, NoNameOfAUserMakesAnotherAddress) {
+  Channel channel = mail();
+  channel.to = {"{owner}@example.org"};
+  for (const std::string& user :
+       {std::string(), std::string("ann@evil.example"), std::string("ann%evil.example"),
+        std::string("evil.example!ann"), std::string("a,b"), std::string("a b"),
+        std::string("a>\r\nRCPT TO:<b"), std::string("ann\n"), std::string("ann\0x", 5),
+        std::string("-oQ"), std::string(".ann"), std::string("ann."), std::string("a..b"),
+        std::string("{owner}"), std::string("\xc3\xa4nn"), std::string(65, 'x')}) {
+    EXPECT_TRUE(recipients_for(channel, user).empty()) << user;
+  }
+}
+
 TEST(ChannelCheck, AUserOfMailNeedsAPassword) {
   Channel channel = mail();
   channel.user = "gpus";

@@ -59,6 +59,23 @@ TEST_F(MailTest, GoesToAllRecipientsAsItWasWritten) {
   EXPECT_TRUE(mail.text.ends_with("\r\n\r\nfirst\r\n.dot\r\n..dots\r\nlast\r\n")) << mail.text;
 }
 
+TEST_F(MailTest, OfAnOwnerGoesToTheOwnerAlone) {
+  const SmtpServer server({});
+  Channel owners = channel(server);
+  owners.to = {"{owner}@example.org"};
+  const Outcome outcome = Sender(owners, -1)
+                              .send({.channel = "ops",
+                                     .key = "k1",
+                                     .subject = "job 7 is idle",
+                                     .body = "look",
+                                     .to = recipients_for(owners, "ann")});
+  ASSERT_EQ(outcome.kind, Outcome::Kind::kSent) << outcome.problem;
+  const SmtpServer::Mail mail = server.mails().at(0);
+  EXPECT_EQ(mail.to, std::vector<std::string>{"<ann@example.org>"});
+  EXPECT_NE(mail.text.find("To: <ann@example.org>\r\n"), std::string::npos) << mail.text;
+  EXPECT_EQ(send(owners).kind, Outcome::Kind::kRefused) << "it names no owner";
+}
+
 TEST_F(MailTest, GoesOverTlsWhereTheServerOffersIt) {
   const SmtpServer server({.certificate = certificate(http::kThisMachine)});
   const Outcome outcome = send(secure_channel(server));

@@ -1,6 +1,7 @@
 #include "outbound/outbox.h"
 
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "http/testing/scripted_server.h"
 #include "os/testing/eventually.h"
 #include "outbound/folder_fixture.h"
+#include "outbound/queue.h"
 
 namespace gpu_platform::outbound {
 namespace {
@@ -344,6 +346,44 @@ TEST_F(OutboxTest, AMessageIsRepeatedWithItsKeyAfterAKill) {
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_EQ(requests[0].header("idempotency-key"), requests[1].header("idempotency-key"));
   EXPECT_EQ(requests[0].body, requests[1].body);
+}
+
+TEST_F(OutboxTest, RecipientsOfAMessageOutliveTheProcess) {
+  Delivery to_ann = delivery(1);
+  to_ann.to = {"ann@example.org", "ops@example.org"};
+  for (const bool is_first : {true, false}) {
+    const auto queue = Queue::open({.folder = folder_.path() + "/queue", .warn = {}});
+    ASSERT_TRUE(queue) << queue.error().message;
+    if (is_first) {
+      ASSERT_TRUE((*queue)->put(to_ann));
+    }
+    const auto front = (*queue)->front("c");
+    ASSERT_TRUE(front);
+    ASSERT_TRUE(front->has_value());
+    EXPECT_EQ((*front)->delivery, to_ann);
+  }
+}
+
+TEST_F(OutboxTest, AFileOfAnEarlierProgramIsTakenUp) {
+  const std::string folder = folder_.path() + "/queue";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open((folder + "/outbox.db").c_str(), &database), SQLITE_OK);
+  const char* const sql =
+      "CREATE TABLE messages ("
+      " id INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, key TEXT NOT NULL,"
+      " is_done INTEGER NOT NULL DEFAULT 0, made_ns INTEGER NOT NULL, content_type TEXT NOT NULL,"
+      " subject TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (channel, key));"
+      "INSERT INTO messages (channel, key, made_ns, content_type, subject, body)"
+      " VALUES ('c', 'key-1', 1000000001, '', '', x'31');";
+  EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  const auto queue = Queue::open({.folder = folder, .warn = {}});
+  ASSERT_TRUE(queue) << queue.error().message;
+  const auto front = (*queue)->front("c");
+  ASSERT_TRUE(front);
+  ASSERT_TRUE(front->has_value());
+  EXPECT_EQ((*front)->delivery, delivery(1));
 }
 
 }  // namespace

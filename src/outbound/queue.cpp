@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,6 +31,10 @@ constexpr const char* kSchema =
     " is_done INTEGER NOT NULL DEFAULT 0, made_ns INTEGER NOT NULL, content_type TEXT NOT NULL,"
     " subject TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (channel, key));"
     "CREATE INDEX IF NOT EXISTS waiting ON messages (is_done, channel, id);";
+
+// Files of earlier programs do not have it.
+constexpr const char* kAddRecipients =
+    "ALTER TABLE messages ADD COLUMN recipients TEXT NOT NULL DEFAULT ''";
 
 ErrorCode code_of(int code) {
   switch (code & 0xff) {
@@ -131,6 +138,28 @@ std::string put_aside(const std::string& path) {
   }
 }
 
+Status add_recipients(sqlite3* database) {
+  Statement known(database,
+                  "SELECT 1 FROM pragma_table_info('messages') WHERE name = 'recipients'");
+  TRY_ASSIGN(const bool is_known, known.step());
+  return is_known ? Status() : execute(database, kAddRecipients);
+}
+
+// Addresses have no line breaks.
+std::string joined(const std::vector<std::string>& recipients) {
+  return fmt::format("{}", fmt::join(recipients, "\n"));
+}
+
+std::vector<std::string> parted(std::string_view recipients) {
+  std::vector<std::string> all;
+  while (!recipients.empty()) {
+    const std::size_t end = recipients.find('\n');
+    all.emplace_back(recipients.substr(0, end));
+    recipients.remove_prefix(end == std::string_view::npos ? recipients.size() : end + 1);
+  }
+  return all;
+}
+
 Status drop_channels(sqlite3* database, const std::map<std::string, std::uint64_t>& channels) {
   for (const auto& [channel, count] : channels) {
     Statement drop(database, "DELETE FROM messages WHERE channel = ?");
@@ -176,6 +205,7 @@ Status Queue::prepare() {
   TRY(execute(database, "PRAGMA synchronous = FULL"));
   TRY(find_damage(database));
   TRY(execute(database, kSchema));
+  TRY(add_recipients(database));
   TRY(execute(
       database,
       fmt::format("PRAGMA max_page_count = {}", options_.max_bytes.value() / kPageBytes).c_str()));
@@ -217,10 +247,12 @@ Status Queue::put_in_transaction(const Delivery& delivery, std::uint64_t count, 
                                  std::uint64_t& dropped) {
   Statement insert(database_.get(),
                    "INSERT OR IGNORE INTO messages"
-                   " (channel, key, made_ns, content_type, subject, body)"
-                   " VALUES (?, ?, ?, ?, ?, ?)");
+                   " (channel, key, made_ns, content_type, subject, body, recipients)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?)");
+  const std::string recipients = joined(delivery.to);
   insert.bind(delivery.channel).bind(delivery.key).bind(delivery.made.unix_ns());
   insert.bind(delivery.content_type).bind(delivery.subject).bind_bytes(delivery.body);
+  insert.bind(recipients);
   TRY(insert.step());
   is_new = sqlite3_changes(database_.get()) == 1;
   if (!is_new || count < options_.max_waiting) return {};
@@ -237,7 +269,7 @@ Status Queue::put_in_transaction(const Delivery& delivery, std::uint64_t count, 
 Result<std::optional<Queue::Message>> Queue::front(const std::string& channel) {
   const std::lock_guard lock(mutex_);
   Statement select(database_.get(),
-                   "SELECT id, key, made_ns, content_type, subject, body FROM messages"
+                   "SELECT id, key, made_ns, content_type, subject, body, recipients FROM messages"
                    " WHERE is_done = 0 AND channel = ? ORDER BY id LIMIT 1");
   select.bind(channel);
   TRY_ASSIGN(const bool has_row, select.step());
@@ -249,6 +281,7 @@ Result<std::optional<Queue::Message>> Queue::front(const std::string& channel) {
                       .content_type = select.bytes(3),
                       .subject = select.bytes(4),
                       .body = select.bytes(5),
+                      .to = parted(select.bytes(6)),
                       .made = base::Instant(select.integer(2))};
   return message;
 }
@@ -260,7 +293,7 @@ Status Queue::done(const Message& message) {
   TRY(execute(database_.get(), "PRAGMA synchronous = NORMAL"));
   const Status status = in_transaction([&]() -> Status {
     Statement mark(database_.get(),
-                   "UPDATE messages SET is_done = 1, subject = '', body = x''"
+                   "UPDATE messages SET is_done = 1, subject = '', body = x'', recipients = ''"
                    " WHERE id = ? AND is_done = 0");
     TRY(mark.bind(message.id).step());
     changed = static_cast<std::uint64_t>(sqlite3_changes(database_.get()));

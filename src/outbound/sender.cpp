@@ -86,16 +86,21 @@ Outcome Sender::post(const std::string& url, const Delivery& delivery) {
 Outcome Sender::mail(const std::string& url, const Delivery& delivery) {
   const Result<Address> address = check_address(channel_, url);
   if (!address) return failed_by(address.error());
+  Channel channel = channel_;
+  if (!delivery.to.empty()) channel.to = delivery.to;
+  if (tells_owners(channel)) {
+    return {Outcome::Kind::kRefused, "it is for the owner of a job, and names none", {}};
+  }
   Transfer::Mail mail{.url = url,
                       .password = {},
                       .needs_tls = !address->is_this_machine && !channel_.allow_plain_text,
-                      .message = mail_message(channel_, delivery)};
+                      .message = mail_message(channel, delivery)};
   if (!channel_.user.empty()) {
     Result<std::string> password = read_secret(channel_.secret_file);
     if (!password) return failed_by(password.error());
     mail.password = *std::move(password);
   }
-  return transfer_->mail(channel_, mail);
+  return transfer_->mail(channel, mail);
 }
 
 }  // namespace gpu_platform::outbound
