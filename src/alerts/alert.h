@@ -71,14 +71,29 @@ struct Alert {
   friend bool operator==(const Alert&, const Alert&) = default;
 };
 
+// How a channel is told.
+enum class Manner : std::uint8_t {
+  kGrouped,  // in few messages (alerts/grouping.h)
+  // Alertmanager: each change at once, and what fires again and again. It makes groups by itself,
+  // forgets alerts when it is started, and takes for over what it has not heard of for a time.
+  kAtOnce,
+  kByOwner,  // alerts of jobs alone: a message has those of one user
+};
+
+// How often a channel of kAtOnce is told what fires, and for how long it takes that for true.
+inline constexpr base::Duration kRepeatEvery = base::minutes(1);
+inline constexpr base::Duration kTrueFor = base::minutes(10);
+
 // What one message to a channel says: alerts of one group.
 struct Notification {
   std::string channel;
+  std::string user;   // of kByOwner: the owner of the jobs; empty otherwise
   std::string group;  // "node n1", "rack r2", "rule GpuHot"; "many places" of several groups
   std::string key;    // the same one of the same news, also after a restart
   std::vector<Alert> firing;
   std::vector<Alert> resolved;
-  std::uint32_t more = 0;  // further alerts of the group that are only counted
+  std::uint32_t more = 0;    // further alerts of the group that are only counted
+  bool is_repeated = false;  // of kAtOnce: it tells nothing new
 
   friend bool operator==(const Notification&, const Notification&) = default;
 };

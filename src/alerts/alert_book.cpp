@@ -1,6 +1,7 @@
 #include "alerts/alert_book.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,7 +33,9 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 AlertBook::AlertBook(Settings settings)
-    : settings_(std::move(settings)), evaluator_(settings_.rules), grouping_(settings_.limits) {}
+    : settings_(std::move(settings)),
+      evaluator_(settings_.rules),
+      grouping_(settings_.limits, settings_.manners) {}
 
 std::size_t AlertBook::restore(std::span<const Note> notes, Moment now) {
   std::size_t damaged = 0;
@@ -58,7 +61,13 @@ std::size_t AlertBook::restore(std::span<const Note> notes, Moment now) {
     }
   }
   std::ranges::stable_sort(recent_, std::greater<>(), &Alert::resolved);
-  for (const Alert& alert : recent_) {
+  evaluator_.for_each([&](const Tracked& tracked) {
+    for (const std::string& channel : tracked.alert.told) {
+      grouping_.note_told(channel, tracked.alert);
+    }
+  });
+  // The newest last: of several ends of one alert it counts.
+  for (const Alert& alert : recent_ | std::views::reverse) {
     for (const std::string& channel : alert.told) grouping_.add(channel, alert, now.steady);
   }
   look_for_untold(now);
@@ -73,7 +82,7 @@ std::vector<AlertBook::Note> AlertBook::take_changes() {
 
 void AlertBook::set(Settings settings, Moment now) {
   settings_ = std::move(settings);
-  grouping_.set_limits(settings_.limits);
+  grouping_.set(settings_.limits, settings_.manners);
   grouping_.keep_channels(settings_.channels);
   handle(evaluator_.set_rules(settings_.rules, now), now);
   look_for_untold(now);
@@ -134,9 +143,19 @@ void AlertBook::drop_oldest() {
 
 void AlertBook::tell_firing(const Alert& alert, Moment now) {
   if (silence_of(alert, now.at) != 0) return;
-  for (const std::string& channel : channels_for(alert, settings_.routes, settings_.channels)) {
-    if (contains(settings_.channels, channel)) grouping_.add(channel, alert, now.steady);
-  }
+  for (const std::string& channel : channels_of(alert)) grouping_.add(channel, alert, now.steady);
+}
+
+std::vector<std::string> AlertBook::channels_of(const Alert& alert) const {
+  std::vector<std::string> channels = channels_for(alert, settings_.routes, settings_.channels);
+  std::erase_if(channels, [&](const std::string& channel) {
+    const auto manner = settings_.manners.find(channel);
+    const bool is_for_owners =
+        manner != settings_.manners.end() && manner->second == Manner::kByOwner;
+    return !contains(settings_.channels, channel) ||
+           (is_for_owners && !alert.labels.contains("user"));
+  });
+  return channels;
 }
 
 // After a restart, a reload or the end of a silence.
@@ -144,9 +163,8 @@ void AlertBook::look_for_untold(Moment now) {
   evaluator_.for_each([&](const Tracked& tracked) {
     const Alert& alert = tracked.alert;
     if (alert.state != State::kFiring || silence_of(alert, now.at) != 0) return;
-    for (const std::string& channel : channels_for(alert, settings_.routes, settings_.channels)) {
-      const bool is_known = contains(settings_.channels, channel);
-      if (is_known && !contains(alert.told, channel)) grouping_.add(channel, alert, now.steady);
+    for (const std::string& channel : channels_of(alert)) {
+      if (!contains(alert.told, channel)) grouping_.add(channel, alert, now.steady);
     }
   });
 }
@@ -161,6 +179,7 @@ std::vector<Notification> AlertBook::due(Moment now) {
   if (has_ended) look_for_untold(now);
   while (!recent_.empty() && recent_.back().resolved + kRecent < now.at) drop_oldest();
   std::vector<Notification> out;
+  repeat(now, out);
   for (Grouping::Message& message : grouping_.due(now.steady)) {
     for (const Alert& alert : message.all) mark_told(message.notification.channel, alert);
     out.push_back(std::move(message.notification));
@@ -168,15 +187,36 @@ std::vector<Notification> AlertBook::due(Moment now) {
   return out;
 }
 
-void AlertBook::mark_told(const std::string& channel, const Alert& alert) {
-  if (alert.state == State::kResolved) {
-    const auto known = std::ranges::find_if(recent_, [&](const Alert& each) {
-      return each.fingerprint == alert.fingerprint && each.resolved == alert.resolved;
+// Also during a silence: the channel would take it for over.
+void AlertBook::repeat(Moment now, std::vector<Notification>& out) {
+  if (repeated_ && now.steady - *repeated_ < kRepeatEvery) return;
+  repeated_ = now.steady;
+  for (const auto& [channel, manner] : settings_.manners) {
+    if (manner != Manner::kAtOnce) continue;
+    std::size_t room = 0;
+    evaluator_.for_each([&](const Tracked& tracked) {
+      const Alert& alert = tracked.alert;
+      if (alert.state != State::kFiring || !contains(alert.told, channel)) return;
+      if (room == 0) {
+        room = settings_.limits.max_alerts;
+        Notification& next = out.emplace_back();
+        next.channel = channel;
+        next.group = "what fires";
+        next.key = fmt::format("{}.{}", alert.fingerprint, now.at.unix_ns());
+        next.is_repeated = true;
+      }
+      out.back().firing.push_back(alert);
+      --room;
     });
-    if (known == recent_.end()) return;
-    std::erase(known->told, channel);
-    return note(*known);
   }
+}
+
+// What is told last counts: ends of earlier firings that waited meanwhile are not told any more.
+void AlertBook::mark_told(const std::string& channel, const Alert& alert) {
+  for (Alert& each : recent_) {
+    if (each.fingerprint == alert.fingerprint && std::erase(each.told, channel) > 0) note(each);
+  }
+  if (alert.state == State::kResolved) return;
   Tracked* const tracked = evaluator_.find(alert.fingerprint);
   if (tracked == nullptr) return;
   std::vector<std::string>& told = tracked->alert.told;

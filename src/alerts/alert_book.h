@@ -29,6 +29,7 @@ class AlertBook {
     std::vector<Route> routes;
     std::vector<std::string> channels;  // their names, ascending
     Grouping::Limits limits;
+    Grouping::Manners manners;
   };
   static constexpr std::size_t kMaxRecent = 1'000;
   static constexpr base::Duration kRecent = base::hours(24 * 7);
@@ -50,9 +51,10 @@ class AlertBook {
   void forget(const std::string& source, Moment now);
   std::vector<std::string> sources() const { return evaluator_.sources(); }
 
-  // What is to be sent now. What it returns counts as told.
+  // What is to be sent now. What it returns counts as told. What channels of kAtOnce were told is
+  // among it again, at the first call and then each kRepeatEvery.
   std::vector<Notification> due(Moment now);
-  // When due() has something at the earliest, on the steady clock; none: nothing waits.
+  // When due() has news at the earliest, on the steady clock; none: nothing waits.
   std::optional<base::Instant> next() const;
   bool has_pending() const { return evaluator_.has_pending(); }
 
@@ -76,6 +78,9 @@ class AlertBook {
   void drop_oldest();
   void tell_firing(const Alert& alert, Moment now);
   void look_for_untold(Moment now);
+  // The channels that there are and that are told of the alert, ascending.
+  std::vector<std::string> channels_of(const Alert& alert) const;
+  void repeat(Moment now, std::vector<Notification>& out);
   void note(const Tracked& tracked);
   void note(const Alert& resolved);
   std::uint64_t silence_of(const Alert& alert, base::Instant now) const;
@@ -88,7 +93,8 @@ class AlertBook {
   std::deque<Alert> recent_;  // the newest first
   std::map<std::uint64_t, Silence> silences_;
   std::uint64_t next_silence_ = 1;
-  std::map<std::string, Note> changes_;  // by name
+  std::optional<base::Instant> repeated_;  // on the steady clock
+  std::map<std::string, Note> changes_;    // by name
 };
 
 }  // namespace gpu_platform::alerts

@@ -68,13 +68,159 @@ TEST_F(AlertBookTest, OneNodeIsOneMessageAndItsEndAnother) {
   EXPECT_EQ(first[0].group, "node n1");
   EXPECT_EQ(first[0].firing.size(), 8U);
   see(book, "n1", 8, 60, base::seconds(30));
-  EXPECT_TRUE(book.due(moment(base::seconds(60))).empty()) << "a message in five minutes";
-  const auto second = book.due(moment(base::seconds(306)));
-  ASSERT_EQ(second.size(), 1U);
+  EXPECT_TRUE(book.due(moment(base::seconds(34))).empty()) << "another may begin";
+  const auto second = book.due(moment(base::seconds(35)));
+  ASSERT_EQ(second.size(), 1U) << "that all is over does not wait for five minutes";
   EXPECT_TRUE(second[0].firing.empty());
   EXPECT_EQ(second[0].resolved.size(), 8U);
   EXPECT_TRUE(book.due(moment(base::hours(5))).empty());
   EXPECT_FALSE(book.next());
+}
+
+TEST_F(AlertBookTest, AnAdditionAndTheEndOfAPartOfItsGroupWaitForTheInterval) {
+  AlertBook book(settings());
+  const auto of_two = [&](std::int64_t first, std::int64_t second, base::Duration at) {
+    book.take("node n1",
+              std::vector{heat(gpu_subject("n1", 0), first), heat(gpu_subject("n1", 1), second)},
+              moment(at));
+  };
+  of_two(87, 60, {});
+  ASSERT_EQ(book.due(moment(base::seconds(5))).size(), 1U);
+  of_two(87, 87, base::seconds(30));
+  EXPECT_TRUE(book.due(moment(base::seconds(60))).empty());
+  of_two(60, 87, base::seconds(60));
+  EXPECT_TRUE(book.due(moment(base::seconds(304))).empty());
+  const auto both = book.due(moment(base::seconds(305)));
+  ASSERT_EQ(both.size(), 1U);
+  EXPECT_EQ(both[0].firing.size(), 1U);
+  EXPECT_EQ(both[0].resolved.size(), 1U);
+  of_two(60, 60, base::seconds(310));
+  EXPECT_EQ(book.due(moment(base::seconds(315))).size(), 1U);
+}
+
+TEST_F(AlertBookTest, WhatComesAndGoesIsToldAtMostTwiceInAnInterval) {
+  AlertBook book(settings());
+  std::size_t messages = 0;
+  for (int second = 0; second < 1'200; ++second) {
+    if (second % 30 == 0) {
+      see(book, "n1", 1, second % 60 == 0 ? 87 : 60, base::seconds(second));
+    }
+    messages += book.due(moment(base::seconds(second))).size();
+  }
+  EXPECT_GE(messages, 4U) << "in each of the four intervals it is told";
+  EXPECT_LE(messages, 8U);
+}
+
+TEST_F(AlertBookTest, AnEndThatANewBeginOvertookIsNotToldAfterARestart) {
+  AlertBook first(settings());
+  const auto of_two = [&](AlertBook& book, std::int64_t value, base::Duration at) {
+    book.take("node n1",
+              std::vector{heat(gpu_subject("n1", 0), value), heat(gpu_subject("n1", 1), 87)},
+              moment(at));
+  };
+  of_two(first, 87, {});
+  ASSERT_EQ(first.due(moment(base::seconds(5))).size(), 1U);
+  of_two(first, 60, base::seconds(30));
+  of_two(first, 87, base::seconds(60));
+  ASSERT_EQ(first.due(moment(base::seconds(305))).size(), 1U);
+  keep(first);
+  AlertBook second = restarted(base::minutes(6));
+  of_two(second, 87, base::minutes(6));
+  EXPECT_TRUE(second.due(moment(base::minutes(20))).empty()) << "both fire, and were told";
+}
+
+TEST_F(AlertBookTest, TheEndOfAStormIsToldAtOnce) {
+  AlertBook book(settings());
+  for (int node = 0; node < 20; ++node) see(book, "n" + std::to_string(node), 8, 87, {});
+  ASSERT_EQ(book.due(moment(base::seconds(5))).size(), 1U);
+  for (int node = 0; node < 19; ++node) {
+    see(book, "n" + std::to_string(node), 8, 60, base::seconds(30));
+  }
+  EXPECT_TRUE(book.due(moment(base::seconds(40))).empty()) << "one node is still hot";
+  see(book, "n19", 8, 60, base::seconds(50));
+  const auto over = book.due(moment(base::seconds(55)));
+  ASSERT_EQ(over.size(), 1U);
+  EXPECT_EQ(over[0].resolved.size() + over[0].more, 160U);
+}
+
+TEST_F(AlertBookTest, AlertmanagerIsToldEachChangeAtOnceAndWhatFiresAgainAndAgain) {
+  AlertBook::Settings with = settings();
+  with.manners = {{"chat", Manner::kAtOnce}};
+  AlertBook first(with);
+  see(first, "n1", 1, 87, {});
+  const auto fired = first.due(moment({}));
+  ASSERT_EQ(fired.size(), 1U);
+  EXPECT_FALSE(fired[0].is_repeated);
+  EXPECT_TRUE(first.due(moment(base::seconds(59))).empty());
+  const auto again = first.due(moment(base::seconds(60)));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_TRUE(again[0].is_repeated);
+  EXPECT_EQ(again[0].firing.size(), 1U);
+  EXPECT_NE(again[0].key, fired[0].key);
+  keep(first);
+
+  AlertBook second = restarted(base::seconds(70), with);
+  ASSERT_EQ(second.due(moment(base::seconds(70))).size(), 1U) << "Alertmanager may be new, too";
+  see(second, "n1", 1, 60, base::seconds(71));
+  const auto over = second.due(moment(base::seconds(71)));
+  ASSERT_EQ(over.size(), 1U);
+  EXPECT_EQ(over[0].resolved.size(), 1U);
+  EXPECT_TRUE(second.due(moment(base::hours(1))).empty()) << "what is over is not repeated";
+}
+
+TEST_F(AlertBookTest, AlertmanagerIsToldEveryAlertOfAStorm) {
+  AlertBook::Settings with = settings();
+  with.manners = {{"chat", Manner::kAtOnce}};
+  AlertBook book(with);
+  for (int node = 0; node < 1'250; ++node) see(book, "n" + std::to_string(node), 8, 87, {});
+  const auto told = [&](base::Duration at) {
+    std::size_t count = 0;
+    for (const Notification& each : book.due(moment(at))) {
+      EXPECT_LE(each.firing.size(), 50U);
+      EXPECT_EQ(each.more, 0U);
+      count += each.firing.size();
+    }
+    return count;
+  };
+  EXPECT_EQ(told({}), 10'000U);
+  EXPECT_EQ(told(base::minutes(1)), 10'000U);
+}
+
+TEST_F(AlertBookTest, OwnersAreToldOfTheirOwnJobsAlone) {
+  AlertBook::Settings with = settings();
+  with.manners = {{"chat", Manner::kByOwner}};
+  AlertBook book(with);
+  see(book, "n1", 1, 87, {});
+  std::vector<Fact> idle;
+  for (int job = 0; job < 30; ++job) {
+    const std::string user = job < 2 ? "ann" : "u" + std::to_string(job);
+    Subject subject{std::to_string(job), {{"job", std::to_string(job)}, {"user", user}}};
+    idle.push_back(fact(Signal::kIdleAllocation, std::make_shared<const Subject>(subject), 1));
+  }
+  book.take("jobs", idle, moment({}));
+  std::map<std::string, std::size_t> told;
+  for (const Notification& each : book.due(moment(base::seconds(5)))) {
+    EXPECT_TRUE(told.emplace(each.user, each.firing.size()).second);
+    for (const Alert& alert : each.firing) EXPECT_EQ(alert.labels.at("user"), each.user);
+  }
+  EXPECT_EQ(told.size(), 29U) << "one message to each, and none without an owner";
+  EXPECT_EQ(told["ann"], 2U);
+}
+
+TEST_F(AlertBookTest, AReloadThatTurnsAChannelToOwnersMixesNone) {
+  AlertBook book(settings());
+  std::vector<Fact> idle;
+  for (const char* const user : {"ann", "bob"}) {
+    Subject subject{user, {{"job", "1"}, {"user", user}}};
+    idle.push_back(fact(Signal::kIdleAllocation, std::make_shared<const Subject>(subject), 1));
+  }
+  book.take("jobs", idle, moment({}));
+  AlertBook::Settings with = settings();
+  with.manners = {{"chat", Manner::kByOwner}};
+  book.set(with, moment(base::seconds(1)));
+  const auto told = book.due(moment(base::seconds(6)));
+  ASSERT_EQ(told.size(), 2U);
+  for (const Notification& each : told) EXPECT_EQ(each.firing.size(), 1U);
 }
 
 TEST_F(AlertBookTest, OneRackIsOneMessage) {

@@ -1,5 +1,6 @@
 #include "alerts/rendering.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -131,7 +132,8 @@ std::string webhook_json(const Notification& notification, const Site& site) {
   return dumped(out);
 }
 
-std::string alertmanager_json(const Notification& notification, const Site& site) {
+std::string alertmanager_json(const Notification& notification, const Site& site,
+                              base::Instant now) {
   Json out = Json::array();
   const auto add = [&](const Alert& alert) {
     Json each = Json::object();
@@ -149,11 +151,11 @@ std::string alertmanager_json(const Notification& notification, const Site& site
     each["labels"] = std::move(labels);
     each["annotations"] = {{"summary", alert.summary}, {"description", alert.advice}};
     each["startsAt"] = base::utc(alert.fired, base::Fraction::kMilliseconds);
-    // Without an end Alertmanager would take it for over after its resolve_timeout: we say it again
-    // only when something changes.
-    constexpr base::Duration kNever = base::hours(24 * 365);
-    const base::Instant end = alert.resolved.is_set() ? alert.resolved : alert.fired + kNever;
-    each["endsAt"] = base::utc(end, base::Fraction::kMilliseconds);
+    // Without an end Alertmanager would take it for over after its resolve_timeout, which a site
+    // may have set to less than kRepeatEvery.
+    const base::Instant end = alert.resolved.is_set() ? alert.resolved : now + kTrueFor;
+    // It refuses an end before the start: the wall clock may have been set back.
+    each["endsAt"] = base::utc(std::max(end, alert.fired), base::Fraction::kMilliseconds);
     if (!site.url.empty()) each["generatorURL"] = site.url;
     out.push_back(std::move(each));
   };
@@ -175,6 +177,7 @@ Notification test_notification(const std::string& channel, const std::string& by
   alert.fired = now;
   Notification notification;
   notification.channel = channel;
+  notification.user = by;
   notification.group = "test";
   notification.key = alert.fingerprint;
   notification.firing.push_back(std::move(alert));

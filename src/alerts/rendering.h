@@ -25,10 +25,13 @@ std::string text_of(const Notification& notification, const Site& site);
 std::string slack_json(const Notification& notification, const Site& site);
 // The platform's own document, version 1: docs/alerts.md. Fields are added only.
 std::string webhook_json(const Notification& notification, const Site& site);
-// A list for POST /api/v2/alerts of Alertmanager. Times of later ends are left to it.
-std::string alertmanager_json(const Notification& notification, const Site& site);
+// A list for POST /api/v2/alerts of Alertmanager. What fires is over kTrueFor after `now`, unless
+// it is told again.
+std::string alertmanager_json(const Notification& notification, const Site& site,
+                              base::Instant now);
 
-// An alert that says that it is a test, for a channel that a person tries.
+// An alert that says that it is a test, for a channel that a person tries. Of a channel of owners
+// it goes to that person.
 Notification test_notification(const std::string& channel, const std::string& by,
                                base::Instant now);
 

@@ -74,8 +74,8 @@ TEST(Rendering, AlertmanagerGetsBeginEndAndNoEmptyLabels) {
   Notification both = news();
   both.resolved = {hot_gpu()};
   both.resolved[0].resolved = kNoon + base::hours(1);
-  const auto document = nlohmann::json::parse(
-      alertmanager_json(both, {.name = "dgx", .url = "https://gpus/alerts", .line = {}}));
+  const auto document = nlohmann::json::parse(alertmanager_json(
+      both, {.name = "dgx", .url = "https://gpus/alerts", .line = {}}, kNoon + base::hours(2)));
   ASSERT_EQ(document.size(), 2U);
   EXPECT_EQ(document[0]["labels"], (nlohmann::json{{"alertname", "GpuHot"},
                                                    {"severity", "warning"},
@@ -83,9 +83,19 @@ TEST(Rendering, AlertmanagerGetsBeginEndAndNoEmptyLabels) {
                                                    {"node", "n1"},
                                                    {"gpu_index", "3"}}));
   EXPECT_EQ(document[0]["startsAt"], "2026-12-31T12:01:00.000Z");
-  EXPECT_EQ(document[0]["endsAt"], "2027-12-31T12:01:00.000Z");
+  EXPECT_EQ(document[0]["endsAt"], "2026-12-31T14:10:00.000Z");
   EXPECT_EQ(document[0]["generatorURL"], "https://gpus/alerts");
   EXPECT_EQ(document[1]["endsAt"], "2026-12-31T13:00:00.000Z");
+}
+
+TEST(Rendering, NoEndIsBeforeItsStartForAlertmanager) {
+  Notification over;
+  over.resolved = {hot_gpu()};
+  over.resolved[0].resolved = kNoon;
+  ASSERT_LT(over.resolved[0].resolved, over.resolved[0].fired);
+  const auto document =
+      nlohmann::json::parse(alertmanager_json(over, {.name = {}, .url = {}, .line = {}}, kNoon));
+  EXPECT_EQ(document[0]["endsAt"], document[0]["startsAt"]);
 }
 
 TEST(Rendering, ATemplateOfTheSiteReplacesTheLines) {

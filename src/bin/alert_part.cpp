@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "alerts/rendering.h"
 #include "base/parse.h"
 #include "bin/alert_metrics.h"
 #include "os/clock.h"
@@ -26,7 +25,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPause{5'000};         // between two looks at all, at most
 constexpr milliseconds kPublishedPause{250};  // at least
 constexpr milliseconds kPendingPause{1'000};  // while an alert waits for time to pass
-constexpr std::size_t kMaxUnsent = 1'000;
 // While the thread is busy; what is left out counts as unknown.
 constexpr std::size_t kMaxWaitingUses = 100'000;
 constexpr base::Duration kLongestDelivery = base::minutes(10);
@@ -59,31 +57,8 @@ std::string source_of(const std::string& node) {
   return "node " + node;
 }
 
-outbound::Delivery delivery_of(const alerts::Notification& notification,
-                               const outbound::Channel& channel, const alerts::Site& site) {
-  outbound::Delivery delivery;
-  delivery.channel = channel.name;
-  delivery.key = notification.key;
-  delivery.made = os::wall_now();
-  delivery.subject = alerts::subject_of(notification, site);
-  delivery.content_type = "application/json";
-  switch (channel.kind) {
-    case outbound::ChannelKind::kSlack:
-      delivery.body = alerts::slack_json(notification, site);
-      break;
-    case outbound::ChannelKind::kAlertmanager:
-      delivery.body = alerts::alertmanager_json(notification, site);
-      break;
-    case outbound::ChannelKind::kMail:
-      delivery.content_type = "text/plain; charset=utf-8";
-      delivery.body = alerts::text_of(notification, site);
-      break;
-    case outbound::ChannelKind::kWebhook:
-    case outbound::ChannelKind::kCommand:
-      delivery.body = alerts::webhook_json(notification, site);
-      break;
-  }
-  return delivery;
+IdleWatch::Rules idle_rules_of(const AlertSettings& settings) {
+  return {settings.idle, settings.idle_action, settings.warn_before};
 }
 
 }  // namespace
@@ -102,9 +77,9 @@ base::Result<std::unique_ptr<AlertPart>> AlertPart::open(
 AlertPart::AlertPart(Options options, AlertSettings settings,
                      std::unique_ptr<outbound::Outbox> outbox)
     : options_(std::move(options)),
-      outbox_(std::move(outbox)),
+      messenger_(std::move(outbox), std::move(settings.channels), std::move(settings.site)),
       book_(settings.book),
-      settings_(std::move(settings)),
+      idle_rules_(idle_rules_of(settings)),
       node_facts_(options_.reading_of, options_.oldest_reading),
       idle_(options_.reading_of, options_.oldest_reading) {
   restore();
@@ -129,8 +104,7 @@ void AlertPart::restore() {
 void AlertPart::start() {
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "alerts");
-  tester_ = std::thread([this] { run_tests(); });
-  pthread_setname_np(tester_.native_handle(), "alert-tests");
+  messenger_.start();
 }
 
 void AlertPart::stop() {
@@ -139,9 +113,8 @@ void AlertPart::stop() {
     is_stopping_ = true;
   }
   wake_.notify_all();
-  test_wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (tester_.joinable()) tester_.join();
+  messenger_.stop();
 }
 
 void AlertPart::reload(const config::Configuration& configuration) {
@@ -151,11 +124,11 @@ void AlertPart::reload(const config::Configuration& configuration) {
                  settings.error().message);
     return;
   }
-  outbox_->set_channels(settings->channels);
+  messenger_.set(std::move(settings->channels), std::move(settings->site));
   {
     const std::lock_guard lock(book_mutex_);
-    settings_ = *std::move(settings);
-    book_.set(settings_.book, now_on_both());
+    idle_rules_ = idle_rules_of(*settings);
+    book_.set(std::move(settings->book), now_on_both());
   }
   wake();
 }
@@ -251,7 +224,7 @@ void AlertPart::look_at_all(const controller::Snapshot& snapshot, alerts::Moment
   IdleWatch::Rules rules;
   {
     const std::lock_guard lock(book_mutex_);
-    rules = {settings_.idle, settings_.idle_action, settings_.warn_before};
+    rules = idle_rules_;
   }
   std::vector<IdleWatch::Act> acts;
   const std::vector<Fact> idle = idle_.look(snapshot, rules, now, acts);
@@ -287,7 +260,7 @@ std::vector<Fact> AlertPart::site_facts(const controller::Snapshot& snapshot, al
     if (certificate_end_.is_set()) days = (certificate_end_ - now.at).value() / kDay.value();
     facts.push_back(site_fact(Signal::kCertificate, days));
   }
-  for (const outbound::ChannelState& state : outbox_->states()) {
+  for (const outbound::ChannelState& state : messenger_.states()) {
     const bool is_late = state.oldest && now.at - *state.oldest > kLongestDelivery;
     facts.push_back({.signal = Signal::kDelivery,
                      .subject = site_subject(state.channel, {{"channel", state.channel}}),
@@ -310,27 +283,18 @@ void AlertPart::carry_out(const std::vector<IdleWatch::Act>& acts) {
   }
 }
 
-// With book_mutex_.
-outbound::Delivery AlertPart::rendered(const alerts::Notification& notification) const {
-  const auto channel =
-      std::ranges::find(settings_.channels, notification.channel, &outbound::Channel::name);
-  if (channel == settings_.channels.end()) return {};
-  return delivery_of(notification, *channel, settings_.site);
-}
-
 void AlertPart::send_due() {
-  std::vector<outbound::Delivery> deliveries;
+  std::vector<alerts::Notification> notifications;
   std::optional<base::Instant> next;
   bool has_pending = false;
   const alerts::Moment now = now_on_both();
   {
     const std::lock_guard lock(book_mutex_);
-    for (const alerts::Notification& each : book_.due(now)) deliveries.push_back(rendered(each));
+    notifications = book_.due(now);
     next = book_.next();
     has_pending = book_.has_pending();
   }
-  for (outbound::Delivery& delivery : std::exchange(unsent_, {})) send(std::move(delivery));
-  for (outbound::Delivery& delivery : deliveries) send(std::move(delivery));
+  messenger_.send(notifications);
   std::optional<SteadyClock::time_point> due;
   const auto in = [](base::Duration time) {
     return SteadyClock::now() + std::chrono::nanoseconds(std::max<std::int64_t>(time.value(), 0));
@@ -340,16 +304,6 @@ void AlertPart::send_due() {
   const std::lock_guard lock(wake_mutex_);
   due_ = due;
   pause_ = has_pending ? kPendingPause : kPause;
-}
-
-void AlertPart::send(outbound::Delivery delivery) {
-  if (delivery.channel.empty()) return;
-  const auto put = outbox_->put(delivery);
-  if (put || put.error().code == base::ErrorCode::kNotFound) return;
-  spdlog::warn("alerts channel={} message is kept in memory: {}", delivery.channel,
-               put.error().message);
-  unsent_.push_back(std::move(delivery));
-  if (unsent_.size() > kMaxUnsent) unsent_.pop_front();
 }
 
 void AlertPart::keep_changes() {
@@ -389,25 +343,7 @@ std::vector<alerts::Silence> AlertPart::silences() const {
 }
 
 std::vector<api::AlertChannelView> AlertPart::channels() const {
-  std::vector<api::AlertChannelView> views;
-  const std::vector<outbound::ChannelState> states = outbox_->states();
-  const std::lock_guard lock(book_mutex_);
-  for (const outbound::ChannelState& state : states) {
-    api::AlertChannelView view;
-    view.name = state.channel;
-    const auto channel =
-        std::ranges::find(settings_.channels, state.channel, &outbound::Channel::name);
-    if (channel != settings_.channels.end()) view.kind = outbound::to_string(channel->kind);
-    view.waiting = state.waiting;
-    view.sent = state.sent;
-    view.refused = state.refused;
-    view.dropped = state.dropped;
-    view.oldest = state.oldest;
-    view.last_sent = state.last_sent;
-    view.problem = state.problem;
-    views.push_back(std::move(view));
-  }
-  return views;
+  return messenger_.views();
 }
 
 base::Result<alerts::Silence> AlertPart::add_silence(alerts::Silence silence) {
@@ -440,49 +376,11 @@ base::Result<alerts::Alert> AlertPart::acknowledge(const std::string& id, std::s
 
 void AlertPart::test(const std::string& channel, std::string by,
                      std::function<void(base::Status)> done) {
-  Test test;
-  {
-    const std::lock_guard lock(book_mutex_);
-    test.delivery = rendered(alerts::test_notification(channel, by, os::wall_now()));
-  }
-  if (test.delivery.channel.empty()) {
-    return done(base::fail(base::ErrorCode::kNotFound,
-                           fmt::format("there is no channel {}", channel), "name"));
-  }
-  test.done = std::move(done);
-  {
-    const std::lock_guard lock(wake_mutex_);
-    if (!is_stopping_) {
-      tests_.push_back(std::move(test));
-      test_wake_.notify_one();
-      return;
-    }
-  }
-  test.done(base::fail(base::ErrorCode::kUnavailable, "the daemon stops"));
+  messenger_.test(channel, by, std::move(done));
 }
 
 void AlertPart::add_to(api::MetricPage& page) const {
   add_alert_metrics(alerts(), channels(), page);
-}
-
-void AlertPart::run_tests() {
-  std::unique_lock lock(wake_mutex_);
-  while (true) {
-    test_wake_.wait(lock, [this] { return is_stopping_ || !tests_.empty(); });
-    if (tests_.empty()) return;
-    const Test test = std::move(tests_.front());
-    tests_.pop_front();
-    const bool is_stopping = is_stopping_;
-    lock.unlock();
-    base::Status went = is_stopping ? base::fail(base::ErrorCode::kUnavailable, "the daemon stops")
-                                    : outbox_->try_now(test.delivery);
-    if (!went) {
-      went = base::fail(base::ErrorCode::kUnavailable,
-                        fmt::format("the message did not go: {}", went.error().message));
-    }
-    test.done(std::move(went));
-    lock.lock();
-  }
 }
 
 }  // namespace gpu_platform::bin

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "api/metrics/metric_source.h"
 #include "base/result.h"
 #include "bin/alert_facts.h"
+#include "bin/alert_messenger.h"
 #include "bin/alert_settings.h"
 #include "bin/idle_watch.h"
 #include "config/configuration.h"
@@ -29,8 +29,8 @@
 namespace gpu_platform::bin {
 
 // The part that tells people: a thread that makes facts of readings and of the published state,
-// judges them, and hands messages to the outbox. A reading of a node is judged at once, the state
-// at most four times a second.
+// judges them, and hands what is to be told to the messenger. A reading of a node is judged at
+// once, the state at most four times a second.
 //
 // What alerts and silences are is kept as notes, and taken up again at the start.
 class AlertPart final : public telemetry::FrameListener,
@@ -85,10 +85,6 @@ class AlertPart final : public telemetry::FrameListener,
 
  private:
   using SteadyClock = std::chrono::steady_clock;
-  struct Test {
-    outbound::Delivery delivery;
-    std::function<void(base::Status)> done;
-  };
   // What woke the thread.
   struct Work {
     std::set<std::string> nodes;  // with new readings
@@ -105,24 +101,20 @@ class AlertPart final : public telemetry::FrameListener,
   std::vector<alerts::Fact> site_facts(const controller::Snapshot& snapshot, alerts::Moment now);
   void carry_out(const std::vector<IdleWatch::Act>& acts);
   void send_due();
-  void send(outbound::Delivery delivery);
   void keep_changes();
-  void run_tests();
-  outbound::Delivery rendered(const alerts::Notification& notification) const;  // with book_mutex_
   void wake();
 
   const Options options_;
-  const std::unique_ptr<outbound::Outbox> outbox_;
+  AlertMessenger messenger_;
 
   mutable std::mutex book_mutex_;
   alerts::AlertBook book_;  // guarded by book_mutex_, as the next
-  AlertSettings settings_;
+  IdleWatch::Rules idle_rules_;
 
   // The thread's alone.
   NodeFacts node_facts_;
   IdleWatch idle_;
-  std::deque<outbound::Delivery> unsent_;  // that the outbox could not take yet
-  base::Instant certificate_looked_;       // on the steady clock
+  base::Instant certificate_looked_;  // on the steady clock
   base::Instant certificate_end_;
 
   mutable std::mutex wake_mutex_;
@@ -134,10 +126,7 @@ class AlertPart final : public telemetry::FrameListener,
   std::chrono::milliseconds pause_{5'000};      // between two looks at all
   std::optional<SteadyClock::time_point> due_;  // of messages
   SteadyClock::time_point looked_;              // at all
-  std::deque<Test> tests_;
-  std::condition_variable test_wake_;
   std::thread thread_;
-  std::thread tester_;
 };
 
 }  // namespace gpu_platform::bin

@@ -123,6 +123,10 @@ class ChannelReader {
     if (is_mail && (channel.from.empty() || channel.to.empty())) {
       return wrong("a channel of kind 'mail' needs from and to");
     }
+    if (is_mail) {
+      const base::Status recipients = outbound::check_recipients(channel);
+      if (!recipients) return wrong(fmt::format("to: {}", recipients.error().message));
+    }
     return check_as_sent(channel);
   }
 
@@ -210,6 +214,11 @@ base::Result<std::vector<alerts::Route>> routes_of(const config::Configuration& 
   return routes;
 }
 
+alerts::Manner manner_of(const outbound::Channel& channel) {
+  if (channel.kind == ChannelKind::kAlertmanager) return alerts::Manner::kAtOnce;
+  return outbound::tells_owners(channel) ? alerts::Manner::kByOwner : alerts::Manner::kGrouped;
+}
+
 // The thresholds that files of other programs set, below those of alerts.rules.
 std::vector<alerts::RuleWords> words_of(const config::Configuration& c) {
   std::vector<alerts::RuleWords> all;
@@ -266,6 +275,7 @@ base::Result<AlertSettings> alert_settings_of(const config::Configuration& confi
   TRY_ASSIGN(settings.channels, channels_of(configuration));
   for (const outbound::Channel& channel : settings.channels) {
     settings.book.channels.push_back(channel.name);
+    settings.book.manners.emplace(channel.name, manner_of(channel));
   }
   std::ranges::sort(settings.book.channels);
   TRY_ASSIGN(settings.book.routes,

@@ -117,6 +117,28 @@ TEST(AlertSettingsOfSite, AChannelThatCouldNotSendIsRefused) {
   EXPECT_NE(refusal(with(channel)).find("secret_file: "), std::string::npos);
 }
 
+TEST(AlertSettingsOfSite, AChannelIsToldInTheMannerOfItsKindAndRecipients) {
+  config::Configuration site = with(webhook("https://x"));
+  config::AlertChannel pager = webhook("https://y");
+  pager.name = "pager";
+  pager.kind = "alertmanager";
+  site.alert_channels.push_back(pager);
+  config::AlertChannel owners = webhook("smtp://mail.example.org");
+  owners.name = "owners";
+  owners.kind = "mail";
+  owners.from = "gpu@example.org";
+  owners.to = {"{owner}@example.org"};
+  site.alert_channels.push_back(owners);
+  const auto settings = alert_settings_of(site);
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->book.manners,
+            (alerts::Grouping::Manners{{"hook", alerts::Manner::kGrouped},
+                                       {"owners", alerts::Manner::kByOwner},
+                                       {"pager", alerts::Manner::kAtOnce}}));
+  site.alert_channels[2].to = {"{user}@example.org"};
+  EXPECT_NE(refusal(site).find("alerts.channels[2]: to: "), std::string::npos) << refusal(site);
+}
+
 TEST(AlertSettingsOfSite, RoutesNameChannelsAndSeveritiesThatThereAre) {
   config::Configuration site = with(webhook("https://x"));
   site.alert_routes.push_back({"critical", "", {}, {"hook"}});

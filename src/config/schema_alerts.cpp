@@ -15,11 +15,13 @@ constexpr std::array kAlertKeys = {
     Key{"alerts.group_wait",
         +[](C& c) -> base::Duration& { return c.alert_group_wait; },
         0, 600, Effect::kAnytime,
-        "How long a message waits for other news of its rack or node."},
+        "How long a message waits for other news of its rack or node. "
+        "Alertmanager is told at once."},
     Key{"alerts.group_interval",
         +[](C& c) -> base::Duration& { return c.alert_group_interval; },
         10, kDay, Effect::kAnytime,
-        "The least time between two messages about one rack or node to a channel."},
+        "The least time between two messages about one rack or node to a channel. "
+        "That all of it is over is told without this wait."},
     Key{"alerts.template",
         +[](C& c) -> SiteFile& { return c.alert_template; },
         0, 0, Effect::kAnytime,

@@ -100,6 +100,7 @@ constexpr std::string_view kAlertChannelsExample = R"(alerts:
     - {name: chat, kind: slack, url_file: /etc/gpu-platform/slack-url}
     - {name: hook, kind: webhook, url: "https://alerts.example.org/gpu", secret_file: /etc/gpu-platform/hook-key}
     - {name: mail, kind: mail, url: "smtp://mail.example.org:587", from: gpu@example.org, to: [ops@example.org]}
+    - {name: owners, kind: mail, url: "smtp://mail.example.org:587", from: gpu@example.org, to: ["{owner}@example.org"]}
     - {name: pager, kind: alertmanager, url: "https://alertmanager.example.org"}
     - {name: own, kind: command, command: [/usr/local/bin/tell, --site, a]}
 )";
@@ -175,6 +176,7 @@ constexpr std::array kStructures = {
         "kind: slack, webhook, mail, alertmanager or command. "
         "Secrets are in files that only root or the daemon's user can read: url_file if the address is the secret, secret_file for the key of a webhook, the password of mail or the token of Alertmanager. "
         "An address with a user and a password is refused. "
+        "to: of mail; {owner} in an address stands for the owner of the job that the alert is about. "
         "ca_file: the authorities of the other side (default: those of the system). "
         "proxy: http://HOST:PORT, of all but mail (default: none, whatever the environment says). "
         "allow_plain_text: also without TLS. "
