@@ -75,7 +75,7 @@ struct Alert {
 enum class Manner : std::uint8_t {
   kGrouped,  // in few messages (alerts/grouping.h)
   // Alertmanager: each change at once, and what fires again and again. It makes groups by itself,
-  // forgets alerts when it is started, and takes for over what it has not heard of for a time.
+  // forgets alerts when it starts, and takes for over what is not repeated for a time.
   kAtOnce,
   kByOwner,  // alerts of jobs alone: a message has those of one user
 };
