@@ -39,6 +39,7 @@ struct GpuReading : GpuMetrics {
   base::Instant at;
   std::string problem;  // why the GPU does not answer ("GPU is lost"); empty: it answers
   std::optional<base::Milliwatts> power_limit;
+  std::optional<std::int32_t> slowdown_c;  // from this temperature on it lowers its clocks
   std::vector<GpuProcess> processes;
   std::vector<SeenXid> xids;  // since the daemon started, newest first, a few
   std::map<std::uint64_t, std::uint64_t> xid_counts;  // by XID, all since the daemon started

@@ -89,13 +89,16 @@ bool ignores_processes(const model::Policy* policy) {
 void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
   const std::lock_guard lock(mutex_);
   for (const hardware::GpuDescription& gpu : inventory.gpus) {
-    if (gpu.uuid && gpu.power_limit) power_limits_[*gpu.uuid] = *gpu.power_limit;
+    if (!gpu.uuid) continue;
+    GpuLimits& limits = limits_[*gpu.uuid];
+    if (gpu.power_limit) limits.power = gpu.power_limit;
+    if (gpu.slowdown_c) limits.slowdown_c = gpu.slowdown_c;
   }
 }
 
 void GpuMonitor::take_power_limit(const std::string& uuid, base::Milliwatts limit) {
   const std::lock_guard lock(mutex_);
-  power_limits_[uuid] = limit;
+  limits_[uuid].power = limit;
 }
 
 SeenProcesses GpuMonitor::take_readings(const std::string& node,
@@ -116,8 +119,9 @@ SeenProcesses GpuMonitor::take_readings(const std::string& node,
       tell_unmanaged_processes(node, gpu, snapshot->policy.get(), out.processes);
     }
     const std::lock_guard lock(mutex_);
-    if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
-      out.power_limit = limit->second;
+    if (const auto limits = limits_.find(uuid); limits != limits_.end()) {
+      out.power_limit = limits->second.power;
+      out.slowdown_c = limits->second.slowdown_c;
     }
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
@@ -147,7 +151,7 @@ void GpuMonitor::forget_gpus_before(std::chrono::steady_clock::time_point limit)
       ++gpu;
       continue;
     }
-    power_limits_.erase(gpu->first);
+    limits_.erase(gpu->first);
     owners_seen_.erase(gpu->first);
     const auto unmanaged = unmanaged_processes_.find(gpu->first);
     if (unmanaged != unmanaged_processes_.end() && unmanaged->second.told.empty()) {

@@ -66,6 +66,11 @@ class GpuMonitor {
     std::map<std::uint64_t, std::uint64_t> xid_counts;
     std::chrono::steady_clock::time_point heard_at;
   };
+  // What the inventory says of a GPU, and each reading repeats.
+  struct GpuLimits {
+    std::optional<base::Milliwatts> power;
+    std::optional<std::int32_t> slowdown_c;
+  };
   struct UnmanagedProcesses {
     std::set<std::uint32_t> seen;  // pids of the last reading
     std::string told;
@@ -94,8 +99,8 @@ class GpuMonitor {
   std::map<std::string, std::map<std::uint32_t, model::AttemptId>> owners_seen_;
 
   mutable std::mutex mutex_;
-  std::map<std::string, base::Milliwatts> power_limits_;  // guarded by mutex_, by UUID
-  std::map<std::string, GpuSeen, std::less<>> gpus_;      // guarded by mutex_, by UUID
+  std::map<std::string, GpuLimits> limits_;           // guarded by mutex_, by UUID
+  std::map<std::string, GpuSeen, std::less<>> gpus_;  // guarded by mutex_, by UUID
   std::map<std::string, std::chrono::steady_clock::time_point>
       read_at_;  // guarded by mutex_, by node
   // Guarded by mutex_, by node.

@@ -110,14 +110,16 @@ TEST_F(GpuMonitorTest, KeepsTheLatestReading) {
   EXPECT_EQ(monitor_.nodes_older_than(std::chrono::hours(1)), std::vector<std::string>{});
 }
 
-TEST_F(GpuMonitorTest, KnowsThePowerLimitFromTheInventory) {
+TEST_F(GpuMonitorTest, KnowsTheLimitsFromTheInventory) {
   hardware::Inventory inventory;
   inventory.gpus.resize(1);
   inventory.gpus[0].uuid = "a";
   inventory.gpus[0].power_limit = base::Milliwatts(700'000);
+  inventory.gpus[0].slowdown_c = 87;
   monitor_.take_inventory(inventory);
   read({});
   EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(700'000));
+  EXPECT_EQ(monitor_.latest("a")->slowdown_c, 87);
   monitor_.take_power_limit("a", base::Milliwatts(500'000));
   read({});
   EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(500'000)) << "it was set since";

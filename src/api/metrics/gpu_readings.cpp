@@ -76,6 +76,7 @@ class DcgmReadings {
       }
     });
     add_free_memory(gpu);
+    if (gpu.reading.slowdown_c) slowdown_.add(gpu.labels, *gpu.reading.slowdown_c);
     if (gpu.reading.slow) add_links(gpu, *gpu.reading.slow);
   }
 
@@ -118,6 +119,8 @@ class DcgmReadings {
   MetricFamily& last_xid_ =
       page_.gauge("DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none.");
   MetricFamily& free_ = page_.gauge("DCGM_FI_DEV_FB_FREE", "GPU memory free (in MiB).");
+  MetricFamily& slowdown_ = page_.gauge("DCGM_FI_DEV_SLOWDOWN_TEMP",
+                                        "Temperature at which the GPU lowers its clocks (in C).");
   MetricFamily& pcie_sent_ =
       page_.gauge("DCGM_FI_PROF_PCIE_TX_BYTES", "PCIe traffic sent (in bytes per second).");
   MetricFamily& pcie_received_ =

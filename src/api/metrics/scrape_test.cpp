@@ -75,6 +75,7 @@ model::GpuReading busy_reading() {
   reading.temperature_c = 61;
   reading.memory_temperature_c = 70;
   reading.power = base::Milliwatts(412'500);
+  reading.slowdown_c = 87;
   reading.clock_sm_mhz = 1980;
   reading.clock_memory_mhz = 2619;
   reading.throttle_reasons = model::kThrottlePowerCap;
@@ -113,6 +114,7 @@ TEST_F(ScrapeTest, ReadingsHaveTheNamesKindsAndUnitsOfTheExporter) {
       {"DCGM_FI_DEV_MEM_CLOCK", "gauge", "2619"},
       {"DCGM_FI_DEV_MEMORY_TEMP", "gauge", "70"},
       {"DCGM_FI_DEV_GPU_TEMP", "gauge", "61"},
+      {"DCGM_FI_DEV_SLOWDOWN_TEMP", "gauge", "87"},
       {"DCGM_FI_DEV_POWER_USAGE", "gauge", "412.5"},
       {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", "123456789"},
       {"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "2"},
@@ -165,8 +167,9 @@ TEST_F(ScrapeTest, AReadingThatTheDriverWithholdsHasNoLine) {
   core_.readings.set("GPU-3", reading);
   EXPECT_EQ(value("DCGM_FI_DEV_GPU_UTIL"), "0");
   for (const char* name :
-       {"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_POWER_USAGE",
-        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "gpu_platform_gpu_hardware_slowdown"}) {
+       {"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SLOWDOWN_TEMP", "DCGM_FI_DEV_FB_FREE",
+        "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+        "gpu_platform_gpu_hardware_slowdown"}) {
     EXPECT_TRUE(series(name).empty()) << name;
   }
 }
