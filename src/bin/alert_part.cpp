@@ -1,7 +1,6 @@
 #include "bin/alert_part.h"
 
 #include <pthread.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +18,6 @@ namespace gpu_platform::bin {
 namespace {
 
 using alerts::Fact;
-using alerts::Signal;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPause{5'000};         // between two looks at all, at most
@@ -27,30 +25,9 @@ constexpr milliseconds kPublishedPause{250};  // at least
 constexpr milliseconds kPendingPause{1'000};  // while an alert waits for time to pass
 // While the thread is busy; what is left out counts as unknown.
 constexpr std::size_t kMaxWaitingUses = 100'000;
-constexpr base::Duration kLongestDelivery = base::minutes(10);
-constexpr base::Duration kCertificatePause = base::minutes(10);
-constexpr base::Duration kDay = base::hours(24);
 
 alerts::Moment now_on_both() {
   return {os::wall_now(), base::Instant(os::boot_ns())};
-}
-
-std::shared_ptr<const alerts::Subject> site_subject(std::string key, alerts::Labels labels = {}) {
-  return std::make_shared<const alerts::Subject>(
-      alerts::Subject{std::move(key), std::move(labels)});
-}
-
-Fact site_fact(Signal signal, std::optional<std::int64_t> value, std::string detail = {}) {
-  return {.signal = signal,
-          .subject = site_subject(std::string(alerts::row_of(signal).name)),
-          .value = value,
-          .detail = std::move(detail)};
-}
-
-std::optional<std::int64_t> free_percent(const std::string& path) {
-  struct statvfs about{};
-  if (statvfs(path.c_str(), &about) != 0 || about.f_blocks == 0) return std::nullopt;
-  return static_cast<std::int64_t>(about.f_bavail * 100 / about.f_blocks);
 }
 
 std::string source_of(const std::string& node) {
@@ -81,7 +58,8 @@ AlertPart::AlertPart(Options options, AlertSettings settings,
       book_(settings.book),
       idle_rules_(idle_rules_of(settings)),
       node_facts_(options_.reading_of, options_.oldest_reading),
-      idle_(options_.reading_of, options_.oldest_reading) {
+      idle_(options_.reading_of, options_.oldest_reading),
+      site_facts_({options_.data_dir, options_.history, options_.certificate_end}) {
   restore();
 }
 
@@ -228,7 +206,7 @@ void AlertPart::look_at_all(const controller::Snapshot& snapshot, alerts::Moment
   }
   std::vector<IdleWatch::Act> acts;
   const std::vector<Fact> idle = idle_.look(snapshot, rules, now, acts);
-  const std::vector<Fact> site = site_facts(snapshot, now);
+  const std::vector<Fact> site = site_facts_.of(snapshot, messenger_.states(), now);
   {
     const std::lock_guard lock(book_mutex_);
     book_.take("jobs", idle, now);
@@ -238,36 +216,6 @@ void AlertPart::look_at_all(const controller::Snapshot& snapshot, alerts::Moment
     }
   }
   carry_out(acts);
-}
-
-std::vector<Fact> AlertPart::site_facts(const controller::Snapshot& snapshot, alerts::Moment now) {
-  std::vector<Fact> facts;
-  facts.push_back(site_fact(Signal::kQueueWait,
-                            longest_wait(snapshot, now.at).value() / base::seconds(1).value()));
-  facts.push_back(site_fact(Signal::kDiskLow, free_percent(options_.data_dir)));
-  if (options_.history != nullptr) {
-    const std::string problem = options_.history->coverage().problem;
-    facts.push_back(site_fact(Signal::kHistory, problem.empty() ? 0 : 1, problem));
-  }
-  if (options_.certificate_end) {
-    const bool is_old =
-        !certificate_looked_.is_set() || now.steady - certificate_looked_ >= kCertificatePause;
-    if (is_old) {
-      certificate_looked_ = now.steady;
-      certificate_end_ = options_.certificate_end();
-    }
-    std::optional<std::int64_t> days;
-    if (certificate_end_.is_set()) days = (certificate_end_ - now.at).value() / kDay.value();
-    facts.push_back(site_fact(Signal::kCertificate, days));
-  }
-  for (const outbound::ChannelState& state : messenger_.states()) {
-    const bool is_late = state.oldest && now.at - *state.oldest > kLongestDelivery;
-    facts.push_back({.signal = Signal::kDelivery,
-                     .subject = site_subject(state.channel, {{"channel", state.channel}}),
-                     .value = is_late ? 1 : 0,
-                     .detail = is_late ? state.problem : std::string()});
-  }
-  return facts;
 }
 
 void AlertPart::carry_out(const std::vector<IdleWatch::Act>& acts) {

@@ -19,6 +19,7 @@
 #include "bin/alert_messenger.h"
 #include "bin/alert_settings.h"
 #include "bin/idle_watch.h"
+#include "bin/site_facts.h"
 #include "config/configuration.h"
 #include "controller/publication.h"
 #include "execution/engine.h"
@@ -98,7 +99,6 @@ class AlertPart final : public telemetry::FrameListener,
   SteadyClock::time_point next_turn() const;  // with wake_mutex_
   void judge(Work work);
   void look_at_all(const controller::Snapshot& snapshot, alerts::Moment now);
-  std::vector<alerts::Fact> site_facts(const controller::Snapshot& snapshot, alerts::Moment now);
   void carry_out(const std::vector<IdleWatch::Act>& acts);
   void send_due();
   void keep_changes();
@@ -114,8 +114,7 @@ class AlertPart final : public telemetry::FrameListener,
   // The thread's alone.
   NodeFacts node_facts_;
   IdleWatch idle_;
-  base::Instant certificate_looked_;  // on the steady clock
-  base::Instant certificate_end_;
+  SiteFacts site_facts_;
 
   mutable std::mutex wake_mutex_;
   std::condition_variable wake_;
