@@ -40,12 +40,21 @@ void append_value(std::string& out, std::string_view value) {
   }
 }
 
+void append_label(std::string& out, std::string_view name, std::string_view value) {
+  if (!out.empty()) out += ',';
+  out += name;
+  out += "=\"";
+  append_value(out, value);
+  out += '"';
+}
+
 void append_number(std::string& out, double value) {
   constexpr double kExact = 9007199254740992;  // up to here, whole numbers are exact
   if (std::isinf(value)) {
     out += value > 0 ? "+Inf" : "-Inf";
   } else if (std::abs(value) < kExact && value == std::trunc(value)) {
-    fmt::format_to(std::back_inserter(out), "{}", static_cast<std::int64_t>(value));
+    const fmt::format_int digits(static_cast<std::int64_t>(value));
+    out.append(digits.data(), digits.size());
   } else {
     fmt::format_to(std::back_inserter(out), "{}", value);
   }
@@ -67,15 +76,15 @@ std::string_view type_of(MetricKind kind) {
 
 MetricLabels::MetricLabels(
     std::initializer_list<std::pair<std::string_view, std::string_view>> labels) {
-  for (const auto& [name, value] : labels) add(name, value);
+  std::string text;
+  for (const auto& [name, value] : labels) append_label(text, name, value);
+  if (!text.empty()) text_ = std::make_shared<const std::string>(std::move(text));
 }
 
 MetricLabels& MetricLabels::add(std::string_view name, std::string_view value) {
-  if (!text_.empty()) text_ += ',';
-  text_ += name;
-  text_ += "=\"";
-  append_value(text_, value);
-  text_ += '"';
+  std::string longer(text());
+  append_label(longer, name, value);
+  text_ = std::make_shared<const std::string>(std::move(longer));
   return *this;
 }
 
@@ -85,41 +94,51 @@ MetricLabels MetricLabels::with(std::string_view name, std::string_view value) c
   return more;
 }
 
-void MetricFamily::add_line(std::string_view suffix, std::string_view labels, double value) {
-  series_ += name_;
-  series_ += suffix;
-  if (!labels.empty()) {
-    series_ += '{';
-    series_ += labels;
-    series_ += '}';
-  }
-  series_ += ' ';
-  append_number(series_, value);
-  series_ += '\n';
+void MetricFamily::add_line(std::string_view suffix, const MetricLabels& labels, double value) {
+  lines_.push_back({suffix, labels, value});
 }
 
 void MetricFamily::add(const MetricLabels& labels, double value) {
-  if (!std::isnan(value)) add_line("", labels.text(), value);
+  if (!std::isnan(value)) add_line("", labels, value);
 }
 
 void MetricFamily::add(const MetricLabels& labels, const base::Histogram& values) {
   if (std::isnan(values.sum())) return;
-  add_line("_count", labels.text(), static_cast<double>(values.count()));
-  add_line("_sum", labels.text(), values.sum());
+  add_line("_count", labels, static_cast<double>(values.count()));
+  add_line("_sum", labels, values.sum());
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < values.counts().size(); ++i) {
     below += values.counts()[i];
     std::string bound;
     append_number(bound, i < values.bounds().size() ? values.bounds()[i] : HUGE_VAL);
-    add_line("_bucket", labels.with("le", bound).text(), static_cast<double>(below));
+    add_line("_bucket", labels.with("le", bound), static_cast<double>(below));
   }
 }
 
 void MetricFamily::append_to(std::string& page) const {
-  if (series_.empty()) return;
+  if (lines_.empty()) return;
   fmt::format_to(std::back_inserter(page), "# HELP {} {}\n# TYPE {} {}\n", name_, help_, name_,
                  type_of(kind_));
-  page += series_;
+  for (const Line& line : lines_) {
+    page += name_;
+    page += line.suffix;
+    if (const std::string_view labels = line.labels.text(); !labels.empty()) {
+      page += '{';
+      page += labels;
+      page += '}';
+    }
+    page += ' ';
+    append_number(page, line.value);
+    page += '\n';
+  }
+}
+
+std::size_t MetricFamily::max_size() const {
+  constexpr std::size_t kHead = 64;    // of the words of the head, besides name and help
+  constexpr std::size_t kNumber = 40;  // with suffix and signs
+  std::size_t size = kHead + 2 * name_.size() + help_.size();
+  for (const Line& line : lines_) size += name_.size() + line.labels.text().size() + kNumber;
+  return size;
 }
 
 MetricFamily& MetricPage::family(std::string_view name, std::string_view help, MetricKind kind) {
@@ -131,9 +150,8 @@ MetricFamily& MetricPage::family(std::string_view name, std::string_view help, M
 }
 
 std::string MetricPage::text() const {
-  constexpr std::size_t kHead = 300;  // more than the help and type of a family take
   std::size_t size = 0;
-  for (const MetricFamily& family : families_) size += family.size() + kHead;
+  for (const MetricFamily& family : families_) size += family.max_size();
   std::string page;
   page.reserve(size);
   for (const MetricFamily& family : families_) family.append_to(page);

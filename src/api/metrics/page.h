@@ -4,14 +4,17 @@
 #include <deque>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/histogram.h"
 
-// The page of GET /metrics in Prometheus' text format (version 0.0.4), written as text at once: as
-// objects, the 45,000 series of 1,000 GPUs would be a third of a million strings.
+// The page of GET /metrics in Prometheus' text format (version 0.0.4). Families keep values and
+// share the text of labels, so that each byte of the page is written once: 1,000 GPUs have 45,000
+// series, with 9 MB of labels.
 
 namespace gpu_platform::api {
 
@@ -19,7 +22,7 @@ enum class MetricKind : std::uint8_t { kGauge, kCounter, kHistogram };
 
 // The labels of a series, as the page has them: gpu="3",UUID="GPU-…". Values may have any bytes:
 // Prometheus refuses a whole page for one that is not UTF-8, so such bytes and control characters
-// become U+FFFD.
+// become U+FFFD. Copies share the text.
 class MetricLabels {
  public:
   MetricLabels() = default;
@@ -28,10 +31,10 @@ class MetricLabels {
   MetricLabels& add(std::string_view name, std::string_view value);
   // A copy with one more.
   MetricLabels with(std::string_view name, std::string_view value) const;
-  const std::string& text() const { return text_; }
+  std::string_view text() const { return text_ == nullptr ? std::string_view() : *text_; }
 
  private:
-  std::string text_;
+  std::shared_ptr<const std::string> text_;  // null: none
 };
 
 // The series of one name. A value that is not a number is left out: absent is absent.
@@ -45,15 +48,22 @@ class MetricFamily {
   void add(const MetricLabels& labels, const base::Histogram& values);
   // Appends the family; nothing if it has no series.
   void append_to(std::string& page) const;
-  std::size_t size() const { return series_.size(); }
+  // Returns how many bytes that may be, and not many more.
+  std::size_t max_size() const;
 
  private:
-  void add_line(std::string_view suffix, std::string_view labels, double value);
+  struct Line {
+    std::string_view suffix;  // of the name; a literal
+    MetricLabels labels;
+    double value = 0;
+  };
+
+  void add_line(std::string_view suffix, const MetricLabels& labels, double value);
 
   std::string name_;
   std::string help_;
   MetricKind kind_;
-  std::string series_;  // lines
+  std::vector<Line> lines_;
 };
 
 // Thread: one owner.
