@@ -17,6 +17,7 @@
 #include "cli/text/monitor_json.h"
 #include "cli/text/text.h"
 #include "cli/text/use_text.h"
+#include "client/follow.h"
 #include "node/probe/gpu_watchers.h"
 
 // `monitor`, of a command on this machine or of a job, and `monitor diff`.
@@ -121,9 +122,22 @@ Failure nothing_read(const std::string& id) {
   return failure;
 }
 
+// Asked before the use of a job that is followed: what is said of it after its end is the last.
+Called<bool> has_ended(Client& client, const std::string& id) {
+  const auto job =
+      client.ask<v1::Job>(fmt::format("/v1/jobs/{}", base::percent_encoded(id)), "a job");
+  if (!job) return std::unexpected(job.error());
+  return client::is_ended(job->state());
+}
+
+// Without attempts: nothing was read yet.
+Called<v1::JobUse> use_so_far(Client& client, const std::string& id) {
+  return client.ask<v1::JobUse>(fmt::format("/v1/jobs/{}/use", base::percent_encoded(id)),
+                                "the use of a job");
+}
+
 Called<v1::JobUse> use_of(Client& client, const std::string& id) {
-  auto use = client.ask<v1::JobUse>(fmt::format("/v1/jobs/{}/use", base::percent_encoded(id)),
-                                    "the use of a job");
+  auto use = use_so_far(client, id);
   if (use && use->attempts().empty()) return std::unexpected(nothing_read(id));
   return use;
 }
@@ -132,9 +146,20 @@ int monitor_job(const MonitorAsked& asked, const client::ServerChoice& server, C
   auto client = client_for(server, console);
   if (!client) return client.error();
   const std::string& id = asked.words.front();
+  bool is_over = false;
   const Look look = [&](Console& shown, int) -> Called<void> {
-    const auto use = use_of(*client, id);
+    if (asked.follows) {
+      const auto ended = has_ended(*client, id);
+      if (!ended) return std::unexpected(ended.error());
+      is_over = *ended;
+    }
+    const bool may_begin_yet = asked.follows && !is_over;
+    const auto use = may_begin_yet ? use_so_far(*client, id) : use_of(*client, id);
     if (!use) return std::unexpected(use.error());
+    if (use->attempts().empty()) {
+      if (!asked.output.is_document()) shown.out("nothing was read of its GPUs yet\n");
+      return {};
+    }
     const Json document = monitor_json(*use->attempts().rbegin());
     const std::string problem = asked.file ? write_file(*asked.file, document) : std::string();
     if (!problem.empty()) shown.error(problem);
@@ -147,7 +172,7 @@ int monitor_job(const MonitorAsked& asked, const client::ServerChoice& server, C
   };
   Output output = asked.output;
   if (asked.follows) output.watch = asked.every;
-  return show(console, output, look);
+  return show_until(console, output, look, [&] { return is_over; });
 }
 
 // What stands before the dashes, and the command behind them; none: there are no dashes.
@@ -202,7 +227,7 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
       .option("--interval", asked.interval, "DURATION",
               "time between two readings: 1s (default), 100ms to 1h")
       .option("--output", asked.file, "FILE", "write the summary to this file, as JSON")
-      .flag("--follow", asked.follows, "with a job: show it again and again")
+      .flag("--follow", asked.follows, "with a job: show it again and again until it ends")
       .output(asked.output, {}, kFormatOption);
   arguments.words("JOB", asked.words, 0, 64, "a job; or a command behind '--'");
   add_server_options(arguments, server);

@@ -42,6 +42,32 @@ TEST_F(MonitorCommand, SaysThatNothingWasRead) {
   EXPECT_TRUE(has(err(), "nothing was read of GPUs of job 7")) << err();
 }
 
+TEST_F(MonitorCommand, FollowsAJobFromBeforeItsStartToItsEnd) {
+  std::string state = "QUEUED";
+  FakeServer server([&](const Request& request) {
+    if (request.target == "/v1/jobs/7") {
+      return json_answer(fmt::format(R"({{"id":"7","state":"{}"}})", state));
+    }
+    return json_answer(state == "QUEUED" ? R"({"id":"7","attempts":[]})" : std::string(kUse));
+  });
+  on_pause_ = [&] { state = pauses_ == 1 ? "RUNNING" : "COMPLETED"; };
+  EXPECT_EQ(call(server, {"monitor", "--follow", "7"}), 0) << err();
+  EXPECT_EQ(pauses_, 2);
+  EXPECT_TRUE(begins(out(), "nothing was read of its GPUs yet\n\n45.2 s, 45 readings")) << out();
+  const std::size_t last = out().rfind("45.2 s, 45 readings");
+  EXPECT_NE(last, out().find("45.2 s, 45 readings")) << "while it runs, and after its end";
+}
+
+TEST_F(MonitorCommand, FollowsNoJobThatHasEndedWithoutReadings) {
+  FakeServer server([](const Request& request) {
+    return json_answer(request.target == "/v1/jobs/7" ? R"({"id":"7","state":"CANCELLED"})"
+                                                      : R"({"id":"7","attempts":[]})");
+  });
+  EXPECT_NE(call(server, {"monitor", "--follow", "7"}), 0);
+  EXPECT_TRUE(has(err(), "nothing was read of GPUs of job 7")) << err();
+  EXPECT_EQ(pauses_, 0);
+}
+
 TEST_F(MonitorCommand, WantsACommandBehindDashes) {
   FakeServer server([](const Request&) { return json_answer("{}"); });
   EXPECT_EQ(call(server, {"monitor", "train.py"}), 2);

@@ -39,7 +39,7 @@ std::string fitted(const std::string& line, std::size_t columns) {
 }
 
 // One block after the other, for files and pipes.
-int append_blocks(Console& console, const Output& output, const Look& look) {
+int append_blocks(Console& console, const Output& output, const Look& look, const IsOver& is_over) {
   const int interrupts = console.process_environment().watch_interrupts();
   bool is_waiting = false;
   for (bool is_first = true;; is_first = false) {
@@ -53,6 +53,7 @@ int append_blocks(Console& console, const Output& output, const Look& look) {
       if (output.format == Output::Format::kYaml) console.out("---\n");
       if (!output.is_document() && !is_first) console.out("\n");
       if (!console.out(text)) return kFailure;
+      if (is_over()) return kOk;
     } else if (is_first || !looked.error().is_passing()) {
       return report(console, looked.error(), output.wants_documents());
     } else if (!std::exchange(is_waiting, true)) {
@@ -70,12 +71,16 @@ class Picture {
       : console_(console), screen_(screen), interval_(*output.watch) {}
 
   // Until it is ended: the exit code, or why it cannot go on.
-  Called<int> run(const Look& look) {
+  Called<int> run(const Look& look, const IsOver& is_over) {
     while (true) {
       std::string text;
       Console captured(console_.process_environment(), text);
       const auto looked = look(captured, screen_.interrupt_fd());
       problem_ = looked ? std::string() : looked.error().message + "; waiting for it";
+      if (looked && is_over()) {
+        last_ = text;
+        return kOk;
+      }
       if (looked) {
         lines_ = lines_of(text);
       } else if (looked.error().kind == Failure::Kind::kInterrupted) {
@@ -86,6 +91,9 @@ class Picture {
       if (const auto ended = wait()) return *ended;
     }
   }
+
+  // What is to stay when it has come to its end; empty: the person has ended it.
+  const std::string& last() const { return last_; }
 
  private:
   void draw() {
@@ -127,30 +135,38 @@ class Picture {
   base::Duration interval_;
   std::vector<std::string> lines_;
   std::string problem_;
+  std::string last_;
 };
 
-int repaint(Console& console, const Output& output, const Look& look) {
+int repaint(Console& console, const Output& output, const Look& look, const IsOver& is_over) {
   auto screen = Screen::open(console);
   if (!screen) {
     console.error(screen.error().message);
     return kFailure;
   }
-  const auto ended = Picture(console, **screen, output).run(look);
+  Picture picture(console, **screen, output);
+  const auto ended = picture.run(look, is_over);
   // What is said now stands on the terminal's own screen.
   screen->reset();
+  if (!console.out(picture.last())) return kFailure;
   return ended ? *ended : report(console, ended.error(), false);
 }
 
 }  // namespace
 
 int show(Console& console, const Output& output, const Look& look) {
+  return show_until(console, output, look, [] { return false; });
+}
+
+int show_until(Console& console, const Output& output, const Look& look, const IsOver& is_over) {
   if (!output.watch) {
     const auto looked = look(console, -1);
     if (!looked) return report(console, looked.error(), output.wants_documents());
     return console.out_failed() ? kFailure : kOk;
   }
   const bool in_place = !output.is_document() && Screen::is_possible(console.process_environment());
-  return in_place ? repaint(console, output, look) : append_blocks(console, output, look);
+  return in_place ? repaint(console, output, look, is_over)
+                  : append_blocks(console, output, look, is_over);
 }
 
 int show_answer(Console& console, Client& client, const Output& output, const std::string& target,

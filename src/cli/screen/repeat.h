@@ -18,6 +18,11 @@ using Look = std::function<Called<void>(Console& console, int interrupt_fd)>;
 // waited for, and that is said.
 int show(Console& console, const Output& output, const Look& look);
 
+// The same for something that comes to an end. With --watch it is asked after each look: when it
+// says yes, what the look has shown is the last of it, and stays on the terminal (exit code 0).
+using IsOver = std::function<bool()>;
+int show_until(Console& console, const Output& output, const Look& look, const IsOver& is_over);
+
 // Prints an answer for people; false if it is not what it should be.
 using Print = std::function<bool(Console& console, const std::string& answer)>;
 
