@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/letters.h"
 #include "cli/client_names.h"
 #include "cli/commands.h"
+#include "cli/submission/text_file.h"
 
 // One call of the REST interface, for scripts.
 
@@ -39,37 +37,26 @@ base::Result<std::string> target_of(const std::string& path) {
   return path;
 }
 
-base::Result<std::string> all_of_stdin(int fd) {
-  std::string text;
-  std::array<char, 1 << 16> bytes{};
-  for (ssize_t got = 0; (got = ::read(fd, bytes.data(), bytes.size())) != 0;) {
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return base::invalid("--data", "stdin cannot be read");
-    text.append(bytes.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMaxBody) return base::invalid("--data", "more than 64 MiB");
-  }
-  return text;
-}
-
 // The text itself, or what @FILE or - stands for.
-base::Result<std::string> body_of(const std::string& data, int stdin_fd) {
-  if (data == "-") return all_of_stdin(stdin_fd);
-  if (!data.starts_with('@')) return data;
-  std::ifstream file(data.substr(1), std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) return base::invalid("--data", fmt::format("{} cannot be read", data.substr(1)));
+base::Result<std::string> body_of(const std::string& data,
+                                  const ProcessEnvironment& process_environment) {
+  if (data != "-" && !data.starts_with('@')) return data;
+  const std::string file = data == "-" ? data : data.substr(1);
+  auto text = read_text_file(process_environment, file, kMaxBody);
+  if (!text) return base::invalid("--data", fmt::format("{}: {}", file, text.error().message));
   return text;
 }
 
 base::Result<http::HttpRequest> request_of(const std::vector<std::string>& words,
-                                           const std::optional<std::string>& data, int stdin_fd,
+                                           const std::optional<std::string>& data,
+                                           const ProcessEnvironment& process_environment,
                                            std::string& method) {
   TRY_ASSIGN(method, method_of(words.size() == 2 ? words[0] : data ? "POST" : "GET"));
   TRY_ASSIGN(std::string target, target_of(words.back()));
   http::HttpRequest request{
       method, std::move(target), {}, "application/json, text/event-stream, */*"};
   if (data) {
-    TRY_ASSIGN(request.body, body_of(*data, stdin_fd));
+    TRY_ASSIGN(request.body, body_of(*data, process_environment));
   }
   return request;
 }
@@ -111,7 +98,7 @@ int run_api(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string method;
-  const auto request = request_of(words, data, console.process_environment().in_fd, method);
+  const auto request = request_of(words, data, console.process_environment(), method);
   if (!request) {
     return usage_error(
         console, fmt::format("{}: {}", request.error().field, request.error().message), text.name);

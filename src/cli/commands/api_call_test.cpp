@@ -50,7 +50,8 @@ TEST_F(Cli, ApiSendsNoSecondRequestInAPath) {
   }
   EXPECT_EQ(call(server, {"api", "BREW", "/v1/jobs"}), 2);
   EXPECT_EQ(call(server, {"api", "/v1/jobs", "--data", "@/nonexistent"}), 2);
-  EXPECT_TRUE(has(err(), "/nonexistent cannot be read")) << err();
+  EXPECT_TRUE(has(err(), "--data: /nonexistent: it cannot be read")) << err();
+  EXPECT_EQ(call(server, {"api", "/v1/jobs", "--data", "@/"}), 2) << "a folder is no text";
   EXPECT_TRUE(server.requests().empty());
 }
 
