@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "cli/jobs/gpu_sampler.h"
 #include "cli/jobs/monitored_command.h"
 #include "cli/screen/repeat.h"
+#include "cli/submission/text_file.h"
 #include "cli/text/monitor_json.h"
 #include "cli/text/text.h"
 #include "cli/text/use_text.h"
@@ -28,7 +30,7 @@ namespace {
 
 constexpr base::Duration kShortestInterval = base::milliseconds(100);
 constexpr base::Duration kLongestInterval = base::hours(1);
-constexpr std::uintmax_t kMaxRecordBytes = 16 << 20;
+constexpr std::size_t kMaxRecordBytes = 16 << 20;
 
 struct MonitorAsked {
   std::optional<std::string> gpus, interval, file;
@@ -44,6 +46,17 @@ std::string write_file(const std::string& path, const Json& document) {
   out << json_text(document) << '\n';
   out.flush();
   return out ? std::string() : fmt::format("{}: it cannot be written", harmless(path));
+}
+
+// Whether a file can be written there, without a change to one that is there. A command that runs
+// for days must not end without its summary. Empty: it can be written.
+std::string check_writable(const std::string& path) {
+  std::error_code ignored;
+  const bool was_there = std::filesystem::exists(path, ignored);
+  std::ofstream out(path, std::ios::app);
+  if (!out) return fmt::format("--output: {}: it cannot be written", harmless(path));
+  if (!was_there) std::filesystem::remove(path, ignored);
+  return {};
 }
 
 // The GPUs of our own job, or all.
@@ -89,10 +102,18 @@ std::expected<MonitoredGpus, std::string> gpus_to_read(const MonitorAsked& asked
 
 // The command's own output has stdout: the summary goes to the file, or to stderr.
 int monitor_command(const MonitorAsked& asked, const CommandText& text, Console& console) {
+  if (const std::string unwritable = asked.file ? check_writable(*asked.file) : std::string();
+      !unwritable.empty()) {
+    console.error(unwritable);
+    return kFailure;
+  }
   auto monitored = gpus_to_read(asked, console);
   if (!monitored) return usage_error(console, monitored.error(), text.name);
   const MonitoredEnd end = run_monitored(asked.words, *std::move(monitored));
-  if (!end.problem.empty()) console.error(end.problem);
+  if (!end.problem.empty()) {
+    console.error(end.problem);
+    return end.exit_code;
+  }
   v1::AttemptUse use;
   if (end.use) api::to_proto(*end.use, 1, use);
   const Json document = monitor_json(use);
@@ -186,24 +207,30 @@ MonitorWords split_at_dashes(std::span<const std::string> words) {
   return {{words.begin(), dashes}, std::vector<std::string>(std::next(dashes), words.end())};
 }
 
-// A file that `monitor` has written, or a job.
-std::expected<Json, std::string> document_of(const std::string& word, Client* client) {
-  std::ifstream in(word);
-  if (in) {
-    std::string text;
-    for (std::istreambuf_iterator<char> at(in), end; at != end; ++at) {
-      text.push_back(*at);
-      if (text.size() > kMaxRecordBytes) break;
-    }
-    auto document = parse_object(text);
-    if (document && !object_at(*document, "gpu_stats").empty()) return *std::move(document);
-    return std::unexpected(
-        fmt::format("{}: it is no document of 'gpu-platform monitor'", harmless(word)));
+// Why one side of a comparison is not there.
+struct DiffProblem {
+  std::string message;
+  int exit_code = kFailure;
+};
+
+// A file that `monitor` has written, or a job, where there is a client.
+std::expected<Json, DiffProblem> document_of(const std::string& word, Client* client,
+                                             const ProcessEnvironment& process_environment) {
+  std::error_code ignored;
+  if (client != nullptr && !std::filesystem::exists(word, ignored)) {
+    const auto use = use_of(*client, word);
+    if (use) return monitor_json(*use->attempts().rbegin());
+    return std::unexpected(DiffProblem{use.error().message, client::exit_code_of(use.error())});
   }
-  if (client == nullptr) return std::unexpected(fmt::format("{}: no such file", harmless(word)));
-  const auto use = use_of(*client, word);
-  if (!use) return std::unexpected(use.error().message);
-  return monitor_json(*use->attempts().rbegin());
+  const auto text = read_text_file(process_environment, word, kMaxRecordBytes);
+  if (!text) {
+    return std::unexpected(
+        DiffProblem{fmt::format("{}: {}", harmless(word), text.error().message)});
+  }
+  auto document = parse_object(*text);
+  if (document && !object_at(*document, "gpu_stats").empty()) return *std::move(document);
+  return std::unexpected(
+      DiffProblem{fmt::format("{}: it is no document of 'gpu-platform monitor'", harmless(word))});
 }
 
 // "42" or "40_3".
@@ -256,6 +283,9 @@ int run_monitor(const CommandText& text, Invocation& invocation) {
   if (asked.words.empty()) {
     return usage_error(console, "name a job, or a command behind '--'", text.name);
   }
+  if (is_command && asked.words.front().empty()) {
+    return usage_error(console, "the command behind '--' has an empty name", text.name);
+  }
   if (is_command) return monitor_command(asked, text, console);
   if (asked.words.size() != 1 || !is_job(asked.words.front())) {
     return usage_error(
@@ -289,10 +319,11 @@ int run_monitor_diff(const CommandText& text, Invocation& invocation) {
   }
   std::vector<Json> documents;
   for (const std::string& word : words) {
-    auto document = document_of(word, client && is_job(word) ? &*client : nullptr);
+    auto document = document_of(word, client && is_job(word) ? &*client : nullptr,
+                                console.process_environment());
     if (!document) {
-      console.error(document.error());
-      return kFailure;
+      console.error(document.error().message);
+      return document.error().exit_code;
     }
     documents.push_back(*std::move(document));
   }

@@ -85,7 +85,25 @@ TEST_F(MonitorCommand, ComparesTwoJobs) {
   EXPECT_TRUE(has(out(), "utilization_percent")) << out();
   EXPECT_TRUE(has(out(), "within noise")) << out();
   EXPECT_NE(call(server, {"monitor", "diff", "7", "no-such-file"}), 0);
-  EXPECT_TRUE(has(err(), "no-such-file: no such file")) << err();
+  EXPECT_TRUE(has(err(), "no-such-file: it cannot be read")) << err();
+}
+
+TEST_F(MonitorCommand, ComparesNothingThatIsNoDocument) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"status":404,"code":"NOT_FOUND","detail":"there is no job 9"})", 404);
+  });
+  EXPECT_EQ(call(server, {"monitor", "diff", "9", "9"}), 3);
+  EXPECT_TRUE(has(err(), "there is no job 9")) << err();
+  EXPECT_EQ(call(server, {"monitor", "diff", "/", "9"}), 1) << "a folder";
+  EXPECT_EQ(call(server, {"monitor", "diff", "/dev/null", "9"}), 1) << "an empty file";
+  EXPECT_TRUE(has(err(), "/dev/null: it is no document of 'gpu-platform monitor'")) << err();
+}
+
+TEST_F(MonitorCommand, RunsNoCommandWhoseSummaryCannotBeWritten) {
+  FakeServer server([](const Request&) { return json_answer("{}"); });
+  EXPECT_EQ(call(server, {"monitor", "--output", "/nonexistent/run.json", "--", "/bin/true"}), 1);
+  EXPECT_TRUE(has(err(), "--output: /nonexistent/run.json: it cannot be written")) << err();
+  EXPECT_EQ(call(server, {"monitor", "--", ""}), 2);
 }
 
 TEST_F(MonitorCommand, EfficiencyIsWhatAJobUsedOfWhatItHeld) {
