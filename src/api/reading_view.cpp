@@ -8,6 +8,8 @@
 #include "api/history_answer.h"
 #include "model/job_spec.h"
 #include "model/node_lookup.h"
+#include "telemetry/attribution.h"
+#include "telemetry/metric.h"
 
 namespace gpu_platform::api {
 
@@ -117,6 +119,11 @@ void ReadingView::put(const telemetry::Frame& frame, v1::Reading& out) const {
   to_proto(frame.at, *out.mutable_at());
   for (const telemetry::Value& value : frame.values) {
     const telemetry::Metric& metric = telemetry::metric(value.metric);
+    if (metric.name == telemetry::kUseAttributedBy) {
+      const auto by = static_cast<telemetry::AttributedBy>(value.value);
+      out.set_attributed_by(std::string(to_string(by)));
+      continue;
+    }
     (*out.mutable_values())[std::string(metric.name)] =
         static_cast<double>(value.value) * shown(metric).scale;
   }

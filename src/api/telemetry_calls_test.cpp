@@ -10,6 +10,8 @@
 #include "api/fake_history_test.h"
 #include "api/peers_test.h"
 #include "api/reading_hub.h"
+#include "telemetry/attribution.h"
+#include "telemetry/metric.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -360,6 +362,22 @@ TEST_F(TelemetryCallsTest, ListTheLatestReadingsThatTheCallerMaySee) {
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->readings_size(), 1);
   EXPECT_FALSE(second->has_next_page());
+}
+
+TEST_F(TelemetryCallsTest, SayInAWordHowAPartWasFound) {
+  const model::JobId job = core_.add_job("ada", 1000);
+  core_.start_job(job, {1}, base::GpuShare(3500));
+  const telemetry::Subject part{Of::kUse, "dgx-h100-1", "GPU-1", {job, 1}};
+  telemetry::Frame turns = frame(part, "utilization_percent", 40);
+  turns.values.push_back({*telemetry::metric_named(Of::kUse, telemetry::kUseAttributedBy),
+                          static_cast<std::int64_t>(telemetry::AttributedBy::kTurns)});
+  hub_.take(
+      std::make_shared<const std::vector<telemetry::Frame>>(std::vector<telemetry::Frame>{turns}));
+  const auto found = calls_.readings({}, kAda);
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->readings_size(), 1);
+  EXPECT_EQ(found->readings(0).attributed_by(), "TURNS");
+  EXPECT_FALSE(found->readings(0).values().contains("attributed_by"));
 }
 
 }  // namespace
