@@ -50,6 +50,7 @@ std::string_view full_name(std::string_view word) {
 
 base::Status unknown_metric(const std::string& word) {
   std::vector<std::string_view> known = {kGpusAllocated};
+  for (const Alias& alias : kAliases) known.push_back(alias.word);
   for (const telemetry::Metric& metric : telemetry::metrics()) {
     if (metric.of != Of::kUse) known.push_back(metric.name);
   }

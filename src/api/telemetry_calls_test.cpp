@@ -267,6 +267,8 @@ TEST_F(TelemetryCallsTest, SayWhatIsWrongWithOtherFields) {
   EXPECT_EQ(refused(of_gpu("dgx-h100-1:8", "power")).code, ErrorCode::kNotFound);
   const base::Error unknown = refused(of_gpu("dgx-h100-1:0", "temprature"));
   EXPECT_EQ(unknown.field, "metric");
+  const base::Error mistyped = refused(of_gpu("dgx-h100-1:0", "utilisation"));
+  EXPECT_NE(mistyped.message.find("'utilization'"), std::string::npos) << mistyped.message;
   EXPECT_EQ(refused(of_gpu("dgx-h100-1:0", "cpu_percent")).field, "metric");
   EXPECT_EQ(refused(of_gpu("dgx-h100-1:0", "gpus_allocated")).field, "metric");
   v1::QueryHistoryRequest step = of_gpu("dgx-h100-1:0", "power");
