@@ -5,10 +5,13 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "cli/text/local_clock.h"
 #include "cli/text/text.h"
 
 namespace gpu_platform::cli {
@@ -16,6 +19,9 @@ namespace gpu_platform::cli {
 namespace {
 
 constexpr std::size_t kLeastColumns = 10;
+// A window that is shorter needs seconds, and in a longer one the day says more than the clock.
+constexpr base::Duration kWithSeconds = base::minutes(2);
+constexpr base::Duration kOfDays = base::hours(48);
 
 constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<std::string_view, 4> kAscii = {" ", ".", ":", "#"};
@@ -78,16 +84,49 @@ std::string without_end(std::string text) {
   return text;
 }
 
-std::string times_below(const GraphScale& scale, std::size_t columns) {
-  std::string begin = short_time(scale.from);
-  std::string end = short_time(scale.to);
-  // The times of day alone, where the dates have no room.
-  if (begin.size() + end.size() + 1 > columns) {
-    begin = begin.substr(begin.find(' ') + 1);
-    end = end.substr(end.find(' ') + 1);
+// A moment below a graph, in full and as what matters most in a window of that length.
+struct AxisTime {
+  std::string full;
+  std::string brief;
+};
+
+AxisTime axis_time(base::Instant at, base::Duration window) {
+  const std::tm parts = local_parts(at);
+  const std::string day = fmt::format("{:02}-{:02}", parts.tm_mon + 1, parts.tm_mday);
+  std::string clock = fmt::format("{:02}:{:02}", parts.tm_hour, parts.tm_min);
+  if (window < kWithSeconds) clock += fmt::format(":{:02}", parts.tm_sec);
+  return {fmt::format("{:04}-{} {}", parts.tm_year + 1900, day, clock),
+          window > kOfDays ? day : clock};
+}
+
+// The begin at the left, the end at the right and, if it is given, the middle between them.
+std::string spread_over(std::span<const std::string> labels, std::size_t columns) {
+  std::string line;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::size_t free = columns - labels[i].size();
+    line.resize(i == 0 ? 0 : free * i / (labels.size() - 1), ' ');
+    line += labels[i];
   }
-  if (begin.size() + end.size() + 1 > columns) return begin;
-  return begin + std::string(columns - begin.size() - end.size(), ' ') + end;
+  return line;
+}
+
+// Over days, the middle has its time, too. Where there is no room, the texts are brief, then fewer.
+std::string times_below(const GraphScale& scale, std::size_t columns) {
+  const base::Duration window = scale.to - scale.from;
+  std::vector<base::Instant> times = {scale.from, scale.to};
+  if (window > kOfDays)
+    times.insert(times.begin() + 1, scale.from + base::nanoseconds(window.value() / 2));
+  std::vector<std::string> full;
+  std::vector<std::string> brief;
+  for (const base::Instant at : times) {
+    AxisTime text = axis_time(at, window);
+    full.push_back(std::move(text.full));
+    brief.push_back(std::move(text.brief));
+  }
+  for (const std::vector<std::string>& labels : {full, brief}) {
+    if (labels.size() * (labels.front().size() + 1) <= columns) return spread_over(labels, columns);
+  }
+  return brief.front();
 }
 
 }  // namespace

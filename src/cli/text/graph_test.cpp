@@ -40,10 +40,29 @@ TEST(Graph, HasItsValuesAtTheLeftAndItsTimesBelow) {
   EXPECT_EQ(graph(kPoints, kScale, text, {.width = 15, .height = 2, .is_ascii = true}),
             "100 |      ####\n"
             "  0 |..##  ####\n"
-            "     12:00\n");
+            "     12:00:00\n");
   const std::string wide = graph(kPoints, kScale, text, {.width = 60, .height = 2});
   EXPECT_TRUE(has(wide, "100 │")) << wide;
   EXPECT_TRUE(has(wide, "     2026-07-01 12:00")) << wide;
+}
+
+// The last line of a graph of that window and width, without its margin.
+std::string axis_of(base::Duration window, std::size_t width) {
+  const GraphScale scale{kBegin, kBegin + window, 0, 9};
+  const auto text = [](double value) { return fmt::format("{:.0f}", value); };
+  const std::string picture = graph({}, scale, text, {.width = width + 3, .height = 1});
+  return picture.substr(picture.find('\n') + 4);
+}
+
+TEST(Graph, HasTheTimesThatItsWindowNeeds) {
+  const InUtc zone;
+  EXPECT_EQ(axis_of(base::minutes(1), 40), "2026-07-01 12:00:00  2026-07-01 12:01:00\n");
+  EXPECT_EQ(axis_of(base::hours(2), 40), "2026-07-01 12:00        2026-07-01 14:00\n");
+  EXPECT_EQ(axis_of(base::hours(2), 20), "12:00          14:00\n");
+  EXPECT_EQ(axis_of(base::hours(240), 60),
+            "2026-07-01 12:00      2026-07-06 12:00      2026-07-11 12:00\n");
+  EXPECT_EQ(axis_of(base::hours(240), 40), "07-01            07-06             07-11\n");
+  EXPECT_EQ(axis_of(base::hours(240), 12), "07-01\n");
 }
 
 TEST(Graph, IsOfAsciiWhereTheLocaleHasNoMore) {
