@@ -6,12 +6,14 @@
 
 #include "bin/progress_pace.h"
 #include "bin/store_state.h"
+#include "bin/telemetry_part.h"
 #include "bin/verbs.h"
 #include "cli/words/arguments.h"
 #include "client/exit_code.h"
 #include "client/session.h"
 #include "store/sqlite/repair.h"
 #include "store/sqlite/report_text.h"
+#include "telemetry/history/check_history.h"
 
 namespace gpu_platform::bin {
 
@@ -47,10 +49,30 @@ store::StoreProgress progress_of(client::Console& console, std::string_view doin
   };
 }
 
+// The history is not part of the store: nothing that was acknowledged is lost with it.
+std::string history_text(const std::string& data_dir) {
+  const std::string path = history_path(data_dir);
+  const auto check = telemetry::check_history(path);
+  if (!check) return path + ": no readings are kept here\n";
+  if (!check->problem.empty()) {
+    return fmt::format(
+        "{}: damaged: {}; a start of the daemon puts a damaged file aside and begins a new one, "
+        "which costs the history of readings alone\n",
+        path, check->problem);
+  }
+  const std::string damaged =
+      check->is_sound()
+          ? "sound"
+          : fmt::format("{} more are damaged and left out of answers", check->damaged_blocks);
+  return fmt::format("{}: {} bytes, {} notes, {} blocks of readings, {}\n", path, check->bytes,
+                     check->notes, check->blocks, damaged);
+}
+
 int check(client::Console& console, const std::string& data_dir) {
   const auto report =
       store::check_store(data_dir, needed_environments, progress_of(console, "checking"));
   if (!report) return report_failure(console, report.error());
+  console.out(history_text(data_dir));
   return print(console, store::check_text(*report, data_dir));
 }
 
@@ -75,7 +97,8 @@ int store_main(int argc, char** argv) {
                             "  gpu-platform store recover --data-dir /var/lib/gpu-platform\n"});
   arguments.option("--data-dir", data_dir, "DIR", "the daemon's data directory")
       .words("ACTION", action, 1, 1,
-             "check: verify every record. recover: build a new database of "
+             "check: verify every record, and the history of readings. recover: build a new "
+             "database of "
              "what can be read");
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (const auto code = arguments.parse(words, console)) return *code;

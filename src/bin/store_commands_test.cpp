@@ -1,6 +1,9 @@
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "bin/folder_fixture.h"
+#include "bin/telemetry_part.h"
 #include "bin/verbs.h"
 #include "bin/verbs_fixture.h"
 #include "client/exit_code.h"
@@ -21,6 +24,18 @@ TEST(StoreCommands, ASoundStoreIsChecked) {
   const VerbRun run = run_verb(store_main, {"check", "--data-dir", folder.path()});
   EXPECT_EQ(run.code, client::kOk) << run.err;
   EXPECT_TRUE(run.out.ends_with("\nsound\n")) << run.out;
+}
+
+TEST(StoreCommands, ACheckSpeaksOfTheHistoryToo) {
+  const TestFolder folder;
+  make_store(folder.path());
+  const VerbRun without = run_verb(store_main, {"check", "--data-dir", folder.path()});
+  EXPECT_NE(without.out.find("/history.db: no readings are kept here\n"), std::string::npos)
+      << without.out;
+  std::ofstream(history_path(folder.path())) << std::string(5'000, 'x');
+  const VerbRun damaged = run_verb(store_main, {"check", "--data-dir", folder.path()});
+  EXPECT_NE(damaged.out.find("/history.db: damaged: "), std::string::npos) << damaged.out;
+  EXPECT_EQ(damaged.code, client::kOk) << "the store is sound";
 }
 
 TEST(StoreCommands, ACheckTellsHowFarItIs) {

@@ -19,12 +19,16 @@ TelemetryPart::TelemetryPart()
   fanout_.add(live_readings_);
 }
 
+std::string history_path(const std::string& data_dir) {
+  return data_dir + "/history.db";
+}
+
 std::unique_ptr<TelemetryPart> TelemetryPart::open(const std::string& data_dir,
                                                    const config::Configuration& configuration) {
   auto part = std::make_unique<TelemetryPart>();
   const config::TelemetryRules& rules = configuration.telemetry;
   if (rules.history) {
-    part->file_ = telemetry::HistoryFile::open({.path = data_dir + "/history.db",
+    part->file_ = telemetry::HistoryFile::open({.path = history_path(data_dir),
                                                 .bounds = {.max_bytes = rules.max_bytes,
                                                            .keep_samples = rules.keep_samples,
                                                            .keep_minutes = rules.keep_minutes,

@@ -14,6 +14,9 @@
 
 namespace gpu_platform::bin {
 
+// Where a daemon with this data directory keeps its history.
+std::string history_path(const std::string& data_dir);
+
 // The part that keeps what was read: the history's file, the summaries of what jobs did on their
 // GPUs, what the key figures need of ended jobs, and the way of frames to all that listen to them.
 // It is open before the parts that read, and stops after them.

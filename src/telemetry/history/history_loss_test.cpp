@@ -13,6 +13,7 @@
 
 #include "base/prng.h"
 #include "os/testing/eventually.h"
+#include "telemetry/history/check_history.h"
 #include "telemetry/history/history_file.h"
 #include "telemetry/history/history_fixture.h"
 
@@ -98,6 +99,42 @@ TEST_F(HistoryLoss, AFileThatIsNoneIsPutAsideAndANewOneBegun) {
   feed(kNoon, 10);
   file().flush();
   EXPECT_EQ(ask_one(power(), kNoon, kNoon + base::seconds(10)).points.size(), 10u);
+}
+
+TEST_F(HistoryLoss, ACheckTellsASoundFileFromADamagedOne) {
+  EXPECT_FALSE(check_history(path())) << "there is none";
+  open();
+  feed(kNoon, 10, 2);
+  file().put("rule/hot", "since noon");
+  close();
+  const auto sound = check_history(path());
+  ASSERT_TRUE(sound);
+  EXPECT_TRUE(sound->is_sound()) << sound->problem;
+  EXPECT_EQ(sound->blocks, static_cast<std::uint64_t>(count("blocks")));
+  EXPECT_EQ(sound->notes, 1u);
+  EXPECT_EQ(sound->bytes, std::filesystem::file_size(path()));
+  {
+    auto database = store::Database::open(path().string(), store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(database && database->execute("UPDATE blocks SET bytes = x'00' WHERE id = "
+                                              "(SELECT MIN(id) FROM blocks)"));
+  }
+  const auto one_less = check_history(path());
+  ASSERT_TRUE(one_less);
+  EXPECT_EQ(one_less->problem, "");
+  EXPECT_EQ(one_less->damaged_blocks, 1u);
+  EXPECT_EQ(one_less->blocks, sound->blocks - 1);
+  write_bytes(path(), std::string(10'000, 'x'));
+  const auto damaged = check_history(path());
+  ASSERT_TRUE(damaged);
+  EXPECT_NE(damaged->problem, "");
+  EXPECT_EQ(read_bytes(path()), std::string(10'000, 'x')) << "a check changes nothing";
+}
+
+TEST_F(HistoryLoss, ACheckOfAFolderInItsPlaceIsAProblem) {
+  std::filesystem::create_directory(path());
+  const auto check = check_history(path());
+  ASSERT_TRUE(check);
+  EXPECT_FALSE(check->is_sound());
 }
 
 TEST_F(HistoryLoss, AFileOfALaterVersionIsPutAside) {

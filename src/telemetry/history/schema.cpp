@@ -82,15 +82,24 @@ base::Result<store::Database> open_history(const std::filesystem::path& path) {
   TRY_ASSIGN(store::Database database,
              store::Database::open(path.string(), store::Database::Mode::kReadWrite));
   for (const char* const setting : kSettings) TRY(database.execute(setting));
+  TRY_ASSIGN(const bool has_tables, check_form(database));
+  if (!has_tables) {
+    TRY(make_tables(database));
+    TRY(check_tables(database));
+  }
+  return database;
+}
+
+base::Result<bool> check_form(const store::Database& database) {
   TRY_ASSIGN(const std::int64_t version, database.query_integer("PRAGMA user_version"));
   if (version > kHistoryVersion || version < 0) {
     return base::fail(base::ErrorCode::kDataLoss,
                       fmt::format("it has version {}, and this program knows up to version {}",
                                   version, kHistoryVersion));
   }
-  if (version == 0) TRY(make_tables(database));
+  if (version == 0) return false;
   TRY(check_tables(database));
-  return database;
+  return true;
 }
 
 base::Result<std::string> put_aside(const std::filesystem::path& path) {

@@ -40,6 +40,9 @@ base::Instant floor_to(base::Instant at, base::Duration length);
 // of a later version of the program; put_aside() helps.
 base::Result<store::Database> open_history(const std::filesystem::path& path);
 
+// Whether the file has its tables yet: a new one has none. kDataLoss as of open_history().
+base::Result<bool> check_form(const store::Database& database);
+
 // Renames the file, and what SQLite has beside it, to PATH.damaged-1, -2 or -3: the first that is
 // free, else the last. No connection to it may be in use for writing. Returns the new path.
 base::Result<std::string> put_aside(const std::filesystem::path& path);
