@@ -108,7 +108,8 @@ class ProcessEngine::Worker {
          ObservationSink& sink, std::string boot_id)
       : options_(options),
         environment_(environment),
-        attempts_(std::move(boot_id), sink,
+        told_(*this, sink),
+        attempts_(std::move(boot_id), told_,
                   {options.time_slice,
                    {options.mps_control, options.board_places, options.private_folders},
                    base::milliseconds(static_cast<std::int64_t>(options.start_timeout_ms)),
@@ -426,7 +427,9 @@ class ProcessEngine::Worker {
         const auto notice = node::decode_notice(all.substr(at, node::kNoticeSize));
         if (!notice) continue;
         attempts_.notice(*notice);
-        enter_on_board(*notice);
+        if (notice->kind == node::Notice::Kind::kEntered) {
+          enter_on_board(notice->attempt, notice->started.pid);
+        }
       }
     }
   }
@@ -451,17 +454,33 @@ class ProcessEngine::Worker {
   }
 
   // An emulated board shows the job's processes, as a driver would once they use its GPUs.
-  void enter_on_board(const node::Notice& notice) const {
-    const bool is_process =
-        notice.kind == node::Notice::Kind::kStarted || notice.kind == node::Notice::Kind::kEntered;
-    if (!is_process || !options_.enter_on_board) return;
-    const StartOrder* const order = attempts_.order_of(notice.attempt);
+  void enter_on_board(model::AttemptId attempt, std::uint32_t pid) const {
+    if (!options_.enter_on_board) return;
+    const StartOrder* const order = attempts_.order_of(attempt);
     if (order == nullptr) return;
     const auto node = std::ranges::find(order->nodes, true, &LaunchNode::emulated);
     if (node == order->nodes.end()) return;
     const std::vector<std::string> uuids = uuids_of(node->gpus);
-    if (!uuids.empty()) options_.enter_on_board(node->node_name, uuids, notice.started.pid);
+    if (!uuids.empty()) options_.enter_on_board(node->node_name, uuids, pid);
   }
+
+  // What the attempts tell the core. A start is told again when a new daemon finds the job running:
+  // its board must hear of it then, too, to follow what the job states.
+  class Told final : public ObservationSink {
+   public:
+    Told(const Worker& worker, ObservationSink& core) : worker_(worker), core_(core) {}
+
+    void observe(Observation observation) override {
+      if (const auto* started = std::get_if<Started>(&observation)) {
+        worker_.enter_on_board(started->attempt, static_cast<std::uint32_t>(started->pid));
+      }
+      core_.observe(std::move(observation));
+    }
+
+   private:
+    const Worker& worker_;
+    ObservationSink& core_;
+  };
 
   // ---- the launcher
 
@@ -634,6 +653,7 @@ class ProcessEngine::Worker {
 
   const ProcessEngineOptions options_;
   const EnvironmentSource& environment_;
+  Told told_;
   Attempts attempts_;
   LauncherLink link_;
   GpuResets resets_;

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "execution/process/attempt_files.h"
 #include "execution/process/engine_fixture.h"
@@ -105,6 +107,39 @@ TEST_P(BothModes, SupervisorKilledWhileTheDaemonIsAwayIsReportedAsUnknown) {
   ASSERT_TRUE(observed_->wait_cleaned(start.attempt));
   EXPECT_EQ(observed_->of(start.attempt).ended.front().exit.lost, Lost::kUnknown);
   EXPECT_FALSE(is_alive(pid));
+}
+
+TEST_P(BothModes, JobEntersItsEmulatedBoardAtItsStartAndForEachDaemon) {
+  std::mutex guard;
+  std::vector<std::string> entered;  // guarded by guard
+  close_engine();
+  options_.enter_on_board = [&](const std::string& node, const std::vector<std::string>& uuids,
+                                std::uint32_t pid) {
+    const std::lock_guard lock(guard);
+    entered.push_back(fmt::format("{} {} {}", node, fmt::join(uuids, ","), pid));
+  };
+  open_engine();
+  StartOrder start = order(1, {"/bin/sleep", "1000"});
+  start.nodes.front().node_name = "board";
+  start.nodes.front().emulated = true;
+  LaunchGpu gpu;
+  gpu.info.uuid = "GPU-1";
+  start.nodes.front().gpus = {gpu};
+  engine_->start(start);
+  ASSERT_TRUE(observed_->wait_started(start.attempt));
+  const std::string line =
+      fmt::format("board GPU-1 {}", observed_->of(start.attempt).started.front().pid);
+  close_engine();
+  EXPECT_EQ(entered, std::vector<std::string>{line});
+  open_engine();
+  adopt(start, AttemptState::kRunning);
+  ASSERT_TRUE(observed_->wait_started(start.attempt));
+  engine_->stop({start.attempt, true, {}, EndReason::kKilledBy});
+  ASSERT_TRUE(observed_->wait_cleaned(start.attempt));
+  close_engine();
+  EXPECT_EQ(entered, (std::vector<std::string>{line, line}));
+  options_.enter_on_board = nullptr;
+  open_engine();
 }
 
 TEST_P(BothModes, StoppedSupervisorIsWokenByAnOrder) {
