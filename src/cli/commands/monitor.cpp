@@ -52,7 +52,10 @@ std::string write_file(const std::string& path, const Json& document) {
 // for days must not end without its summary. Empty: it can be written.
 std::string check_writable(const std::string& path) {
   std::error_code ignored;
-  const bool was_there = std::filesystem::exists(path, ignored);
+  const auto found = std::filesystem::status(path, ignored);
+  const bool was_there = std::filesystem::exists(found);
+  // A pipe is opened once: its reader would take the end of a trial for the end of it.
+  if (was_there && std::filesystem::is_fifo(found)) return {};
   std::ofstream out(path, std::ios::app);
   if (!out) return fmt::format("--output: {}: it cannot be written", harmless(path));
   if (!was_there) std::filesystem::remove(path, ignored);
