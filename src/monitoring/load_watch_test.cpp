@@ -10,8 +10,6 @@
 namespace gpu_platform::monitoring {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr std::chrono::steady_clock::time_point kBegin{std::chrono::hours(1)};
 
 hardware::GpuReading reading(std::uint32_t percent, std::int64_t used_gib) {
@@ -39,9 +37,9 @@ TEST(LoadWatch, ABurstOfOneReadingIsNotTold) {
   LoadWatch watch;
   watch.take(reading(10, 10), kBegin);
   watch.tell();
-  watch.take(reading(100, 10), kBegin + seconds(5));
+  watch.take(reading(100, 10), kBegin + std::chrono::seconds(5));
   EXPECT_FALSE(watch.has_moved(true));
-  for (int i = 2; i <= 60; ++i) watch.take(reading(100, 10), kBegin + seconds(5 * i));
+  for (int i = 2; i <= 60; ++i) watch.take(reading(100, 10), kBegin + std::chrono::seconds(5 * i));
   EXPECT_TRUE(watch.has_moved(true));
   EXPECT_GE(watch.tell()->utilization_percent, 95U);
 }
@@ -51,20 +49,20 @@ TEST(LoadWatch, MeansAboutAMinuteHoweverOftenTheGpuIsRead) {
     LoadWatch watch;
     watch.take(reading(0, 10), kBegin);
     for (int at = interval; at <= 60; at += interval) {
-      watch.take(reading(100, 10), kBegin + seconds(at));
+      watch.take(reading(100, 10), kBegin + std::chrono::seconds(at));
     }
     EXPECT_NEAR(watch.tell()->utilization_percent, 65, 5) << interval;
   }
   LoadWatch slow;
   slow.take(reading(0, 10), kBegin);
-  slow.take(reading(100, 10), kBegin + seconds(120));
+  slow.take(reading(100, 10), kBegin + std::chrono::seconds(120));
   EXPECT_EQ(slow.tell()->utilization_percent, 100U) << "what is older does not count any more";
 }
 
 TEST(LoadWatch, ComesToWhatIsReadAgainAndAgain) {
   LoadWatch watch;
   watch.take(reading(90, 10), kBegin);
-  for (int i = 1; i <= 600; ++i) watch.take(reading(0, 10), kBegin + seconds(i));
+  for (int i = 1; i <= 600; ++i) watch.take(reading(0, 10), kBegin + std::chrono::seconds(i));
   EXPECT_EQ(watch.tell()->utilization_percent, 0U);
 }
 
