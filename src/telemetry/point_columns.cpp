@@ -68,8 +68,8 @@ bool is_bounded(const Column& column, std::size_t i) {
   const auto known = known_of(column, i);
   const Distribution& spread = column.spread[i];
   const auto& buckets = spread.buckets();
-  return known && spread.count() == known->count && buckets.begin()->first == known->first &&
-         buckets.rbegin()->first == known->last;
+  return known && spread.count() == known->count && buckets.front().number == known->first &&
+         buckets.back().number == known->last;
 }
 
 void encode_free(const Distribution& spread, BitWriter& out) {

@@ -46,19 +46,42 @@ base::Duration step_of(Tier tier) {
   return {};
 }
 
+Distribution::Distribution(std::span<const Bucket> buckets)
+    : buckets_(buckets.begin(), buckets.end()) {
+  for (const Bucket& bucket : buckets) count_ += bucket.times;
+}
+
 void Distribution::add(std::int64_t value, std::uint64_t times) {
   add_bucket(bucket_of(value), times);
 }
 
-void Distribution::add_bucket(std::int16_t bucket, std::uint64_t times) {
+void Distribution::add_bucket(std::int16_t number, std::uint64_t times) {
   if (times == 0) return;
-  buckets_[bucket] += times;
   count_ += times;
+  if (buckets_.empty() || buckets_.back().number < number) {
+    buckets_.push_back({number, times});
+    return;
+  }
+  const auto place = std::ranges::lower_bound(buckets_, number, {}, &Bucket::number);
+  if (place->number == number) {
+    place->times += times;
+  } else {
+    buckets_.insert(place, {number, times});
+  }
 }
 
+// Both ascend: `place` walks along.
 void Distribution::add(const Distribution& other) {
-  for (const auto& [bucket, times] : other.buckets_) buckets_[bucket] += times;
   count_ += other.count_;
+  auto place = buckets_.begin();
+  for (const Bucket& bucket : other.buckets_) {
+    while (place != buckets_.end() && place->number < bucket.number) ++place;
+    if (place != buckets_.end() && place->number == bucket.number) {
+      place->times += bucket.times;
+    } else {
+      place = buckets_.insert(place, bucket);
+    }
+  }
 }
 
 std::optional<std::int64_t> Distribution::percentile(double share) const {
@@ -72,7 +95,7 @@ std::optional<std::int64_t> Distribution::percentile(double share) const {
     seen += times;
     if (static_cast<double>(seen) >= wanted) return middle_of(bucket);
   }
-  return middle_of(buckets_.rbegin()->first);
+  return middle_of(buckets_.back().number);
 }
 
 std::int16_t Distribution::bucket_of(std::int64_t value) {

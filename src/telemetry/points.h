@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -35,21 +35,34 @@ struct Point {
 // any order.
 class Distribution {
  public:
+  struct Bucket {
+    std::int16_t number = 0;  // as bucket_of() has it
+    std::uint64_t times = 0;
+
+    friend bool operator==(const Bucket&, const Bucket&) = default;
+  };
+
+  Distribution() = default;
+  // Of buckets that ascend and have values.
+  explicit Distribution(std::span<const Bucket> buckets);
+
   void add(std::int64_t value, std::uint64_t times = 1);
   void add(const Distribution& other);
-  void add_bucket(std::int16_t bucket, std::uint64_t times);  // as bucket_of numbers them
+  void add_bucket(std::int16_t number, std::uint64_t times);
   std::uint64_t count() const { return count_; }
   // 0 < share <= 1: the least bucket's middle that this share of the values does not exceed. None
   // without values.
   std::optional<std::int64_t> percentile(double share) const;
-  const std::map<std::int16_t, std::uint64_t>& buckets() const { return buckets_; }
+  // Those that have a value, ascending.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
   static std::int16_t bucket_of(std::int64_t value);
   static std::int64_t middle_of(std::int16_t bucket);
 
   friend bool operator==(const Distribution&, const Distribution&) = default;
 
  private:
-  std::map<std::int16_t, std::uint64_t> buckets_;  // by bucket_of
+  // A list: a query of a month reads a hundred thousand distributions of few buckets each.
+  std::vector<Bucket> buckets_;
   std::uint64_t count_ = 0;
 };
 

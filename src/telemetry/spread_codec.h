@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <limits>
+#include <vector>
 
 #include "telemetry/bit_stream.h"
 #include "telemetry/points.h"
@@ -35,24 +38,58 @@ class SpreadCodec {
     std::uint64_t sum = 4;
     std::uint64_t times = 1;
 
-    int rice() const;
-    void add(std::uint64_t distance);
+    // The low bits that hold most of a distance of the mean: those of sum * 3 / 4 / times.
+    int rice() const {
+      const std::uint64_t part = sum * 3 / 4;
+      const int more = std::bit_width(part) - std::bit_width(times);
+      if (more < 0) return 0;
+      return part < times << more ? more : more + 1;
+    }
+    void add(std::uint64_t distance) {
+      constexpr std::uint64_t kBound = std::uint64_t{1} << 50;
+      constexpr std::uint64_t kMemory = 48;
+      sum += std::min(distance, kBound);
+      if (++times < kMemory) return;
+      sum /= 2;
+      times /= 2;
+    }
   };
+  // Buckets, of which before_ has those from `begin` to `end`.
   struct Range {
     int first = 0;
     int last = 0;
     std::uint64_t count = 0;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  // How a range is cut: what is likely in its lower half, and where its upper one is in before_.
+  struct Cut {
+    int middle = 0;
+    std::uint64_t likely = 0;
+    std::size_t upper = 0;
+  };
+  // What the distributions before had of a bucket, and of all buckets below it.
+  struct Weight {
+    int bucket = 0;
+    std::uint64_t weight = 0;
+    std::uint64_t below = 0;
   };
 
   Distances& distances_of(std::uint64_t count, std::uint64_t expected);
   void remember(const Distribution& spread);
-  std::uint64_t expected(const Range& range, int middle) const;
+  Range whole(const Known& known) const;
+  Cut cut(const Range& range) const;
   void encode(const Distribution& spread, const Known& known, const Range& range, BitWriter& out);
-  void decode(BitReader& in, const Range& range, Distribution& spread);
+  void decode(BitReader& in, const Range& range);
+  void add_decoded(int bucket, std::uint64_t times);
 
   static constexpr std::size_t kWidths = 16;
+  static constexpr int kBehind = std::numeric_limits<int>::max();  // above all buckets
 
-  std::map<std::int16_t, std::uint64_t> before_;  // weights of buckets
+  // Ascending. The last one is no bucket: it has the sum of all.
+  std::vector<Weight> before_ = {{.bucket = kBehind}};
+  std::vector<Weight> new_before_;             // kept for its memory
+  std::vector<Distribution::Bucket> decoded_;  // ascending
   std::array<Distances, kWidths * kWidths> distances_;
 };
 
