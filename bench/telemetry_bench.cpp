@@ -150,7 +150,7 @@ void DecodeOneColumn(benchmark::State& state) {
   const std::string bytes = encode_block(kept_block(state));
   const std::vector<std::string_view> names = {"power_watts"};
   for (auto _ : state) {
-    auto decoded = telemetry::decode_block(bytes, names);
+    auto decoded = telemetry::decode_block(bytes, {.metrics = names});
     CHECK(decoded.has_value() && decoded->columns.size() == 1);
     benchmark::DoNotOptimize(decoded);
   }

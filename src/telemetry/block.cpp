@@ -179,8 +179,8 @@ std::optional<Parts> parts_of(std::string_view bytes) {
   return parts;
 }
 
-bool decode_column(const Parts& parts, const ColumnPlace& place, NumberBudget& budget,
-                   Column& column) {
+bool decode_column(const Parts& parts, const ColumnPlace& place, const WantedColumns& wanted,
+                   NumberBudget& budget, Column& column) {
   column.metric = place.metric;
   if (place.places > 0) {
     BitReader in(parts.places[place.places - 1]);
@@ -188,7 +188,7 @@ bool decode_column(const Parts& parts, const ColumnPlace& place, NumberBudget& b
   }
   const std::size_t size = place.places > 0 ? column.places.size() : parts.times;
   BitReader in(place.bytes);
-  if (parts.tier != Tier::kRaw) return decode_points(in, size, budget, column) && in.at_end();
+  if (parts.tier != Tier::kRaw) return decode_points(in, size, wanted, budget, column);
   if (!budget.take(size)) return false;
   column.values.resize(size);
   decode_series(in, column.values);
@@ -242,8 +242,7 @@ std::string encode_block(const Block& block) {
   return bytes;
 }
 
-base::Result<Block> decode_block(std::string_view bytes,
-                                 std::span<const std::string_view> metrics) {
+base::Result<Block> decode_block(std::string_view bytes, const WantedColumns& wanted) {
   const auto content = checked(bytes);
   if (!content) return damaged();
   const auto parts = parts_of(*content);
@@ -255,11 +254,11 @@ base::Result<Block> decode_block(std::string_view bytes,
   if (!in.at_end()) return damaged();
   NumberBudget budget(kMaxBlockNumbers);
   for (const ColumnPlace& place : parts->columns) {
-    const bool is_wanted =
-        metrics.empty() || std::ranges::find(metrics, place.metric) != metrics.end();
-    if (is_wanted && !decode_column(*parts, place, budget, block.columns.emplace_back())) {
-      return damaged();
-    }
+    const bool is_wanted = wanted.metrics.empty() ||
+                           std::ranges::find(wanted.metrics, place.metric) != wanted.metrics.end();
+    if (!is_wanted) continue;
+    Column& column = block.columns.emplace_back();
+    if (!decode_column(*parts, place, wanted, budget, column)) return damaged();
   }
   return block;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,8 +46,12 @@ inline constexpr std::size_t kMaxBlockNumbers = 16'000'000;
 
 // The block keeps the bounds; columns have as many of each as they have values, places ascend.
 std::string encode_block(const Block& block);
-// Decodes the columns of these metrics; empty: all. kDataLoss: the bytes are no block.
-base::Result<Block> decode_block(std::string_view bytes,
-                                 std::span<const std::string_view> metrics = {});
+// What is decoded of a block.
+struct WantedColumns {
+  std::span<const std::string_view> metrics = {};  // empty: all
+  bool wants_spread = true;                        // the distributions take longer than all else
+};
+// kDataLoss: the bytes are no block.
+base::Result<Block> decode_block(std::string_view bytes, const WantedColumns& wanted = {});
 
 }  // namespace gpu_platform::telemetry

@@ -176,11 +176,22 @@ TEST(BlockProperty, AColumnComesBackWithoutTheOthers) {
     const std::string bytes = encode_block(block);
     for (const Column& column : block.columns) {
       const std::string_view names[] = {column.metric};
-      const auto decoded = decode_block(bytes, names);
+      const auto decoded = decode_block(bytes, {.metrics = names});
       RC_ASSERT(decoded.has_value());
       RC_ASSERT(decoded->columns == std::vector{column});
       RC_ASSERT(decoded->times == block.times);
     }
+  }));
+}
+
+TEST(BlockProperty, PointsComeBackWithoutTheirDistributions) {
+  EXPECT_TRUE(rc::check([] {
+    Random random = drawn();
+    Block block = any_block(random);
+    const auto decoded = decode_block(encode_block(block), {.wants_spread = false});
+    for (Column& column : block.columns) column.spread.clear();
+    RC_ASSERT(decoded.has_value());
+    RC_ASSERT(*decoded == block);
   }));
 }
 

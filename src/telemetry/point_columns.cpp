@@ -217,7 +217,8 @@ void encode_points(const Column& column, BitWriter& out) {
   }
 }
 
-bool decode_points(BitReader& in, std::size_t size, NumberBudget& budget, Column& column) {
+bool decode_points(BitReader& in, std::size_t size, const WantedColumns& wanted,
+                   NumberBudget& budget, Column& column) {
   constexpr std::size_t kNumbersOfPoint = 4;
   if (!budget.take(size * kNumbersOfPoint)) return false;
   for (auto* const numbers : {&column.values, &column.min, &column.max, &column.count}) {
@@ -230,7 +231,10 @@ bool decode_points(BitReader& in, std::size_t size, NumberBudget& budget, Column
   } else {
     decode_levels(in, shape, column);
   }
-  return in.ok() && (!shape.has_spread || decode_spreads(in, shape, budget, column));
+  if (!in.ok()) return false;
+  if (!shape.has_spread) return in.at_end();
+  if (!wanted.wants_spread) return true;
+  return decode_spreads(in, shape, budget, column) && in.at_end();
 }
 
 }  // namespace gpu_platform::telemetry

@@ -27,7 +27,8 @@ class NumberBudget {
 
 // A block checks the sizes of the column's lists.
 void encode_points(const Column& column, BitWriter& out);
-// Fills the column's lists with `size` points. False: the bits are no points.
-bool decode_points(BitReader& in, std::size_t size, NumberBudget& budget, Column& column);
+// Fills the column's lists with `size` points, which end with the bits. False: the bits are none.
+bool decode_points(BitReader& in, std::size_t size, const WantedColumns& wanted,
+                   NumberBudget& budget, Column& column);
 
 }  // namespace gpu_platform::telemetry

@@ -31,7 +31,8 @@ struct KeptSeries {
   std::vector<Point> minutes;
   std::optional<base::Instant> quarters_since;
   std::vector<Point> quarters;
-  std::vector<Distribution> spreads;  // one for each of `quarters`; empty for counters
+  // One for each of `quarters`; empty for counters, and unless the query wants one.
+  std::vector<Distribution> spreads;
 };
 
 // The span of the points that answer the query: its own step or the one that is kept, if that is

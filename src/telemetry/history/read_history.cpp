@@ -54,19 +54,23 @@ class Gathered {
     for (const auto& [code, series] : series_of_) codes_.emplace_back(code);
     return {};
   }
-  std::span<const std::string_view> codes() const { return codes_; }
+  WantedColumns wanted() const { return {.metrics = codes_, .wants_spread = query_.wants_spread}; }
 
   // Adds what the block has of the time from `from` on, and before `to`.
-  void add(const Block& block, base::Instant from, base::Instant to) {
-    for (const Column& column : block.columns) {
+  void add(Block block, base::Instant from, base::Instant to) {
+    for (Column& column : block.columns) {
       const auto found = series_of_.find(column.metric);
       if (found == series_of_.end()) continue;
       const auto [id, series] = found->second;
+      const bool has_spread = query_.wants_spread && metric(id).kind == MetricKind::kLevel;
       for (std::size_t i = 0; i < column.values.size(); ++i) {
         const base::Instant at = block.times[column.places.empty() ? i : column.places[i]];
         if (at < from || at >= to) continue;
-        add(*series, metric(id).kind, block.tier, column, i, at);
+        add(*series, block.tier, column, i, at);
         ++values_;
+        if (block.tier != Tier::kQuarterHour || !has_spread) continue;
+        const bool is_kept = i < column.spread.size();
+        series->spreads.push_back(is_kept ? std::move(column.spread[i]) : Distribution());
       }
     }
   }
@@ -97,8 +101,8 @@ class Gathered {
   }
 
  private:
-  static void add(KeptSeries& series, MetricKind kind, Tier tier, const Column& column,
-                  std::size_t i, base::Instant at) {
+  static void add(KeptSeries& series, Tier tier, const Column& column, std::size_t i,
+                  base::Instant at) {
     if (tier == Tier::kRaw) {
       series.samples.push_back({at, column.values[i]});
       return;
@@ -108,13 +112,7 @@ class Gathered {
                       .max = column.max[i],
                       .sum = column.values[i],
                       .count = static_cast<std::uint32_t>(column.count[i])};
-    if (tier == Tier::kMinute) {
-      series.minutes.push_back(point);
-      return;
-    }
-    series.quarters.push_back(point);
-    if (kind != MetricKind::kLevel) return;
-    series.spreads.push_back(i < column.spread.size() ? column.spread[i] : Distribution());
+    (tier == Tier::kMinute ? series.minutes : series.quarters).push_back(point);
   }
 
   const HistoryQuery& query_;
@@ -276,6 +274,7 @@ class SubjectReading {
   // Loads what the file has of the tier between the times. `since`: the first sample's time.
   base::Status load(Tier tier, base::Instant from, base::Instant to,
                     std::optional<base::Instant>* since = nullptr) {
+    const WantedColumns wanted = gathered_.wanted();
     for (const std::int64_t id : ids_) {
       TRY_ASSIGN(store::Statement* const find,
                  file_.reader().statement("SELECT begins, bytes FROM blocks "
@@ -290,10 +289,10 @@ class SubjectReading {
         if (!has_row) break;
         if (since != nullptr) make_earlier(*since, base::Instant(find->integer(0)));
         // An empty list would mean all columns.
-        if (gathered_.codes().empty()) continue;
+        if (wanted.metrics.empty()) continue;
         // One that is damaged is a gap.
-        const auto block = decode_block(find->blob(1), gathered_.codes());
-        if (block && block->tier == tier) gathered_.add(*block, from, to);
+        auto block = decode_block(find->blob(1), wanted);
+        if (block && block->tier == tier) gathered_.add(*std::move(block), from, to);
         if (gathered_.values() > kMaxValues) {
           return base::invalid("step",
                                "the window has too many values: take a shorter window, "
