@@ -87,6 +87,15 @@ void add_pieces(const Subject& subject, std::span<const TimedFrame> samples, Blo
   }
 }
 
+// Points whose version of the program kept no distribution of the metric get an empty one, if
+// others have one.
+void append_spread(Column& to, const Column& from) {
+  if (to.spread.empty() && from.spread.empty()) return;
+  to.spread.resize(to.values.size());
+  to.spread.insert(to.spread.end(), from.spread.begin(), from.spread.end());
+  to.spread.resize(to.values.size() + from.values.size());
+}
+
 void append(Column& to, const Column& from, std::size_t times_before) {
   for (std::size_t i = 0; i < from.values.size(); ++i) {
     const std::size_t place = from.places.empty() ? i : from.places[i];
@@ -95,11 +104,11 @@ void append(Column& to, const Column& from, std::size_t times_before) {
   const auto add = [](auto& all, const auto& more) {
     all.insert(all.end(), more.begin(), more.end());
   };
+  append_spread(to, from);
   add(to.values, from.values);
   add(to.min, from.min);
   add(to.max, from.max);
   add(to.count, from.count);
-  add(to.spread, from.spread);
 }
 
 }  // namespace
