@@ -64,11 +64,38 @@ TEST_F(HistoryTest, AnHourThatIsOverBecomesOneRowOfEachTierAndTheAnswersStay) {
   set_now(kNoon + base::minutes(63));
   file().flush();
   EXPECT_EQ(count("blocks WHERE tier = 0 AND is_piece = 0"), 1);
-  EXPECT_EQ(count("blocks WHERE tier = 1 AND is_piece = 0"), 1);
+  EXPECT_EQ(count("blocks WHERE tier = 1"), 1);
   EXPECT_EQ(count("blocks WHERE tier = 2"), 1);
   EXPECT_EQ(minutes(), before);
   EXPECT_EQ(grown(), grown_before);
   EXPECT_EQ(ask_one(power(), kNoon, kNoon + base::hours(1)).points.size(), 3'600u);
+}
+
+TEST_F(HistoryTest, ADayThatIsOverBecomesOneRowOfMinutesAndOneOfQuarters) {
+  open();
+  const auto counts = [&] {
+    return std::pair(count("blocks WHERE tier = 1"), count("blocks WHERE tier = 2"));
+  };
+  const auto points = [&](base::Duration step) {
+    return ask_one(power(), kNoon, kNoon + base::hours(11), step).points;
+  };
+  for (int hour = 0; hour < 11; ++hour) {
+    feed(kNoon + base::hours(hour), 60);
+    set_now(kNoon + base::minutes(60 * hour + 63));
+    file().flush();
+  }
+  EXPECT_EQ(counts(), std::pair(std::int64_t{11}, std::int64_t{11})) << "pieces";
+  const std::vector<Point> minutes = points(base::minutes(1));
+  const std::vector<Point> quarters = points(base::minutes(15));
+  EXPECT_EQ(minutes.size(), 11u);
+  EXPECT_EQ(quarters.size(), 11u);
+
+  set_now(kNoon + base::minutes(12 * 60 + 3));
+  file().flush();
+  EXPECT_EQ(counts(), std::pair(std::int64_t{1}, std::int64_t{1}));
+  EXPECT_EQ(count("blocks WHERE tier > 0 AND is_piece = 1"), 0);
+  EXPECT_EQ(points(base::minutes(1)), minutes);
+  EXPECT_EQ(points(base::minutes(15)), quarters);
 }
 
 // A counter's growth between two hours belongs to the second one; nothing of it is lost at the

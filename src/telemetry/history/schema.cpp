@@ -65,7 +65,7 @@ base::Status check_tables(const store::Database& database) {
 }  // namespace
 
 base::Duration span_of(Tier tier) {
-  return tier == Tier::kQuarterHour ? base::hours(24) : base::hours(1);
+  return tier == Tier::kRaw ? base::hours(1) : base::hours(24);
 }
 
 base::Instant believed(base::Instant at) {
