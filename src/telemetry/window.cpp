@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/check.h"
 #include "telemetry/rollup.h"
 
 namespace gpu_platform::telemetry {
@@ -108,17 +107,14 @@ std::vector<Point> in_steps(std::vector<Point> points, base::Instant origin, bas
 
 // Of each quarter of an hour the samples, if they are all there, else its distribution.
 void add_spread(const HistoryQuery& query, const KeptSeries& kept, Series& series) {
-  CHECK(kept.spreads.size() == kept.quarters.size());
   const auto has_samples = [&](base::Instant quarter) {
     return kept.samples_since && *kept.samples_since <= std::max(quarter, query.from);
   };
   Distribution& spread = series.spread.emplace();
-  for (std::size_t i = 0; i < kept.quarters.size(); ++i) {
-    const base::Instant from = kept.quarters[i].from;
-    const base::Instant to = from + kQuarter;
+  for (const auto& [from, to, values] : kept.spreads) {
     if (to <= query.from || from >= query.to || has_samples(from)) continue;
-    if (kept.spreads[i].count() == 0) return series.spread.reset();  // none is kept of the metric
-    spread.add(kept.spreads[i]);
+    if (values.count() == 0) return series.spread.reset();  // none is kept of the metric
+    spread.add(values);
     series.is_spread_wide |= from < query.from || to > query.to;
   }
   std::optional<base::Instant> quarter;

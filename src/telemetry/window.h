@@ -18,6 +18,14 @@ struct Sample {
   std::int64_t value = 0;
 };
 
+// The distribution of the values of a quarter of an hour, or of several, which then lie in the
+// window and have no samples.
+struct KeptSpread {
+  base::Instant from;
+  base::Instant to;
+  Distribution values;
+};
+
 // What is kept of one metric of one subject, or the part of it that a query needs: minutes add up
 // exactly, so samples matter only for steps below a minute, at ends of the window that lie within a
 // minute, and after the last minute. `…_since`: from when on the list has all that there was (none:
@@ -31,8 +39,7 @@ struct KeptSeries {
   std::vector<Point> minutes;
   std::optional<base::Instant> quarters_since;
   std::vector<Point> quarters;
-  // One for each of `quarters`; empty for counters, and unless the query wants one.
-  std::vector<Distribution> spreads;
+  std::vector<KeptSpread> spreads;  // of `quarters`, if the query wants them
 };
 
 // The span of the points that answer the query: its own step or the one that is kept, if that is

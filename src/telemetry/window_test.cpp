@@ -46,7 +46,8 @@ Kept two_hours(MetricId metric, std::uint64_t seed) {
       kept.series.minutes.push_back(rolled.point);
     } else {
       kept.series.quarters.push_back(rolled.point);
-      if (metric == power()) kept.series.spreads.push_back(rolled.spread);
+      if (metric != power()) continue;
+      kept.series.spreads.push_back({span.from, span.from + base::minutes(15), rolled.spread});
     }
   }
   kept.series.samples = kept.all;

@@ -205,6 +205,50 @@ TEST_F(HistoryTest, PercentilesOfADayComeFromQuarters) {
   EXPECT_EQ(series.front().points.size(), 24u);
 }
 
+// The rows of days that are over have a sum of all their distributions.
+TEST_F(HistoryTest, PercentilesOfDaysAreThoseOfTheirSamples) {
+  open();
+  std::vector<base::Instant> times;
+  const auto feed_one = [&](base::Instant at) {
+    file().take(reading(at));
+    times.push_back(at);
+  };
+  const auto expect_right = [&](base::Instant from, base::Instant to) {
+    Distribution expected;
+    for (const base::Instant at : times) {
+      if (at >= from && at < to) expected.add(watts(0, (at - kNoon).value() / 1'000'000'000));
+    }
+    const std::vector<Series> series = ask({.subjects = {gpu(0)},
+                                            .metrics = {power(), energy(), temperature()},
+                                            .from = from,
+                                            .to = to,
+                                            .step = base::hours(1),
+                                            .wants_spread = true});
+    ASSERT_EQ(series.size(), 3u);
+    EXPECT_EQ(series.front().whole().count, expected.count());
+    ASSERT_TRUE(series.front().spread);
+    EXPECT_EQ(*series.front().spread, expected);
+  };
+  const base::Instant end = kNoon + base::hours(72);
+  for (int hour = 0; hour < 72; ++hour) {
+    for (int i = 0; i < 12; ++i) {
+      feed_one(kNoon + base::hours(hour) + base::seconds(300 * i + hour));
+    }
+    set_now(kNoon + base::minutes(60 * (hour + 1) + 3));
+    file().flush();
+  }
+  EXPECT_EQ(count("names WHERE name = 'power_watts.sum'"), 1);
+  expect_right(kNoon, end);
+  expect_right(kNoon + base::hours(5), kNoon + base::hours(40));
+  expect_right(kNoon + base::hours(12), kNoon + base::hours(60));
+
+  // A sample that comes late makes the row of its day anew.
+  feed_one(kNoon + base::hours(20) + base::seconds(7));
+  file().flush();
+  expect_right(kNoon, end);
+  EXPECT_EQ(count("blocks WHERE tier = 2 AND is_piece = 0"), 3);
+}
+
 TEST_F(HistoryTest, TheFileStaysWithinItsBoundAndLosesTheOldestSamplesFirst) {
   bounds_.max_bytes = base::kMiB * 4;
   open();

@@ -8,6 +8,7 @@
 
 #include "telemetry/block.h"
 #include "telemetry/history/schema.h"
+#include "telemetry/spread_sums.h"
 #include "telemetry/window.h"
 
 namespace gpu_platform::telemetry {
@@ -40,39 +41,53 @@ class Gathered {
   bool is_empty() const { return wanted_.empty(); }
   const Subject& subject() const { return subject_; }
   std::size_t values() const { return values_; }
+  std::optional<base::Instant> samples_since() const {
+    return wanted_.begin()->second.samples_since;
+  }
 
-  // The codes of its metrics in the file. A metric that was never written has none.
+  // The codes of its metrics in the file, and of the sums of their distributions. What was never
+  // written has none.
   base::Status find_codes(const ReadTransaction& file) {
     for (auto& [id, series] : wanted_) {
-      TRY_ASSIGN(store::Statement* const find,
-                 file.reader().statement("SELECT id FROM names WHERE name = ?"));
-      const store::StatementRun scope(*find);
-      find->bind(metric(id).name);
-      TRY_ASSIGN(const bool has_row, find->step());
-      if (has_row) series_of_.emplace(std::to_string(find->integer(0)), std::pair(id, &series));
+      TRY_ASSIGN(auto code, code_of(file, metric(id).name));
+      if (code) series_of_.emplace(*std::move(code), std::pair(id, &series));
+      if (!query_.wants_spread) continue;
+      TRY_ASSIGN(auto code_of_sum, code_of(file, name_of_sum(metric(id).name)));
+      if (code_of_sum) series_of_sum_.emplace(*std::move(code_of_sum), std::pair(id, &series));
     }
     for (const auto& [code, series] : series_of_) codes_.emplace_back(code);
+    for (const auto& [code, series] : series_of_sum_) codes_of_sums_.emplace_back(code);
     return {};
   }
-  WantedColumns wanted() const { return {.metrics = codes_, .wants_spread = query_.wants_spread}; }
 
-  // Adds what the block has of the time from `from` on, and before `to`.
-  void add(Block block, base::Instant from, base::Instant to) {
-    for (Column& column : block.columns) {
-      const auto found = series_of_.find(column.metric);
-      if (found == series_of_.end()) continue;
-      const auto [id, series] = found->second;
-      const bool has_spread = query_.wants_spread && metric(id).kind == MetricKind::kLevel;
-      for (std::size_t i = 0; i < column.values.size(); ++i) {
-        const base::Instant at = block.times[column.places.empty() ? i : column.places[i]];
-        if (at < from || at >= to) continue;
-        add(*series, block.tier, column, i, at);
-        ++values_;
-        if (block.tier != Tier::kQuarterHour || !has_spread) continue;
-        const bool is_kept = i < column.spread.size();
-        series->spreads.push_back(is_kept ? std::move(column.spread[i]) : Distribution());
+  // Adds what the bytes of a row have of the time from `from` on, and before `to`.
+  void add(std::string_view bytes, Tier tier, base::Instant from, base::Instant to) {
+    add(bytes, tier, {.metrics = codes_, .wants_spread = query_.wants_spread}, from, to);
+  }
+
+  // The same of a row of quarters, whose span lies between the times and has no samples: the sums
+  // of distributions serve in place of these.
+  void add_whole(std::string_view bytes, base::Instant span, base::Instant from, base::Instant to) {
+    const base::Instant end = span + span_of(Tier::kQuarterHour);
+    std::vector<MetricId> summed;
+    if (!codes_of_sums_.empty()) {
+      auto sums = decode_block(bytes, {.metrics = codes_of_sums_});
+      if (!sums || sums->tier != Tier::kQuarterHour) return;
+      for (Column& column : sums->columns) {
+        if (column.spread.size() != 1) continue;
+        const auto [id, series] = series_of_sum_.find(column.metric)->second;
+        series->spreads.push_back({span, end, std::move(column.spread.front())});
+        summed.push_back(id);
       }
     }
+    std::vector<std::string_view> others;
+    std::vector<std::string_view> with_sums;
+    for (const auto& [code, series] : series_of_) {
+      const bool has_sum = std::ranges::find(summed, series.first) != summed.end();
+      (has_sum ? with_sums : others).emplace_back(code);
+    }
+    add(bytes, Tier::kQuarterHour, {.metrics = with_sums, .wants_spread = false}, from, to);
+    add(bytes, Tier::kQuarterHour, {.metrics = others}, from, to);
   }
 
   void add(const Frame& frame, base::Instant from, base::Instant to) {
@@ -101,6 +116,42 @@ class Gathered {
   }
 
  private:
+  using SeriesByCode = std::map<std::string, std::pair<MetricId, KeptSeries*>, std::less<>>;
+
+  static base::Result<std::optional<std::string>> code_of(const ReadTransaction& file,
+                                                          std::string_view name) {
+    TRY_ASSIGN(store::Statement* const find,
+               file.reader().statement("SELECT id FROM names WHERE name = ?"));
+    const store::StatementRun scope(*find);
+    find->bind(name);
+    TRY_ASSIGN(const bool has_row, find->step());
+    return has_row ? std::optional(std::to_string(find->integer(0))) : std::nullopt;
+  }
+
+  // A row that is damaged is a gap.
+  void add(std::string_view bytes, Tier tier, const WantedColumns& wanted, base::Instant from,
+           base::Instant to) {
+    if (wanted.metrics.empty()) return;  // it would mean all
+    auto block = decode_block(bytes, wanted);
+    if (!block || block->tier != tier) return;
+    for (Column& column : block->columns) {
+      const auto [id, series] = series_of_.find(column.metric)->second;
+      const bool has_spread = tier == Tier::kQuarterHour && wanted.wants_spread &&
+                              metric(id).kind == MetricKind::kLevel;
+      for (std::size_t i = 0; i < column.values.size(); ++i) {
+        const base::Instant at = block->times[column.places.empty() ? i : column.places[i]];
+        if (at < from || at >= to) continue;
+        add(*series, tier, column, i, at);
+        ++values_;
+        if (!has_spread) continue;
+        KeptSpread& kept = series->spreads.emplace_back();
+        kept.from = at;
+        kept.to = at + step_of(tier);
+        if (i < column.spread.size()) kept.values = std::move(column.spread[i]);
+      }
+    }
+  }
+
   static void add(KeptSeries& series, Tier tier, const Column& column, std::size_t i,
                   base::Instant at) {
     if (tier == Tier::kRaw) {
@@ -118,8 +169,10 @@ class Gathered {
   const HistoryQuery& query_;
   const Subject& subject_;
   std::map<MetricId, KeptSeries> wanted_;
-  std::map<std::string, std::pair<MetricId, KeptSeries*>, std::less<>> series_of_;  // by code
-  std::vector<std::string_view> codes_;  // the keys of series_of_
+  SeriesByCode series_of_;
+  std::vector<std::string_view> codes_;  // its keys
+  SeriesByCode series_of_sum_;
+  std::vector<std::string_view> codes_of_sums_;  // its keys
   std::size_t values_ = 0;
 };
 
@@ -274,10 +327,9 @@ class SubjectReading {
   // Loads what the file has of the tier between the times. `since`: the first sample's time.
   base::Status load(Tier tier, base::Instant from, base::Instant to,
                     std::optional<base::Instant>* since = nullptr) {
-    const WantedColumns wanted = gathered_.wanted();
     for (const std::int64_t id : ids_) {
       TRY_ASSIGN(store::Statement* const find,
-                 file_.reader().statement("SELECT begins, bytes FROM blocks "
+                 file_.reader().statement("SELECT span, begins, bytes FROM blocks "
                                           "INDEXED BY blocks_of_subject WHERE subject = ? "
                                           "AND tier = ? AND span >= ? AND span < ? "
                                           "ORDER BY span, id"));
@@ -287,12 +339,13 @@ class SubjectReading {
       while (true) {
         TRY_ASSIGN(const bool has_row, find->step());
         if (!has_row) break;
-        if (since != nullptr) make_earlier(*since, base::Instant(find->integer(0)));
-        // An empty list would mean all columns.
-        if (wanted.metrics.empty()) continue;
-        // One that is damaged is a gap.
-        auto block = decode_block(find->blob(1), wanted);
-        if (block && block->tier == tier) gathered_.add(*std::move(block), from, to);
+        const base::Instant span(find->integer(0));
+        if (since != nullptr) make_earlier(*since, base::Instant(find->integer(1)));
+        if (tier == Tier::kQuarterHour && has_one_spread(span, to)) {
+          gathered_.add_whole(find->blob(2), span, from, to);
+        } else {
+          gathered_.add(find->blob(2), tier, from, to);
+        }
         if (gathered_.values() > kMaxValues) {
           return base::invalid("step",
                                "the window has too many values: take a shorter window, "
@@ -301,6 +354,14 @@ class SubjectReading {
       }
     }
     return {};
+  }
+
+  // Whether one distribution is enough of a row of quarters that is read up to `to`.
+  bool has_one_spread(base::Instant span, base::Instant to) const {
+    const base::Instant end = span + span_of(Tier::kQuarterHour);
+    const auto samples = gathered_.samples_since();
+    return query_.wants_spread && span >= query_.from && end <= std::min(query_.to, to) &&
+           (!samples || end <= *samples);
   }
 
   const ReadTransaction& file_;

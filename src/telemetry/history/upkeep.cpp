@@ -6,6 +6,7 @@
 #include "telemetry/history/pieces.h"
 #include "telemetry/history/rolled_blocks.h"
 #include "telemetry/history/schema.h"
+#include "telemetry/spread_sums.h"
 
 namespace gpu_platform::telemetry {
 
@@ -111,12 +112,14 @@ base::Status Upkeep::merge(const SpanKey& key, const std::vector<BlockRow>& rows
     while (end < rows.size() &&
            (end == begin || times + rows[end].block.times.size() <= max_times)) {
       times += rows[end].block.times.size();
-      blocks.push_back(rows[end++].block);
+      remove_sums(blocks.emplace_back(rows[end++].block));
     }
     if (blocks.size() == 1) {
       TRY(rows_.set_whole(rows[begin].id));
     } else {
-      TRY(rows_.add(key, joined(blocks), false));
+      Block all = joined(blocks);
+      add_sums(all);
+      TRY(rows_.add(key, all, false));
       for (std::size_t i = begin; i < end; ++i) TRY(rows_.remove(rows[i].id));
     }
     begin = end;
