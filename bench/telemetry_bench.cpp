@@ -22,6 +22,7 @@
 #include "recorded_series.h"
 #include "telemetry/block.h"
 #include "telemetry/rollup.h"
+#include "telemetry/spread_sums.h"
 #include "telemetry_series.h"
 
 namespace gpu_platform::bench {
@@ -112,8 +113,12 @@ Block typical_block(Load load, Tier tier) {
     case Tier::kRaw:
       return raw_block(frames_of(load, kHour));
     case Tier::kMinute:
-    case Tier::kQuarterHour:
       return rolled_block(frames_of(load, kDay), tier);
+    case Tier::kQuarterHour: {
+      Block block = rolled_block(frames_of(load, kDay), tier);
+      telemetry::add_sums(block);
+      return block;
+    }
   }
   return {};
 }

@@ -10,9 +10,9 @@
 #include "base/units.h"
 #include "telemetry/points.h"
 
-// The compressed form of an hour or a day (or less) of one subject: one column of times and one column of
-// each metric. Lossless, deterministic, and checked: a damaged block is an error, never a wrong
-// value, and never costs memory beyond a bound.
+// The compressed form of an hour or a day (or less) of one subject: one column of times and one
+// column of each metric. Lossless, deterministic, and checked: a damaged block is an error, never a
+// wrong value, and never costs memory beyond a bound.
 
 namespace gpu_platform::telemetry {
 

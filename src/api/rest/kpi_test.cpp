@@ -196,14 +196,6 @@ TEST_F(KpiTest, AllocationIsKnownWhereReadingsReachBack) {
   EXPECT_FALSE(late->has_allocation_percent()) << "of the time before nothing is known";
 }
 
-TEST_F(KpiTest, NothingWasAvailableBeforeTheFirstRecord) {
-  keep_readings();
-  core_.records_since = from_ + base::minutes(150);
-  const auto kpi = ask_as(kBob);
-  ASSERT_TRUE(kpi);
-  EXPECT_DOUBLE_EQ(kpi->available_gpu_hours(), 3) << "two GPUs for an hour and a half";
-}
-
 TEST_F(KpiTest, WhatJobsHeldWasAvailable) {
   for (std::uint64_t id = 1'000'000; id < 1'000'010; ++id) kpis_.runs.add(ended_job(id), {});
   keep_readings();

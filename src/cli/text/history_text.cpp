@@ -32,7 +32,7 @@ constexpr std::size_t kMaxBars = 48;
 // The columns that the numbers beside the bars need.
 constexpr std::size_t kBesideBars = 52;
 // Names of GPUs of one node differ at their ends only: a longer one is cut there.
-constexpr std::size_t kNameWidth = 24;
+constexpr std::size_t kSeriesWidth = 24;
 
 base::Instant instant_at(double seconds) {
   return base::Instant(std::llround(seconds * 1e3) * 1'000'000);
@@ -168,7 +168,7 @@ std::string table_of(const v1::History& history, const std::vector<const Series*
   const std::size_t room = style.width - std::min(style.width, kBesideBars);
   const std::size_t bars = std::clamp(room, kMinBars, kMaxBars);
   using enum Column::Align;
-  std::vector<Column> columns = {{"OF", kLeft, kNameWidth}, {"OVER TIME"}};
+  std::vector<Column> columns = {{"OF", kLeft, kSeriesWidth}, {"OVER TIME"}};
   if (first.counter()) {
     columns.push_back({"GROWTH", kRight});
   } else {
