@@ -102,27 +102,41 @@ base::Result<outbound::Delivery> AlertMessenger::rendered(
 }
 
 void AlertMessenger::send(const std::vector<alerts::Notification>& notifications) {
-  for (outbound::Delivery& delivery : std::exchange(unsent_, {})) put(std::move(delivery));
-  if (notifications.empty()) return;
+  if (!notifications.empty()) add_unsent(notifications);
+  while (!unsent_.empty() && put(unsent_.front())) unsent_.pop_front();
+}
+
+void AlertMessenger::add_unsent(const std::vector<alerts::Notification>& notifications) {
   const std::set<std::string> busy = busy_channels(outbox_->states());
+  const bool is_full = !unsent_.empty();
   for (const alerts::Notification& each : notifications) {
-    if (each.is_repeated && (busy.contains(each.channel) || !unsent_.empty())) continue;
+    if (each.is_repeated && (is_full || busy.contains(each.channel))) continue;
     auto delivery = rendered(each);
     if (delivery) {
-      put(*std::move(delivery));
+      unsent_.push_back(*std::move(delivery));
+      if (unsent_.size() > kMaxUnsent) unsent_.pop_front();
     } else if (delivery.error().code != base::ErrorCode::kNotFound) {
       spdlog::warn("alerts message is dropped: {}", delivery.error().message);
     }
   }
 }
 
-void AlertMessenger::put(outbound::Delivery delivery) {
+// Returns whether the outbox has it, or never will take it.
+bool AlertMessenger::put(const outbound::Delivery& delivery) {
   const auto put = outbox_->put(delivery);
-  if (put || put.error().code == base::ErrorCode::kNotFound) return;
-  spdlog::warn("alerts channel={} message is kept in memory: {}", delivery.channel,
-               put.error().message);
-  unsent_.push_back(std::move(delivery));
-  if (unsent_.size() > kMaxUnsent) unsent_.pop_front();
+  const bool was_full = std::exchange(is_full_, false);
+  if (put || put.error().code == base::ErrorCode::kNotFound) return true;
+  if (put.error().code == base::ErrorCode::kInvalidArgument) {
+    spdlog::warn("alerts channel={} message is dropped: {}", delivery.channel, put.error().message);
+    return true;
+  }
+  is_full_ = true;
+  // Once, however long it takes and however many wait.
+  if (!was_full) {
+    spdlog::warn("alerts channel={} messages are kept in memory: {}", delivery.channel,
+                 put.error().message);
+  }
+  return false;
 }
 
 std::vector<api::AlertChannelView> AlertMessenger::views() const {

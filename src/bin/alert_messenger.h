@@ -54,11 +54,14 @@ class AlertMessenger {
 
   // kNotFound: there is no such channel. kFailedPrecondition: it has no address of the user.
   base::Result<outbound::Delivery> rendered(const alerts::Notification& notification) const;
-  void put(outbound::Delivery delivery);
+  void add_unsent(const std::vector<alerts::Notification>& notifications);
+  bool put(const outbound::Delivery& delivery);
   void run_tests();
 
   const std::unique_ptr<outbound::Outbox> outbox_;
-  std::deque<outbound::Delivery> unsent_;  // that the outbox could not take yet; of send() alone
+  // Of send() alone: what the outbox could not take yet, in order, and whether it said so last.
+  std::deque<outbound::Delivery> unsent_;
+  bool is_full_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

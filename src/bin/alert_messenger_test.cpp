@@ -94,6 +94,30 @@ TEST_F(AlertMessengerTest, WhatIsOnlyRepeatedIsDroppedWhileOtherMessagesWait) {
   EXPECT_EQ(sent_.count(), 2U);
 }
 
+TEST_F(AlertMessengerTest, AFullOutboxIsAskedOnceAndGetsAllInOrderLater) {
+  const auto hook = messenger(outbound::ChannelKind::kWebhook);
+  sent_.set_full(true);
+  hook->send({idle_job_of("ann"), idle_job_of("bob")});
+  hook->send({idle_job_of("eve")});
+  EXPECT_EQ(sent_.tries, 2U) << "once each time";
+  sent_.set_full(false);
+  hook->send({});
+  ASSERT_EQ(sent_.count(), 3U);
+  EXPECT_NE(sent_.body(0).find("ann"), std::string::npos);
+  EXPECT_NE(sent_.body(1).find("bob"), std::string::npos);
+  EXPECT_NE(sent_.body(2).find("eve"), std::string::npos);
+}
+
+TEST_F(AlertMessengerTest, AMessageThatTheOutboxNeverTakesHoldsUpNoOther) {
+  const auto hook = messenger(outbound::ChannelKind::kWebhook);
+  sent_.max_bytes = 0;
+  hook->send({idle_job_of("ann")});
+  sent_.max_bytes = SIZE_MAX;
+  hook->send({idle_job_of("bob")});
+  ASSERT_EQ(sent_.count(), 1U);
+  EXPECT_NE(sent_.body(0).find("bob"), std::string::npos);
+}
+
 TEST_F(AlertMessengerTest, AlertmanagerIsToldHowLongAnAlertIsTrue) {
   const auto pager = messenger(outbound::ChannelKind::kAlertmanager);
   pager->send({idle_job_of("ann")});

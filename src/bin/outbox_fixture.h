@@ -15,7 +15,9 @@ struct Sent {
   std::mutex mutex;
   std::vector<outbound::Delivery> deliveries;
   bool is_full = false;
-  std::uint64_t waiting = 0;  // what the channel has, as it says
+  std::size_t max_bytes = SIZE_MAX;  // of a message
+  std::uint64_t tries = 0;           // of put()
+  std::uint64_t waiting = 0;         // what the channel has, as it says
 
   std::size_t count() {
     const std::lock_guard lock(mutex);
@@ -37,6 +39,10 @@ class FakeOutbox final : public outbound::Outbox {
 
   base::Status put(outbound::Delivery delivery) override {
     const std::lock_guard lock(sent_.mutex);
+    ++sent_.tries;
+    if (delivery.body.size() > sent_.max_bytes) {
+      return base::invalid("body", "a message has fewer bytes");
+    }
     if (sent_.is_full) return base::fail(base::ErrorCode::kResourceExhausted, "no space");
     sent_.deliveries.push_back(std::move(delivery));
     return {};
