@@ -319,11 +319,12 @@ void replay(benchmark::State& bench) {
   std::uint64_t events = 0;
   for (auto _ : bench) {
     State state;
-    std::vector<model::Job> departed;
+    OwnOutbox outbox;
     const base::Status read =
         world.store().replay({}, [&](const model::EventRecord& record) -> base::Status {
-          apply(state, record, departed);
-          departed.clear();
+          apply(state, record, outbox);
+          outbox.departed.clear();
+          outbox.ledger.clear();
           return {};
         });
     if (!read) bench.SkipWithError("the journal cannot be read");

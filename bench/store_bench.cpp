@@ -109,7 +109,7 @@ void fill_history(Journal& journal, std::uint64_t count) {
     const auto events = events_from(journal.last_seq().value + 1, 5 * kBatch);
     std::vector<model::Job> jobs;
     for (std::uint64_t id = first; id < first + kBatch; ++id) jobs.push_back(ended_job(id));
-    CHECK(journal.append({events, jobs, {}, {}}).has_value());
+    CHECK(journal.append({events, jobs, {}, {}, {}}).has_value());
   }
 }
 

@@ -5,12 +5,14 @@
 
 #include "api/alert_calls.h"
 #include "api/audit_calls.h"
+#include "api/budget_calls.h"
 #include "api/call_context.h"
 #include "api/channel_calls.h"
 #include "api/cluster_calls.h"
 #include "api/job_calls.h"
 #include "api/kpi_calls.h"
 #include "api/planning_calls.h"
+#include "api/price_calls.h"
 #include "api/reservation_calls.h"
 #include "api/share_calls.h"
 #include "api/site_calls.h"
@@ -18,6 +20,7 @@
 #include "api/team_calls.h"
 #include "api/telemetry_calls.h"
 #include "api/token_calls.h"
+#include "api/usage_calls.h"
 #include "api/use_calls.h"
 
 namespace gpu_platform::api {
@@ -45,9 +48,10 @@ class Calls {
     return {Services(context)...};
   }
 
-  using Services = std::tuple<JobCalls, ChannelCalls, ClusterCalls, PlanningCalls, ReservationCalls,
-                              ShareCalls, TokenCalls, TeamCalls, AuditCalls, SiteCalls,
-                              StatisticsCalls, TelemetryCalls, UseCalls, KpiCalls, AlertCalls>;
+  using Services =
+      std::tuple<JobCalls, ChannelCalls, ClusterCalls, PlanningCalls, ReservationCalls, ShareCalls,
+                 TokenCalls, TeamCalls, AuditCalls, SiteCalls, StatisticsCalls, TelemetryCalls,
+                 UseCalls, KpiCalls, AlertCalls, UsageCalls, PriceCalls, BudgetCalls>;
   CallContext context_;
   Services services_ = all_with(context_, static_cast<Services*>(nullptr));
 };

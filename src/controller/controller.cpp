@@ -83,6 +83,7 @@ base::Status Controller::commit() {
   TRY(journal_.append(
       {batch_.events,
        batch_.ended_jobs,
+       batch_.ledger,
        batch_.new_environments,
        batch_.dropped_environments,
        {core_.state().at + (base::Duration() - policy.audit_keep), policy.max_audit_entries}}));

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "controller/judge/audit.h"
+#include "controller/judge/budgets.h"
 #include "controller/judge/endings.h"
 #include "controller/judge/gpu_changes.h"
 #include "controller/judge/gpu_memory.h"
@@ -17,6 +18,7 @@
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
 #include "controller/judge/preflight.h"
+#include "controller/judge/prices.h"
 #include "controller/judge/raising.h"
 #include "controller/judge/reservation_change.h"
 #include "controller/judge/reservations.h"
@@ -51,8 +53,8 @@ void Batch::expect(std::size_t jobs) {
 }
 
 void Core::replay(const model::EventRecord& record) {
-  std::vector<Job> departed;
-  apply(state_, record, departed);
+  OwnOutbox outbox;
+  apply(state_, record, outbox);
 }
 
 void Core::emit(model::Event event, base::Instant now) {
@@ -60,7 +62,7 @@ void Core::emit(model::Event event, base::Instant now) {
                             std::move(event)};
   const std::size_t departed_before = batch_.ended_jobs.size();
   first_checks_.note(state_, record.event);
-  apply(state_, record, batch_.ended_jobs);
+  apply(state_, record, {batch_.ended_jobs, batch_.ledger});
   for (std::size_t i = departed_before; i < batch_.ended_jobs.size(); ++i) {
     const Job& job = batch_.ended_jobs[i];
     // Members of an array share theirs: it goes with the last.
@@ -308,6 +310,45 @@ Core::Reply Core::on(const model::AnswerInvitation& command, const Request& requ
   TRY_ASSIGN(model::Event changed,
              judge_answer(state_, request.caller, command, request.now, request.headroom));
   emit(std::move(changed), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::SetPrice& command, const Request& request) {
+  TRY_ASSIGN(model::PriceSet event, judge_price(state_, request.caller, command, request.now));
+  emit(std::move(event), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::WithdrawPrice& command, const Request& request) {
+  TRY_ASSIGN(model::PriceWithdrawn event,
+             judge_withdrawal(state_, request.caller, command, request.now));
+  emit(std::move(event), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::SetBudget& command, const Request& request) {
+  TRY_ASSIGN(model::BudgetSet event, judge_budget(state_, request.caller, command, request.now));
+  emit(std::move(event), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::OverrideBudget& command, const Request& request) {
+  TRY_ASSIGN(model::BudgetSet event, judge_override(state_, request.caller, command, request.now));
+  emit(std::move(event), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::RemoveBudget& command, const Request& request) {
+  TRY_ASSIGN(model::BudgetRemoved event,
+             judge_removal(state_, request.caller, command, request.now));
+  emit(std::move(event), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::CorrectLedger& command, const Request& request) {
+  TRY_ASSIGN(model::LedgerCorrected event,
+             judge_correction(state_, request.caller, command, request.now));
+  emit(std::move(event), request.now);
   return model::CommandReply{};
 }
 
@@ -624,7 +665,9 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
                .tokens = state_.tokens.freeze(),
                .teams = state_.teams,
                .promised = promised == nullptr ? model::JobId() : promised->job,
-               .nodes_by_name = nodes_by_name()});
+               .nodes_by_name = nodes_by_name(),
+               .prices = state_.prices,
+               .budgets = state_.books->budgets});
 }
 
 Batch Core::take_batch() {

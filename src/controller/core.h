@@ -30,6 +30,7 @@ namespace gpu_platform::controller {
 struct Batch {
   std::vector<model::EventRecord> events;
   std::vector<model::Job> ended_jobs;
+  std::vector<model::LedgerLine> ledger;
   std::vector<store::Environment> new_environments;
   std::vector<std::string> dropped_environments;
   std::vector<Effect> effects;
@@ -103,6 +104,12 @@ class Core {
   Reply on(const model::SetTeam& command, const Request& request);
   Reply on(const model::AnswerInvitation& command, const Request& request);
   Reply on(const model::RemoveTeam& command, const Request& request);
+  Reply on(const model::SetPrice& command, const Request& request);
+  Reply on(const model::WithdrawPrice& command, const Request& request);
+  Reply on(const model::SetBudget& command, const Request& request);
+  Reply on(const model::OverrideBudget& command, const Request& request);
+  Reply on(const model::RemoveBudget& command, const Request& request);
+  Reply on(const model::CorrectLedger& command, const Request& request);
   Reply on(const model::RecordCalls& command, const Request& request);
   // Returns true if something changed.
   base::Result<bool> act(const model::Job& job, model::JobAction action, const Request& request,

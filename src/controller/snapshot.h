@@ -7,10 +7,12 @@
 #include "base/persistent_map.h"
 #include "base/shared.h"
 #include "base/units.h"
+#include "model/budget.h"
 #include "model/forward.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "model/price.h"
 #include "scheduling/forward.h"
 
 // The state that readers see: an immutable copy of the state after some event. A copy costs O(1),
@@ -50,6 +52,8 @@ struct Snapshot {
   base::Shared<model::TeamSources> teams = {};
   model::JobId promised = {};  // see promised_start.h; invalid: none
   base::Shared<std::vector<model::NodeId>> nodes_by_name = {};  // see node_named()
+  base::Shared<model::PriceBook> prices = {};
+  base::Shared<model::BudgetStates> budgets = {};
 };
 
 }  // namespace gpu_platform::controller

@@ -14,8 +14,8 @@ namespace {
 
 // The version of the snapshot's layout. Fields of jobs, nodes and policies may be appended without
 // raising it (model/codec.h), and so may what stands at the end (encode_gpu_time,
-// encode_tokens, encode_teams, encode_calibration): a snapshot that ends before it is read.
-// Anything else that changes here raises it.
+// encode_tokens, encode_teams, encode_calibration, encode_money): a snapshot that ends before it is
+// read. Anything else that changes here raises it.
 constexpr std::uint64_t kVersion = 5;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
@@ -326,6 +326,29 @@ base::Result<scheduling::StartCalibration> decode_calibration(base::Decoder& dec
   return calibration;
 }
 
+// Came later than the layout, too.
+void encode_money(const State& state, base::Encoder& encoder) {
+  std::string part;
+  model::append_price_book(*state.prices, part);
+  encoder.text(part);
+  encoder.u64(state.books->budgets->size());
+  for (const auto& [key, budget] : *state.books->budgets) {
+    part.clear();
+    model::append_budget_state(budget, part);
+    encoder.text(part);
+  }
+}
+
+base::Result<model::BudgetStates> decode_budgets(base::Decoder& decoder) {
+  model::BudgetStates budgets;
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::BudgetState state, model::decode_budget_state(decoder.text()));
+    const model::BudgetKey key = state.budget.key;
+    budgets.emplace(key, std::move(state));
+  }
+  return budgets;
+}
+
 }  // namespace
 
 std::optional<model::TargetOutcome> outcome_of(const State& state,
@@ -403,6 +426,7 @@ std::string encode_state(const State& state) {
   encode_tokens(state, encoder);
   encode_teams(state, encoder);
   encode_calibration(state, encoder);
+  encode_money(state, encoder);
   return out;
 }
 
@@ -476,6 +500,10 @@ base::Result<State> decode_state(std::string_view bytes) {
     TRY_ASSIGN(told.history, decode_limits_of_runs(decoder, told.history));
     TRY_ASSIGN(scheduling::StartCalibration calibration, decode_calibration(decoder));
     scores.restore(std::move(calibration));
+  }
+  if (decoder.ok() && !decoder.at_end()) {
+    TRY_ASSIGN(state.prices, model::decode_price_book(decoder.text()));
+    TRY_ASSIGN(told.budgets, decode_budgets(decoder));
   }
   state.scores = std::move(scores);
   state.teams = std::move(teams);
@@ -650,7 +678,8 @@ void rebuild_indices(State& state) {
        .holds = state.books->holds,
        .reservations = state.books->reservations,
        .history = state.books->history,
-       .period_use = state.books->period_use});
+       .period_use = state.books->period_use,
+       .budgets = state.books->budgets});
 }
 
 }  // namespace gpu_platform::controller

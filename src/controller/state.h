@@ -18,6 +18,7 @@
 #include "controller/expiring_requests.h"
 #include "controller/health_index.h"
 #include "controller/load.h"
+#include "controller/outbox.h"
 #include "controller/snapshot.h"
 #include "controller/taint_ends.h"
 #include "controller/token_index.h"
@@ -25,6 +26,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/price.h"
 #include "model/run_time_team.h"
 #include "scheduling/book_entries.h"
 #include "scheduling/books.h"
@@ -88,6 +90,7 @@ struct State : Indices {
   // When the policy was applied last, or, where GPUs are guaranteed, their number changed.
   base::Instant limits_set_at;
   base::Shared<scheduling::PredictionScores> scores;
+  base::Shared<model::PriceBook> prices;
   // Attempts that may have processes and got another time limit since their start was requested:
   // the last order to their engine may have been lost.
   std::set<model::AttemptId> relimited;
@@ -97,10 +100,10 @@ struct State : Indices {
 };
 
 // Applies one event. `record.seq` must follow state.seq. A job that leaves the core with this event
-// (it has ended and holds nothing) is appended to `departed`. An event the transition tables do not
+// and the lines that it adds to the ledger go to the outbox. An event the transition tables do not
 // allow is a bug and stops the program: commands and observations are judged before they become
 // events.
-void apply(State& state, const model::EventRecord& record, std::vector<model::Job>& departed);
+void apply(State& state, const model::EventRecord& record, Outbox outbox);
 
 // The truth as bytes, and back. Equal states give equal bytes.
 std::string encode_state(const State& state);

@@ -106,6 +106,18 @@ template <>
 constexpr std::uint64_t kRecordNumber<EvidenceRecorded> = 48;
 template <>
 constexpr std::uint64_t kRecordNumber<VerdictWithheld> = 49;
+template <>
+constexpr std::uint64_t kRecordNumber<PriceSet> = 50;
+template <>
+constexpr std::uint64_t kRecordNumber<PriceWithdrawn> = 51;
+template <>
+constexpr std::uint64_t kRecordNumber<BudgetSet> = 52;
+template <>
+constexpr std::uint64_t kRecordNumber<BudgetRemoved> = 53;
+template <>
+constexpr std::uint64_t kRecordNumber<BudgetsCounted> = 54;
+template <>
+constexpr std::uint64_t kRecordNumber<LedgerCorrected> = 55;
 
 constexpr std::size_t kLengthBytes = 4;
 
@@ -456,6 +468,20 @@ void append_run_time_team(const RunTimeTeam& team, std::string& out) {
 }
 base::Result<RunTimeTeam> decode_run_time_team(std::string_view bytes) {
   return decode_whole<RunTimeTeam>(bytes, "team");
+}
+
+void append_price_book(const PriceBook& prices, std::string& out) {
+  Writer{out}.write(const_cast<PriceBook&>(prices));
+}
+base::Result<PriceBook> decode_price_book(std::string_view bytes) {
+  return decode_whole<PriceBook>(bytes, "prices");
+}
+
+void append_budget_state(const BudgetState& state, std::string& out) {
+  Writer{out}.write(const_cast<BudgetState&>(state));
+}
+base::Result<BudgetState> decode_budget_state(std::string_view bytes) {
+  return decode_whole<BudgetState>(bytes, "budget");
 }
 
 }  // namespace gpu_platform::model

@@ -6,11 +6,13 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "model/budget.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
 #include "model/preemption_hold.h"
+#include "model/price.h"
 #include "model/reservation.h"
 #include "model/run_time_team.h"
 #include "model/token.h"
@@ -65,6 +67,12 @@ base::Result<Reservation> decode_reservation(std::string_view bytes);
 
 void append_token(const Token& token, std::string& out);
 base::Result<Token> decode_token(std::string_view bytes);
+
+void append_price_book(const PriceBook& prices, std::string& out);
+base::Result<PriceBook> decode_price_book(std::string_view bytes);
+
+void append_budget_state(const BudgetState& state, std::string& out);
+base::Result<BudgetState> decode_budget_state(std::string_view bytes);
 
 void append_run_time_team(const RunTimeTeam& team, std::string& out);
 base::Result<RunTimeTeam> decode_run_time_team(std::string_view bytes);

@@ -11,11 +11,13 @@
 
 #include "base/result.h"
 #include "model/audit.h"
+#include "model/budget.h"
 #include "model/caller.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/job_selection.h"
 #include "model/job_spec.h"
+#include "model/price.h"
 #include "model/reservation.h"
 #include "model/role.h"
 #include "model/run_time_team.h"
@@ -246,11 +248,52 @@ struct RecordCalls {
   std::vector<AuditedCall> calls;
 };
 
+// An administrator sets a price, from now on or from a later time on.
+struct SetPrice {
+  Price price;
+};
+
+// Ends a price.
+struct WithdrawPrice {
+  std::uint32_t id = 0;
+};
+
+// Sets a budget at run time; what is not given stays as it is.
+struct SetBudget {
+  BudgetKey key;
+  std::optional<BudgetPeriod> period;
+  std::optional<base::MicroUsd> amount;  // needed where there is no such budget yet
+  std::optional<BudgetAct> act;
+};
+
+// Lets the holder of a budget go on although it is spent. `until` unset: the override ends now.
+struct OverrideBudget {
+  BudgetKey key;
+  base::Instant until;
+  std::string why;  // not empty
+};
+
+// Removes what was set of a budget at run time.
+struct RemoveBudget {
+  BudgetKey key;
+};
+
+// An administrator corrects the ledger.
+struct CorrectLedger {
+  std::string user;  // as in LedgerCorrected
+  std::string team;
+  std::string project;
+  AttemptId attempt;
+  base::MicroUsd amount;  // may be negative; not zero
+  std::string text;       // not empty
+};
+
 struct Command {
   Caller caller;
   std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus, MakeReservation,
                ChangeReservation, CancelReservation, RecordCalls, RaiseJob, SignalJob, RecordStep,
-               MakeToken, RevokeToken, RecordTokenUse, SetTeam, RemoveTeam, AnswerInvitation>
+               MakeToken, RevokeToken, RecordTokenUse, SetTeam, RemoveTeam, AnswerInvitation,
+               SetPrice, WithdrawPrice, SetBudget, OverrideBudget, RemoveBudget, CorrectLedger>
       body;
 };
 

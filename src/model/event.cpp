@@ -51,7 +51,13 @@ std::string_view name_of(const Event& event) {
                                          "NodeOthersChanged",
                                          "TaintChanged",
                                          "EvidenceRecorded",
-                                         "VerdictWithheld"};
+                                         "VerdictWithheld",
+                                         "PriceSet",
+                                         "PriceWithdrawn",
+                                         "BudgetSet",
+                                         "BudgetRemoved",
+                                         "BudgetsCounted",
+                                         "LedgerCorrected"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyEvent>);
   return kNames[event.index()];
 }

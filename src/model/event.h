@@ -10,12 +10,14 @@
 
 #include "base/units.h"
 #include "model/audit.h"
+#include "model/budget.h"
 #include "model/evidence.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
 #include "model/preemption_hold.h"
+#include "model/price.h"
 #include "model/reservation.h"
 #include "model/run_time_team.h"
 #include "model/spec_patch.h"
@@ -360,6 +362,46 @@ struct CallAudited {
   AuditedCall call;
 };
 
+// A person set a price at run time.
+struct PriceSet {
+  Price price;
+  std::string by;
+};
+
+// A person ended a price: it counts no more from here on.
+struct PriceWithdrawn {
+  std::uint32_t id = 0;  // of PriceEntry
+  std::string by;
+};
+
+// A person set a budget at run time, or overrode it, or ended its override.
+struct BudgetSet {
+  Budget budget;  // as it is from here on
+  std::string by;
+};
+
+// A person removed what was set of a budget at run time. That of the configuration, if there is
+// one, is in force again.
+struct BudgetRemoved {
+  BudgetKey key;
+  std::string by;
+};
+
+// What all budgets have spent up to now is counted: periods that are over give way to new ones, and
+// levels follow.
+struct BudgetsCounted {};
+
+// A person corrects the ledger by a line of its own.
+struct LedgerCorrected {
+  std::string user;  // any of the three may be empty, not all
+  std::string team;
+  std::string project;
+  AttemptId attempt;  // invalid: of none
+  base::MicroUsd amount;
+  std::string text;
+  std::string by;
+};
+
 // A job that is in the archive.
 struct ArchivedEnd {
   JobId job;
@@ -385,7 +427,8 @@ using AnyEvent =
                  YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
                  ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
                  TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged,
-                 TaintChanged, EvidenceRecorded, VerdictWithheld>;
+                 TaintChanged, EvidenceRecorded, VerdictWithheld, PriceSet, PriceWithdrawn,
+                 BudgetSet, BudgetRemoved, BudgetsCounted, LedgerCorrected>;
 
 // What an event says, one of the structs above. Copies and moves are compiled once (event.cpp):
 // with so many alternatives they are most of what each source that stores events would compile.

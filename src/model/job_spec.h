@@ -114,6 +114,8 @@ struct JobSpec {
   // Otherwise it is queued again however the attempt ends.
   bool complete_on_exit_zero = false;
   std::string comment;  // any text of its user; empty: none
+  // What it may cost in all its attempts; absent: there is no limit.
+  std::optional<base::MicroUsd> budget;
   // The team whose default time_limit is, empty for the site's; absent: its user's.
   std::optional<std::string> time_limit_default_of;
   // A gang has one process in all, on its first node, which starts those on the others itself.

@@ -143,6 +143,7 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(72, "hang_timeout_seconds", "hang-timeout", &JobSpec::hang_timeout),
     spec_field(73, "preflight", "preflight", &JobSpec::preflight),
     spec_field(79, "monitor", "monitor", &JobSpec::monitor),
+    spec_field(80, "budget", "budget", &JobSpec::budget, Change::kSetOrClear),
 };
 
 inline constexpr std::size_t kSpecFieldCount =

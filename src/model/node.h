@@ -10,6 +10,7 @@
 #include "model/capacity.h"
 #include "model/engine_kind.h"
 #include "model/evidence.h"
+#include "model/gpu_clock.h"
 #include "model/gpu_load.h"
 #include "model/gpu_part.h"
 #include "model/ids.h"
@@ -105,6 +106,9 @@ struct Gpu {
   base::Shared<std::vector<Evidence>> evidence;
   // What health would do and does not, and why; empty: it does what it says.
   std::string withheld_verdict;
+
+  // Of the part that no attempt holds. Kept by the meaning of events (controller/apply).
+  GpuClock clock;
 
   // In snapshots of versions that had no taints of processes and clusters. add_former_taints()
   // empties them.

@@ -7,9 +7,11 @@
 
 #include "base/shared.h"
 #include "base/units.h"
+#include "model/budget.h"
 #include "model/engine_kind.h"
 #include "model/gpu_load.h"
 #include "model/job.h"
+#include "model/price.h"
 #include "model/team.h"
 
 namespace gpu_platform::model {
@@ -199,6 +201,8 @@ struct Policy {
   bool has_containers = false;  // jobs may name an image (execution.containers)
   // The engines that run jobs here, by kind: this host or its emulated nodes, a cluster.
   bool engines[kEngineKinds] = {true};
+  base::Shared<Billing> billing;
+  std::vector<Budget> budgets;  // of the configuration; one of each holder
   // Patterns of the annotations that jobs may set on their pods; empty: none.
   std::vector<std::string> pod_annotations;
 

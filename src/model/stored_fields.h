@@ -173,10 +173,13 @@ inline auto fields(GpuLoad& v) {
 inline auto fields(GpuChoice& v) {
   return std::tie(v.node_place, v.index, v.availability, v.load);
 }
+inline auto fields(GpuClock& v) {
+  return std::tie(v.since, v.kind, v.rest);
+}
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
                   v.former_avoids_processes, v.changed_by, v.changed_at, v.former_unavailable,
-                  v.taints, v.evidence, v.withheld_verdict, v.load);
+                  v.taints, v.evidence, v.withheld_verdict, v.load, v.clock);
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
@@ -233,6 +236,40 @@ inline auto fields(LoadRules& v) {
   return std::tie(v.is_on, v.min_memory_mb, v.max_utilization, v.memory_weight,
                   v.utilization_weight, v.idle_utilization, v.idle_memory);
 }
+inline auto fields(Price& v) {
+  return std::tie(v.gpu_type, v.capacity, v.node, v.from, v.until, v.per_hour);
+}
+inline auto fields(CpuPrices& v) {
+  return std::tie(v.core_hour, v.gib_hour);
+}
+inline auto fields(Discount& v) {
+  return std::tie(v.team, v.basis_points);
+}
+inline auto fields(Billing& v) {
+  return std::tie(v.currency, v.prices, v.spot_discount_percent, v.cpu, v.discounts,
+                  v.preempted_is_free);
+}
+inline auto fields(PriceEntry& v) {
+  return std::tie(v.id, v.price, v.begin, v.end, v.by);
+}
+inline auto fields(PriceBook& v) {
+  return std::tie(v.entries);
+}
+inline auto fields(BudgetKey& v) {
+  return std::tie(v.holder, v.name);
+}
+inline auto fields(BudgetOverride& v) {
+  return std::tie(v.until, v.by, v.why);
+}
+inline auto fields(Budget& v) {
+  return std::tie(v.key, v.period, v.amount, v.act, v.set_by, v.over);
+}
+inline auto fields(ExactAmount& v) {
+  return std::tie(v.high, v.low);
+}
+inline auto fields(BudgetState& v) {
+  return std::tie(v.budget, v.period_begin, v.settled, v.level, v.level_since);
+}
 inline auto fields(Policy& v) {
   return std::tie(
       v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
@@ -248,7 +285,7 @@ inline auto fields(Policy& v) {
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
       v.health_max_out_percent, v.health_rules, v.health_check_at_start, v.sharing,
-      v.pod_annotations, v.load_rules);
+      v.pod_annotations, v.load_rules, v.billing, v.budgets);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -418,6 +455,24 @@ inline auto fields(TokenRevoked& v) {
 inline auto fields(TokenUsed& v) {
   return std::tie(v.token, v.used_at);
 }
+inline auto fields(PriceSet& v) {
+  return std::tie(v.price, v.by);
+}
+inline auto fields(PriceWithdrawn& v) {
+  return std::tie(v.id, v.by);
+}
+inline auto fields(BudgetSet& v) {
+  return std::tie(v.budget, v.by);
+}
+inline auto fields(BudgetRemoved& v) {
+  return std::tie(v.key, v.by);
+}
+inline auto fields(BudgetsCounted&) {
+  return std::tie();
+}
+inline auto fields(LedgerCorrected& v) {
+  return std::tie(v.user, v.team, v.project, v.attempt, v.amount, v.text, v.by);
+}
 inline auto fields(TeamSet& v) {
   return std::tie(v.team);
 }
@@ -456,6 +511,16 @@ consteval bool lists_every_member() {
 // The number of values of each stored enumeration. A larger number in a record is damage.
 template <class T>
 inline constexpr std::size_t kValues = 0;
+template <>
+inline constexpr std::size_t kValues<RestKind> = kRestKinds;
+template <>
+inline constexpr std::size_t kValues<BudgetPeriod> = kBudgetPeriods;
+template <>
+inline constexpr std::size_t kValues<BudgetAct> = kBudgetActs;
+template <>
+inline constexpr std::size_t kValues<BudgetLevel> = kBudgetLevels;
+template <>
+inline constexpr std::size_t kValues<QuotaHolder> = kQuotaHolders;
 template <>
 inline constexpr std::size_t kValues<JobState> = kJobStates;
 template <>

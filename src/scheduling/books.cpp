@@ -16,6 +16,7 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
   parts.reservations = std::move(given.reservations);
   parts.history = std::move(given.history);
   parts.period_use = std::move(given.period_use);
+  parts.budgets = std::move(given.budgets);
   parts.queue = WaitingQueue(OrderBasis::of(*given.policy));
   parts.queue.reorder(std::move(given.ranking));
   books.policy_ = std::move(given.policy);
@@ -30,8 +31,8 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
 }
 
 std::vector<std::string_view> Books::differences(const Books& a, const Books& b) {
-  const auto& [holds, reservations, history, period_use, cluster, queue, starvation_queue, running,
-               victims, quotas, lending] = a.parts_;
+  const auto& [holds, reservations, history, period_use, budgets, cluster, queue, starvation_queue,
+               running, victims, quotas, lending] = a.parts_;
   const Parts& other = b.parts_;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
@@ -41,6 +42,7 @@ std::vector<std::string_view> Books::differences(const Books& a, const Books& b)
   check("reservations", reservations == other.reservations);
   check("the history of runs", history == other.history);
   check("the use of the period", period_use == other.period_use);
+  check("the budgets", budgets == other.budgets);
   check("free capacity", cluster == other.cluster);
   check("the queue", queue == other.queue);
   check("the starvation queue", starvation_queue == other.starvation_queue);
@@ -207,8 +209,14 @@ void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
   }
   parts_.reservations = std::move(given.reservations);
   parts_.history = std::move(given.history);
+  parts_.budgets = std::move(given.budgets);
   if (given.period_use != parts_.period_use) follow_limits(jobs, std::move(given.period_use));
   reorder(std::move(given.ranking));
+  note(true);
+}
+
+void Books::put(base::Shared<model::BudgetStates> budgets) {
+  parts_.budgets = std::move(budgets);
   note(true);
 }
 

@@ -8,6 +8,7 @@
 #include "base/persistent_map.h"
 #include "base/shared.h"
 #include "base/units.h"
+#include "model/budget.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
@@ -43,6 +44,7 @@ class Books {
     Reservations reservations;  // reserved, until their end
     RunHistory history;         // of attempts that came to their end
     base::Shared<PeriodUse> period_use;
+    base::Shared<model::BudgetStates> budgets;  // all that are in force
     // Computed from nodes and jobs.
     Cluster cluster;
     WaitingQueue queue;                // QUEUED jobs; its basis has the rankings
@@ -63,6 +65,7 @@ class Books {
     Reservations reservations;
     RunHistory history;
     base::Shared<PeriodUse> period_use;
+    base::Shared<model::BudgetStates> budgets = {};
   };
 
   Books() : policy_(std::make_shared<const model::Policy>()) {}
@@ -118,6 +121,8 @@ class Books {
   void add_run(const model::JobSpec& spec, base::Duration run);  // at full speed
   // The use of an attempt that gives back what it held, in the present period.
   void add_used(const model::JobSpec& spec, const std::string& gpu_type, std::uint64_t gpu_time);
+  // Budgets were set, or what they have spent was counted.
+  void put(base::Shared<model::BudgetStates> budgets);
   void reorder(base::Shared<FairShareRanking> ranking);
   // Does what WaitingQueue::welcome does.
   void welcome(base::Shared<FairShareRanking> ranking);

@@ -12,6 +12,7 @@
 #include "model/event.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/ledger.h"
 #include "store/archive.h"
 
 // What survives a crash. The journal is the truth; the archive of ended jobs is a projection of it.
@@ -36,6 +37,7 @@ struct Commit {
       events;  // consecutive, following the last one stored; not empty
   // They leave the core with this batch and go into the archive, each once.
   std::span<const model::Job> ended_jobs;
+  std::span<const model::LedgerLine> ledger = {};  // that the events add, in their order
   std::span<const Environment> new_environments;
   std::span<const std::string> dropped_environments;  // refs no job needs any more
   // The entries of the audit trail that the events make (model::audit_entry) go into the archive.

@@ -129,7 +129,7 @@ TYPED_TEST_P(StoreContract, RefusesBatchesThatDoNotFollowAndGoesOn) {
 
   EXPECT_FALSE(append_events(this->journal(), 5, 6));
   EXPECT_FALSE(append_events(this->journal(), 3, 4));
-  EXPECT_FALSE(this->journal().append({with_a_hole, {}, {}, {}}));
+  EXPECT_FALSE(this->journal().append({with_a_hole, {}, {}, {}, {}}));
   EXPECT_FALSE(this->journal().append({}));
   ASSERT_TRUE(append_events(this->journal(), 4, 4));
 

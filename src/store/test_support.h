@@ -119,7 +119,7 @@ inline base::Status append_events(Journal& journal, std::uint64_t first, std::ui
                                   const std::vector<Environment>& environments = {},
                                   const std::vector<std::string>& dropped = {}) {
   const auto events = events_of(first, last);
-  return journal.append({events, ended, environments, dropped});
+  return journal.append({events, ended, {}, environments, dropped});
 }
 
 // Every event after `after`, as bytes; an error as the last element.

@@ -17,7 +17,8 @@ scheduling::Books::Given given_by(const controller::Snapshot& snapshot) {
           .holds = value_of(snapshot.holds),
           .reservations = value_of(snapshot.reservations),
           .history = *snapshot.runs,
-          .period_use = snapshot.period_use};
+          .period_use = snapshot.period_use,
+          .budgets = snapshot.budgets};
 }
 
 bool is_same_basis(const controller::Snapshot& a, const controller::Snapshot& b) {

@@ -72,8 +72,8 @@ base::Status apply_in_order(controller::State& state, const model::EventRecord& 
     return base::fail(base::ErrorCode::kDataLoss,
                       fmt::format("event {} follows event {}", record.seq.value, state.seq.value));
   }
-  std::vector<model::Job> departed;
-  controller::apply(state, record, departed);
+  controller::OwnOutbox outbox;
+  controller::apply(state, record, outbox);
   return {};
 }
 

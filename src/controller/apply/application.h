@@ -18,8 +18,8 @@ namespace gpu_platform::controller {
 // bug and stops the program.
 struct Application {
   State& state;
-  base::Instant at;                   // of the event, and not before any former one
-  std::vector<model::Job>& departed;  // jobs that leave the core with this event
+  base::Instant at;  // of the event, and not before any former one
+  Outbox out;        // what leaves the core with it
 
   model::Job& job(model::JobId id);
   model::Node& node(model::NodeId id);

@@ -20,13 +20,13 @@ void forget_expired_requests(State& state) {
 
 }  // namespace
 
-void apply(State& state, const model::EventRecord& record, std::vector<model::Job>& departed) {
+void apply(State& state, const model::EventRecord& record, Outbox outbox) {
   CHECK(record.seq.value == state.seq.value + 1);
   CHECK(record.at >= state.at || std::holds_alternative<model::StoreRepaired>(record.event));
   state.seq = record.seq;
   state.at = std::max(state.at, record.at);
   forget_expired_requests(state);
-  Application application{state, state.at, departed};
+  Application application{state, state.at, outbox};
   std::visit([&](const auto& event) { apply(application, event); }, record.event);
 }
 

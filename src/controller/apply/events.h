@@ -18,6 +18,15 @@ void apply(Application& a, const model::TokenRevoked& event);
 void apply(Application& a, const model::TokenUsed& event);
 void apply(Application& a, const model::TeamSet& event);
 void apply(Application& a, const model::TeamRemoved& event);
+
+// money_events.cpp
+void apply(Application& a, const model::PriceSet& event);
+void apply(Application& a, const model::PriceWithdrawn& event);
+void apply(Application& a, const model::BudgetSet& event);
+void apply(Application& a, const model::BudgetRemoved& event);
+void apply(Application& a, const model::BudgetsCounted& event);
+void apply(Application& a, const model::LedgerCorrected& event);
+
 inline void apply(Application&, const model::CallAudited&) {}  // for the archive alone
 
 // node_events.cpp

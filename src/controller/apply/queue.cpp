@@ -96,7 +96,7 @@ void depart_if_done(Application& a, Job& j) {
   const model::JobId id = j.id;
   const model::JobId array = j.array_id;
   a.state.load.leave(*j.spec);
-  a.departed.push_back(std::move(j));
+  a.out.departed.push_back(std::move(j));
   a.state.jobs.erase(id.value);
   if (!array.valid() || --a.state.arrays.find_mutable(array.value)->members > 0) return;
   a.state.arrays.erase(array.value);

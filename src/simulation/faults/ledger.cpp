@@ -134,7 +134,7 @@ void Ledger::take(const model::EventRecord& record) {
   std::visit([&](const auto& event) { on(event); }, record.event);
   follow_audit(record);
   const scheduling::PreemptionHolds holds = state_.books->holds;
-  controller::apply(state_, record, departed_);
+  controller::apply(state_, record, {departed_, ledger_lines_});
   check_free();
   check_holds_ended(holds, record.event);
   check_state(record);

@@ -199,6 +199,7 @@ class Ledger {
   std::vector<model::AuditEntry> audit_;
   std::set<model::JobId> unaudited_;  // changed by a user that the trail has not named yet
   std::vector<model::Job> departed_;
+  std::vector<model::LedgerLine> ledger_lines_;
   std::string bytes_;
   std::uint64_t hash_ = 0;
 };

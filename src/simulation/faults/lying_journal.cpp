@@ -7,6 +7,7 @@ base::Status LyingJournal::append(const store::Commit& commit) {
   Batch& batch = held_back_.emplace();
   batch.events.assign(commit.events.begin(), commit.events.end());
   batch.ended_jobs.assign(commit.ended_jobs.begin(), commit.ended_jobs.end());
+  batch.ledger.assign(commit.ledger.begin(), commit.ledger.end());
   batch.new_environments.assign(commit.new_environments.begin(), commit.new_environments.end());
   batch.dropped_environments.assign(commit.dropped_environments.begin(),
                                     commit.dropped_environments.end());
@@ -16,8 +17,8 @@ base::Status LyingJournal::append(const store::Commit& commit) {
 base::Status LyingJournal::store_held_back() {
   if (!held_back_) return {};
   const Batch batch = *std::exchange(held_back_, std::nullopt);
-  return store_.append(
-      {batch.events, batch.ended_jobs, batch.new_environments, batch.dropped_environments});
+  return store_.append({batch.events, batch.ended_jobs, batch.ledger, batch.new_environments,
+                        batch.dropped_environments});
 }
 
 base::Status LyingJournal::replay(

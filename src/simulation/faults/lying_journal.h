@@ -37,6 +37,7 @@ class LyingJournal final : public store::Journal {
   struct Batch {
     std::vector<model::EventRecord> events;
     std::vector<model::Job> ended_jobs;
+    std::vector<model::LedgerLine> ledger;
     std::vector<store::Environment> new_environments;
     std::vector<std::string> dropped_environments;
   };

@@ -317,16 +317,16 @@ bool World::recover_once() {
 
 void World::check_replay_from_start() {
   controller::State state;
-  std::vector<model::Job> departed;
+  controller::OwnOutbox outbox;
   const base::Status read =
       journal().replay({}, [&](const model::EventRecord& record) -> base::Status {
-        controller::apply(state, record, departed);
+        controller::apply(state, record, outbox);
         return {};
       });
   if (!read || controller::state_hash(state) != controller::state_hash(ledger_.state())) {
     findings_.violated("replay", "the journal from its start does not give the live state");
   }
-  for (const model::Job& job : departed) {
+  for (const model::Job& job : outbox.departed) {
     const bool is_shared = job.is_member() && state.arrays.find(job.array_id.value) != nullptr;
     if (is_shared) continue;  // it goes with the last member
     if (!job.spec->environment_ref.empty() && journal().environment(job.spec->environment_ref)) {
