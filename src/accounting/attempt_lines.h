@@ -53,10 +53,10 @@ model::NotBilled not_billed_of(const model::Job& job, const model::Attempt& atte
 std::uint32_t discount_of(const model::Policy& policy, std::string_view team);
 
 // Appends the lines of the attempt until its release, or until `until` if it still holds something:
-// for each segment one for each GPU, in the order of the allocation, and for each node without GPUs
-// one. Where the price changes, a line is cut in two (LedgerLine::segment counts all): the first
-// has the time before its start, the last that of its cleaning. Nothing is appended for less than a
-// millisecond.
+// for each GPU, in the order of the allocation, one for each segment, and the same for each node
+// without GPUs. Where the price changes, a line is cut in two (LedgerLine::segment counts all): the
+// first has the time before its start, the last that of its cleaning. Nothing is appended for less
+// than a millisecond.
 void append_lines(const LineTerms& terms, const model::Job& job, const model::Attempt& attempt,
                   base::Instant until, std::vector<model::LedgerLine>& lines);
 

@@ -107,6 +107,7 @@ struct Attempt {
   std::string preflight;  // what the check of its GPUs did, in words; empty: none was asked for
   // Its GPUs, in the allocation's order, where they were chosen by load; else empty.
   std::vector<GpuChoice> choices;
+  bool is_reclaimed = false;  // stopped because its GPUs are guaranteed to others
 
   // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

@@ -13,7 +13,7 @@ namespace gpu_platform::model {
 // What becomes of the time of a GPU that no attempt holds.
 enum class RestKind : std::uint8_t {
   kIdle,      // it could have been given to a job
-  kReserved,  // kept for a reservation
+  kReserved,  // kept for a reservation; in lines alone, for a reservation begins without an event
   kHeld,      // kept for a job that others were stopped for
   kOthers,    // used by processes or pods that are no jobs
   kDraining,

@@ -56,8 +56,9 @@ struct LedgerLine {
   base::GpuShare share;     // that the line is of
   std::uint32_t price = 0;  // PriceEntry::id; 0: it had none
 
-  // ---- kRest: `from` and `to` are its interval. kHeld: from `requested` until `started` the
-  // platform prepared it, until `ended` it was used, until `released` cleaned up.
+  // ---- kRest: `from` and `to` are its interval, and the two between are `to`. kHeld: from
+  // `requested` until `started` the platform prepared it, until `ended` it was used, until
+  // `released` cleaned up.
   Millis from = 0;
   Millis started = 0;
   Millis ended = 0;
@@ -82,7 +83,7 @@ struct LedgerLine {
   base::MicroUsd core_hour;     // its prices
   base::MicroUsd gib_hour;
 
-  // ---- kCorrection, at `from`, in whose month it counts
+  // ---- kCorrection, at `from`, in whose month it counts; the other times are the same
   base::MicroUsd amount;  // may be negative
   std::string text;       // why
   std::string by;

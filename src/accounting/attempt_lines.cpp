@@ -1,0 +1,195 @@
+#include "accounting/attempt_lines.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/job_spec.h"
+
+namespace gpu_platform::accounting {
+
+namespace {
+
+using model::EndReason;
+using model::LedgerLine;
+using model::Millis;
+using model::NotBilled;
+
+base::Instant instant_of(Millis at) {
+  return base::Instant(at * 1'000'000);
+}
+
+// A part of a segment at one price.
+struct PricedTimes {
+  Segment times;
+  std::uint32_t price = 0;
+};
+
+Segment part_of(const Segment& segment, Millis from, Millis to) {
+  return {from, std::clamp(segment.started, from, to), std::clamp(segment.ended, from, to), to};
+}
+
+// All GPUs of an attempt are of one type.
+std::vector<PricedTimes> at_prices(const std::vector<Segment>& segments,
+                                   const model::PriceBook& prices, const LedgerLine& of) {
+  std::vector<PricedTimes> parts;
+  for (const Segment& segment : segments) {
+    const std::vector<model::PriceSpan> spans = prices.over(
+        of.gpu_type, of.capacity, of.node, instant_of(segment.from), instant_of(segment.to));
+    for (const model::PriceSpan& span : spans) {
+      const Millis from = model::millis_of(span.from);
+      const Millis to = model::millis_of(span.to);
+      if (from == to) continue;
+      parts.push_back({part_of(segment, from, to), span.entry == nullptr ? 0 : span.entry->id});
+    }
+  }
+  return parts;
+}
+
+void put_times(const Segment& times, LedgerLine& line) {
+  line.from = times.from;
+  line.started = times.started;
+  line.ended = times.ended;
+  line.to = times.to;
+}
+
+// What all lines of the attempt have in common.
+LedgerLine line_of(const model::Job& job, const model::Attempt& attempt) {
+  const model::JobSpec& spec = *job.spec;
+  LedgerLine line;
+  line.kind = model::LedgerKind::kHeld;
+  line.attempt = {job.id, attempt.number};
+  line.user = spec.user;
+  line.team = spec.team;
+  line.project = spec.project;
+  line.job_name = spec.name;
+  line.job_kind = spec.kind;
+  line.priority = spec.priority.priority_class;
+  line.labels = spec.labels;
+  return line;
+}
+
+void append_of_gpus(LedgerLine line, const model::Node& node, const model::NodeAllocation& part,
+                    const std::vector<PricedTimes>& parts, std::vector<LedgerLine>& lines) {
+  for (const model::GpuGrant& grant : part.grants) {
+    // While an attempt holds it, its place is given to no other GPU.
+    line.gpu_uuid = node.gpus.at(grant.gpu_index).info.uuid;
+    line.share = grant.share;
+    line.mode = grant.mode;
+    line.segment = 0;
+    for (const PricedTimes& each : parts) {
+      line.price = each.price;
+      put_times(each.times, line);
+      lines.push_back(line);
+      ++line.segment;
+    }
+  }
+}
+
+void append_of_node(LedgerLine line, const model::NodeAllocation& part,
+                    const model::CpuPrices& prices, const std::vector<Segment>& segments,
+                    std::vector<LedgerLine>& lines) {
+  line.cpus = part.cpus;
+  line.memory_mib = (part.memory.value() + base::kMiB.value() - 1) / base::kMiB.value();
+  line.core_hour = prices.core_hour;
+  line.gib_hour = prices.gib_hour;
+  for (const Segment& segment : segments) {
+    if (segment.from == segment.to) continue;
+    put_times(segment, line);
+    lines.push_back(line);
+    ++line.segment;
+  }
+}
+
+// Its place was taken away, with the node or without it, and no order of ours did that.
+bool was_taken_away(const model::Attempt& attempt) {
+  return attempt.exit.lost == model::Lost::kNodeLost ||
+         (attempt.reason == EndReason::kPreempted && attempt.stop_reason == EndReason::kNone);
+}
+
+bool is_hardwares_fault(const model::Attempt& attempt) {
+  return attempt.exit.lost == model::Lost::kNodeLost || attempt.reason == EndReason::kGpuFault ||
+         attempt.stop_reason == EndReason::kGpuFault;
+}
+
+bool is_platforms_fault(const model::Attempt& attempt) {
+  // A missing or forbidden program, which has an exit code, is not.
+  const bool is_hosts_failure =
+      attempt.reason == EndReason::kLaunchFailed && !attempt.exit.code.has_value();
+  return is_hosts_failure || attempt.exit.lost == model::Lost::kUnknown ||
+         attempt.reason == EndReason::kSupervisorLost ||
+         attempt.reason == EndReason::kPrologFailed ||
+         attempt.reason == EndReason::kEnvironmentLost ||
+         attempt.stop_reason == EndReason::kGpuOffline || was_taken_away(attempt);
+}
+
+}  // namespace
+
+std::vector<Segment> segments_of(const model::Attempt& attempt, base::Instant until) {
+  const base::Instant end = attempt.released_at.is_set() ? attempt.released_at : until;
+  Segment segment;
+  segment.from = model::millis_of(attempt.requested_at);
+  segment.to = std::max(segment.from, model::millis_of(end));
+  segment.started = segment.to;
+  segment.ended = segment.to;
+  if (attempt.started_at.is_set()) {
+    segment.started = std::clamp(model::millis_of(attempt.started_at), segment.from, segment.to);
+  }
+  if (attempt.ended_at.is_set()) {
+    segment.ended = std::clamp(model::millis_of(attempt.ended_at), segment.started, segment.to);
+  }
+  return {segment};
+}
+
+NotBilled not_billed_of(const model::Job& job, const model::Attempt& attempt,
+                        model::CapacityClass capacity, const model::Billing& billing) {
+  if (!attempt.ended_at.is_set()) return NotBilled::kBilled;
+  const bool has_started = attempt.started_at.is_set();
+  // However it came to that, its owner has what was asked for.
+  const bool is_complete = attempt.exit.code == 0 && job.spec->complete_on_exit_zero;
+  if (has_started && is_complete) return NotBilled::kBilled;
+  if (was_taken_away(attempt) && capacity == model::CapacityClass::kSpot) {
+    return NotBilled::kReclaimed;
+  }
+  if (is_hardwares_fault(attempt)) return NotBilled::kHardware;
+  if (is_platforms_fault(attempt)) return NotBilled::kPlatform;
+  if (!has_started) return NotBilled::kNeverRan;
+  if (attempt.stop_reason != EndReason::kPreempted) return NotBilled::kBilled;
+  if (attempt.is_reclaimed) return NotBilled::kReclaimed;
+  return billing.preempted_is_free ? NotBilled::kPreempted : NotBilled::kBilled;
+}
+
+std::uint32_t discount_of(const model::Policy& policy, std::string_view team) {
+  const std::vector<model::Discount>& discounts = policy.billing->discounts;
+  if (discounts.empty()) return 0;
+  // Once round at most: no team is below itself.
+  while (!team.empty()) {
+    const auto found = std::ranges::find(discounts, team, &model::Discount::team);
+    if (found != discounts.end()) return found->basis_points;
+    const model::Team* const known = model::find_team(*policy.organisation, team);
+    team = known == nullptr ? std::string_view() : std::string_view(known->parent);
+  }
+  return 0;
+}
+
+void append_lines(const LineTerms& terms, const model::Job& job, const model::Attempt& attempt,
+                  base::Instant until, std::vector<LedgerLine>& lines) {
+  const model::Billing& billing = *terms.policy.billing;
+  const std::vector<Segment> segments = segments_of(attempt, until);
+  LedgerLine line = line_of(job, attempt);
+  line.discount = discount_of(terms.policy, line.team);
+  for (const model::NodeAllocation& part : attempt.allocation.nodes) {
+    const model::Node* const node = terms.nodes.find(part.node.value);
+    CHECK(node != nullptr);
+    line.node = node->name;
+    line.capacity = node->capacity;
+    line.not_billed = not_billed_of(job, attempt, node->capacity, billing);
+    if (part.grants.empty()) {
+      append_of_node(line, part, billing.cpu, segments, lines);
+      continue;
+    }
+    line.gpu_type = attempt.gpu_type;
+    append_of_gpus(line, *node, part, at_prices(segments, terms.prices, line), lines);
+  }
+}
+
+}  // namespace gpu_platform::accounting
