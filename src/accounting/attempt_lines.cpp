@@ -14,7 +14,7 @@ using model::LedgerLine;
 using model::Millis;
 using model::NotBilled;
 
-base::Instant instant_of(Millis at) {
+base::Instant instant_of_millis(Millis at) {
   return base::Instant(at * 1'000'000);
 }
 
@@ -24,28 +24,29 @@ struct PricedTimes {
   std::uint32_t price = 0;
 };
 
-Segment part_of(const Segment& segment, Millis from, Millis to) {
+Segment cut_segment(const Segment& segment, Millis from, Millis to) {
   return {from, std::clamp(segment.started, from, to), std::clamp(segment.ended, from, to), to};
 }
 
 // All GPUs of an attempt are of one type.
-std::vector<PricedTimes> at_prices(const std::vector<Segment>& segments,
-                                   const model::PriceBook& prices, const LedgerLine& of) {
+std::vector<PricedTimes> segments_at_prices(const std::vector<Segment>& segments,
+                                            const model::PriceBook& prices, const LedgerLine& of) {
   std::vector<PricedTimes> parts;
   for (const Segment& segment : segments) {
-    const std::vector<model::PriceSpan> spans = prices.over(
-        of.gpu_type, of.capacity, of.node, instant_of(segment.from), instant_of(segment.to));
+    const std::vector<model::PriceSpan> spans =
+        prices.over(of.gpu_type, of.capacity, of.node, instant_of_millis(segment.from),
+                    instant_of_millis(segment.to));
     for (const model::PriceSpan& span : spans) {
       const Millis from = model::millis_of(span.from);
       const Millis to = model::millis_of(span.to);
       if (from == to) continue;
-      parts.push_back({part_of(segment, from, to), span.entry == nullptr ? 0 : span.entry->id});
+      parts.push_back({cut_segment(segment, from, to), span.entry == nullptr ? 0 : span.entry->id});
     }
   }
   return parts;
 }
 
-void put_times(const Segment& times, LedgerLine& line) {
+void put_segment(const Segment& times, LedgerLine& line) {
   line.from = times.from;
   line.started = times.started;
   line.ended = times.ended;
@@ -53,7 +54,7 @@ void put_times(const Segment& times, LedgerLine& line) {
 }
 
 // What all lines of the attempt have in common.
-LedgerLine line_of(const model::Job& job, const model::Attempt& attempt) {
+LedgerLine held_line_of(const model::Job& job, const model::Attempt& attempt) {
   const model::JobSpec& spec = *job.spec;
   LedgerLine line;
   line.kind = model::LedgerKind::kHeld;
@@ -68,8 +69,8 @@ LedgerLine line_of(const model::Job& job, const model::Attempt& attempt) {
   return line;
 }
 
-void append_of_gpus(LedgerLine line, const model::Node& node, const model::NodeAllocation& part,
-                    const std::vector<PricedTimes>& parts, std::vector<LedgerLine>& lines) {
+void append_gpu_lines(LedgerLine line, const model::Node& node, const model::NodeAllocation& part,
+                      const std::vector<PricedTimes>& parts, std::vector<LedgerLine>& lines) {
   for (const model::GpuGrant& grant : part.grants) {
     // While an attempt holds it, its place is given to no other GPU.
     line.gpu_uuid = node.gpus.at(grant.gpu_index).info.uuid;
@@ -78,23 +79,23 @@ void append_of_gpus(LedgerLine line, const model::Node& node, const model::NodeA
     line.segment = 0;
     for (const PricedTimes& each : parts) {
       line.price = each.price;
-      put_times(each.times, line);
+      put_segment(each.times, line);
       lines.push_back(line);
       ++line.segment;
     }
   }
 }
 
-void append_of_node(LedgerLine line, const model::NodeAllocation& part,
-                    const model::CpuPrices& prices, const std::vector<Segment>& segments,
-                    std::vector<LedgerLine>& lines) {
+void append_node_lines(LedgerLine line, const model::NodeAllocation& part,
+                       const model::CpuPrices& prices, const std::vector<Segment>& segments,
+                       std::vector<LedgerLine>& lines) {
   line.cpus = part.cpus;
   line.memory_mib = (part.memory.value() + base::kMiB.value() - 1) / base::kMiB.value();
   line.core_hour = prices.core_hour;
   line.gib_hour = prices.gib_hour;
   for (const Segment& segment : segments) {
     if (segment.from == segment.to) continue;
-    put_times(segment, line);
+    put_segment(segment, line);
     lines.push_back(line);
     ++line.segment;
   }
@@ -175,7 +176,7 @@ void append_lines(const LineTerms& terms, const model::Job& job, const model::At
                   base::Instant until, std::vector<LedgerLine>& lines) {
   const model::Billing& billing = *terms.policy.billing;
   const std::vector<Segment> segments = segments_of(attempt, until);
-  LedgerLine line = line_of(job, attempt);
+  LedgerLine line = held_line_of(job, attempt);
   line.discount = discount_of(terms.policy, line.team);
   for (const model::NodeAllocation& part : attempt.allocation.nodes) {
     const model::Node* const node = terms.nodes.find(part.node.value);
@@ -184,11 +185,11 @@ void append_lines(const LineTerms& terms, const model::Job& job, const model::At
     line.capacity = node->capacity;
     line.not_billed = not_billed_of(job, attempt, node->capacity, billing);
     if (part.grants.empty()) {
-      append_of_node(line, part, billing.cpu, segments, lines);
+      append_node_lines(line, part, billing.cpu, segments, lines);
       continue;
     }
     line.gpu_type = attempt.gpu_type;
-    append_of_gpus(line, *node, part, at_prices(segments, terms.prices, line), lines);
+    append_gpu_lines(line, *node, part, segments_at_prices(segments, terms.prices, line), lines);
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 using model::LedgerLine;
 using model::RestKind;
 
-bool is_part(const model::Reservation& reservation, const RestingGpu& gpu) {
+bool is_in_reservation(const model::Reservation& reservation, const RestingGpu& gpu) {
   constexpr std::uint32_t kPlaces = 64;  // of ReservationPart::gpus
   const auto part =
       std::ranges::lower_bound(reservation.parts, gpu.node, {}, &model::ReservationPart::node);
@@ -25,7 +25,7 @@ std::vector<model::Occurrence> reserved_times(const RestingGpu& gpu,
   std::vector<model::Occurrence> times;
   const base::Instant since = gpu.clock.since;
   for (const auto& [name, reservation] : reservations) {
-    if (!is_part(reservation, gpu)) continue;
+    if (!is_in_reservation(reservation, gpu)) continue;
     auto next = model::occurrence_between(reservation, since, until);
     while (next) {
       times.push_back({std::max(next->begin, since), std::min(next->end, until)});

@@ -8,6 +8,7 @@
 
 #include "controller/lending.h"
 #include "controller/quota_use.h"
+#include "controller/rest_kind.h"
 #include "health/verdict.h"
 #include "model/job_spec.h"
 #include "scheduling/trial.h"
@@ -75,6 +76,30 @@ void check_sharing(const Node& node, std::size_t index, Found& found) {
   }
 }
 
+// Snapshots of versions without a ledger have no clocks.
+void check_clock(const State& state, const Node& node, std::size_t index, Found& found) {
+  if (!state.accounts_since.is_set()) return;
+  const model::GpuClock& clock = node.gpus[index].clock;
+  const base::GpuShare rest = rest_of(node.gpus[index]);
+  if (clock.since.is_set() && clock.since <= state.at && clock.rest == rest) return;
+  found.push_back(
+      fmt::format("books: the clock of {} GPU {} has {} / 7000 since {}; {} / 7000 of "
+                  "the GPU are held by none at {}",
+                  node.name, index, clock.rest.value(), clock.since.unix_ns(), rest.value(),
+                  state.at.unix_ns()));
+}
+
+void check_rest_kinds(const State& state, const Node& node, Found& found) {
+  if (!state.accounts_since.is_set()) return;
+  for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+    const model::RestKind kind = node.gpus[i].clock.kind;
+    const model::RestKind follows = rest_kind_of(state, node, i);
+    if (kind == follows) continue;
+    found.push_back(fmt::format("books: the clock of {} GPU {} says {}: it should be {}", node.name,
+                                i, to_string(kind), to_string(follows)));
+  }
+}
+
 // Its state follows from who keeps it from work and from who holds it, and from nothing else.
 void check_state(const Node& node, std::size_t index, Found& found) {
   const model::Gpu& gpu = node.gpus[index];
@@ -134,6 +159,7 @@ void check_node(const State& state, const Node& node, Found& found) {
     check_sharing(node, i, found);
     check_state(node, i, found);
     check_reset(state, node, i, found);
+    check_clock(state, node, i, found);
     if (!node.gpus[i].evidence->empty()) {
       check_evidence(fmt::format("{} GPU {}", node.name, i), *node.gpus[i].evidence, found);
     }
@@ -594,7 +620,10 @@ void check_indices(const State& state, Found& found) {
 
 std::vector<std::string> check_invariants(const State& state) {
   Found found;
-  state.nodes.for_each([&](std::uint64_t, const Node& node) { check_node(state, node, found); });
+  state.nodes.for_each([&](std::uint64_t, const Node& node) {
+    check_node(state, node, found);
+    check_rest_kinds(state, node, found);
+  });
   state.jobs.for_each([&](std::uint64_t, const Job& job) { check_one_job(state, job, found); });
   check_sums(state, found);
   check_holds(state, found);

@@ -21,6 +21,9 @@ namespace gpu_platform::controller {
 //   tokens        a token stands for a user but root, ends after it began, and outlives none that
 //   it
 //                 was made with; no user has too many of them, or two of one name
+//   books         what attempts hold of a GPU and the rest that its clock has are all of it, and
+//   the
+//                 clock says what becomes of the rest
 //   indices       every index equals what the truth gives when worked out anew
 // Visits everything: for tests and simulations.
 std::vector<std::string> check_invariants(const State& state);

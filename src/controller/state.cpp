@@ -337,6 +337,7 @@ void encode_money(const State& state, base::Encoder& encoder) {
     model::append_budget_state(budget, part);
     encoder.text(part);
   }
+  encoder.i64(state.accounts_since.unix_ns());
 }
 
 base::Result<model::BudgetStates> decode_budgets(base::Decoder& decoder) {
@@ -504,6 +505,7 @@ base::Result<State> decode_state(std::string_view bytes) {
   if (decoder.ok() && !decoder.at_end()) {
     TRY_ASSIGN(state.prices, model::decode_price_book(decoder.text()));
     TRY_ASSIGN(told.budgets, decode_budgets(decoder));
+    state.accounts_since = base::Instant(decoder.i64());
   }
   state.scores = std::move(scores);
   state.teams = std::move(teams);

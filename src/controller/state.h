@@ -91,6 +91,9 @@ struct State : Indices {
   base::Instant limits_set_at;
   base::Shared<scheduling::PredictionScores> scores;
   base::Shared<model::PriceBook> prices;
+  // Since when the time of all GPUs is accounted: the first event. Unset in snapshots of versions
+  // without a ledger, whose GPUs have no clocks: theirs come from the journal.
+  base::Instant accounts_since;
   // Attempts that may have processes and got another time limit since their start was requested:
   // the last order to their engine may have been lost.
   std::set<model::AttemptId> relimited;

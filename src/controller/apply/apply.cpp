@@ -25,6 +25,7 @@ void apply(State& state, const model::EventRecord& record, Outbox outbox) {
   CHECK(record.at >= state.at || std::holds_alternative<model::StoreRepaired>(record.event));
   state.seq = record.seq;
   state.at = std::max(state.at, record.at);
+  if (record.seq.value == 1) state.accounts_since = state.at;
   forget_expired_requests(state);
   Application application{state, state.at, outbox};
   std::visit([&](const auto& event) { apply(application, event); }, record.event);

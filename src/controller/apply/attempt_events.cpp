@@ -5,9 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "accounting/attempt_lines.h"
 #include "base/check.h"
 #include "controller/apply/borrowing.h"
 #include "controller/apply/dependents.h"
+#include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
 #include "controller/quota_use.h"
@@ -70,6 +72,12 @@ void note_stopped_for(Application& a, model::JobId beneficiary, const Job& victi
   const model::PriorityClass above = model::higher(own, attempt.stops_above.value_or(own));
   j->stopped_for_it = model::higher(above, j->stopped_for_it.value_or(above));
   a.state.books.update_waiting(*j);
+}
+
+bool is_stopped_by_reclaim(const State& state, const model::StopRequested& event) {
+  const model::PreemptionHold* hold = state.books->holds.find(event.stopped_for);
+  return hold != nullptr && hold->rule == model::PreemptionRule::kReclaim &&
+         std::ranges::binary_search(hold->victims, event.attempt);
 }
 
 // The prolog that failed there before succeeds again.
@@ -149,6 +157,7 @@ void apply(Application& a, const model::StartRequested& event) {
       gpu.holders.push_back(holder_of(event, grant));
       std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
       model::settle(gpu);
+      follow_clock(a, n, grant.gpu_index);
     }
     a.state.books.put(n);
   }
@@ -183,6 +192,7 @@ void apply(Application& a, const model::StopRequested& event) {
   attempt.stop_reason = event.reason;
   attempt.kill_requested = attempt.kill_requested || event.without_grace;
   attempt.by = event.by;
+  attempt.is_reclaimed = is_stopped_by_reclaim(a.state, event);
   move_attempt(attempt, AttemptTrigger::kStopRequested);
   move_job(a, j, JobTrigger::kStopRequested);
   a.state.books.update_held(j, attempt);
@@ -221,6 +231,8 @@ void apply(Application& a, const model::AttemptReleased& event) {
   move_attempt(attempt, AttemptTrigger::kReleased);
   a.state.admission_gates.enter(j);
   attempt.released_at = a.at;
+  accounting::append_lines({a.state.nodes, *a.state.prices, *a.state.policy}, j, attempt, a.at,
+                           a.out.ledger);
   charge(a.state, j, attempt, a.at);
   count_period_use(a.state, j, attempt);
   note_changes(a, a.state.books.erase_held(j, attempt));
@@ -237,6 +249,7 @@ void apply(Application& a, const model::AttemptReleased& event) {
               return h.attempt == event.attempt;
             }) == 1);
       model::settle(gpu);
+      follow_clock(a, n, grant.gpu_index);
     }
     a.state.books.put(n);
   }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "controller/apply/borrowing.h"
 #include "controller/apply/dependents.h"
+#include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
 #include "controller/use.h"
@@ -233,6 +234,7 @@ void apply(Application& a, const model::StartPredicted& event) {
 
 void apply(Application& a, const model::PreemptionDecided& event) {
   a.state.books.put(model::PreemptionHold{event.job, event.held, event.victims, a.at, event.rule});
+  follow_clocks(a, event.held);
 }
 
 void apply(Application& a, const model::PreemptionHoldDropped& event) {

@@ -25,6 +25,17 @@ void apply(Application&, const model::BudgetRemoved&) {}
 
 void apply(Application&, const model::BudgetsCounted&) {}
 
-void apply(Application&, const model::LedgerCorrected&) {}
+void apply(Application& a, const model::LedgerCorrected& event) {
+  model::LedgerLine& line = a.out.ledger.emplace_back();
+  line.kind = model::LedgerKind::kCorrection;
+  line.from = line.started = line.ended = line.to = model::millis_of(a.at);
+  line.attempt = event.attempt;
+  line.user = event.user;
+  line.team = event.team;
+  line.project = event.project;
+  line.amount = event.amount;
+  line.text = event.text;
+  line.by = event.by;
+}
 
 }  // namespace gpu_platform::controller

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "controller/apply/borrowing.h"
+#include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "health/verdict.h"
 
@@ -36,6 +37,7 @@ void change_node(Application& a, model::NodeId id, const Change& change) {
   model::settle(n);
   a.state.books.put(n);
   drop_holds_that_cannot_be_met(a, n);
+  follow_clocks(a, n);
 }
 
 // The same of a GPU's.
@@ -51,6 +53,7 @@ void change_gpu(Application& a, const model::GpuRef& ref, const Change& change) 
   model::settle(gpu);
   a.state.books.put(n);
   drop_holds_that_cannot_be_met(a, n);
+  follow_clock(a, n, ref.index);
 }
 
 // A text is the taint's, and none lifts it. The time is not kept: snapshots of former versions,
@@ -138,10 +141,12 @@ void apply(Application& a, const model::NodeSeen& event) {
   Node& n = a.node(event.node);
   a.state.taint_ends.leave(n);
   a.state.health.leave(n);
+  end_intervals_before(a, n, event.info);
   model::describe(n, event.info, event.reuses_places ? free_places(a.state, n) : 0);
   a.state.taint_ends.enter(n);
   a.state.health.enter(n);
   a.state.books.put(n);
+  follow_clocks(a, n);
   follow_cluster_size(a, gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.
   drop_holds_that(a,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/apply/gpu_clocks.h"
 #include "scheduling/part_rules.h"
 #include "scheduling/trial.h"
 
@@ -31,7 +32,9 @@ void drop_hold(Application& a, model::JobId beneficiary) {
   const model::PreemptionHold* hold = a.state.books->holds.find(beneficiary);
   if (hold == nullptr) return;
   const std::vector<model::AttemptId> victims = hold->victims;
+  const model::Allocation held = hold->allocation;
   a.state.books.erase_hold(beneficiary);
+  follow_clocks(a, held);
   for (const model::AttemptId id : victims) update_held(a.state, id);
 }
 

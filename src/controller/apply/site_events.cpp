@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "controller/apply/borrowing.h"
+#include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
@@ -23,6 +24,12 @@ void follow_policy(Application& a, const model::Policy& policy) {
   drop_holds_that_outrank_nobody(a);
 }
 
+void follow_prices(Application& a, const model::Billing& billing) {
+  model::PriceBook prices = *a.state.prices;
+  prices.follow(billing, a.at);
+  a.state.prices = std::move(prices);
+}
+
 void follow_teams(Application& a, model::RunTimeTeams run_time) {
   model::TeamSources sources{a.state.teams->configured, std::move(run_time)};
   model::Policy policy = *a.state.policy;
@@ -39,6 +46,7 @@ void apply(Application& a, const model::PolicyApplied& event) {
   model::Policy policy = event.policy;
   if (!sources.run_time.empty()) policy.organisation = model::organisation_in_force(sources);
   a.state.teams = std::move(sources);
+  follow_prices(a, *policy.billing);
   follow_policy(a, policy);
 }
 
@@ -68,12 +76,16 @@ void apply(Application& a, const model::ReservationMade& event) {
   drop_holds_that(a, [&](const model::PreemptionHold& hold) {
     return scheduling::touches(event.reservation, hold.allocation);
   });
+  end_intervals_before_change(a, event.reservation);
   a.state.books.put(event.reservation);
 }
 
 // Its next occurrence was known before.
 void apply(Application& a, const model::ReservationChanged& event) {
-  CHECK(a.state.books->reservations.find(event.reservation.name) != nullptr);
+  const model::Reservation* former = a.state.books->reservations.find(event.reservation.name);
+  CHECK(former != nullptr);
+  end_intervals_before_change(a, *former);
+  end_intervals_before_change(a, event.reservation);
   if (!event.by.empty()) {
     drop_holds_that(a, [&](const model::PreemptionHold& hold) {
       return scheduling::touches(event.reservation, hold.allocation);
@@ -83,6 +95,8 @@ void apply(Application& a, const model::ReservationChanged& event) {
 }
 
 void apply(Application& a, const model::ReservationEnded& event) {
+  const model::Reservation* former = a.state.books->reservations.find(event.name);
+  if (former != nullptr) end_intervals_before_change(a, *former);
   a.state.books.erase_reservation(event.name);
 }
 
