@@ -1,6 +1,7 @@
 #include "simulation/faults/ledger.h"
 
 #include <algorithm>
+#include <span>
 #include <variant>
 
 #include <fmt/format.h>
@@ -134,10 +135,20 @@ void Ledger::take(const model::EventRecord& record) {
   std::visit([&](const auto& event) { on(event); }, record.event);
   follow_audit(record);
   const scheduling::PreemptionHolds holds = state_.books->holds;
-  controller::apply(state_, record, {departed_, ledger_lines_});
+  const std::size_t lines_before = lines_.size();
+  controller::apply(state_, record, {departed_, lines_});
+  check_accounts(record, lines_before);
   check_free();
   check_holds_ended(holds, record.event);
   check_state(record);
+}
+
+void Ledger::check_accounts(const model::EventRecord& record, std::size_t lines_before) {
+  const std::span<const model::LedgerLine> fresh = std::span(lines_).subspan(lines_before);
+  const auto wrong = gpu_books_.take(fresh, state_);
+  if (!wrong) return;
+  findings_.violated("accounts", fmt::format("{} (after event {}, {})", *wrong, record.seq.value,
+                                             model::name_of(record.event)));
 }
 
 void Ledger::follow_audit(const model::EventRecord& record) {

@@ -12,6 +12,7 @@
 #include "execution/engine.h"
 #include "model/event.h"
 #include "simulation/faults/findings.h"
+#include "simulation/faults/gpu_books.h"
 #include "simulation/faults/truth.h"
 #include "store/store.h"
 
@@ -55,6 +56,9 @@ model::JobState state_after(model::JobTrigger how);
 //   for-free         an attempt that was never started because a GPU was unfit, or that failed by
 //                    the fault of a neighbour on its GPU, uses no retry, and its job is queued
 //                    again: the first of them in a row, up to the model's bounds
+//   accounts         the lines of the ledger tell what became of the time of each GPU, all of it
+//   and
+//                    once (gpu_books.h)
 //   given-time       a job that is ended at its time limit has had the time that it was given
 // and everything that controller::check_invariants() checks of the state after each event.
 class Ledger {
@@ -107,6 +111,8 @@ class Ledger {
   model::JobId job_of(const std::string& name) const;
   const std::map<model::JobId, Job>& jobs() const { return jobs_; }
   const std::vector<model::Job>& departed() const { return departed_; }
+  // That the events add, in their order.
+  const std::vector<model::LedgerLine>& lines() const { return lines_; }
   std::uint64_t events() const { return state_.seq.value; }
   std::uint64_t hash() const { return hash_; }
   // That the events make, ascending.
@@ -145,6 +151,7 @@ class Ledger {
   void check_given_time(model::JobId id, const Job& job);
   void note_innocence(const model::AttemptEnded& event, Job& job);
   void check_free();
+  void check_accounts(const model::EventRecord& record, std::size_t lines_before);
   void follow_audit(const model::EventRecord& record);
   bool is_of_a_pod_taken_away(const model::AttemptEnded& event) const;
   void check_exit(const model::AttemptEnded& event);
@@ -199,7 +206,8 @@ class Ledger {
   std::vector<model::AuditEntry> audit_;
   std::set<model::JobId> unaudited_;  // changed by a user that the trail has not named yet
   std::vector<model::Job> departed_;
-  std::vector<model::LedgerLine> ledger_lines_;
+  std::vector<model::LedgerLine> lines_;
+  GpuBooks gpu_books_;
   std::string bytes_;
   std::uint64_t hash_ = 0;
 };

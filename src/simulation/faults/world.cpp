@@ -326,6 +326,9 @@ void World::check_replay_from_start() {
   if (!read || controller::state_hash(state) != controller::state_hash(ledger_.state())) {
     findings_.violated("replay", "the journal from its start does not give the live state");
   }
+  if (outbox.ledger != ledger_.lines()) {
+    findings_.violated("replay", "the journal from its start gives other lines of the ledger");
+  }
   for (const model::Job& job : outbox.departed) {
     const bool is_shared = job.is_member() && state.arrays.find(job.array_id.value) != nullptr;
     if (is_shared) continue;  // it goes with the last member
