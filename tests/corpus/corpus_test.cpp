@@ -122,6 +122,24 @@ TEST_P(Corpus, IsSound) {
   EXPECT_TRUE(report->has_mark);
 }
 
+// Snapshots of versions without a ledger have no clocks of GPUs and no prices, and do not say why
+// attempts were stopped: recovery makes the ledger from the events.
+void take_over_accounts(controller::State& state, const controller::State& from) {
+  if (state.accounts_since.is_set()) return;
+  state.accounts_since = from.accounts_since;
+  state.prices = from.prices;
+  from.nodes.for_each([&](std::uint64_t id, const model::Node& node) {
+    model::Node& same = *state.nodes.find_mutable(id);
+    for (std::size_t i = 0; i < node.gpus.size(); ++i) same.gpus.at(i).clock = node.gpus[i].clock;
+  });
+  from.jobs.for_each([&](std::uint64_t id, const model::Job& job) {
+    model::Job& same = *state.jobs.find_mutable(id);
+    for (std::size_t i = 0; i < job.attempts.size(); ++i) {
+      same.attempts.at(i).is_reclaimed = job.attempts[i].is_reclaimed;
+    }
+  });
+}
+
 // A snapshot is read as the events that it stands for, and nothing is lost in it.
 TEST_P(Corpus, ItsSnapshotAndItsEventsGiveTheSameState) {
   open();
@@ -132,6 +150,7 @@ TEST_P(Corpus, ItsSnapshotAndItsEventsGiveTheSameState) {
   ASSERT_TRUE(alike) << alike.error().message;
   alike->books.rewrite([&](auto& parts) { parts.history = replayed->books->history; });
   alike->scores = replayed->scores;
+  take_over_accounts(*alike, *replayed);
   EXPECT_EQ(differences(*alike, *replayed), std::vector<std::string_view>());
   EXPECT_TRUE(encode_state(*alike) == encode_state(*replayed)) << "the bytes differ";
   EXPECT_EQ(check_invariants(state_), std::vector<std::string>());
