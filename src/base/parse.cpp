@@ -111,6 +111,7 @@ Result<std::int64_t> read_with_unit(std::string_view text, std::span<const Unit>
 
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::int64_t kNsPerMillisecond = 1'000'000;
+constexpr std::int64_t kMicros = 1'000'000;  // of one of the currency
 
 Result<Duration> read_clock(std::string_view text) {
   const std::size_t first = text.find(':');
@@ -206,6 +207,38 @@ Result<GpuShare> parse_gpu_share(std::string_view text) {
   return GpuShare(thousandths * (kWholeGpu.value() / 1000));
 }
 
+Result<MicroUsd> parse_money(std::string_view text) {
+  constexpr std::size_t kDecimals = 6;
+  constexpr std::int64_t kMax = 1'000'000'000;
+  constexpr std::string_view kForms = "write it as 4.10, with at most six decimals";
+  const std::size_t point = text.find('.');
+  const std::string_view decimals =
+      point == std::string_view::npos ? std::string_view() : text.substr(point + 1);
+  std::int64_t whole = 0;
+  const Digits read = read_digits(text.substr(0, point), whole);
+  const bool has_decimals = point == std::string_view::npos || !decimals.empty();
+  if (read == Digits::kMalformed || !has_decimals || !std::ranges::all_of(decimals, is_digit)) {
+    return malformed(text, "amount of money", kForms);
+  }
+  if (decimals.size() > kDecimals) {
+    return invalid({}, fmt::format("{} has more than six decimals", quoted(text)));
+  }
+  std::int64_t millionths = 0;
+  for (std::size_t i = 0; i < kDecimals; ++i) {
+    millionths = millionths * 10 + (i < decimals.size() ? decimals[i] - '0' : 0);
+  }
+  if (read == Digits::kTooLarge || whole > kMax || (whole == kMax && millionths > 0)) {
+    return invalid({}, fmt::format("{} is too large: at most {} is allowed", quoted(text), kMax));
+  }
+  return MicroUsd(whole * kMicros + millionths);
+}
+
+Result<MicroUsd> parse_signed_money(std::string_view text) {
+  const bool is_negative = text.starts_with('-');
+  TRY_ASSIGN(const MicroUsd amount, parse_money(text.substr(is_negative ? 1 : 0)));
+  return is_negative ? amount * -1 : amount;
+}
+
 Result<Bytes> parse_size(std::string_view text) {
   TRY_ASSIGN(const std::int64_t bytes, read_with_unit(text, kSizeUnits, 1, "size", kSizeForms));
   return Bytes(bytes);
@@ -248,6 +281,17 @@ std::string written(Bytes size) {
     }
   }
   return shortest;
+}
+
+std::string written(MicroUsd amount) {
+  constexpr std::size_t kMinDecimals = 2;
+  // Unsigned, because the least number has no positive one.
+  const bool is_negative = amount.value() < 0;
+  const std::uint64_t micros = is_negative ? 0 - static_cast<std::uint64_t>(amount.value())
+                                           : static_cast<std::uint64_t>(amount.value());
+  std::string decimals = fmt::format("{:06}", micros % kMicros);
+  while (decimals.size() > kMinDecimals && decimals.back() == '0') decimals.pop_back();
+  return fmt::format("{}{}.{}", is_negative ? "-" : "", micros / kMicros, decimals);
 }
 
 std::string written_share(GpuShare share) {

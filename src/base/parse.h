@@ -30,6 +30,13 @@ Result<std::uint64_t> parse_count(std::string_view text, std::uint64_t least, st
 // A part of one GPU: "0.5". It is more than 0 and less than 1, with at most three decimals.
 Result<GpuShare> parse_gpu_share(std::string_view text);
 
+// An amount of money in the site's currency: "4.10", "0.526", with at most six decimals and at most
+// 1,000,000,000. Never negative.
+Result<MicroUsd> parse_money(std::string_view text);
+
+// The same, and "-4.10".
+Result<MicroUsd> parse_signed_money(std::string_view text);
+
 // The shortest form that parse_duration reads back exactly: "90s", "15m", "2d". Whole seconds; the
 // rest is dropped.
 std::string written(Duration duration);
@@ -37,6 +44,9 @@ std::string written(Duration duration);
 // The shortest form that parse_size reads back exactly: "16G", "512B", "1000GB" where that is
 // shorter.
 std::string written(Bytes size);
+
+// The form that parse_signed_money reads back exactly, with two to six decimals: "4.10", "0.526".
+std::string written(MicroUsd amount);
 
 // "0.5", "1", "2.25": in GPUs, rounded to three decimals.
 std::string written_share(GpuShare share);

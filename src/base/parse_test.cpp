@@ -1,5 +1,7 @@
 #include "base/parse.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
@@ -144,6 +146,44 @@ TEST(ParseMessages, ShowNoControlCharactersAndNotPages) {
   EXPECT_LT(parsed.error().message.size(), 300U);
 }
 
+TEST(ParseMoney, ReadsDecimalsExactly) {
+  const std::pair<std::string_view, std::int64_t> cases[] = {
+      {"0.526", 526'000}, {"4.10", 4'100'000},
+      {"3", 3'000'000},   {"0.000001", 1},
+      {"0", 0},           {"007.5", 7'500'000},
+      {"0.1", 100'000},   {"1000000000", 1'000'000'000'000'000}};
+  for (const auto& [text, micros] : cases) {
+    const auto parsed = parse_money(text);
+    ASSERT_TRUE(parsed.has_value()) << text;
+    EXPECT_EQ(parsed->value(), micros) << text;
+  }
+}
+
+TEST(ParseMoney, RefusesWhatIsNoAmount) {
+  for (const std::string_view text :
+       {"", ".", ".5", "5.", "-1", "+1", "1e3", "$4", "4.10 USD", "1,000", "1.2.3", "0x10", "nan",
+        " 1", "0.1234567", "0.0000000", "1000000000.000001", "1000000001",
+        "99999999999999999999"}) {
+    EXPECT_FALSE(parse_money(text).has_value()) << text;
+  }
+}
+
+TEST(ParseMoney, MayHaveASignWhereThatIsAsked) {
+  EXPECT_EQ(parse_signed_money("-12.5").value(), MicroUsd(-12'500'000));
+  EXPECT_EQ(parse_signed_money("12.5").value(), MicroUsd(12'500'000));
+  EXPECT_FALSE(parse_signed_money("--1").has_value());
+  EXPECT_FALSE(parse_signed_money("-").has_value());
+}
+
+TEST(Written, MoneyHasTwoDecimalsAndAllThatItNeeds) {
+  EXPECT_EQ(written(MicroUsd(4'100'000)), "4.10");
+  EXPECT_EQ(written(MicroUsd(526'000)), "0.526");
+  EXPECT_EQ(written(MicroUsd(1)), "0.000001");
+  EXPECT_EQ(written(MicroUsd()), "0.00");
+  EXPECT_EQ(written(MicroUsd(-12'500'000)), "-12.50");
+  EXPECT_EQ(written(MicroUsd(std::numeric_limits<std::int64_t>::min())), "-9223372036854.775808");
+}
+
 TEST(Written, SharesAreNumbersOfGpus) {
   EXPECT_EQ(written_share(GpuShare(3500)), "0.5");
   EXPECT_EQ(written_share(GpuShare(1750)), "0.25");
@@ -167,6 +207,9 @@ TEST(Written, IsReadBackExactly) {
     EXPECT_EQ(parse_duration(written(duration)).value(), duration) << written(duration);
     const Bytes size(static_cast<std::int64_t>(random.next() >> (1 + random.below(62))));
     EXPECT_EQ(parse_size(written(size)).value(), size) << written(size);
+    const MicroUsd money(static_cast<std::int64_t>(random.below(2'000'000'000'000'001)) -
+                         1'000'000'000'000'000);
+    EXPECT_EQ(parse_signed_money(written(money)).value(), money) << written(money);
   }
   EXPECT_EQ(written(hours(48)), "2d");
   EXPECT_EQ(written(seconds(90)), "90s");

@@ -250,10 +250,10 @@ inline auto fields(Billing& v) {
                   v.preempted_is_free);
 }
 inline auto fields(PriceEntry& v) {
-  return std::tie(v.id, v.price, v.begin, v.end, v.by);
+  return std::tie(v.id, v.price, v.begin, v.end, v.by, v.derived_from);
 }
 inline auto fields(PriceBook& v) {
-  return std::tie(v.entries);
+  return std::tie(v.entries, v.listed, v.spot_discount_percent);
 }
 inline auto fields(BudgetKey& v) {
   return std::tie(v.holder, v.name);
