@@ -44,7 +44,13 @@ constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
                                                                       "end_silence",
                                                                       "acknowledge",
                                                                       "test_channel",
-                                                                      "stop_idle"};
+                                                                      "stop_idle",
+                                                                      "set_price",
+                                                                      "withdraw_price",
+                                                                      "correct_ledger",
+                                                                      "set_budget",
+                                                                      "override_budget",
+                                                                      "remove_budget"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 

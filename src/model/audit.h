@@ -86,8 +86,14 @@ enum class AuditAction : std::uint8_t {
   kAcknowledge,  // an alert
   kTestChannel,
   kStopIdle,  // by the platform: a job that does not use its GPUs
+  kSetPrice,
+  kWithdrawPrice,
+  kCorrectLedger,
+  kSetBudget,
+  kOverrideBudget,
+  kRemoveBudget,
 };
-inline constexpr std::size_t kAuditActions = 34;
+inline constexpr std::size_t kAuditActions = 40;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 
 // The owner of the jobs, or the user of a token.
@@ -116,7 +122,8 @@ struct AuditedCall {
   std::uint64_t job_count = 0;
   std::vector<std::string> gpus;  // "node:index", the first kMaxAuditedGpus
   std::uint64_t gpu_count = 0;
-  // A node, a reservation, a token, a team, a silence, an alert or a channel by name.
+  // A node, a reservation, a token, a team, a silence, an alert, a channel or a budget by name; a
+  // price by its type or its id; whom a correction of the ledger is of.
   std::string target;
   std::optional<Refusal> refusal;
   std::string request_id;

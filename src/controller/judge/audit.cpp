@@ -77,6 +77,32 @@ struct Describe {
     call.action = command.accept ? AuditAction::kAcceptInvitation : AuditAction::kDeclineInvitation;
     call.target = command.name;
   }
+  void operator()(const model::SetPrice& command) const {
+    call.action = AuditAction::kSetPrice;
+    call.target = command.price.gpu_type;
+  }
+  void operator()(const model::WithdrawPrice& command) const {
+    call.action = AuditAction::kWithdrawPrice;
+    call.target = fmt::format("{}", command.id);
+  }
+  void operator()(const model::CorrectLedger& command) const {
+    call.action = AuditAction::kCorrectLedger;
+    const bool names_user = !command.user.empty();
+    const bool names_team = !command.team.empty();
+    call.target = names_user ? command.user : names_team ? command.team : command.project;
+  }
+  void operator()(const model::SetBudget& command) const {
+    call.action = AuditAction::kSetBudget;
+    call.target = command.key.name;
+  }
+  void operator()(const model::OverrideBudget& command) const {
+    call.action = AuditAction::kOverrideBudget;
+    call.target = command.key.name;
+  }
+  void operator()(const model::RemoveBudget& command) const {
+    call.action = AuditAction::kRemoveBudget;
+    call.target = command.key.name;
+  }
   void operator()(const model::RecordTokenUse&) const {}
   void operator()(const model::RecordStep&) const {}
   void operator()(const model::RecordCalls&) const {}
