@@ -142,7 +142,7 @@ TypeNames names_of(std::string_view gpu_type) {
 }
 
 bool is_of(const Price& price, const TypeNames& gpu) {
-  if (price.gpu_type == gpu.type) return true;
+  if (price.gpu_type.empty() || price.gpu_type == gpu.type) return true;
   if (!gpu.family.empty()) return price.gpu_type == gpu.family;
   return gpu_type_matches(price.gpu_type, gpu.type);
 }
@@ -155,6 +155,7 @@ bool is_of(const Price& price, CapacityClass capacity) {
 struct Precedence {
   bool names_node = false;
   bool names_class = false;
+  bool names_some_type = false;
   bool names_type = false;  // and not its family
   Instant begin;
   std::uint32_t id = 0;
@@ -164,8 +165,9 @@ struct Precedence {
 
 Precedence precedence_of(const PriceEntry& entry, const TypeNames& gpu) {
   const bool is_given_for_class = entry.price.capacity.has_value() && entry.derived_from == 0;
-  return {!entry.price.node.empty(), is_given_for_class, entry.price.gpu_type != gpu.family,
-          entry.begin, entry.id};
+  const std::string& type = entry.price.gpu_type;
+  return {!entry.price.node.empty(), is_given_for_class, !type.empty(),
+          type != gpu.family,        entry.begin,        entry.id};
 }
 
 // The GPU whose price is asked for.

@@ -18,7 +18,7 @@ namespace gpu_platform::model {
 
 // One line of the price list.
 struct Price {
-  std::string gpu_type;                   // a catalogue type or family, or the driver's model name
+  std::string gpu_type;  // a catalogue type or family, or the driver's model name; empty: all
   std::optional<CapacityClass> capacity;  // absent: every class
   std::string node;                       // a pattern of names ("dgx-a*"); empty: all
   base::Instant from;                     // unset: since ever
@@ -27,6 +27,10 @@ struct Price {
 
   friend bool operator==(const Price&, const Price&) = default;
 };
+
+// No price of a GPU-hour is higher. Sums of costs cannot overflow below it
+// (accounting/exact_cost.h).
+inline constexpr base::MicroUsd kMaxPricePerHour{10'000'000'000};
 
 // Of jobs without GPUs alone.
 struct CpuPrices {
@@ -44,6 +48,14 @@ struct Discount {
   friend bool operator==(const Discount&, const Discount&) = default;
 };
 
+// What energy costs, and what it does to the climate.
+struct EnergyFactors {
+  base::MicroUsd per_kwh;
+  std::uint32_t co2_grams_per_kwh = 0;
+
+  friend bool operator==(const EnergyFactors&, const EnergyFactors&) = default;
+};
+
 // How the site bills (the section `accounting` of the configuration).
 struct Billing {
   std::string currency = "USD";  // three letters
@@ -54,6 +66,7 @@ struct Billing {
   CpuPrices cpu;
   std::vector<Discount> discounts;
   bool preempted_is_free = false;  // the runs of jobs that were stopped for others
+  EnergyFactors energy;
 
   friend bool operator==(const Billing&, const Billing&) = default;
 };
@@ -72,6 +85,9 @@ struct PriceEntry {
 
   friend bool operator==(const PriceEntry&, const PriceEntry&) = default;
 };
+
+// The book has no more entries than this by changes at run time.
+inline constexpr std::size_t kMaxPriceEntries = 10'000;
 
 // Returns whether the price counts no more from then on.
 bool has_ended(const PriceEntry& entry, base::Instant at);
@@ -103,9 +119,9 @@ struct PriceBook {
 
   const PriceEntry* find(std::uint32_t id) const;
   // Returns the price of such a GPU at that time: the one that names the node before others, then
-  // the one that is given for the class, then the one of the type before its family, then the
-  // latest. Null: there is none, which is not the same as free. Cost: all entries, about 10 ns
-  // each.
+  // the one that is given for the class, then the one of the type before its family before
+  // all types, then the latest. Null: there is none, which is not the same as free. Cost: all
+  // entries, about 10 ns each.
   const PriceEntry* at(std::string_view gpu_type, CapacityClass capacity, std::string_view node,
                        base::Instant at) const;
   // The prices over a span, in its order, without gaps: one at least, unless the span is empty.

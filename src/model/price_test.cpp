@@ -135,6 +135,12 @@ TEST(PriceBook, HasThePriceOfANodeGoBeforeAllOthers) {
   EXPECT_EQ(per_hour(book, day(0), {.node = "dgx-b7"}), 6'000'000);
 }
 
+TEST(PriceBook, HasAPriceOfAllTypesGoAfterThoseOfSome) {
+  const PriceBook book = book_of({price_of("", 1'000'000), price_of("H100", 5'500'000)});
+  EXPECT_EQ(per_hour(book, day(0)), 5'500'000);
+  EXPECT_EQ(per_hour(book, day(0), {.type = "NVIDIA Unheard Of"}), 1'000'000);
+}
+
 TEST(PriceBook, BeginsNoPriceBeforeItWasMadeKnown) {
   Price past = price_of("H100", 5'000'000);
   past.from = day(-10);

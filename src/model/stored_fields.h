@@ -245,9 +245,12 @@ inline auto fields(CpuPrices& v) {
 inline auto fields(Discount& v) {
   return std::tie(v.team, v.basis_points);
 }
+inline auto fields(EnergyFactors& v) {
+  return std::tie(v.per_kwh, v.co2_grams_per_kwh);
+}
 inline auto fields(Billing& v) {
   return std::tie(v.currency, v.prices, v.spot_discount_percent, v.cpu, v.discounts,
-                  v.preempted_is_free);
+                  v.preempted_is_free, v.energy);
 }
 inline auto fields(PriceEntry& v) {
   return std::tie(v.id, v.price, v.begin, v.end, v.by, v.derived_from);
