@@ -12,6 +12,7 @@
 #include "model/access_rules.h"
 #include "model/capacity.h"
 #include "model/policy.h"
+#include "model/price.h"
 #include "model/user_range.h"
 
 // The site's configuration: the values of a YAML file over the defaults written here. schema.h
@@ -101,12 +102,23 @@ struct KeyPlace {
   friend bool operator==(const KeyPlace&, const KeyPlace&) = default;
 };
 
-// The policy of a site that sets nothing: that of the core with a default time limit.
+// How a site bills that sets nothing.
+inline model::Billing usual_billing() {
+  model::Billing billing;
+  billing.prices = model::default_prices();
+  return billing;
+}
+
+// The policy of a site that sets nothing: that of the core with a default time limit and prices.
 inline model::Policy usual_policy() {
   model::Policy policy;
   policy.default_time_limit = base::hours(4);
+  policy.billing = usual_billing();
   return policy;
 }
+
+// Whether the runs of jobs that were stopped for others cost their owners something.
+enum class PreemptedRuns : std::uint8_t { kBilled, kFree };
 
 // What is kept of readings.
 struct TelemetryRules {
@@ -253,6 +265,11 @@ struct Configuration {
   SiteFile tls_key;
   SiteFile tls_client_ca;
   SiteName listener_user;  // empty: a number that nothing else has
+
+  // Parts of policy.billing, which the reader puts together.
+  model::Billing billing = usual_billing();
+  SiteName currency{"USD"};
+  PreemptedRuns preempted_runs = PreemptedRuns::kBilled;
 
   // Parts of policy.organisation, which the reader puts together.
   model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;

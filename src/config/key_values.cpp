@@ -87,6 +87,8 @@ template <>
 constexpr std::array<std::string_view, model::kAudiences> kWords<model::Audience>{"owner", "team",
                                                                                   "all"};
 template <>
+constexpr std::array<std::string_view, 2> kWords<PreemptedRuns>{"billed", "free"};
+template <>
 constexpr std::array<std::string_view, 3> kWords<KubernetesDevices>{"pinned", "owned", "counts"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<KubernetesReadings>{"none", "exporter"};
@@ -219,6 +221,16 @@ base::Status assign(const Key& key, std::string_view text, base::Bytes& value) {
   return {};
 }
 
+base::Status assign(const Key& key, std::string_view text, base::MicroUsd& value) {
+  constexpr std::int64_t kMicros = 1'000'000;
+  TRY_ASSIGN(const base::MicroUsd amount, base::parse_money(text));
+  const bool in_range =
+      amount >= base::MicroUsd(key.least * kMicros) && amount <= base::MicroUsd(key.most * kMicros);
+  if (!in_range) return out_of_range(key, text);
+  value = amount;
+  return {};
+}
+
 template <class Number>
 base::Status assign_number(const Key& key, std::string_view text, Number& value) {
   TRY_ASSIGN(const std::uint64_t number,
@@ -299,7 +311,8 @@ std::string value_text(const Key& key, const Configuration& configuration) {
         } else if constexpr (std::is_same_v<Value, base::Duration>) {
           if (key.unit == base::Duration()) return base::written(value);
           return fmt::format("{}", value.value() / key.unit.value());
-        } else if constexpr (std::is_same_v<Value, base::Bytes>) {
+        } else if constexpr (std::is_same_v<Value, base::Bytes> ||
+                             std::is_same_v<Value, base::MicroUsd>) {
           return base::written(value);
         } else if constexpr (kIsNumber<Value>) {
           return fmt::format("{}", value);

@@ -33,6 +33,7 @@ constexpr std::array kSections = {
     Section{"health", "What makes a GPU unfit for work."},
     Section{"telemetry", "What is read of GPUs and hosts, and how long it is kept. docs/monitoring.md has more."},
     Section{"alerts", "What people are told of, and how. docs/alerts.md has more."},
+    Section{"accounting", "What GPUs cost, and what teams, users and projects may spend. docs/accounting.md has more."},
     Section{"store", "What is kept on disk."},
     Section{"api", "The API and its limits."},
     Section{"access",
@@ -45,8 +46,8 @@ constexpr std::array kSections = {
 
 std::vector<Key> joined() {
   std::vector<Key> keys;
-  for (const std::span<const Key> part :
-       {queue_keys(), execution_keys(), telemetry_keys(), alert_keys(), api_keys()}) {
+  for (const std::span<const Key> part : {queue_keys(), execution_keys(), telemetry_keys(),
+                                          alert_keys(), accounting_keys(), api_keys()}) {
     keys.insert(keys.end(), part.begin(), part.end());
   }
   return keys;

@@ -26,6 +26,8 @@ using Field =
                  std::optional<std::uint32_t>& (*)(Configuration&),   // whole number, or not set
                  base::Duration& (*)(Configuration&),                 // "90s", or a count of `unit`
                  base::Bytes& (*)(Configuration&),                    // "16G"
+                 base::MicroUsd& (*)(Configuration&),                 // "0.25"
+                 PreemptedRuns& (*)(Configuration&),                  // one of its words
                  RootJobs& (*)(Configuration&),                       // one of its words
                  model::Role& (*)(Configuration&),                    // one of its words
                  model::Audience& (*)(Configuration&),                // one of its words
@@ -64,7 +66,8 @@ enum class Effect : std::uint8_t {
 struct Key {
   std::string_view path;  // "section.key" or "section.group.key"
   Field field;
-  // Bounds, both allowed: in units of a number, seconds of a duration, bytes of a size.
+  // Bounds, both allowed: in units of a number, seconds of a duration, bytes of a size, whole ones
+  // of the currency.
   std::int64_t least = 0;
   std::int64_t most = 0;
   Effect effect = Effect::kRestart;

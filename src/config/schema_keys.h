@@ -13,6 +13,7 @@ std::span<const Key> queue_keys();
 std::span<const Key> execution_keys();
 std::span<const Key> telemetry_keys();
 std::span<const Key> alert_keys();
+std::span<const Key> accounting_keys();
 std::span<const Key> api_keys();
 
 // Units of bounds: bytes, and seconds.

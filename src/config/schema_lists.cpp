@@ -115,6 +115,25 @@ constexpr std::string_view kPowerLimitsExample = R"(health:
   power_limits: {H100: 500, dgx-h100-2: 400}   # watts of each GPU
 )";
 
+constexpr std::string_view kPricesExample = R"(accounting:
+  prices:
+    - {gpu_type: H100, per_gpu_hour: 5.50}
+    - {gpu_type: H100, capacity: spot, per_gpu_hour: 1.65}
+    - {gpu_type: A100-80GB, node: dgx-a*, from: 2027-01-01, until: 2028-01-01, per_gpu_hour: 3.90}
+    - {instance: p5.48xlarge, per_hour: 98.32}   # of all GPUs of the instance
+)";
+
+constexpr std::string_view kDiscountsExample = R"(accounting:
+  discounts:
+    - {team: research, percent: 12.5}
+)";
+
+constexpr std::string_view kOwnedExample = R"(accounting:
+  owned:
+    - {gpu_type: H100, purchase: 31000, lifetime_months: 48, power_watts: 900, share_of_room_per_month: 95}
+    - {node: attic-*, purchase: 1200, lifetime_months: 36}
+)";
+
 // clang-format off
 constexpr std::array kStructures = {
     Structure{"teams", "a list of teams", kTeamsExample,
@@ -188,6 +207,31 @@ constexpr std::array kStructures = {
         "rules: names, with '*' for any text. "
         "An alert goes to the channels of all routes that match. "
         "Without routes all alerts go to all channels."},
+    Structure{"accounting.prices", "a list of prices", kPricesExample,
+        "What a GPU costs in one hour. A part of a GPU costs its share of it. "
+        "Without this list these are the prices: A100 4.10, H100 5.50, L40S 2.20, A10G 1.10, T4 0.526, V100 3.00. "
+        "gpu_type: a type or family. "
+        "capacity: on_demand, spot or reserved. A price without it is that of on-demand and reserved capacity, and spot capacity costs accounting.spot_discount_percent less. "
+        "node: a pattern of names; '*' stands for any text. "
+        "from, until: the time in which the price counts, in UTC. A price never counts before the daemon has read it, so that what was billed stays as it was. "
+        "per_gpu_hour: with at most six decimals, such as 0.526. "
+        "instance with per_hour: the type and number of GPUs of a cloud instance ('gpu-platform prices instances'), and what all of it costs. "
+        "currency: that of the site, if it is given. "
+        "A price of a node takes precedence, then one of a class, then one of a type over its family. "
+        "Two prices of the same type, capacity and node cannot count at the same time. "
+        "A GPU without a price is not free: its use is shown as unpriced."},
+    Structure{"accounting.discounts", "a list of teams with their discounts", kDiscountsExample,
+        "What a team pays less than the price, in percent with at most two decimals. "
+        "It is also the discount of the teams below it that have none of their own."},
+    Structure{"accounting.owned", "a list of hardware", kOwnedExample,
+        "The costs of GPUs that the site owns, from which their price follows. "
+        "gpu_type or node, or both: the GPUs. "
+        "purchase: what one GPU with its part of the server costs. "
+        "lifetime_months: the time over which that is written off. "
+        "power_watts: what it takes on average, with its part of the server and of the cooling. "
+        "electricity_per_kwh: the default is that of accounting.energy. "
+        "share_of_room_per_month: its part of rent and staff. "
+        "A month has 730.5 hours."},
     Structure{"health.power_limits", "types and nodes with watts", kPowerLimitsExample,
         "The power limit of each GPU of a type, a family or a node of this machine, in watts. "
         "A node takes precedence over a type, and a type over its family. "

@@ -54,6 +54,11 @@ bool is_annotation_pattern(std::string_view text) {
   return is_letter_or_digit(text.front()) && std::ranges::all_of(text, is_allowed);
 }
 
+bool is_currency(std::string_view text) {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return text.size() == 3 && std::ranges::all_of(text, is_capital);
+}
+
 constexpr bool has_tls(const C& c) {
   return !c.tls_certificate.path.empty() && !c.tls_key.path.empty();
 }
@@ -151,6 +156,8 @@ const std::array kRules = {
          "the algorithms are RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA"},
     Rule{"access.openid.user_claim", [](const C& c) { return !c.openid_user_claim.text.empty(); },
          "must not be empty"},
+    Rule{"accounting.currency", [](const C& c) { return is_currency(c.currency.text); },
+         "must be three capital letters, such as EUR"},
     Rule{"fault_tolerance.max_retry_backoff",
          [](const C& c) { return c.policy.max_retry_backoff >= c.policy.retry_backoff; },
          "must not be less than fault_tolerance.retry_backoff"},

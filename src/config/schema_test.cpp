@@ -24,11 +24,11 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
     Configuration configuration;
     bool changed = false;
     for (const std::string_view text :
-         {"true",  "false",    "refuse",  "alert",  "low",    "7",    "77",
-          "77s",   "weighted", "month",   "hybrid", "900s",   "70M",  "/bin/true",
-          "off",   "all",      "9d",      "77777",  "viewer", "team", "127.0.0.1:8080",
-          "owned", "spot",     "uuid",    "shadow", "cloud",  "auto", "quick",
-          "stop",  "otel",     "exporter"}) {
+         {"true",  "false",    "refuse",   "alert",  "low",    "7",    "77",
+          "77s",   "weighted", "month",    "hybrid", "900s",   "70M",  "/bin/true",
+          "off",   "all",      "9d",       "77777",  "viewer", "team", "127.0.0.1:8080",
+          "owned", "spot",     "uuid",     "shadow", "cloud",  "auto", "quick",
+          "stop",  "otel",     "exporter", "free"}) {
       configuration = Configuration{};
       changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
       if (changed) break;

@@ -14,6 +14,7 @@
 #include "config/retired_keys.h"
 #include "config/schema.h"
 #include "config/yaml/access.h"
+#include "config/yaml/accounting.h"
 #include "config/yaml/alerts.h"
 #include "config/yaml/document.h"
 #include "config/yaml/health_rules.h"
@@ -101,7 +102,8 @@ class Checker {
         power_limits_(problems_),
         slurm_names_(problems_),
         health_rules_(problems_),
-        sharing_(problems_) {}
+        sharing_(problems_),
+        accounting_(problems_) {}
 
   // The document and the files that it includes.
   void check_all(const YAML::Node& root) {
@@ -130,6 +132,7 @@ class Checker {
     slurm_names_.finish(configuration_);
     health_rules_.finish(configuration_);
     sharing_.finish(configuration_);
+    accounting_.finish(configuration_);
     if (problems_.empty()) check_rules();
     const auto place = [](const Problem& problem) {
       return std::tie(problem.file, problem.line, problem.column, problem.key, problem.message);
@@ -192,6 +195,7 @@ class Checker {
       slurm_names_.in_file(file);
       health_rules_.in_file(file);
       sharing_.in_file(file);
+      accounting_.in_file(file);
     };
     enter(included.file);
     if (document) {
@@ -301,6 +305,7 @@ class Checker {
     if (HealthRulesReader::reads(path)) return health_rules_.read(path, value);
     if (PowerLimitsReader::reads(path)) return power_limits_.read(path, value);
     if (SharingReader::reads(path)) return sharing_.read(path, value);
+    if (AccountingReader::reads(path)) return accounting_.read(path, value);
     organisation_.read(path, name, value);
   }
 
@@ -366,6 +371,7 @@ class Checker {
   SlurmNamesReader slurm_names_;
   HealthRulesReader health_rules_;
   SharingReader sharing_;
+  AccountingReader accounting_;
 };
 
 Checked whole_file(std::string message) {
