@@ -1,5 +1,6 @@
 #include "bin/event_log.h"
 
+#include "base/parse.h"
 #include "logging/line.h"
 #include "model/job_spec.h"
 
@@ -71,6 +72,20 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
   } else if (const auto* removed = std::get_if<model::TeamRemoved>(&record.event)) {
     log.info(logging::of_platform("events of teams"), "event={} team={} removed by={}", seq,
              logging::quoted(removed->name), logging::quoted(removed->by));
+  } else if (const auto* price = std::get_if<model::PriceSet>(&record.event)) {
+    log.info(logging::of_platform("events of prices"),
+             "event={} price of type={} node={} per_gpu_hour={} set by={}", seq,
+             logging::quoted(price->price.gpu_type), logging::quoted(price->price.node),
+             base::written(price->price.per_hour), logging::quoted(price->by));
+  } else if (const auto* withdrawn = std::get_if<model::PriceWithdrawn>(&record.event)) {
+    log.info(logging::of_platform("events of prices"), "event={} price={} withdrawn by={}", seq,
+             withdrawn->id, logging::quoted(withdrawn->by));
+  } else if (const auto* corrected = std::get_if<model::LedgerCorrected>(&record.event)) {
+    log.info(logging::of_platform("corrections of the ledger"),
+             "event={} ledger corrected user={} team={} project={} amount={} by={}", seq,
+             logging::quoted(corrected->user), logging::quoted(corrected->team),
+             logging::quoted(corrected->project), base::written(corrected->amount),
+             logging::quoted(corrected->by));
   } else if (const model::JobId job = model::job_of(record.event); job.valid()) {
     log.write(spdlog::level::debug, owners.of(job), "event={} kind={} job={}", seq,
               model::name_of(record.event), job.value);
