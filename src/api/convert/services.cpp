@@ -8,6 +8,7 @@
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/kpi.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "gpu_platform/v1/prices.pb.h"
 #include "gpu_platform/v1/reservations.pb.h"
 #include "gpu_platform/v1/shares.pb.h"
 #include "gpu_platform/v1/slurm.pb.h"
@@ -31,7 +32,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
         v1::Identity::descriptor()->file(), v1::Token::descriptor()->file(),
         v1::Team::descriptor()->file(), v1::Configuration::descriptor()->file(),
         v1::QueryHistoryRequest::descriptor()->file(), v1::GetJobUseRequest::descriptor()->file(),
-        v1::GetKpiRequest::descriptor()->file(), v1::ListAlertsRequest::descriptor()->file()}) {
+        v1::GetKpiRequest::descriptor()->file(), v1::ListAlertsRequest::descriptor()->file(),
+        v1::ListPricesRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) found.push_back(file->service(i));
   }
   return found;

@@ -140,6 +140,23 @@ Audited token_of(const v1::RevokeTokenRequest& message, AuditedCall call) {
   return call;
 }
 
+Audited price_of(const v1::SetPriceRequest& message, AuditedCall call) {
+  add_target(message.gpu_type(), call);
+  return call;
+}
+
+Audited price_id_of(const v1::WithdrawPriceRequest& message, AuditedCall call) {
+  add_target(std::to_string(message.id()), call);
+  return call;
+}
+
+Audited correction_of(const v1::CorrectLedgerRequest& message, AuditedCall call) {
+  const bool names_user = !message.user().empty();
+  const bool names_team = !message.team().empty();
+  add_target(names_user ? message.user() : names_team ? message.team() : message.project(), call);
+  return call;
+}
+
 // Alerts and silences have ids.
 template <class Message>
 Audited id_of(const Message& message, AuditedCall call) {
@@ -308,6 +325,14 @@ std::vector<CallRow> call_table() {
       {"TeamService.RemoveTeam", AuditAction::kRemoveTeam, changes(&TeamCalls::remove, name_of)},
       {"TeamService.ListTeams", kNone, asks(&TeamCalls::list)},
       {"TeamService.GetTeam", kNone, asks(&TeamCalls::get)},
+
+      {"PriceService.ListPrices", kNone, asks(&PriceCalls::list)},
+      {"PriceService.SetPrice", AuditAction::kSetPrice, changes(&PriceCalls::set, price_of)},
+      {"PriceService.WithdrawPrice", AuditAction::kWithdrawPrice,
+       changes(&PriceCalls::withdraw, price_id_of)},
+      {"PriceService.CorrectLedger", AuditAction::kCorrectLedger,
+       changes(&PriceCalls::correct, correction_of)},
+      {"PriceService.ListInstances", kNone, asks(&PriceCalls::instances)},
 
       {"ShareService.ListShares", kNone, asks(&ShareCalls::list)},
       {"UseService.GetJobUse", kNone, asks(&UseCalls::get)},
