@@ -299,6 +299,24 @@ constexpr std::array kCommands = {
              "  gpu-platform token revoke laptop\n"
              "  gpu-platform token revoke ci --user ann\n"
              "  gpu-platform token revoke 7 --json\n"}, run_token_revoke},
+    Command{{"prices list", "[options]",
+             "Show what a GPU costs in one hour, and which GPUs have no price.",
+             "  gpu-platform prices list\n"
+             "  gpu-platform prices list --json | jq -r '.unpriced[]'\n"}, run_prices_list},
+    Command{{"prices set", "[options] PRICE",
+             "Set the price of a GPU-hour, from now on or from a later time on (admins only).",
+             "  gpu-platform prices set 4.90 --gpu-type H100\n"
+             "  gpu-platform prices set 1.65 --gpu-type H100 --capacity spot --from 2027-01-01\n"}, run_prices_set},
+    Command{{"prices withdraw", "[options] ID",
+             "End a price; that of the configuration counts again (admins only).",
+             "  gpu-platform prices withdraw 12\n"}, run_prices_withdraw},
+    Command{{"prices instances", "[options]",
+             "Show the cloud instances whose GPUs are known, for prices by instance.",
+             "  gpu-platform prices instances\n"}, run_prices_instances},
+    Command{{"usage correct", "[options] AMOUNT",
+             "Add a line to the ledger that charges an amount or takes it back (admins only).",
+             "  gpu-platform usage correct --user ann --text 'the filer was down' -- -12.50\n"
+             "  gpu-platform usage correct 40 --team vision --text 'a licence'\n"}, run_usage_correct},
     Command{{"team list", "[options]",
              "Show the teams of the configuration and those that were made at run time.",
              "  gpu-platform team list\n"

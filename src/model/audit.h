@@ -123,7 +123,7 @@ struct AuditedCall {
   std::vector<std::string> gpus;  // "node:index", the first kMaxAuditedGpus
   std::uint64_t gpu_count = 0;
   // A node, a reservation, a token, a team, a silence, an alert, a channel or a budget by name; a
-  // price by its type or its id; whom a correction of the ledger is of.
+  // price by its type or its id; the user, the team or the project that a correction is of.
   std::string target;
   std::optional<Refusal> refusal;
   std::string request_id;
