@@ -15,6 +15,7 @@
 #include "model/event.h"
 #include "model/job.h"
 #include "model/job_spec_fields.h"
+#include "model/ledger.h"
 #include "model/node.h"
 #include "model/policy.h"
 #include "model/preemption_hold.h"
@@ -273,6 +274,12 @@ inline auto fields(ExactAmount& v) {
 inline auto fields(BudgetState& v) {
   return std::tie(v.budget, v.period_begin, v.settled, v.level, v.level_since);
 }
+inline auto fields(LedgerLine& v) {
+  return std::tie(v.kind, v.node, v.gpu_uuid, v.gpu_type, v.capacity, v.share, v.price, v.from,
+                  v.started, v.ended, v.to, v.rest, v.attempt, v.segment, v.mode, v.user, v.team,
+                  v.project, v.job_name, v.job_kind, v.priority, v.labels, v.not_billed, v.discount,
+                  v.cpus, v.memory_mib, v.core_hour, v.gib_hour, v.amount, v.text, v.by);
+}
 inline auto fields(Policy& v) {
   return std::tie(
       v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
@@ -514,6 +521,10 @@ consteval bool lists_every_member() {
 // The number of values of each stored enumeration. A larger number in a record is damage.
 template <class T>
 inline constexpr std::size_t kValues = 0;
+template <>
+inline constexpr std::size_t kValues<LedgerKind> = kLedgerKinds;
+template <>
+inline constexpr std::size_t kValues<NotBilled> = kNotBilledReasons;
 template <>
 inline constexpr std::size_t kValues<RestKind> = kRestKinds;
 template <>
