@@ -43,6 +43,26 @@ struct Commit {
   // The entries of the audit trail that the events make (model::audit_entry) go into the archive.
   // Older ones that are not wanted any more leave it, few at a time.
   AuditKeep audit_keep = {};
+  // Lines of the ledger that were over before this leave it, few batches at a time. Unset: none.
+  base::Instant ledger_not_before = {};
+  // No core has seen these events, so that `ledger` has none of their lines: they join the gap.
+  bool has_no_lines = false;
+};
+
+// Events whose lines the ledger does not have yet: those after `after`, up to `last`. There is a
+// gap where a version without a ledger stored them, or none of their lines could be saved.
+struct LedgerGap {
+  model::EventSeq after;
+  model::EventSeq last;
+
+  bool is_open() const { return after < last; }
+  friend bool operator==(const LedgerGap&, const LedgerGap&) = default;
+};
+
+// Lines that go into the gap: those of an event, and of some that follow it.
+struct LedgerBatch {
+  model::EventSeq first;  // the first event that has some of them
+  std::vector<model::LedgerLine> lines;
 };
 
 // How much work the medium can still take.
@@ -71,6 +91,10 @@ class Journal {
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const = 0;
 
+  // The oldest event that the journal keeps, or would be: the first one, unless a recovery has lost
+  // the beginning.
+  virtual model::EventSeq first_seq() const = 0;
+
   // Seq of the last stored event; invalid when empty.
   virtual model::EventSeq last_seq() const = 0;
 
@@ -90,6 +114,14 @@ class Journal {
   // has no room for it: nothing has changed and the journal goes on. Any other error is one as
   // append's. The journal keeps its events.
   virtual base::Status drop_jobs(std::span<const model::JobId> jobs) = 0;
+
+  virtual LedgerGap ledger_gap() const = 0;
+
+  // Fills the gap up to `upto`, which is in it: these are all lines of its events. The batches
+  // follow each other. Durable when it returns, all of it or none. kResourceExhausted means that
+  // the medium has no room for it: nothing has changed and the journal goes on. Any other error is
+  // one as append's. May be called while replay visits.
+  virtual base::Status put_ledger(std::span<const LedgerBatch> batches, model::EventSeq upto) = 0;
 
   // The environment stored under ref; kNotFound when dropped or never stored. Safe from any thread.
   virtual base::Result<std::string> environment(std::string_view ref) const = 0;

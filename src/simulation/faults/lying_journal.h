@@ -19,6 +19,7 @@ class LyingJournal final : public store::Journal {
   base::Status replay(
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const override;
+  model::EventSeq first_seq() const override { return store_.first_seq(); }
   model::EventSeq last_seq() const override;
   base::Status put_snapshot(const store::StoredSnapshot& snapshot) override;
   base::Result<std::optional<store::StoredSnapshot>> newest_snapshot(
@@ -27,6 +28,11 @@ class LyingJournal final : public store::Journal {
   }
   base::Status drop_jobs(std::span<const model::JobId> jobs) override {
     return store_.drop_jobs(jobs);
+  }
+  store::LedgerGap ledger_gap() const override { return store_.ledger_gap(); }
+  base::Status put_ledger(std::span<const store::LedgerBatch> batches,
+                          model::EventSeq upto) override {
+    return store_.put_ledger(batches, upto);
   }
   store::Headroom headroom() override { return store_.headroom(); }
   base::Result<std::string> environment(std::string_view ref) const override;

@@ -9,6 +9,7 @@
 #include "store/archive_query.h"
 #include "store/audit_batch.h"
 #include "store/batch.h"
+#include "store/ledger_batch.h"
 
 namespace gpu_platform::store {
 
@@ -25,11 +26,14 @@ base::Status MemoryStore::append(const Commit& commit) {
   written.batch.checksum =
       batch_checksum(written.first_seq, written.batch.count, written.batch.payload);
   written.ended_jobs.assign(commit.ended_jobs.begin(), commit.ended_jobs.end());
+  written.ledger.assign(commit.ledger.begin(), commit.ledger.end());
   written.new_environments.assign(commit.new_environments.begin(), commit.new_environments.end());
   written.dropped_environments.assign(commit.dropped_environments.begin(),
                                       commit.dropped_environments.end());
   written.audit = audit_entries_of(commit.events);
   written.audit_keep = commit.audit_keep;
+  written.ledger_not_before = commit.ledger_not_before;
+  written.has_no_lines = commit.has_no_lines;
   written_ = std::move(written);
 
   const SyncOutcome outcome = hook_ ? hook_(commit.events.back().seq) : SyncOutcome::kSynced;
@@ -42,7 +46,8 @@ base::Status MemoryStore::append(const Commit& commit) {
 }
 
 void MemoryStore::sync() {
-  last_seq_ = model::EventSeq(written_->first_seq + written_->batch.count - 1);
+  const model::EventSeq before =
+      std::exchange(last_seq_, model::EventSeq(written_->first_seq + written_->batch.count - 1));
   journal_.emplace(written_->first_seq, std::move(written_->batch));
   for (auto& job : written_->ended_jobs) jobs_.insert_or_assign(job.id, std::move(job));
   for (auto& environment : written_->new_environments) {
@@ -50,6 +55,11 @@ void MemoryStore::sync() {
   }
   for (const auto& ref : written_->dropped_environments) environments_.erase(ref);
   keep_audit(std::move(written_->audit), written_->audit_keep);
+  if (written_->has_no_lines) {
+    if (gap_.is_open()) ledger_.erase(ledger_.upper_bound(gap_.after.value), ledger_.end());
+    gap_ = {gap_.is_open() ? gap_.after : before, last_seq_};
+  }
+  keep_ledger(*written_);
   written_.reset();
 }
 
@@ -65,6 +75,44 @@ void MemoryStore::keep_audit(std::vector<model::AuditEntry> entries, const Audit
     audit_entries_ -= oldest.size();
     audit_.erase(audit_.begin());
   }
+}
+
+void MemoryStore::keep_ledger(Written& written) {
+  if (written.ledger.empty()) return;
+  ledger_.emplace(written.first_seq, std::move(written.ledger));
+  if (!written.ledger_not_before.is_set()) return;
+  const model::Millis not_before = model::millis_of(written.ledger_not_before);
+  for (std::size_t dropped = 0; dropped < kLedgerBatchesDropped && ledger_.size() > 1; ++dropped) {
+    if (span_of(ledger_.begin()->second).to >= not_before) return;
+    ledger_.erase(ledger_.begin());
+  }
+}
+
+base::Status MemoryStore::put_ledger(std::span<const LedgerBatch> batches, model::EventSeq upto) {
+  if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
+  TRY(check_fills(gap_, batches, upto));
+  for (const LedgerBatch& batch : batches) ledger_.emplace(batch.first.value, batch.lines);
+  gap_.after = upto;
+  return {};
+}
+
+base::Status MemoryStore::visit(const LedgerQuery& query, const Visit& visit) const {
+  for (const auto& [first, lines] : ledger_) {
+    if (query.upto.valid() && first > query.upto.value) break;
+    for (const model::LedgerLine& line : lines) {
+      if (is_wanted(query, line)) TRY(visit(line));
+    }
+  }
+  return {};
+}
+
+base::Result<model::EventSeq> MemoryStore::ledger_upto() const {
+  return gap_.is_open() ? gap_.after : last_seq_;
+}
+
+void MemoryStore::forget_ledger() {
+  ledger_.clear();
+  gap_ = {{}, last_seq_};
 }
 
 void MemoryStore::crash() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "store/ledger.h"
 #include "store/store.h"
 
 namespace gpu_platform::store {
@@ -22,7 +23,7 @@ enum class SyncOutcome {
 // faults on demand. Deterministic; no clock, thread or file; one thread only, readers included.
 // After a failed append it refuses everything but crash(), as the journal's contract asks of its
 // user. A value: a copy is an independent store with the same contents.
-class MemoryStore final : public Journal, public Archive {
+class MemoryStore final : public Journal, public Archive, public Ledger {
  public:
   // Asked once per batch after it is written and before it is synced, with the last event's seq.
   using SyncHook = std::function<SyncOutcome(model::EventSeq last)>;
@@ -31,11 +32,14 @@ class MemoryStore final : public Journal, public Archive {
   base::Status replay(
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const override;
+  model::EventSeq first_seq() const override { return model::EventSeq(1); }
   model::EventSeq last_seq() const override { return last_seq_; }
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
   Headroom headroom() override { return headroom_; }
   base::Status drop_jobs(std::span<const model::JobId> jobs) override;
+  LedgerGap ledger_gap() const override { return gap_; }
+  base::Status put_ledger(std::span<const LedgerBatch> batches, model::EventSeq upto) override;
   base::Result<std::string> environment(std::string_view ref) const override;
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
@@ -46,6 +50,9 @@ class MemoryStore final : public Journal, public Archive {
   base::Result<std::uint64_t> job_count() const override { return jobs_.size(); }
   base::Result<base::Instant> begins_at() const override;
   base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
+
+  base::Status visit(const LedgerQuery& query, const Visit& visit) const override;
+  base::Result<model::EventSeq> ledger_upto() const override;
 
   // ---- Faults ----
 
@@ -64,6 +71,9 @@ class MemoryStore final : public Journal, public Archive {
   void damage_event(model::EventSeq seq);
   void damage_snapshot(model::EventSeq upto);
 
+  // From now on this is the store of a version that had no ledger.
+  void forget_ledger();
+
  private:
   struct Batch {
     std::uint64_t count = 0;
@@ -78,14 +88,18 @@ class MemoryStore final : public Journal, public Archive {
     std::uint64_t first_seq = 0;
     Batch batch;
     std::vector<model::Job> ended_jobs;
+    std::vector<model::LedgerLine> ledger;
     std::vector<Environment> new_environments;
     std::vector<std::string> dropped_environments;
     std::vector<model::AuditEntry> audit;
     AuditKeep audit_keep;
+    base::Instant ledger_not_before;
+    bool has_no_lines = false;
   };
 
   void sync();
   void keep_audit(std::vector<model::AuditEntry> entries, const AuditKeep& keep);
+  void keep_ledger(Written& written);
 
   std::map<std::uint64_t, Batch> journal_;  // by first seq
   std::map<std::uint64_t, Snapshot> snapshots_;
@@ -93,6 +107,8 @@ class MemoryStore final : public Journal, public Archive {
   std::map<std::string, std::string, std::less<>> environments_;
   std::map<std::uint64_t, std::vector<model::AuditEntry>> audit_;  // by first seq of the batch
   std::uint64_t audit_entries_ = 0;
+  std::map<std::uint64_t, std::vector<model::LedgerLine>> ledger_;  // by first seq of the batch
+  LedgerGap gap_;
   model::EventSeq last_seq_;
   std::optional<Written> written_;
   bool is_broken_ = false;
