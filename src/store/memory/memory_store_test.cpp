@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "store/ledger_contract.h"
 #include "store/store_contract.h"
 #include "store/test_support.h"
 
@@ -11,7 +12,9 @@ namespace {
 struct MemorySubject {
   Journal& journal() { return store; }
   Archive& archive() { return store; }
+  Ledger& ledger() { return store; }
   void restart() { store.crash(); }
+  void forget_ledger() { store.forget_ledger(); }
   void damage_event(model::EventSeq seq) { store.damage_event(seq); }
   void damage_snapshot(model::EventSeq upto) { store.damage_snapshot(upto); }
 
@@ -19,6 +22,7 @@ struct MemorySubject {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Memory, StoreContract, MemorySubject);
+INSTANTIATE_TYPED_TEST_SUITE_P(Memory, LedgerContract, MemorySubject);
 
 TEST(MemoryStore, ALostSyncLeavesNothingOfTheBatch) {
   MemoryStore store;
@@ -45,6 +49,19 @@ TEST(MemoryStore, ASyncThatIsNotHeardOfIsDurableAllTheSame) {
   EXPECT_EQ(replayed(store), bytes_of_events(1, 3));
   EXPECT_TRUE(store.find(model::JobId(1)).value().has_value());
   EXPECT_TRUE(store.environment("new"));
+}
+
+TEST(MemoryStore, LinesOfTheLedgerAreLostAndKeptWithTheirEvents) {
+  MemoryStore store;
+  const auto lines = held_lines({.gpus = 2});
+  store.on_written([](model::EventSeq) { return SyncOutcome::kLost; });
+  EXPECT_FALSE(store.append({.events = events_of(1, 2), .ledger = lines}));
+  store.crash();
+  EXPECT_TRUE(all_lines(store).empty());
+  store.on_written([](model::EventSeq) { return SyncOutcome::kSyncedUnheard; });
+  EXPECT_FALSE(store.append({.events = events_of(1, 2), .ledger = lines}));
+  store.crash();
+  EXPECT_EQ(all_lines(store), lines);
 }
 
 TEST(MemoryStore, ACrashBetweenWriteAndSyncDropsTheBatch) {
