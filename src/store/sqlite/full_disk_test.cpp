@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "store/ledger_fixture.h"
 #include "store/sqlite/repair.h"
 #include "store/sqlite/sqlite_test_support.h"
 
@@ -102,6 +103,42 @@ TEST_F(FullDisk, EndingsAreRecordedInTheReserveWhenNothingIsLeft) {
   free_disk();
   EXPECT_EQ(store_->headroom(), Headroom::kAmple) << "the reserve is made again";
   EXPECT_EQ(std::filesystem::file_size(ballast()), 4u << 20);
+}
+
+TEST_F(FullDisk, LinesOfTheLedgerGoWithTheirEndingsIntoTheReserve) {
+  open();
+  ASSERT_TRUE(append_ending());
+  fill_disk(0);
+  std::vector<model::LedgerLine> all;
+  for (std::uint64_t seq = 2; seq <= 300; ++seq) {
+    const auto lines = held_lines({.attempt = seq, .gpus = 2});
+    const auto status = store_->append({.events = events_of(seq, seq), .ledger = lines});
+    ASSERT_TRUE(status) << "event " << seq << ": " << status.error().message;
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  EXPECT_EQ(all_lines(*store_), all);
+  store_.reset();
+  open();
+  EXPECT_EQ(all_lines(*store_), all);
+}
+
+TEST_F(FullDisk, AGapOfTheLedgerIsNotFilledFromTheReserve) {
+  open();
+  ASSERT_TRUE(append_ending());
+  store_.reset();
+  run_sql(dir(), std::string(kToVersion3));
+  open();
+  const LedgerGap gap = store_->ledger_gap();
+  ASSERT_TRUE(gap.is_open());
+  fill_disk((2 << 20) - 4096);
+  const std::vector<LedgerBatch> batches = {{model::EventSeq(1), held_lines({})}};
+  const auto status = store_->put_ledger(batches, model::EventSeq(1));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, base::ErrorCode::kResourceExhausted);
+  EXPECT_EQ(store_->ledger_gap(), gap);
+  EXPECT_TRUE(append_ending()) << "and the journal goes on";
+  free_disk();
+  EXPECT_TRUE(store_->put_ledger(batches, model::EventSeq(1)));
 }
 
 TEST_F(FullDisk, SnapshotsDoNotTakeTheReserve) {

@@ -21,6 +21,8 @@ class Reader {
 
   // Valid until the next call.
   base::Result<Statement*> statement(const std::string& sql);
+  // One of the caller's own, who ends it before the connection is given back.
+  base::Result<Statement> prepare(std::string_view sql) const { return database_.prepare(sql); }
 
  private:
   Database database_;

@@ -85,8 +85,42 @@ CREATE TABLE audit_submissions(
   batch INTEGER NOT NULL);
 )sql";
 
+// ledger: the lines that the journal's batch of that first_seq adds, or, of a gap that was filled,
+// those of that event and some that follow it. from_ms and to_ms are their span. ledger_users has
+// the span of each user's lines.
+//
+// ledger_gap has one row as long as there is a gap. In a store of the version before, all lines are
+// in it.
+constexpr std::string_view kVersion4 = R"sql(
+CREATE TABLE ledger(
+  first_seq INTEGER PRIMARY KEY,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  checksum INTEGER NOT NULL,
+  payload BLOB NOT NULL);
+CREATE INDEX ledger_by_time ON ledger(to_ms, from_ms);
+CREATE TABLE ledger_names(
+  id INTEGER PRIMARY KEY,
+  checksum INTEGER NOT NULL,
+  text TEXT NOT NULL UNIQUE);
+CREATE TABLE ledger_users(
+  name INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  batch INTEGER NOT NULL,
+  PRIMARY KEY (name, to_ms, from_ms, batch)) WITHOUT ROWID;
+CREATE TABLE ledger_gap(
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  after_seq INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL);
+INSERT INTO ledger_gap(id, after_seq, last_seq)
+  SELECT 1, first_seq - 1, last_seq FROM head WHERE last_seq >= first_seq;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{3, kVersion3},
+    Migration{4, kVersion4},
 };
 
 base::Status apply_steps(const Database& database, std::span<const Migration> steps,

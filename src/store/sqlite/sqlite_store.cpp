@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "store/archive_query.h"
 #include "store/batch.h"
+#include "store/ledger_batch.h"
 #include "store/sqlite/archive_sql.h"
 #include "store/sqlite/mark_check.h"
 #include "store/sqlite/open_database.h"
@@ -94,6 +95,9 @@ base::Status SqliteStore::open_database(const SqliteOptions& options) {
   TRY_ASSIGN(writer_, RecordWriter::prepare(database_));
   TRY_ASSIGN(audit_writer_, AuditWriter::prepare(database_));
   TRY_ASSIGN(audit_, audit_writer_.read_extent());
+  TRY_ASSIGN(ledger_writer_, LedgerWriter::prepare(database_));
+  TRY_ASSIGN(ledger_, ledger_writer_.read_extent());
+  TRY_ASSIGN(gap_, ledger_gap_of(database_));
   TRY(lock_.note_open());
   // Starts the log anew, so that nothing of a transaction that a crash cut off stays behind
   // (wal_check.h relies on it). A disk too full for that keeps the log as it is.
@@ -149,7 +153,7 @@ base::Status SqliteStore::accept_loss(const Mark& known, model::JobId seen,
   mark_.last_job = std::max(mark_.last_job, seen.value);
   const model::EventRecord repaired{model::EventSeq(head_.last_seq + 1), known.at,
                                     model::StoreRepaired{mark_.last_job, {}}};
-  TRY(append({{&repaired, 1}, {}, {}, {}}));
+  TRY(append({.events = {&repaired, 1}, .has_no_lines = true}));
   TRY(make_marker(files_.marker, mark_));
   mark_writer_ = MarkWriter(files_.marker);
   note_ =
@@ -250,30 +254,70 @@ void SqliteStore::mark_durable(const Commit& commit, const StoredBatch& batch) {
 }
 
 base::Status SqliteStore::write(const Commit& commit, const StoredBatch& batch) {
-  Head head;
-  AuditExtent audit = audit_;
-  TRY(database_.transaction([&]() -> base::Status {
-    TRY_ASSIGN(head, write_rows(commit, batch, audit));
-    return writer_.put_head(head);
-  }));
-  head_ = head;
-  audit_ = audit;
+  Extents extents{head_, audit_, ledger_, gap_};
+  const base::Status written = database_.transaction([&]() -> base::Status {
+    TRY(write_rows(commit, batch, extents));
+    TRY(write_ledger(commit, extents));
+    return writer_.put_head(extents.head);
+  });
+  ledger_writer_.settle(written.has_value());
+  TRY(written);
+  head_ = extents.head;
+  audit_ = extents.audit;
+  ledger_ = extents.ledger;
+  gap_ = extents.gap;
   return {};
 }
 
-base::Result<Head> SqliteStore::write_rows(const Commit& commit, const StoredBatch& batch,
-                                           AuditExtent& audit) {
-  Head head = head_;
-  head.last_seq = batch.last_seq();
+base::Status SqliteStore::write_rows(const Commit& commit, const StoredBatch& batch,
+                                     Extents& extents) {
+  extents.head.last_seq = batch.last_seq();
   TRY(writer_.put_batch(batch));
   for (const auto& environment : commit.new_environments) {
     TRY(writer_.put_environment(environment));
   }
-  TRY_ASSIGN(const std::size_t added, writer_.put_jobs(commit.ended_jobs, head.last_seq));
-  head.jobs += added;
+  TRY_ASSIGN(const std::size_t added, writer_.put_jobs(commit.ended_jobs, batch.last_seq()));
+  extents.head.jobs += added;
   for (const auto& ref : commit.dropped_environments) TRY(writer_.drop_environment(ref));
-  TRY(audit_writer_.put(commit, audit));
-  return head;
+  return audit_writer_.put(commit, extents.audit);
+}
+
+base::Status SqliteStore::write_ledger(const Commit& commit, Extents& extents) {
+  if (!commit.has_no_lines) return ledger_writer_.put(commit, extents.ledger);
+  // There is one gap: lines of events behind it go into it, too.
+  if (gap_.is_open()) {
+    TRY(ledger_writer_.drop_after(gap_.after));
+    TRY_ASSIGN(extents.ledger, ledger_writer_.read_extent());
+  }
+  extents.gap = {gap_.is_open() ? gap_.after : last_seq(), model::EventSeq(extents.head.last_seq)};
+  return ledger_writer_.put_gap(extents.gap);
+}
+
+base::Status SqliteStore::put_ledger(std::span<const LedgerBatch> batches, model::EventSeq upto) {
+  if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
+  TRY(check_fills(gap_, batches, upto));
+  // The reserve is for endings.
+  if (headroom_.assess() == Headroom::kReserved) {
+    return fail(ErrorCode::kResourceExhausted, "the disk has no room for lines of the ledger");
+  }
+  const LedgerGap left{upto, gap_.last};
+  LedgerExtent extent;
+  const base::Status status = database_.transaction([&]() -> base::Status {
+    for (const LedgerBatch& batch : batches) {
+      TRY(ledger_writer_.put(batch.first.value, batch.lines));
+    }
+    TRY_ASSIGN(extent, ledger_writer_.read_extent());
+    return ledger_writer_.put_gap(left);
+  });
+  ledger_writer_.settle(status.has_value());
+  if (!status) {
+    is_broken_ = status.error().code != ErrorCode::kResourceExhausted;
+    return std::unexpected(explain(status.error()));
+  }
+  gap_ = left;
+  ledger_ = extent;
+  checkpoint_when_due();
+  return {};
 }
 
 bool SqliteStore::is_log_too_long_for_disk() {
@@ -320,6 +364,37 @@ base::Status SqliteStore::replay(
   return std::unexpected(explain(std::move(status).error()));
 }
 
+namespace {
+
+// Batches that are read before their events are visited, and their bytes; more of each at most by
+// one batch.
+constexpr std::size_t kBatchesOfReplay = 64;
+constexpr std::size_t kBytesOfReplay = std::size_t{1} << 20;
+
+struct CopiedBatch {
+  StoredBatch batch;  // its payload is not valid any more
+  std::string payload;
+};
+
+// Those from the one that holds event `next` on; also after an error, those before it.
+base::Status copy_batches(Statement& rows, std::uint64_t next, std::vector<CopiedBatch>& batches) {
+  const StatementRun scope(rows);
+  rows.bind(next);
+  std::size_t bytes = 0;
+  while (batches.size() < kBatchesOfReplay && bytes < kBytesOfReplay) {
+    TRY_ASSIGN(const bool has_row, rows.step());
+    if (!has_row) return {};
+    const StoredBatch batch = batch_of_row(rows);
+    batches.push_back({batch, std::string(batch.payload)});
+    bytes += batch.payload.size();
+  }
+  return {};
+}
+
+}  // namespace
+
+// No row is being read while events are visited: the visitor may write (put_ledger), and the log is
+// copied meanwhile.
 base::Status SqliteStore::replay_rows(
     model::EventSeq after,
     const std::function<base::Status(const model::EventRecord&)>& visit) const {
@@ -327,17 +402,24 @@ base::Status SqliteStore::replay_rows(
                                  "SELECT {} FROM journal WHERE first_seq >= (SELECT max(first_seq) "
                                  "FROM journal WHERE first_seq <= ?) ORDER BY first_seq",
                                  kBatchColumns)));
+  const auto missing = [](std::uint64_t seq) {
+    return fail(ErrorCode::kDataLoss,
+                fmt::format("table journal: the record of event {} is missing", seq));
+  };
   std::uint64_t next = after.value + 1;
-  rows.bind(next);
   while (next <= head_.last_seq) {
-    TRY_ASSIGN(const bool has_row, rows.step());
-    const StoredBatch batch = has_row ? batch_of_row(rows) : StoredBatch{};
-    if (!has_row || batch.first_seq > next || batch.last_seq() < next) {
-      return fail(ErrorCode::kDataLoss,
-                  fmt::format("table journal: the record of event {} is missing", next));
+    std::vector<CopiedBatch> batches;
+    const base::Status read = copy_batches(rows, next, batches);
+    for (const CopiedBatch& copied : batches) {
+      if (next > head_.last_seq) break;
+      StoredBatch batch = copied.batch;
+      batch.payload = copied.payload;
+      if (batch.first_seq > next || batch.last_seq() < next) return missing(next);
+      TRY(visit_batch(batch, model::EventSeq(next - 1), visit));
+      next = batch.last_seq() + 1;
     }
-    TRY(visit_batch(batch, model::EventSeq(next - 1), visit));
-    next = batch.last_seq() + 1;
+    TRY(read);
+    if (batches.empty()) return missing(next);
   }
   return {};
 }
@@ -524,6 +606,47 @@ base::Result<base::Instant> SqliteStore::begins_at() const {
     if (at.is_set() && (!first.is_set() || at < first)) first = at;
   }
   return first;
+}
+
+base::Status SqliteStore::visit(const LedgerQuery& query, const Visit& visit) const {
+  const LedgerSql sql = ledger_sql(query);
+  TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
+  TRY_ASSIGN(Statement name, reader->prepare(kLedgerNameSql));
+  LedgerNames names(std::move(name));
+  const NameOfNumber name_of = [&](std::uint64_t number) { return names.name_of(number); };
+  TRY_ASSIGN(Statement * rows, reader->statement(sql.text));
+  const StatementRun scope(*rows);
+  for (const auto& parameter : sql.parameters) {
+    std::visit([&](const auto& value) { rows->bind(value); }, parameter);
+  }
+  bool is_visitors_error = false;
+  const Visit take = [&](const model::LedgerLine& line) -> base::Status {
+    if (!is_wanted(query, line)) return {};
+    base::Status visited = visit(line);
+    is_visitors_error = !visited;
+    return visited;
+  };
+  while (true) {
+    auto has_row = rows->step();
+    if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
+    if (!*has_row) return {};
+    const auto row = ledger_row_of(*rows);
+    if (!row) return std::unexpected(explain(row.error()));
+    base::Status visited = visit_lines(*row, name_of, take);
+    if (is_visitors_error) return visited;
+    if (!visited) return std::unexpected(explain(std::move(visited).error()));
+  }
+}
+
+base::Result<model::EventSeq> SqliteStore::ledger_upto() const {
+  TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
+  TRY_ASSIGN(Statement * row,
+             reader->statement("SELECT coalesce((SELECT after_seq FROM ledger_gap), "
+                               "(SELECT last_seq FROM head))"));
+  const StatementRun scope(*row);
+  auto has_row = row->step();
+  if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
+  return model::EventSeq(row->number(0));
 }
 
 base::Result<model::AuditPage> SqliteStore::audit(const model::AuditQuery& query) const {

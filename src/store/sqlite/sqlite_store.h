@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/ledger.h"
 #include "store/sqlite/audit_table.h"
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/disk_headroom.h"
 #include "store/sqlite/durable_mark.h"
 #include "store/sqlite/latest_endings.h"
+#include "store/sqlite/ledger_table.h"
 #include "store/sqlite/reader_pool.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/schema.h"
@@ -43,9 +45,9 @@ struct SqliteOptions {
 };
 
 // The store in one SQLite database (WAL, synchronous=FULL): every batch is one transaction, synced
-// before append returns. Journal functions belong to one thread, except environment(); archive
-// functions are safe from any thread.
-class SqliteStore final : public Journal, public Archive {
+// before append returns. Journal functions belong to one thread, except environment(); functions of
+// the archive and of the ledger are safe from any thread.
+class SqliteStore final : public Journal, public Archive, public Ledger {
  public:
   // Opens the store of a data directory, made where there is none. Errors: kAlreadyExists when
   // another process uses the directory (its pid is named), kDataLoss when the database is damaged
@@ -68,11 +70,14 @@ class SqliteStore final : public Journal, public Archive {
   // at its end that all were. Empty: not any more.
   using ReplayProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
   void tell_of_replays(ReplayProgress progress) { replay_progress_ = std::move(progress); }
+  model::EventSeq first_seq() const override { return model::EventSeq(head_.first_seq); }
   model::EventSeq last_seq() const override { return model::EventSeq(head_.last_seq); }
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
   base::Status drop_jobs(std::span<const model::JobId> jobs) override;
   Headroom headroom() override { return headroom_.assess(); }
+  LedgerGap ledger_gap() const override { return gap_; }
+  base::Status put_ledger(std::span<const LedgerBatch> batches, model::EventSeq upto) override;
   base::Result<std::string> environment(std::string_view ref) const override;
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
@@ -83,7 +88,17 @@ class SqliteStore final : public Journal, public Archive {
   base::Result<base::Instant> begins_at() const override;
   base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
+  base::Status visit(const LedgerQuery& query, const Visit& visit) const override;
+  base::Result<model::EventSeq> ledger_upto() const override;
+
  private:
+  // What a commit changes beside its rows; true once it is durable.
+  struct Extents {
+    Head head;
+    AuditExtent audit;
+    LedgerExtent ledger;
+    LedgerGap gap;
+  };
   SqliteStore(const SqliteOptions& options, DirectoryLock lock);
 
   base::Status open_database(const SqliteOptions& options);
@@ -96,7 +111,8 @@ class SqliteStore final : public Journal, public Archive {
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const;
   base::Status write(const Commit& commit, const StoredBatch& batch);
-  base::Result<Head> write_rows(const Commit& commit, const StoredBatch& batch, AuditExtent& audit);
+  base::Status write_rows(const Commit& commit, const StoredBatch& batch, Extents& extents);
+  base::Status write_ledger(const Commit& commit, Extents& extents);
   void mark_durable(const Commit& commit, const StoredBatch& batch);
   base::Result<bool> list_from(const ArchiveQuery& query, model::JobId from, std::size_t& bytes,
                                std::vector<model::Job>& jobs) const;
@@ -112,9 +128,12 @@ class SqliteStore final : public Journal, public Archive {
   Database database_;
   RecordWriter writer_;
   AuditWriter audit_writer_;
+  LedgerWriter ledger_writer_;
   ReplayProgress replay_progress_;
   Head head_;
   AuditExtent audit_;
+  LedgerExtent ledger_;
+  LedgerGap gap_;
   Mark mark_;
   MarkWriter mark_writer_;
   std::string note_;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "store/ledger_contract.h"
 #include "store/sqlite/repair.h"
 #include "store/sqlite/sqlite_test_support.h"
 #include "store/store_contract.h"
@@ -23,10 +24,12 @@ struct SqliteSubject {
 
   Journal& journal() { return *store; }
   Archive& archive() { return *store; }
+  Ledger& ledger() { return *store; }
   void restart() {
     store.reset();
     store = open_store(directory.path());
   }
+  void forget_ledger() { damage(std::string(kToVersion3)); }
   void damage_event(model::EventSeq seq) {
     damage(
         fmt::format("UPDATE journal SET payload = CAST(substr(payload, 1, length(payload) - 1) "
@@ -50,6 +53,7 @@ struct SqliteSubject {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Sqlite, StoreContract, SqliteSubject);
+INSTANTIATE_TYPED_TEST_SUITE_P(Sqlite, LedgerContract, SqliteSubject);
 
 mode_t mode_of(const std::filesystem::path& path) {
   struct stat status{};
@@ -250,12 +254,14 @@ TEST(SqliteStore, RefusesADatabaseOfANewerProgram) {
 
   const base::Error error = open_error(directory.path());
   EXPECT_EQ(error.code, base::ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(mentions(error, "schema version 4, written by a newer program")) << error.message;
+  EXPECT_TRUE(mentions(error, "schema version 5, written by a newer program")) << error.message;
 }
 
 TEST(SqliteStore, RefusesADatabaseFromBeforeTheFirstRelease) {
   const TemporaryDirectory directory;
-  const std::vector<Migration> steps = {{2, migrations().front().sql}};
+  std::string tables;
+  for (const Migration& step : migrations()) tables += step.sql;
+  const std::vector<Migration> steps = {{2, tables}};
   auto options = options_for(directory.path());
   options.migrations = steps;
   ASSERT_TRUE(SqliteStore::open(options));

@@ -41,6 +41,11 @@ inline void run_sql(const std::filesystem::path& dir, const std::string& sql) {
   ASSERT_TRUE(status) << status.error().message;
 }
 
+// Makes a database one of version 3, which had no ledger.
+inline constexpr std::string_view kToVersion3 =
+    "DROP TABLE ledger; DROP TABLE ledger_names; DROP TABLE ledger_users; DROP TABLE ledger_gap;"
+    "PRAGMA user_version = 3";
+
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
