@@ -69,17 +69,17 @@ std::string history_text(const std::string& data_dir) {
 }
 
 int check(client::Console& console, const std::string& data_dir) {
-  const auto report =
-      store::check_store(data_dir, needed_environments, progress_of(console, "checking"));
+  const auto report = store::check_store(data_dir, {needed_environments, made_lines},
+                                         progress_of(console, "checking"));
   if (!report) return report_failure(console, report.error());
   console.out(history_text(data_dir));
   return print(console, store::check_text(*report, data_dir));
 }
 
 int recover(client::Console& console, const std::string& data_dir) {
-  const auto report = store::recover_store(
-      data_dir,
-      {last_job_with_output(data_dir), needed_environments, progress_of(console, "recovering")});
+  const auto report = store::recover_store(data_dir, {last_job_with_output(data_dir),
+                                                      {needed_environments, made_lines},
+                                                      progress_of(console, "recovering")});
   if (!report) return report_failure(console, report.error());
   return print(console, store::recovery_text(*report));
 }

@@ -1,6 +1,7 @@
 #include "bin/store_state.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,8 +14,11 @@
 
 namespace gpu_platform::bin {
 
-base::Result<std::map<std::string, model::JobId>> needed_environments(
-    const store::StateSource& source) {
+namespace {
+
+// The core with the state of the source; visit sees each event and its lines.
+base::Result<controller::Core> replayed_core(const store::StateSource& source,
+                                             const store::VisitMadeLines& visit) {
   controller::Core core;
   if (source.snapshot) {
     TRY_ASSIGN(controller::State state, controller::decode_state(source.snapshot->state));
@@ -26,15 +30,28 @@ base::Result<std::map<std::string, model::JobId>> needed_environments(
           base::ErrorCode::kDataLoss,
           fmt::format("event {} follows event {}", record.seq.value, core.state().seq.value));
     }
-    core.replay(record);
-    return {};
+    return visit(record.seq, core.replay(record));
   }));
+  return core;
+}
+
+}  // namespace
+
+base::Result<std::map<std::string, model::JobId>> needed_environments(
+    const store::StateSource& source) {
+  TRY_ASSIGN(const controller::Core core,
+             replayed_core(source, [](auto, auto) { return base::Status{}; }));
   std::map<std::string, model::JobId> needed;
   core.state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
     const std::string& ref = job.spec->environment_ref;
     if (!ref.empty() && !model::is_ended(job.state)) needed.emplace(ref, job.id);
   });
   return needed;
+}
+
+base::Status made_lines(const store::StateSource& source, const store::VisitMadeLines& visit) {
+  TRY(replayed_core(source, visit));
+  return {};
 }
 
 model::JobId last_job_with_output(const std::string& data_dir) {

@@ -15,6 +15,10 @@ namespace gpu_platform::bin {
 base::Result<std::map<std::string, model::JobId>> needed_environments(
     const store::StateSource& source);
 
+// The lines that the events of the source add to the ledger. Where it begins with a snapshot of a
+// version without a ledger, there are none of what was before.
+base::Status made_lines(const store::StateSource& source, const store::VisitMadeLines& visit);
+
 // The highest id of a job that has output in the data directory; invalid: none has.
 model::JobId last_job_with_output(const std::string& data_dir);
 

@@ -42,6 +42,17 @@ TEST(StoreState, AGapBetweenEventsIsALoss) {
   EXPECT_EQ(needed.error().message, "event 3 follows event 1");
 }
 
+TEST(StoreState, EveryEventIsAskedForItsLines) {
+  std::vector<std::uint64_t> visited;
+  const auto visit = [&](model::EventSeq seq, std::span<const model::LedgerLine>) {
+    visited.push_back(seq.value);
+    return base::Status{};
+  };
+  EXPECT_TRUE(made_lines(source_of({submitted(1, 1, {}), submitted(2, 2, {})}), visit));
+  EXPECT_EQ(visited, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_FALSE(made_lines(source_of({submitted(1, 1, {}), submitted(3, 2, {})}), visit));
+}
+
 TEST(StoreState, TheLastJobWithOutputIsThatOfAnyEngine) {
   const TestFolder folder;
   EXPECT_FALSE(last_job_with_output(folder.path()).valid());

@@ -52,9 +52,10 @@ void Batch::expect(std::size_t jobs) {
   make_room(ended_jobs, jobs);
 }
 
-void Core::replay(const model::EventRecord& record) {
+std::vector<model::LedgerLine> Core::replay(const model::EventRecord& record) {
   OwnOutbox outbox;
   apply(state_, record, outbox);
+  return std::move(outbox.ledger);
 }
 
 void Core::emit(model::Event event, base::Instant now) {

@@ -53,8 +53,9 @@ class Core {
   // Returns the present state as readers see it.
   std::shared_ptr<const Snapshot> snapshot();
 
-  // Replays one stored event. Never plans, never makes effects.
-  void replay(const model::EventRecord& record);
+  // Replays one stored event, and returns the lines that it adds to the ledger. Never plans, never
+  // makes effects.
+  std::vector<model::LedgerLine> replay(const model::EventRecord& record);
 
   // ---- building the open batch; `now` >= every earlier `now`
   // Refuses new work while room is kReserved.

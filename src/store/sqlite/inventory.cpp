@@ -209,6 +209,46 @@ void compare_audit(Inventory& inventory) {
   }
 }
 
+base::Status take_ledger(const RowSource& source, Inventory& inventory) {
+  if (!has_ledger(inventory)) return {};
+  std::uint64_t keys = 0;
+  const auto take_name = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(LedgerName name, ledger_name_of(row));
+    inventory.names.emplace(name.number, std::move(name.text));
+    return {};
+  };
+  const NameOfNumber names = name_of(inventory);
+  const auto take = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(const LedgerRow found, ledger_row_of(row));
+    std::set<std::string, std::less<>> users;
+    TRY(visit_lines(found, names, [&](const model::LedgerLine& line) -> base::Status {
+      if (line.kind != model::LedgerKind::kRest && !line.user.empty()) users.insert(line.user);
+      return {};
+    }));
+    keys += users.size();
+    inventory.report.ledger_lines += found.count;
+    return {};
+  };
+  std::vector<std::string>& damages = inventory.report.damages;
+  const std::size_t known = damages.size();
+  TRY(scan(source, kLedgerNames, take_name, damages));
+  TRY(scan(source, kLedger, take, damages));
+  if (source.database) {
+    const auto said = source.database->query_integer("SELECT count(*) FROM ledger_users");
+    if (!said || static_cast<std::uint64_t>(*said) != keys) {
+      damages.push_back(
+          fmt::format("table ledger_users: it has not the {} keys that the intact "
+                      "records of table ledger have",
+                      keys));
+    }
+    const auto gap = ledger_gap_of(*source.database);
+    if (!gap) damages.push_back(gap.error().message);
+    if (gap) inventory.ledger_gap = *gap;
+  }
+  inventory.is_ledger_whole = damages.size() == known;
+  return {};
+}
+
 base::Status check_structure(const Database& database, std::vector<std::string>& damages) {
   TRY_ASSIGN(Statement rows, database.prepare("PRAGMA integrity_check(20)"));
   while (true) {
@@ -225,8 +265,10 @@ base::Status check_structure(const Database& database, std::vector<std::string>&
 
 // SQLite leaves out a table whose place in the file it does not believe, and says nothing.
 base::Status check_tables(const Database& database, std::int64_t version) {
-  for (const StoredTable& table : {kJournal, kSnapshots, kJobs, kEnvironments, kAudit}) {
+  for (const StoredTable& table :
+       {kJournal, kSnapshots, kJobs, kEnvironments, kAudit, kLedger, kLedgerNames}) {
     if (version < 2 && table.name == kAudit.name) continue;
+    if (version < 4 && table.name.starts_with(kLedger.name)) continue;
     if (database.prepare(fmt::format("SELECT {} FROM {}", table.columns, table.name))) continue;
     return fail(ErrorCode::kDataLoss, fmt::format("table {} cannot be found", table.name));
   }
@@ -234,6 +276,15 @@ base::Status check_tables(const Database& database, std::int64_t version) {
 }
 
 }  // namespace
+
+NameOfNumber name_of(const Inventory& inventory) {
+  return [&names = inventory.names](std::uint64_t number) -> base::Result<std::string_view> {
+    const auto name = names.find(number);
+    if (name != names.end()) return std::string_view(name->second);
+    return fail(ErrorCode::kDataLoss,
+                fmt::format("table ledger_names: record {} is missing", number));
+  };
+}
 
 base::Result<Database> open_for_reading(const StoreFiles& files, const DirectoryLock& lock,
                                         std::vector<std::string>& damages) {
@@ -268,6 +319,7 @@ base::Result<Inventory> take_inventory(const RowSource& source, const StoreFiles
   TRY(take_others(source, inventory));
   TRY(take_audit(source, inventory));
   compare_audit(inventory);
+  TRY(take_ledger(source, inventory));
   TRY(compare_with_head(source, inventory));
   if (source.database) {
     if (source.progress) source.progress("structure", 0);

@@ -15,6 +15,7 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/durable_mark.h"
 #include "store/sqlite/found_rows.h"
+#include "store/sqlite/ledger_table.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/repair.h"
 
@@ -33,6 +34,8 @@ inline constexpr StoredTable kJournal{"journal", "first_seq", kBatchColumns};
 inline constexpr StoredTable kSnapshots{"snapshots", "upto", kSnapshotColumns};
 inline constexpr StoredTable kJobs{"jobs", "id", kJobColumns};
 inline constexpr StoredTable kAudit{"audit", "first_seq", kAuditColumns};
+inline constexpr StoredTable kLedger{"ledger", "first_seq", kLedgerColumns};
+inline constexpr StoredTable kLedgerNames{"ledger_names", "id", kLedgerNameColumns};
 inline constexpr StoredTable kEnvironments{"environments", "ref", kEnvironmentColumns, true};
 
 // What a damaged store's rows are read from.
@@ -57,6 +60,9 @@ struct Inventory {
   EntryCounts audit_made;  // by the journal's events
   EntryCounts audit_kept;  // in the table
   bool is_audit_whole = true;
+  std::map<std::uint64_t, std::string> names;  // of the ledger, by their numbers
+  LedgerGap ledger_gap;
+  bool is_ledger_whole = true;
   bool is_outdated = false;  // it lacks what the mark says
   std::vector<std::uint64_t> snapshots;
   std::vector<std::uint64_t> jobs;  // ascending
@@ -70,6 +76,12 @@ struct Inventory {
 inline bool has_audit(const Inventory& inventory) {
   return inventory.report.schema_version >= 2;
 }
+
+inline bool has_ledger(const Inventory& inventory) {
+  return inventory.report.schema_version >= 4;
+}
+// Refers to the inventory.
+NameOfNumber name_of(const Inventory& inventory);
 
 // The database as it is, also where its size or its log are not as they should be; what is wrong
 // with them is added to `damages`. kDataLoss when SQLite does not give its tables. Changes nothing.

@@ -15,6 +15,8 @@
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/found_rows.h"
 #include "store/sqlite/inventory.h"
+#include "store/sqlite/ledger_check.h"
+#include "store/sqlite/ledger_table.h"
 #include "store/sqlite/mark_check.h"
 #include "store/sqlite/open_database.h"
 #include "store/sqlite/records.h"
@@ -92,6 +94,7 @@ class Copier {
     TRY(copier.database_.execute("PRAGMA synchronous = FULL"));
     TRY_ASSIGN(copier.writer_, RecordWriter::prepare(copier.database_));
     TRY_ASSIGN(copier.audit_, AuditWriter::prepare(copier.database_));
+    TRY_ASSIGN(copier.ledger_, LedgerWriter::prepare(copier.database_));
     TRY(copier.database_.execute("BEGIN"));
     return copier;
   }
@@ -104,9 +107,14 @@ class Copier {
     TRY(audit_.put(row));
     return count_row();
   }
+  base::Status copy(const LedgerBatch& batch) {
+    TRY(ledger_.put(batch.first.value, batch.lines));
+    return count_row();
+  }
 
-  base::Status finish(const Head& head) {
+  base::Status finish(const Head& head, const LedgerGap& gap) {
     TRY(writer_.put_head(head));
+    TRY(ledger_.put_gap(gap));
     TRY(database_.execute("COMMIT"));
     return database_.execute("PRAGMA wal_checkpoint(TRUNCATE)");
   }
@@ -120,6 +128,7 @@ class Copier {
   Database database_;
   RecordWriter writer_;
   AuditWriter audit_;
+  LedgerWriter ledger_;
   std::uint64_t rows_ = 0;
 };
 
@@ -135,6 +144,37 @@ base::Status copy_audit(const RowSource& from, const Inventory& old, const Event
   };
   std::vector<std::string> known;
   return scan(from, kAudit, copy_row, known);
+}
+
+// Returns the event after which the lines of the ledger are made anew: none where the journal is
+// there from its beginning, else that of the state which the daemon begins with.
+std::uint64_t begin_of_lines(const Inventory& old, const EventRange& events) {
+  std::uint64_t begin = 0;
+  for (const std::uint64_t upto : old.snapshots) {
+    const bool is_kept = upto + 1 >= events.first && upto <= events.last;
+    if (events.first > 1 && is_kept) begin = std::max(begin, upto);
+  }
+  return begin;
+}
+
+// The lines up to that event, which the journal does not make any more.
+base::Status copy_ledger(const RowSource& from, const Inventory& old, std::uint64_t upto,
+                         Copier& to, StoreReport& kept) {
+  if (!has_ledger(old) || upto == 0) return {};
+  const NameOfNumber names = name_of(old);
+  const auto copy_row = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(const LedgerRow found, ledger_row_of(row));
+    if (found.first_seq > upto) return {};
+    LedgerBatch batch{model::EventSeq(found.first_seq), {}};
+    TRY(visit_lines(found, names, [&](const model::LedgerLine& line) {
+      batch.lines.push_back(line);
+      return base::Status{};
+    }));
+    kept.ledger_lines += batch.lines.size();
+    return to.copy(batch);
+  };
+  std::vector<std::string> known;
+  return scan(from, kLedger, copy_row, known);
 }
 
 // The last event that there was, as far as anything says so.
@@ -276,22 +316,28 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
     lost.push_back(
         fmt::format("{} of {} entries of the audit trail", audited - kept.audit_entries, audited));
   }
+  if (!old.is_ledger_whole && events.first > 1) {
+    lost.push_back(
+        fmt::format("lines of the ledger of events up to {}: those that can be read are "
+                    "kept",
+                    begin_of_lines(old, events)));
+  }
   return lost;
 }
 
-// What a store with this database needs for its state.
-base::Status with_state(const Database& database,
-                        const std::function<base::Status(const StateSource&)>& use) {
-  StateSource source;
+base::Result<std::optional<StoredSnapshot>> newest_snapshot_of(const Database& database) {
   TRY_ASSIGN(Statement snapshot,
              database.prepare(fmt::format("SELECT {} FROM snapshots ORDER BY upto DESC LIMIT 1",
                                           kSnapshotColumns)));
   TRY_ASSIGN(const bool has_snapshot, snapshot.step());
-  if (has_snapshot) {
-    TRY_ASSIGN(source.snapshot, snapshot_of_row(snapshot));
-  }
-  const model::EventSeq after = source.snapshot ? source.snapshot->upto : model::EventSeq();
-  source.replay = [&](const StateSource::Visit& visit) -> base::Status {
+  if (!has_snapshot) return std::nullopt;
+  return snapshot_of_row(snapshot);
+}
+
+// The snapshot and the events behind it; without one, all events. Refers to the database.
+StateSource source_from(const Database& database, std::optional<StoredSnapshot> snapshot) {
+  const model::EventSeq after = snapshot ? snapshot->upto : model::EventSeq();
+  const auto replay = [&database, after](const StateSource::Visit& visit) -> base::Status {
     TRY_ASSIGN(Statement rows, database.prepare(fmt::format(
                                    "SELECT {} FROM journal ORDER BY first_seq", kBatchColumns)));
     while (true) {
@@ -301,7 +347,7 @@ base::Status with_state(const Database& database,
       if (batch.last_seq() > after.value) TRY(visit_batch(batch, after, visit));
     }
   };
-  return use(source);
+  return {std::move(snapshot), replay};
 }
 
 // Names the environments that are not there, and tells the others that no job needs. A state that
@@ -311,21 +357,32 @@ base::Result<std::vector<std::string>> compare_environments(
     const NeededEnvironments& needed, std::vector<std::string>& unneeded) {
   std::vector<std::string> missing;
   if (!needed) return missing;
-  std::map<std::string, model::JobId> wanted;
-  const base::Status computed =
-      with_state(database, [&](const StateSource& source) -> base::Status {
-        TRY_ASSIGN(wanted, needed(source));
-        return {};
-      });
-  if (!computed) return missing;
-  for (const auto& [ref, job] : wanted) {
+  auto snapshot = newest_snapshot_of(database);
+  if (!snapshot) return missing;
+  const auto wanted = needed(source_from(database, *std::move(snapshot)));
+  if (!wanted) return missing;
+  for (const auto& [ref, job] : *wanted) {
     if (!there.contains(ref))
       missing.push_back(fmt::format("the environment of job {}", job.value));
   }
   for (const std::string& ref : there) {
-    if (!wanted.contains(ref)) unneeded.push_back(ref);
+    if (!wanted->contains(ref)) unneeded.push_back(ref);
   }
   return missing;
+}
+
+// Of a store that is sound: adds what is wrong in its ledger to the damages.
+base::Status check_ledger(const Database& database, Inventory& inventory, const MadeLines& lines) {
+  if (!lines || !has_ledger(inventory) || !inventory.head) return {};
+  std::optional<StoredSnapshot> snapshot;
+  if (inventory.head->first_seq > 1) {
+    TRY_ASSIGN(snapshot, newest_snapshot_of(database));
+  }
+  std::vector<std::string>& damages = inventory.report.damages;
+  TRY(compare_ledger(database, inventory, source_from(database, std::move(snapshot)), lines,
+                     damages));
+  inventory.is_ledger_whole = damages.empty();
+  return {};
 }
 
 // Of the new database: forgets the environments that no job needs, which an older page may have
@@ -405,8 +462,7 @@ EventRange choose_events(const std::vector<EventRange>& runs,
 }
 
 base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
-                                      const NeededEnvironments& needed,
-                                      const StoreProgress& progress) {
+                                      const EventMeaning& meaning, const StoreProgress& progress) {
   const StoreFiles files(data_dir);
   if (!file_exists(files.dir)) {
     return fail(ErrorCode::kNotFound, fmt::format("there is no store in {}", data_dir.string()));
@@ -425,7 +481,10 @@ base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
   if (inventory->report.is_sound()) {
     std::vector<std::string> unneeded;
     TRY_ASSIGN(inventory->report.missing,
-               compare_environments(*source.database, inventory->environments, needed, unneeded));
+               compare_environments(*source.database, inventory->environments, meaning.environments,
+                                    unneeded));
+    if (progress) progress("ledger", 0);
+    TRY(check_ledger(*source.database, *inventory, meaning.lines));
   }
   inventory->report.has_mark = inventory->mark.has_value();
   return std::move(inventory->report);
@@ -446,11 +505,12 @@ base::Result<RecoveryReport> complete_recovery(const StoreFiles& files, Director
 
 // Everything that can still be read of a store that is not sound.
 base::Result<Inventory> take_all(const StoreFiles& files, const DirectoryLock& lock,
-                                 RowSource& source) {
+                                 const MadeLines& lines, RowSource& source) {
   auto seen = inspect(files, lock, source);
   if (!seen && seen.error().code != ErrorCode::kDataLoss) {
     return std::unexpected(std::move(seen).error());
   }
+  if (seen && seen->report.is_sound()) TRY(check_ledger(*source.database, *seen, lines));
   if (seen && seen->report.is_sound()) {
     return fail(ErrorCode::kFailedPrecondition,
                 fmt::format("{} is not damaged", files.database.string()));
@@ -481,7 +541,7 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
   const TemporaryFiles found_file(files.found);
   RowSource source;
   source.progress = options.progress;
-  TRY_ASSIGN(const Inventory old, take_all(files, lock, source));
+  TRY_ASSIGN(const Inventory old, take_all(files, lock, options.meaning.lines, source));
   RecoveryReport report;
   const EventRange events = choose_events(old.runs, old.snapshots);
   TRY_ASSIGN(const std::optional<Salvage> found, salvage(source, old, events, options.seen_job));
@@ -490,11 +550,15 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
     TRY_ASSIGN(Copier copier, Copier::create(files.recovering));
     if (found) TRY(copy_salvage(*found, copier, report.kept));
     TRY(copy_rows(source, old, events, last, copier, report.kept));
-    TRY(copier.finish({events.first, last, report.kept.jobs}));
+    const std::uint64_t begin = begin_of_lines(old, events);
+    TRY(copy_ledger(source, old, begin, copier, report.kept));
+    const LedgerGap gap{model::EventSeq(begin), model::EventSeq(last)};
+    report.is_ledger_due = gap.is_open();
+    TRY(copier.finish({events.first, last, report.kept.jobs}, gap));
   }
   source = {};
   TRY_ASSIGN(std::vector<std::string> missing,
-             settle_environments(files.recovering, old.environments, options.needed,
+             settle_environments(files.recovering, old.environments, options.meaning.environments,
                                  report.kept.environments));
   if (found) report.next_job = model::JobId(found->next_job_id());
   TRY(rename_file(files.recovering, files.recovered));

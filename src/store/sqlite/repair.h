@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "model/event.h"
 #include "model/ids.h"
+#include "model/ledger.h"
 #include "store/store.h"
 
 // What `gpu-platform store check` and `gpu-platform store recover` do. Both need the data directory
@@ -28,6 +30,7 @@ struct StoreReport {
   std::uint64_t snapshots = 0;
   std::uint64_t environments = 0;
   std::uint64_t audit_entries = 0;
+  std::uint64_t ledger_lines = 0;
   std::vector<std::string> damages;  // one sentence each, naming table and record; empty: sound
   std::vector<std::string> missing;  // of a sound store: environments that its jobs need
   bool has_mark = true;              // store.marker says what was durable
@@ -41,25 +44,34 @@ struct StateSource {
   std::optional<StoredSnapshot> snapshot;
   std::function<base::Status(const Visit&)> replay;
 };
-// Returns the environments that the jobs of that state need, with the job of each. The meaning of
-// events is not known here.
+// Returns the environments that the jobs of that state need, with the job of each.
 using NeededEnvironments =
     std::function<base::Result<std::map<std::string, model::JobId>>(const StateSource&)>;
+// Calls visit with the lines that each event of the source adds to the ledger, until it returns an
+// error, which is passed on.
+using VisitMadeLines =
+    std::function<base::Status(model::EventSeq, std::span<const model::LedgerLine>)>;
+using MadeLines = std::function<base::Status(const StateSource&, const VisitMadeLines&)>;
+// The meaning of events, which is not known here.
+struct EventMeaning {
+  NeededEnvironments environments;  // empty: all are kept, and none is missed
+  MadeLines lines;                  // empty: the ledger is not compared with the journal
+};
 
 // Told often how far the work is: what is read ("journal", "structure"), and how many of its
 // records so far.
 using StoreProgress = std::function<void(std::string_view what, std::uint64_t records)>;
 
-// Reads and verifies every record and SQLite's own structures; changes nothing. The time it takes
-// grows with the size of the database. kNotFound where there is no store; kDataLoss when the file
-// cannot be read as a store at all.
+// Reads and verifies every record and SQLite's own structures, and compares the ledger with what
+// the journal makes; changes nothing. The time it takes grows with the size of the database.
+// kNotFound where there is no store; kDataLoss when the file cannot be read as a store at all.
 base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
-                                      const NeededEnvironments& needed = {},
+                                      const EventMeaning& meaning = {},
                                       const StoreProgress& progress = {});
 
 struct RecoveryOptions {
-  model::JobId seen_job;      // the highest id of a job that was seen outside the store
-  NeededEnvironments needed;  // empty: all are kept, and none is missed
+  model::JobId seen_job;  // the highest id of a job that was seen outside the store
+  EventMeaning meaning = {};
   StoreProgress progress = {};
 };
 
@@ -68,6 +80,7 @@ struct RecoveryReport {
   StoreReport kept;
   std::vector<std::string> lost;  // one sentence each; empty: nothing that was acknowledged
   model::JobId next_job;          // ids go on there; invalid: as the events say
+  bool is_ledger_due = false;     // its lines are made at the next start
 };
 
 // Builds a new database of what can be read and puts it in the place of the damaged one, which is
@@ -78,8 +91,10 @@ struct RecoveryReport {
 // jobs that later events submit: held, where not everything about them is known. A last event says
 // which jobs ended after that stretch, so that they do not run again, and from which id on jobs are
 // numbered: no id of anything intact or marked is given again, and where ids may be unknown a
-// million is left out. kFailedPrecondition when nothing is damaged; kDataLoss when nothing could be
-// saved. An interrupted recovery is completed by the next.
+// million is left out. A ledger that is damaged, or not that of the kept events, is left to the
+// next start of the daemon, which makes it from the journal (Journal::ledger_gap).
+// kFailedPrecondition when nothing is damaged; kDataLoss when nothing could be saved. An
+// interrupted recovery is completed by the next.
 base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir,
                                            const RecoveryOptions& options = {});
 

@@ -9,10 +9,10 @@ namespace {
 std::string contents_of(const StoreReport& report) {
   std::string text = fmt::format(
       "{}: schema {}, events {} to {}, {} ended jobs, {} snapshots, {} environments, "
-      "{} audit entries\n",
+      "{} audit entries, {} ledger lines\n",
       report.file.string(), report.schema_version, report.first_event.value,
       report.last_event.value, report.jobs, report.snapshots, report.environments,
-      report.audit_entries);
+      report.audit_entries, report.ledger_lines);
   for (const std::string& damage : report.damages) text += "damaged: " + damage + "\n";
   for (const std::string& missing : report.missing) text += "missing: " + missing + "\n";
   return text;
@@ -41,6 +41,9 @@ ReportText recovery_text(const RecoveryReport& report) {
   std::string text = "the damaged database is kept as " + report.put_aside.string() + "\n";
   text += contents_of(report.kept);
   for (const std::string& loss : report.lost) text += "lost: " + loss + "\n";
+  if (report.is_ledger_due) {
+    text += "the next start of the daemon makes the ledger from the journal\n";
+  }
   if (report.next_job.valid()) {
     text += fmt::format("the next job gets id {}\n", report.next_job.value);
   }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kContents =
     "/d/store.db: schema 4, events 3 to 9, 5 ended jobs, 1 snapshots, 2 environments, 7 audit "
-    "entries\n";
+    "entries, 8 ledger lines\n";
 
 StoreReport sound_report() {
   StoreReport report;
@@ -19,6 +19,7 @@ StoreReport sound_report() {
   report.snapshots = 1;
   report.environments = 2;
   report.audit_entries = 7;
+  report.ledger_lines = 8;
   return report;
 }
 
