@@ -414,6 +414,13 @@ constexpr std::array kExecutionKeys = {
         "The maximum number of ended jobs in the history. "
         "Beyond it the jobs that ended first are removed. "
         "0: no limit."},
+    Key{"store.ledger_keep",
+        +[](C& c) -> base::Duration& { return c.policy.ledger_keep; },
+        0, 36'500 * kDay, Effect::kAnytime,
+        "The time for which a line of the ledger is kept after its end. "
+        "Older lines are removed when new ones are written, and no report of their time has them any more. "
+        "A hundred million lines take at most 10 GB. "
+        "0: for ever."},
 };
 // clang-format on
 

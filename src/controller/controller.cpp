@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "controller/invariants.h"
+#include "controller/ledger_maker.h"
 #include "controller/node_conditions.h"
 
 namespace gpu_platform::controller {
@@ -16,27 +17,36 @@ Controller::Controller(store::Journal& journal, execution::Engine& engine,
 }
 
 base::Status Controller::recover(base::Instant now, std::string* note) {
-  TRY_ASSIGN(const std::optional<store::StoredSnapshot> stored, journal_.newest_snapshot(note));
-  if (stored) {
-    TRY_ASSIGN(State state, decode_state(stored->state));
-    core_ = Core(std::move(state));
-    core_.set_stage_observer(observer_);
-  }
+  LedgerMaker ledger(journal_);
+  TRY(load_snapshot(ledger, note));
   TRY(journal_.replay(core_.state().seq, [&](const model::EventRecord& record) -> base::Status {
     if (record.seq.value != core_.state().seq.value + 1) {
       return base::fail(base::ErrorCode::kDataLoss,
                         fmt::format("journal: event {} follows event {}", record.seq.value,
                                     core_.state().seq.value));
     }
-    core_.replay(record);
     ++events_since_snapshot_;
-    return {};
+    return ledger.take(record.seq, core_.replay(record));
   }));
+  TRY_ASSIGN(const std::string of_ledger, ledger.finish());
+  if (note != nullptr && !of_ledger.empty()) *note += (note->empty() ? "" : "; ") + of_ledger;
+  // Without a snapshot that has it all, the next start would replay all events again.
+  if (ledger.has_closed_gap() && store_snapshot()) events_since_snapshot_ = 0;
   published_ = core_.snapshot();
   for (PublicationListener* listener : listeners_) listener->published(published_, {}, {});
   reconcile();
   engine_.adopt_conditions(lasting_conditions(core_.state()));
   reconcile_at_ = now + options_.reconcile_interval;
+  return {};
+}
+
+base::Status Controller::load_snapshot(const LedgerMaker& ledger, std::string* note) {
+  TRY_ASSIGN(const std::optional<store::StoredSnapshot> stored, journal_.newest_snapshot(note));
+  if (!stored) return {};
+  TRY_ASSIGN(State state, decode_state(stored->state));
+  if (!ledger.may_begin_with(state)) return {};
+  core_ = Core(std::move(state));
+  core_.set_stage_observer(observer_);
   return {};
 }
 
@@ -86,7 +96,10 @@ base::Status Controller::commit() {
        batch_.ledger,
        batch_.new_environments,
        batch_.dropped_environments,
-       {core_.state().at + (base::Duration() - policy.audit_keep), policy.max_audit_entries}}));
+       {core_.state().at + (base::Duration() - policy.audit_keep), policy.max_audit_entries},
+       policy.ledger_keep == base::Duration()
+           ? base::Instant()
+           : core_.state().at + (base::Duration() - policy.ledger_keep)}));
   events_since_snapshot_ += batch_.events.size();
   return {};
 }

@@ -17,6 +17,8 @@
 
 namespace gpu_platform::controller {
 
+class LedgerMaker;
+
 using CommandDone = std::function<void(base::Result<model::CommandReply>)>;
 
 struct PolicyChange {
@@ -64,7 +66,8 @@ class Controller {
   void add_listener(PublicationListener* listener) { listeners_.push_back(listener); }
 
   // Reads snapshot and journal, then tells the engine what is known and repeats what may be lost.
-  // `note` receives what a person should know (a damaged snapshot that was skipped).
+  // Lines that the ledger lacks are made; where it lacks none, nothing is written. `note` receives
+  // what a person should know (a damaged snapshot that was skipped).
   base::Status recover(base::Instant now, std::string* note = nullptr);
 
   // One turn: takes in the inputs, plans, and carries out the phases. An error means that the
@@ -99,6 +102,7 @@ class Controller {
     base::Result<model::CommandReply> reply;
   };
 
+  base::Status load_snapshot(const LedgerMaker& ledger, std::string* note);
   void take(Input& input, base::Instant now, store::Headroom headroom);
   base::Status check_batch() const;
   void reconcile();

@@ -195,6 +195,7 @@ struct Policy {
   base::Duration output_keep;
   base::Duration job_keep;
   std::uint64_t max_ended_jobs = 0;
+  base::Duration ledger_keep;         // how long the ledger keeps its lines; zero: for ever
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
   Sharing sharing;
   LoadRules load_rules;

@@ -295,7 +295,7 @@ inline auto fields(Policy& v) {
       v.job_keep, v.max_ended_jobs, v.has_containers, v.engines[0], v.engines[1],
       v.default_time_limit, v.sick_gpus, v.health_profile, v.health_mode, v.health_reset,
       v.health_max_out_percent, v.health_rules, v.health_check_at_start, v.sharing,
-      v.pod_annotations, v.load_rules, v.billing, v.budgets);
+      v.pod_annotations, v.load_rules, v.billing, v.budgets, v.ledger_keep);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
