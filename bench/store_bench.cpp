@@ -1,6 +1,6 @@
 // This program measures how fast the SQLite store is on the disk of the build
 // (GP_BENCH_DIR names another): durable appends against the disk's own rate of fdatasync, replay,
-// opening, archive queries.
+// opening, archive queries, the ledger.
 
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -20,6 +20,8 @@
 #include "bench_directory.h"
 #include "model/event.h"
 #include "model/job_spec.h"
+#include "model/ledger.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace gpu_platform::store {
@@ -296,6 +298,132 @@ void ListOutOfAMillion(benchmark::State& state) {
   }
 }
 BENCHMARK(ListOutOfAMillion)->DenseRange(0, 11)->Unit(benchmark::kMicrosecond);
+
+// ---- The ledger ----
+
+constexpr std::uint64_t kLedgerNodes = 64;
+constexpr std::uint64_t kGpusOfNode = 8;
+constexpr model::Millis kLedgerBegin = 1'700'000'000'000;
+constexpr model::Millis kMonth = model::Millis{30} * 86'400'000;
+
+// What the release of an attempt on a node of eight GPUs adds, and its start before that: a line of
+// each GPU while the job held it, and one of its rest before.
+std::vector<model::LedgerLine> lines_of_job(std::uint64_t job, model::Millis at) {
+  std::vector<model::LedgerLine> lines(2 * kGpusOfNode);
+  for (std::uint64_t gpu = 0; gpu < kGpusOfNode; ++gpu) {
+    model::LedgerLine& rest = lines[gpu];
+    rest.node = fmt::format("dgx-{:03}", job % kLedgerNodes);
+    rest.gpu_uuid =
+        fmt::format("GPU-3f2504e0-4f89-11d3-9a0c-{:08x}{:04x}", job % kLedgerNodes, gpu);
+    rest.gpu_type = "H100";
+    rest.share = base::kWholeGpu;
+    rest.price = 2;
+    rest.from = at - 3'900'000;
+    rest.to = at - 3'600'000;
+    model::LedgerLine& held = lines[kGpusOfNode + gpu];
+    held = rest;
+    held.kind = model::LedgerKind::kHeld;
+    held.from = rest.to;
+    held.started = held.from + 4'000 + static_cast<model::Millis>(job % 997);
+    held.ended = at - 1'500 - static_cast<model::Millis>(job % 499);
+    held.to = at;
+    held.attempt = {model::JobId(job), 1};
+    held.user = fmt::format("user{}", job % 50);
+    held.team = fmt::format("team{}", job % 8);
+    held.project = fmt::format("project{}", job % 20);
+    held.job_name = fmt::format("train-{}", job);
+    held.labels = {{"model", fmt::format("m{}", job % 20)}, {"stage", "train"}};
+    held.discount = 1'000;
+  }
+  return lines;
+}
+
+// Commits of 100 attempts that end on eight GPUs each; the same without their lines is
+// AppendReleases/0.
+void AppendReleases(benchmark::State& state) {
+  constexpr std::uint64_t kJobs = 100;
+  const bench::BenchDirectory directory;
+  const auto store = open_store(directory.path());
+  std::uint64_t job = 1;
+  std::vector<double> micros;
+  const double cpu = cpu_seconds();
+  for (auto _ : state) {
+    const auto events = events_from(store->last_seq().value + 1, 5 * kJobs);
+    std::vector<model::LedgerLine> lines;
+    std::vector<model::Job> jobs;
+    for (std::uint64_t i = 0; i < kJobs; ++i, ++job) {
+      jobs.push_back(ended_job(job));
+      if (state.range(0) == 0) continue;
+      const auto more = lines_of_job(job, kLedgerBegin + static_cast<model::Millis>(job) * 1'000);
+      lines.insert(lines.end(), more.begin(), more.end());
+    }
+    const auto start = Clock::now();
+    CHECK(store->append({.events = events, .ended_jobs = jobs, .ledger = lines}).has_value());
+    micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  const auto jobs_done = static_cast<double>(state.iterations()) * static_cast<double>(kJobs);
+  state.SetItemsProcessed(static_cast<std::int64_t>(jobs_done));
+  state.counters["cpu_us_per_job"] = (cpu_seconds() - cpu) * 1e6 / jobs_done;
+  report_latencies(state, micros);
+}
+BENCHMARK(AppendReleases)->Arg(0)->Arg(1)->UseRealTime()->MinTime(3);
+
+// A million lines over twelve months, a batch for each attempt, made once.
+const std::filesystem::path& big_ledger() {
+  static const bench::BenchDirectory directory;
+  static const bool is_filled = [] {
+    constexpr std::uint64_t kJobs = 1'000'000 / (2 * kGpusOfNode);
+    const auto store = open_store(directory.path());
+    std::vector<LedgerBatch> batches;
+    CHECK(store->append({.events = events_from(1, kJobs), .has_no_lines = true}).has_value());
+    for (std::uint64_t job = 1; job <= kJobs; ++job) {
+      const auto at = static_cast<model::Millis>(job) * 12 * kMonth / kJobs;
+      batches.push_back({model::EventSeq(job), lines_of_job(job, kLedgerBegin + at)});
+      if (batches.size() < 1'000 && job < kJobs) continue;
+      CHECK(store->put_ledger(batches, model::EventSeq(job)).has_value());
+      batches.clear();
+    }
+    return true;
+  }();
+  CHECK(is_filled);
+  return directory.path();
+}
+
+double bytes_per_line(const std::filesystem::path& dir) {
+  const auto database =
+      Database::open((dir / "store.db").string(), Database::Mode::kReadOnly).value();
+  const std::int64_t bytes =
+      database.query_integer("SELECT sum(pgsize) FROM dbstat WHERE name GLOB '*ledger*'")
+          .value_or(0);  // where SQLite has no dbstat
+  const std::int64_t lines = database.query_integer("SELECT sum(count) FROM ledger").value();
+  return static_cast<double>(bytes) / static_cast<double>(lines);
+}
+
+// 0: all twelve months. 1: one month of them. 2: one month of one user of fifty.
+void VisitLedger(benchmark::State& state) {
+  constexpr std::string_view kLabels[] = {"all", "a month", "a month of a user"};
+  state.SetLabel(std::string(kLabels[state.range(0)]));
+  const auto& dir = big_ledger();
+  const auto store = open_store(dir);
+  LedgerQuery query{.from = kLedgerBegin + 5 * kMonth, .to = kLedgerBegin + 6 * kMonth};
+  if (state.range(0) == 0) query = {.from = 0, .to = INT64_MAX};
+  if (state.range(0) == 2) query.user = "user7";
+  std::int64_t lines = 0;
+  std::int64_t share_ms = 0;
+  for (auto _ : state) {
+    const auto status = store->visit(query, [&](const model::LedgerLine& line) {
+      ++lines;
+      share_ms += line.share.value() * (line.to - line.from) / 7'000;
+      return base::Status{};
+    });
+    CHECK(status.has_value());
+    benchmark::DoNotOptimize(share_ms);
+  }
+  state.SetItemsProcessed(lines);
+  state.counters["lines"] = static_cast<double>(lines / state.iterations());
+  state.counters["bytes_per_line"] = bytes_per_line(dir);
+}
+BENCHMARK(VisitLedger)->DenseRange(0, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace gpu_platform::store
