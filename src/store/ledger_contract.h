@@ -142,7 +142,7 @@ TYPED_TEST_P(LedgerContract, LinesLeaveWhenTheirTimeIsOverAFewBatchesAtATime) {
 }
 
 TYPED_TEST_P(LedgerContract, TheLastLinesStayHoweverOldTheyAre) {
-  const base::Instant over(1'000 * 1'000'000'000);
+  const base::Instant over(1'000'000'000'000);
   ASSERT_TRUE(this->append(1, held_lines({.from = 1, .length = 9}), over));
   EXPECT_EQ(all_lines(this->ledger()), this->everything());
 }
