@@ -15,26 +15,34 @@
 
 namespace gpu_platform::accounting {
 
-inline constexpr std::size_t kMaxDifferences = 100;
+inline constexpr std::size_t kMaxNamed = 100;
+
+// Sentences about the books, of which the first kMaxNamed are kept.
+struct Findings {
+  std::vector<std::string> named;
+  std::uint64_t more = 0;  // that are not named
+
+  bool empty() const { return named.empty(); }
+  friend bool operator==(const Findings&, const Findings&) = default;
+};
 
 struct BalanceReport {
   Span span;
   std::uint64_t gpus = 0;  // that have lines in the span
-  __int128 wall = 0;       // share × ms: of each GPU while it has lines
+  __int128 wall = 0;       // share × ms: all of each GPU while it has lines
   ExactCost fleet;         // what they cost in that time, by the list
-  UsageFigures figures;    // of the GPUs' lines, and of them alone
-  // What does not balance, in sentences, by GPU and time; at most kMaxDifferences.
-  std::vector<std::string> differences;
-  std::uint64_t more_differences = 0;  // that are not named
-  // Times at which a GPU that has lines before and after has none: it was taken out, or lines are
+  UsageFigures figures;    // of the lines of GPUs, and of them alone
+  Findings differences;    // what does not balance: first of single lines, then by GPU and time
+  // Times at which a GPU that has lines before and after has none: it was away, or lines are
   // missing.
-  std::vector<std::string> absences;
+  Findings absences;
 
   bool balances() const { return differences.empty(); }
   friend bool operator==(const BalanceReport&, const BalanceReport&) = default;
 };
 
-// Memory: 48 bytes for each line of a GPU.
+// Takes the lines of the ledger and, if the span reaches into the present, live ones. Memory: 32
+// bytes for each line of a GPU.
 class Balance {
  public:
   // The prices must outlive it.
@@ -45,9 +53,9 @@ class Balance {
 
  private:
   struct Edge {
-    std::uint32_t gpu = 0;
     model::Millis at = 0;
-    std::int64_t share = 0;  // that begins here; negative: that ends
+    std::int32_t share = 0;  // that begins here; negative: that ends
+    std::uint32_t gpu = 0;
   };
 
   Span span_;
@@ -56,8 +64,7 @@ class Balance {
   std::vector<Edge> edges_;
   ExactCost fleet_;
   UsageFigures figures_;
-  std::vector<std::string> differences_;  // of single lines
-  std::uint64_t more_differences_ = 0;
+  Findings differences_;  // of single lines
 };
 
 }  // namespace gpu_platform::accounting

@@ -18,7 +18,7 @@
 // later, to the byte.
 //
 // Rounding: the bill of a team is rounded once, to a millionth. The rows below it share its
-// remainder, so that they add up to it. All other totals are sums of rounded rows.
+// remainder, so that they add up to it. All other totals of bills are sums of rounded rows.
 
 namespace gpu_platform::accounting {
 
@@ -27,25 +27,26 @@ inline constexpr std::size_t kTrendMonths = 12;  // with the month of the report
 struct MonthlyQuestion {
   base::Month month;
   std::vector<std::string> teams;  // empty: all
-  bool with_fleet = true;          // the time that no team is billed, and the balance
+  bool with_fleet = true;          // what is billed to no team, and the balance; of all teams alone
   std::string currency;            // "USD"
-  // Lines that end after the month's end, or run now, may come: figures may still change.
+  // False while the month is not over, or an attempt that touches it goes on.
   bool is_final = true;
 };
 
-// Rounded once: the amounts of a row add up (list − discount = cost), and rows to their total.
+// Hours are GPU-hours, in millionths. The amounts of a row add up: list − discount = cost.
 struct BillRow {
-  std::string gpu_type;          // empty in totals
-  std::int64_t micro_hours = 0;  // billed GPU-hours, in millionths
-  std::int64_t unpriced = 0;     // of them, without a price; the same unit
-  std::int64_t not_billed = 0;   // GPU-hours that were used and are not billed; the same unit
+  std::string gpu_type;         // empty in totals
+  std::int64_t priced = 0;      // hours that are billed
+  std::int64_t unpriced = 0;    // hours that would be billed, if they had a price
+  std::int64_t not_billed = 0;  // hours that were used and are not billed
   base::MicroUsd list;
   base::MicroUsd discount;
   base::MicroUsd cost;
 
+  std::int64_t hours() const { return priced + unpriced; }
   // There was no price for any of it: its cost is not known, which is not zero.
-  bool is_unpriced() const { return unpriced > 0 && unpriced == micro_hours; }
-  BillRow& operator+=(const BillRow& other);
+  bool is_unpriced() const { return unpriced > 0 && priced == 0; }
+  BillRow& operator+=(const BillRow& other);  // but for the type
   friend bool operator==(const BillRow&, const BillRow&) = default;
 };
 
@@ -60,20 +61,19 @@ struct TeamBill {
   friend bool operator==(const TeamBill&, const TeamBill&) = default;
 };
 
-// What was kept of the fleet, for one reason.
+// What became of a part of the fleet's time.
 struct FleetRow {
-  std::string what;  // "billed", "discounts", "not billed: hardware", "starting", "idle"
-  std::int64_t micro_hours = 0;
-  std::int64_t unpriced = 0;
-  base::MicroUsd cost;  // by the list
+  std::string what;        // "billed", "discounts", "not billed: hardware", "starting", "idle"
+  std::int64_t hours = 0;  // GPU-hours, in millionths
+  base::MicroUsd cost;     // by the list
 
   friend bool operator==(const FleetRow&, const FleetRow&) = default;
 };
 
 struct TrendPoint {
   base::Month month;
-  std::int64_t micro_hours = 0;  // billed
-  base::MicroUsd cost;           // all that is billed, with corrections
+  std::int64_t hours = 0;  // as BillRow::hours
+  base::MicroUsd cost;     // the total of that month's report
 
   friend bool operator==(const TrendPoint&, const TrendPoint&) = default;
 };
@@ -90,16 +90,17 @@ struct MonthlyReport {
   base::MicroUsd corrections;
   base::MicroUsd total;           // the sum of the teams' totals
   std::vector<TrendPoint> trend;  // kTrendMonths, ascending
-  // ---- with_fleet alone, else empty
-  std::vector<FleetRow> fleet;  // the rows add up to the last one, "fleet"
-  std::vector<FleetRow> idle;   // what could have been given to jobs and was not, by type
-  BalanceReport balance;
+  // ---- of the whole fleet; empty if it was not asked for
   bool has_fleet = false;
+  std::vector<FleetRow> fleet;  // they add up to the next
+  FleetRow fleet_total;
+  std::vector<FleetRow> idle;  // what could have been given to jobs and was not, by type
+  BalanceReport balance;
 
   friend bool operator==(const MonthlyReport&, const MonthlyReport&) = default;
 };
 
-// Makes the report of the lines that lie in the months of its trend.
+// Makes the report of the lines that lie in the months of its trend, stored and live ones.
 class MonthlySum {
  public:
   // The prices must outlive it.
@@ -116,17 +117,7 @@ class MonthlySum {
   UsageSum month_sum_;
   UsageSum trend_sum_;
   Balance balance_;
+  bool has_fleet_ = false;
 };
-
-// {"month": "2026-10", "teams": {NAME: {"total_cost": 1234.5, "by_gpu_type": {TYPE: {"hours": 2.5,
-// "cost": 13.75}}}}, "total": 1234.5}, with a line feed. Numbers have at most six decimals. Where
-// they are not zero, a team also has "cpu_cost" and "corrections", which are in its total, and a
-// type "unpriced_hours"; the cost of a type without any price is null.
-std::string json_of(const MonthlyReport& report);
-// A row for each team and type, and for the CPU cost and the corrections of a team (RFC 4180). A
-// text that a spreadsheet would take for a formula begins with an apostrophe.
-std::string csv_of(const MonthlyReport& report);
-// A page that stands alone, without a script. It prints on A4.
-std::string html_of(const MonthlyReport& report);
 
 }  // namespace gpu_platform::accounting

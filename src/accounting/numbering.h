@@ -16,6 +16,7 @@ class Numbering {
 
   // Returns the number of the text, which gets the next one if it is new.
   std::uint32_t number_of(std::string_view text);
+  bool has(std::string_view text) const;
   std::string_view text_of(std::uint32_t number) const { return entries_[number].text; }
   std::size_t size() const { return entries_.size(); }
 
@@ -24,6 +25,8 @@ class Numbering {
     std::uint64_t hash = 0;
     std::string text;
   };
+  // The slot of the text, or the free one where it belongs.
+  std::size_t slot_of(std::string_view text, std::uint64_t hash) const;
   void grow();
 
   std::vector<Entry> entries_;
