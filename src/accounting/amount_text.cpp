@@ -5,12 +5,13 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/units.h"
 
 namespace gpu_platform::accounting {
 
 namespace {
 
-constexpr std::int64_t kMicrosPerCent = 10'000;
+constexpr std::int64_t kMillionthsPerHundredth = 10'000;
 
 // Halves away from zero.
 __int128 quotient_rounded(__int128 dividend, std::int64_t divisor) {
@@ -39,9 +40,9 @@ std::int64_t HourRounder::next(__int128 time) {
   return part;
 }
 
-std::int64_t CentRounder::next(base::MicroUsd amount) {
-  exact_ = base::internal::checked_add(exact_, amount.value());
-  const auto total = static_cast<std::int64_t>(quotient_rounded(exact_, kMicrosPerCent));
+std::int64_t HundredthRounder::next(std::int64_t millionths) {
+  exact_ = base::internal::checked_add(exact_, millionths);
+  const auto total = static_cast<std::int64_t>(quotient_rounded(exact_, kMillionthsPerHundredth));
   const std::int64_t part = total - given_;
   given_ = total;
   return part;

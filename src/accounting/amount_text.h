@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include "base/units.h"
-
 // Amounts as texts. They are made of integers and never pass through a floating point number.
 
 namespace gpu_platform::accounting {
@@ -24,10 +22,11 @@ class HourRounder {
   std::int64_t given_ = 0;
 };
 
-// Rounds amounts to hundredths of the currency, so that the rows of a table add up to its total.
-class CentRounder {
+// Rounds money or hours from millionths to hundredths, so that the rows of a table add up to its
+// total.
+class HundredthRounder {
  public:
-  std::int64_t next(base::MicroUsd amount);
+  std::int64_t next(std::int64_t millionths);
 
  private:
   std::int64_t exact_ = 0;

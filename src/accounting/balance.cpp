@@ -11,7 +11,7 @@ namespace gpu_platform::accounting {
 
 namespace {
 
-std::string time_text(model::Millis at) {
+std::string balance_time(model::Millis at) {
   return base::utc(base::Instant(at * 1'000'000), base::Fraction::kMilliseconds);
 }
 
@@ -60,7 +60,7 @@ void Balance::add(const model::LedgerLine& line) {
   if (const std::string fault = fault_of(line, prices_); !fault.empty()) {
     put_finding(differences_, [&] {
       return fmt::format("The line of {} at {} is damaged: {}.", line.gpu_uuid,
-                         time_text(line.from), fault);
+                         balance_time(line.from), fault);
     });
     return;
   }
@@ -98,7 +98,7 @@ BalanceReport Balance::report() const {
     if (held == base::kWholeGpu.value()) continue;
     put_finding(held == 0 ? report.absences : report.differences, [&] {
       return fmt::format("{} has lines for {}/7000 of it from {} to {}.",
-                         gpus_.text_of(edges[i].gpu), held, time_text(from), time_text(to));
+                         gpus_.text_of(edges[i].gpu), held, balance_time(from), balance_time(to));
     });
   }
   if (report.figures.all().time != report.wall) {

@@ -1,6 +1,6 @@
 #include "accounting/monthly.h"
 
-#include <array>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -13,7 +13,10 @@ namespace gpu_platform::accounting {
 
 namespace {
 
-Span span_of(base::Month first, base::Month last) {
+// A report is whole: there are no more groups than teams with the types of their GPUs.
+constexpr std::size_t kAllGroups = std::numeric_limits<std::size_t>::max();
+
+Span span_of_months(base::Month first, base::Month last) {
   return {model::millis_of(base::begin_of(first)), model::millis_of(base::end_of(last))};
 }
 
@@ -32,19 +35,21 @@ bool asks_for_fleet(const MonthlyQuestion& question) {
 }
 
 UsageQuery month_query(const MonthlyQuestion& question) {
-  const Span span = span_of(question.month, question.month);
+  const Span span = span_of_months(question.month, question.month);
   UsageQuery query{.from = span.from, .to = span.to};
   query.by = {{UsageField::kTeam, {}}, {UsageField::kType, {}}};
   query.filter.teams = question.teams;
   query.with_rest = asks_for_fleet(question);
+  query.max_groups = kAllGroups;
   return query;
 }
 
 UsageQuery trend_query(const MonthlyQuestion& question) {
-  const Span span = span_of(first_of_trend(question.month), question.month);
+  const Span span = span_of_months(first_of_trend(question.month), question.month);
   UsageQuery query{.from = span.from, .to = span.to};
   query.by = {{UsageField::kTeam, {}}};
   query.step = UsageStep::kMonth;
+  query.max_groups = kAllGroups;
   query.filter.teams = question.teams;
   return query;
 }
@@ -212,14 +217,14 @@ BillRow& BillRow::operator+=(const BillRow& other) {
 
 MonthlySum::MonthlySum(MonthlyQuestion question, const model::PriceBook& prices)
     : question_(std::move(question)),
-      month_(span_of(question_.month, question_.month)),
+      month_(span_of_months(question_.month, question_.month)),
       month_sum_(month_query(question_), prices),
       trend_sum_(trend_query(question_), prices),
       balance_(month_, prices),
       has_fleet_(asks_for_fleet(question_)) {}
 
 Span MonthlySum::span() const {
-  return span_of(first_of_trend(question_.month), question_.month);
+  return span_of_months(first_of_trend(question_.month), question_.month);
 }
 
 void MonthlySum::add(const model::LedgerLine& line) {

@@ -25,8 +25,8 @@ std::string html_of(const MonthlyReport& report);
 std::string csv_text(std::string_view text);
 // A text as a value of JSON, with its quotes. What is not UTF-8 becomes U+FFFD.
 std::string json_text(std::string_view text);
-// A text in HTML, also in an attribute. Other characters that do not show become U+FFFD; marks of
-// the direction of writing stay where they are harmless, within <bdi>.
+// A text in HTML, also in an attribute. Characters that do not show, such as marks that turn the
+// direction of writing, become U+FFFD.
 std::string html_text(std::string_view text);
 // A name of people's, apart from the direction of writing of what is around it.
 std::string html_name(std::string_view text);

@@ -16,7 +16,7 @@ constexpr std::string_view kLabelPrefix = "label:";
 constexpr model::Millis kCalendarEnd = 9'214'646'400'000;  // 2262-01-01T00:00:00Z
 
 template <class T>
-bool has(const std::vector<T>& wanted, const T& value) {
+bool has_or_all(const std::vector<T>& wanted, const T& value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
 }
 
@@ -40,18 +40,18 @@ bool asks_for_place(const UsageFilter& filter) {
 }
 
 bool is_of_owner(const UsageFilter& filter, const model::LedgerLine& line) {
-  return has(filter.users, line.user) && has(filter.teams, line.team) &&
-         has(filter.projects, line.project);
+  return has_or_all(filter.users, line.user) && has_or_all(filter.teams, line.team) &&
+         has_or_all(filter.projects, line.project);
 }
 
 bool is_of_place(const UsageFilter& filter, const model::LedgerLine& line) {
-  return has(filter.types, line.gpu_type) && has(filter.nodes, line.node) &&
-         has(filter.capacities, line.capacity);
+  return has_or_all(filter.types, line.gpu_type) && has_or_all(filter.nodes, line.node) &&
+         has_or_all(filter.capacities, line.capacity);
 }
 
 bool is_of_job(const UsageFilter& filter, const model::LedgerLine& line) {
-  return has(filter.jobs, line.attempt.job) && has(filter.kinds, line.job_kind) &&
-         has(filter.priorities, line.priority) && has_labels(filter.labels, line.labels);
+  return has_or_all(filter.jobs, line.attempt.job) && has_or_all(filter.kinds, line.job_kind) &&
+         has_or_all(filter.priorities, line.priority) && has_labels(filter.labels, line.labels);
 }
 
 }  // namespace

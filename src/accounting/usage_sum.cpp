@@ -11,10 +11,10 @@ namespace gpu_platform::accounting {
 
 namespace {
 
-constexpr model::Millis kHour = 3'600'000;
-constexpr model::Millis kDay = 24 * kHour;
+constexpr model::Millis kHourStep = 3'600'000;
+constexpr model::Millis kDayStep = 24 * kHourStep;
 
-Span common(Span a, Span b) {
+Span common_part(Span a, Span b) {
   return {std::max(a.from, b.from), std::min(a.to, b.to)};
 }
 
@@ -24,7 +24,7 @@ struct LinePrice {
   bool is_known = false;
 };
 
-LinePrice price_of(const model::LedgerLine& line, const model::PriceBook& prices) {
+LinePrice price_of_line(const model::LedgerLine& line, const model::PriceBook& prices) {
   const model::PriceEntry* const entry = prices.find(line.price);
   if (entry == nullptr) return {};
   return {entry->price.per_hour, true};
@@ -52,16 +52,16 @@ void add_discount(const model::LedgerLine& line, Span span, const LinePrice& pri
 
 void add_held_gpu(const model::LedgerLine& line, Span span, const model::PriceBook& prices,
                   UsageFigures& to) {
-  const LinePrice price = price_of(line, prices);
-  const Span used = common({line.started, line.ended}, span);
-  add_gpu_time(line, common({line.from, line.started}, span), price, to.starting);
+  const LinePrice price = price_of_line(line, prices);
+  const Span used = common_part({line.started, line.ended}, span);
+  add_gpu_time(line, common_part({line.from, line.started}, span), price, to.starting);
   add_gpu_time(line, used, price, to.used[static_cast<std::size_t>(line.not_billed)]);
-  add_gpu_time(line, common({line.ended, line.to}, span), price, to.cleaning);
+  add_gpu_time(line, common_part({line.ended, line.to}, span), price, to.cleaning);
   if (line.not_billed == model::NotBilled::kBilled) add_discount(line, used, price, to);
 }
 
 void add_held_cpus(const model::LedgerLine& line, Span span, UsageFigures& to) {
-  const Span used = common({line.started, line.ended}, span);
+  const Span used = common_part({line.started, line.ended}, span);
   if (used.from >= used.to) return;
   const std::int64_t length = used.to - used.from;
   const auto cost = [&](std::uint32_t discount) {
@@ -78,7 +78,7 @@ void add_held_cpus(const model::LedgerLine& line, Span span, UsageFigures& to) {
 void add_rest(const model::LedgerLine& line, Span span, const model::PriceBook& prices,
               UsageFigures& to) {
   if (to.rest.empty()) to.rest.resize(model::kRestKinds);
-  add_gpu_time(line, common({line.from, line.to}, span), price_of(line, prices),
+  add_gpu_time(line, common_part({line.from, line.to}, span), price_of_line(line, prices),
                to.rest[static_cast<std::size_t>(line.rest)]);
 }
 
@@ -100,10 +100,10 @@ Span step_at(const UsageQuery& query, const std::vector<model::Millis>& months, 
   switch (query.step) {
     case UsageStep::kNone:
       break;
-    case UsageStep::kHour:
-      return {at - at % kHour, at - at % kHour + kHour};
-    case UsageStep::kDay:
-      return {at - at % kDay, at - at % kDay + kDay};
+    case UsageStep::kHourStep:
+      return {at - at % kHourStep, at - at % kHourStep + kHourStep};
+    case UsageStep::kDayStep:
+      return {at - at % kDayStep, at - at % kDayStep + kDayStep};
     case UsageStep::kMonth: {
       const auto next = std::upper_bound(months.begin(), months.end(), at);
       CHECK(next != months.begin() && next != months.end());
@@ -121,7 +121,7 @@ std::string_view value_of_label(const model::LedgerLine& line, std::string_view 
 }
 
 // Numbers of jobs are texts without leading zeros here: a shorter one is less.
-bool is_less(UsageField field, const std::string& a, const std::string& b) {
+bool is_key_less(UsageField field, const std::string& a, const std::string& b) {
   if (field == UsageField::kJob && a.size() != b.size()) return a.size() < b.size();
   return a < b;
 }
@@ -223,7 +223,7 @@ void UsageSum::add(const model::LedgerLine& line) {
   const model::Millis last =
       line.kind == model::LedgerKind::kCorrection ? first + 1 : std::min(line.to, query_.to);
   for (model::Millis at = first; at < last;) {
-    const Span step = common(step_at(query_, months_, at), whole);
+    const Span step = common_part(step_at(query_, months_, at), whole);
     if (UsageFigures* const figures = group_of(line, step.from)) {
       add_cut(line, step, prices_, *figures);
     }
@@ -300,8 +300,8 @@ std::vector<UsageGroup> UsageSum::groups() const {
   }
   std::sort(out.begin(), out.end(), [&](const UsageGroup& a, const UsageGroup& b) {
     for (std::size_t k = 0; k < query_.by.size(); ++k) {
-      if (is_less(query_.by[k].field, a.keys[k], b.keys[k])) return true;
-      if (is_less(query_.by[k].field, b.keys[k], a.keys[k])) return false;
+      if (is_key_less(query_.by[k].field, a.keys[k], b.keys[k])) return true;
+      if (is_key_less(query_.by[k].field, b.keys[k], a.keys[k])) return false;
     }
     return a.step < b.step;
   });
