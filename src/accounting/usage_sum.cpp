@@ -11,8 +11,8 @@ namespace gpu_platform::accounting {
 
 namespace {
 
-constexpr model::Millis kHourStep = 3'600'000;
-constexpr model::Millis kDayStep = 24 * kHourStep;
+constexpr model::Millis kHourLength = 3'600'000;
+constexpr model::Millis kDayLength = 24 * kHourLength;
 
 Span common_part(Span a, Span b) {
   return {std::max(a.from, b.from), std::min(a.to, b.to)};
@@ -100,10 +100,10 @@ Span step_at(const UsageQuery& query, const std::vector<model::Millis>& months, 
   switch (query.step) {
     case UsageStep::kNone:
       break;
-    case UsageStep::kHourStep:
-      return {at - at % kHourStep, at - at % kHourStep + kHourStep};
-    case UsageStep::kDayStep:
-      return {at - at % kDayStep, at - at % kDayStep + kDayStep};
+    case UsageStep::kHour:
+      return {at - at % kHourLength, at - at % kHourLength + kHourLength};
+    case UsageStep::kDay:
+      return {at - at % kDayLength, at - at % kDayLength + kDayLength};
     case UsageStep::kMonth: {
       const auto next = std::upper_bound(months.begin(), months.end(), at);
       CHECK(next != months.begin() && next != months.end());
