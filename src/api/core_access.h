@@ -23,6 +23,7 @@
 #include "model/command.h"
 #include "model/job.h"
 #include "store/archive.h"
+#include "store/ledger.h"
 #include "telemetry/history.h"
 #include "telemetry/idleness.h"
 #include "telemetry/kpi.h"
@@ -132,6 +133,7 @@ struct CoreAccess {
   const telemetry::UseSource* uses = nullptr;  // null: nothing is known of what jobs did
   const telemetry::KpiSource* kpis = nullptr;  // null: ended jobs are not in the key figures
   telemetry::IdleRule idle = {};
+  const store::Ledger* ledger = nullptr;  // null: none is kept
 };
 
 }  // namespace gpu_platform::api

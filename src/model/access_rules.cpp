@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 namespace gpu_platform::model {
@@ -106,8 +107,13 @@ bool View::coordinates(std::string_view team) const {
   return caller_.teams != nullptr && contains(caller_.teams->coordinates, team);
 }
 
+bool View::coordinates_jobs_of(std::string_view user, std::uint32_t uid,
+                               std::string_view team) const {
+  return coordinates(team) && !caller_.teams->is_below(user, uid);
+}
+
 bool View::coordinates(const JobSpec& spec) const {
-  return coordinates(spec.team) && !caller_.teams->is_below(spec.user, spec.uid);
+  return coordinates_jobs_of(spec.user, spec.uid, spec.team);
 }
 
 bool View::is_member_of(std::string_view team) const {
@@ -119,6 +125,14 @@ bool View::sees(Sight sight, const JobSpec& spec) const {
   if (sight == Sight::kJobs && coordinates(spec)) return true;
   return rules_->audience(sight) == Audience::kTeam &&
          (is_member_of(spec.team) || coordinates(spec));
+}
+
+bool View::sees_jobs_of(std::string_view user, std::string_view team) const {
+  if ((!user.empty() && user == caller_.user) || is_open(Sight::kJobs)) return true;
+  // Of other users, the name says which role they have.
+  constexpr std::uint32_t kNoUid = std::numeric_limits<std::uint32_t>::max();
+  if (coordinates_jobs_of(user, user == "root" ? 0 : kNoUid, team)) return true;
+  return rules_->audience(Sight::kJobs) == Audience::kTeam && is_member_of(team);
 }
 
 bool View::sees_command_of(std::optional<std::uint32_t> uid) const {

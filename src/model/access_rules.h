@@ -81,6 +81,10 @@ class View {
   // The user of the process, if known.
   bool sees_command_of(std::optional<std::uint32_t> uid) const;
   bool sees_usage_of(std::string_view user, std::string_view team) const;
+  // The same as of the jobs of that user in that team, where nothing else is left of them.
+  bool sees_jobs_of(std::string_view user, std::string_view team) const;
+  // Returns whether it sees the jobs of all users.
+  bool sees_all_jobs() const { return is_open(Sight::kJobs); }
   // Returns false if it sees only its own jobs.
   bool sees_jobs_of_others() const;
 
@@ -89,6 +93,8 @@ class View {
   bool is_member_of(std::string_view team) const;
   // Returns whether it coordinates the team that the job is charged to.
   bool coordinates(const JobSpec& spec) const;
+  // `uid`: of the user.
+  bool coordinates_jobs_of(std::string_view user, std::uint32_t uid, std::string_view team) const;
   bool coordinates(std::string_view team) const;
 
   std::shared_ptr<const AccessRules> rules_;  // never null
