@@ -20,18 +20,6 @@ Right right_to(Sight sight) {
   return kToSee[static_cast<std::size_t>(sight)];
 }
 
-// The team and all teams below it.
-std::set<std::string> with_below(const Organisation& organisation, const std::string& top) {
-  std::set<std::string> found = {top};
-  for (std::size_t before = 0; before != found.size();) {
-    before = found.size();
-    for (const Team& team : organisation.teams) {
-      if (found.contains(team.parent)) found.insert(team.name);
-    }
-  }
-  return found;
-}
-
 bool contains(const std::vector<std::string>& sorted, std::string_view name) {
   return std::binary_search(sorted.begin(), sorted.end(), name);
 }
@@ -58,7 +46,7 @@ AccessRules::AccessRules(AccessSettings settings, const Organisation& organisati
     for (const Member& member : team.members) by_user[member.user].member_of.insert(team.name);
   }
   for (const auto& [team, users] : settings_.coordinators) {
-    const std::set<std::string> all = with_below(organisation, team);
+    const std::set<std::string> all = with_teams_below(organisation, team);
     for (const std::string& user : users) by_user[user].coordinates.insert(all.begin(), all.end());
   }
   for (const auto& [user, names] : by_user) {

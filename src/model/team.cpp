@@ -82,6 +82,17 @@ bool is_member(const Team& team, std::string_view user) {
   return std::ranges::find(team.members, user, &Member::user) != team.members.end();
 }
 
+std::set<std::string> with_teams_below(const Organisation& organisation, const std::string& top) {
+  std::set<std::string> found = {top};
+  for (std::size_t before = 0; before != found.size();) {
+    before = found.size();
+    for (const Team& team : organisation.teams) {
+      if (found.contains(team.parent)) found.insert(team.name);
+    }
+  }
+  return found;
+}
+
 base::Result<std::string> team_for(const Organisation& organisation, const std::string& user,
                                    const std::string& asked, bool any_team) {
   if (organisation.teams.empty()) return asked;

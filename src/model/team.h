@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,6 +114,8 @@ struct Organisation {
 
 const Team* find_team(const Organisation& organisation, std::string_view name);
 bool is_member(const Team& team, std::string_view user);
+// Returns the name, and the names of all teams below that team.
+std::set<std::string> with_teams_below(const Organisation& organisation, const std::string& top);
 
 // Returns the team that a job of the user is charged to; empty for a user without a team. `asked`
 // is empty if none is named: then it is the first team that has the user and need not be named.
