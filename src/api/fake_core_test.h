@@ -65,7 +65,8 @@ class FakeCore final : public CommandSink,
             .history = history,
             .reading_hub = reading_hub,
             .uses = uses,
-            .kpis = kpis};
+            .kpis = kpis,
+            .ledger = ledger};
   }
   std::function<base::Status()> readiness;
   std::function<controller::Statistics()> statistics;
@@ -81,6 +82,7 @@ class FakeCore final : public CommandSink,
   ReadingHub* reading_hub = nullptr;
   const telemetry::UseSource* uses = nullptr;
   const telemetry::KpiSource* kpis = nullptr;
+  const store::Ledger* ledger = nullptr;
   base::Instant records_since;
   model::AuditPage trail;  // what every query of the audit trail gives
   std::string step;        // what is done for every attempt with an image

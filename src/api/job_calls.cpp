@@ -11,6 +11,7 @@
 #include "api/convert/job_change.h"
 #include "api/convert/job_step.h"
 #include "api/dependencies.h"
+#include "api/job_cost.h"
 #include "api/submission.h"
 #include "model/job_spec.h"
 
@@ -98,6 +99,7 @@ base::Result<v1::Job> JobCalls::get(const v1::GetJobRequest& request, const Peer
   context_.reader.describe(peer.caller, *found.job, found.snapshot->nodes, out);
   add_steps(*found.job, found.snapshot->nodes, out);
   context_.reader.add_gpu_use(*found.job, out);
+  add_cost(context_.core, *found.snapshot, *found.job, out);
   context_.reader.explain(peer.caller, found, out);
   return out;
 }

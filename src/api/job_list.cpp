@@ -5,6 +5,7 @@
 
 #include "api/convert/job_step.h"
 #include "api/convert/json_writer.h"
+#include "api/job_cost.h"
 #include "api/job_names.h"
 #include "api/job_reader.h"
 #include "model/job_selection.h"
@@ -33,6 +34,7 @@ JobListWriter::JobListWriter(const JobReader& reader, model::Caller caller, List
       has_spec_(is_asked_for("spec")),
       has_steps_(filter_.with_steps && is_asked_for("steps")),
       has_gpu_use_(filter_.with_gpu_use && is_asked_for("gpu_use")),
+      has_cost_(filter_.with_cost && is_asked_for("cost")),
       has_reason_(is_asked_for("wait_reason")) {}
 
 bool JobListWriter::is_asked_for(std::string_view field) const {
@@ -158,6 +160,7 @@ void JobListWriter::append_job(std::string& out, const model::Job& job) {
             : reader_.describe_without_spec(view_, job, nodes, message);
   if (has_steps_) add_steps(job, nodes, message);
   if (has_gpu_use_) reader_.add_gpu_use(job, message);
+  if (has_cost_) add_cost(reader_.core(), *snapshot_, job, message);
   if (has_reason_ && is_explained(job.state)) {
     to_proto(explainer_->explain(job), JobNames(snapshot_, view_), *message.mutable_wait_reason());
   }

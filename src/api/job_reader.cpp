@@ -97,6 +97,7 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
   }
   filter.with_steps = request.steps();
   filter.with_gpu_use = request.gpu_use();
+  filter.with_cost = request.cost();
   filter.with_ended =
       request.all() || request.ended() || std::ranges::any_of(filter.states, model::is_ended);
   return filter;

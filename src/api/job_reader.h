@@ -50,6 +50,7 @@ struct ListFilter {
   bool with_ended = false;
   bool with_steps = false;
   bool with_gpu_use = false;
+  bool with_cost = false;
   const MessagePlan* fields = nullptr;  // of each job; null: all
 };
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller);
@@ -186,6 +187,7 @@ class JobListWriter {
   const bool has_spec_;
   const bool has_steps_;
   const bool has_gpu_use_;
+  const bool has_cost_;
   const bool has_reason_;
 };
 

@@ -16,6 +16,7 @@
 #include "gpu_platform/v1/teams.pb.h"
 #include "gpu_platform/v1/telemetry.pb.h"
 #include "gpu_platform/v1/tokens.pb.h"
+#include "gpu_platform/v1/usage.pb.h"
 #include "gpu_platform/v1/use.pb.h"
 
 namespace gpu_platform::api {
@@ -33,7 +34,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
         v1::Team::descriptor()->file(), v1::Configuration::descriptor()->file(),
         v1::QueryHistoryRequest::descriptor()->file(), v1::GetJobUseRequest::descriptor()->file(),
         v1::GetKpiRequest::descriptor()->file(), v1::ListAlertsRequest::descriptor()->file(),
-        v1::ListPricesRequest::descriptor()->file()}) {
+        v1::ListPricesRequest::descriptor()->file(),
+        v1::GetUsageRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) found.push_back(file->service(i));
   }
   return found;

@@ -35,6 +35,7 @@ constexpr auto kSchemaNames = std::to_array<std::pair<std::string_view, std::str
     {"ListGpusResponse", "GpuPage"},
     {"ListInstancesResponse", "InstanceList"},
     {"ListJobsResponse", "JobPage"},
+    {"ListLedgerResponse", "LedgerPage"},
     {"ListNodesResponse", "NodePage"},
     {"ListPricesResponse", "PriceList"},
     {"ListReadingsResponse", "ReadingPage"},
