@@ -220,6 +220,23 @@ constexpr std::array kCommands = {
              "  gpu-platform report kpi --since 30d --team vision\n"
              "  gpu-platform report kpi --since 2026-01-01 --until 2026-02-01 --csv > january.csv\n"
              "  gpu-platform report kpi --json | jq '.kinds[] | {kind, target_met}'\n"}, run_report_kpi},
+    Command{{"report monthly", "[options]",
+             "Show what a calendar month cost, by team and type of GPU.",
+             "  gpu-platform report monthly --month 2026-10\n"
+             "  gpu-platform report monthly --month 2026-10 --team vision --format csv\n"
+             "  gpu-platform report monthly --month 2026-10 --format html -o october.html\n"
+             "  gpu-platform report monthly --month 2026-10 --json | jq '.teams | map_values(.total_cost)'\n"}, run_report_monthly},
+    Command{{"report balance", "[options]",
+             "Show what became of the time of all GPUs, and whether it adds up. For operators.",
+             "  gpu-platform report balance\n"
+             "  gpu-platform report balance --month 2026-10\n"}, run_report_balance},
+    Command{{"usage", "[options]",
+             "Show what was used and what it cost, by user, team, project, type of GPU and more.",
+             "  gpu-platform usage --mine\n"
+             "  gpu-platform usage --month 2026-10 --by team,type\n"
+             "  gpu-platform usage --team vision --since 7d --by user --step day\n"
+             "  gpu-platform usage --job 42 --explain\n"
+             "  gpu-platform usage --by project --csv > projects.csv\n"}, run_usage},
     Command{{"topology", "[options]",
              "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"

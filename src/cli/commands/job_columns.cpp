@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "cli/text/job_text.h"
 #include "cli/text/message_text.h"
+#include "cli/text/money_text.h"
 #include "cli/text/request_text.h"
 #include "cli/text/share_text.h"
 #include "cli/text/text.h"
@@ -124,6 +125,18 @@ std::vector<JobColumn> job_columns() {
        .rank = [](const v1::Job& job, base::Instant) { return job.gpu_use().memory_percent(); },
        .is_wide = true,
        .is_left_out_if_empty = true});
+  columns.push_back({.key = std::string(kJobCostColumn),
+                     .column = {.title = "COST", .align = Align::kRight},
+                     .cell =
+                         [](const v1::Job& job, base::Instant) {
+                           return job.has_cost() ? single_amount(job.cost().cost()) : std::string();
+                         },
+                     .rank =
+                         [](const v1::Job& job, base::Instant) {
+                           return static_cast<double>(amount_of(job.cost().cost()).value());
+                         },
+                     .is_wide = true,
+                     .is_left_out_if_empty = true});
   for (SpecColumn& spec : spec_columns()) {
     columns.push_back({.key = as_word(spec.title),
                        .column = {spec.title},

@@ -17,6 +17,8 @@ using JobColumn = ListColumn<v1::Job>;
 
 // The columns that need what the jobs did on their GPUs, which the daemon gives if it is asked.
 inline constexpr std::array<std::string_view, 2> kJobUseColumns = {"gpu-utilization", "gpu-memory"};
+// The same of what they cost, which is a look-up for each job: only if it is named.
+inline constexpr std::string_view kJobCostColumn = "cost";
 
 // The columns of `jobs list`. A narrow terminal leaves out those with the highest number first.
 std::vector<JobColumn> job_columns();

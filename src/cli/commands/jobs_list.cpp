@@ -45,8 +45,12 @@ void append_all_users(std::string& query, bool has_states_or_ended) {
   }
 }
 
+std::string named_columns(const ListOptions& options) {
+  return options.columns.value_or("") + "," + options.sort.value_or("");
+}
+
 bool shows_use(const ListOptions& options) {
-  const std::string named = options.columns.value_or("") + "," + options.sort.value_or("");
+  const std::string named = named_columns(options);
   return options.output.is_wide() ||
          std::ranges::any_of(kJobUseColumns, [&](std::string_view column) {
            return named.find(column) != std::string::npos;
@@ -61,6 +65,9 @@ base::Status complete_jobs(ListOptions& options, std::string& query) {
     http::append_query(query, is_pattern ? "name_pattern" : "name", name);
   }
   if (shows_use(options)) http::append_query(query, "gpu_use", "true");
+  if (named_columns(options).find(kJobCostColumn) != std::string::npos) {
+    http::append_query(query, "cost", "true");
+  }
   const bool is_about_the_past =
       options.has("--since") || options.has("--until") || options.has("--node");
   const bool is_said = options.has("--all") || options.has("--ended") || options.has("--state");

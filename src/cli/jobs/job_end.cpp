@@ -6,6 +6,8 @@
 #include "cli/client_names.h"
 #include "cli/text/end_advice.h"
 #include "cli/text/job_text.h"
+#include "cli/text/money_text.h"
+#include "cli/text/usage_text.h"
 
 namespace gpu_platform::cli {
 
@@ -13,6 +15,8 @@ namespace {
 
 // The use of resources is shown at the end of jobs that ran at least this long.
 constexpr base::Duration kWorthTelling = base::minutes(1);
+// The cost is shown of these, and of jobs that cost at least this.
+constexpr base::MicroUsd kWorthPaying{10'000};
 
 }  // namespace
 
@@ -41,11 +45,16 @@ int tell_end(Console& console, const Called<std::optional<client::EndedJob>>& en
     console.note(describe_end(job));
     if (const std::string advice = advice_on_end(job); !advice.empty()) console.note(advice);
   }
-  // A line tells of a job that people waited for; a quick one is left alone.
+  // A line tells of a job that people waited for, or paid for; a quick one is left alone.
+  bool is_worth_telling = amount_of(job.cost().cost()) >= kWorthPaying;
   const auto started = time_of(job.started_at());
   const auto ended_at = time_of(job.ended_at());
   if (started && ended_at && *ended_at - *started >= kWorthTelling) {
     if (const std::string used = efficiency_of(job); !used.empty()) console.note("used " + used);
+    is_worth_telling = true;
+  }
+  if (is_worth_telling) {
+    if (const std::string cost = cost_of(job); !cost.empty()) console.note("cost " + cost);
   }
   return client::exit_code_of_job(job);
 }

@@ -13,6 +13,7 @@
 #include "cli/text/request_text.h"
 #include "cli/text/share_text.h"
 #include "cli/text/text.h"
+#include "cli/text/usage_text.h"
 #include "cli/text/use_text.h"
 #include "client/follow.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -185,21 +186,29 @@ std::string indented(std::string text, const Table& table, const PageStyle& styl
 std::string attempts_of(const v1::Job& job, const PageStyle& style) {
   const base::Instant now = style.now;
   if (job.attempts().empty()) return {};
-  Table table({{"ATTEMPT", Align::kRight},
-               {"STATE"},
-               {"STARTED"},
-               {"RAN", Align::kRight},
-               {"CPU TIME", Align::kRight, std::nullopt, 2},
-               {"PEAK MEMORY", Align::kRight, std::nullopt, 1},
-               {.title = "PLACE", .cut_to = 12, .wraps = true},
-               {.title = "RESULT", .cut_to = 14, .wraps = true}});
+  std::vector<Column> columns = {{"ATTEMPT", Align::kRight},
+                                 {"STATE"},
+                                 {"STARTED"},
+                                 {"RAN", Align::kRight},
+                                 {"CPU TIME", Align::kRight, std::nullopt, 3},
+                                 {"PEAK MEMORY", Align::kRight, std::nullopt, 2},
+                                 {.title = "PLACE", .cut_to = 12, .wraps = true},
+                                 {.title = "RESULT", .cut_to = 14, .wraps = true}};
+  if (job.has_cost()) columns.push_back({.title = "COST", .cut_to = 8, .expendable = 1});
+  Table table(std::move(columns));
   for (const v1::Attempt& attempt : job.attempts()) {
     const auto started = time_of(attempt.started_at());
-    table.add({fmt::format("{}", attempt.attempt()), state_name(attempt),
-               started ? local_time(*started) : "", age_of(run_time(attempt, now)),
-               if_known(attempt.has_cpu_time_seconds(), attempt.cpu_time_seconds(), "{:.1f}s"),
-               attempt.has_peak_memory_bytes() ? size_text(attempt.peak_memory_bytes()) : "",
-               place_of(attempt), result_of(attempt)});
+    std::vector<std::string> cells = {
+        fmt::format("{}", attempt.attempt()),
+        state_name(attempt),
+        started ? local_time(*started) : "",
+        age_of(run_time(attempt, now)),
+        if_known(attempt.has_cpu_time_seconds(), attempt.cpu_time_seconds(), "{:.1f}s"),
+        attempt.has_peak_memory_bytes() ? size_text(attempt.peak_memory_bytes()) : "",
+        place_of(attempt),
+        result_of(attempt)};
+    if (job.has_cost()) cells.push_back(cost_of(job, attempt));
+    table.add(std::move(cells));
   }
   return indented("\nAttempts:\n", table, style);
 }
@@ -475,6 +484,8 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {"Advice", advice_on_end(job)},
       {"Used", efficiency_of(job)},
       {"Used of GPUs", gpu_use_text(job.gpu_use())},
+      {"Cost", cost_of(job)},
+      {"Energy", if_known(job.cost().has_energy_kwh(), job.cost().energy_kwh(), "{:.3g} kWh")},
       {"Monitor", spec.monitor() ? "its GPUs are read each second" : ""},
       {"Retries",
        fmt::format("{} allowed; {} failed, {} lost so far",
