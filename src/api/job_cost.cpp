@@ -44,8 +44,9 @@ base::Result<AttemptBills> bills_of(const CoreAccess& core, const controller::Sn
   const base::Instant now = std::max(os::wall_now(), snapshot.at);
   const model::PriceBook& prices = *snapshot.prices;
   AttemptBills bills;
-  const store::LedgerQuery query{model::millis_of(job.attempts.front().requested_at),
-                                 model::millis_of(now) + 1, job.spec->user};
+  const store::LedgerQuery query{.from = model::millis_of(job.attempts.front().requested_at),
+                                 .to = model::millis_of(now) + 1,
+                                 .user = job.spec->user};
   TRY(core.ledger->visit(query, [&](const model::LedgerLine& line) -> base::Status {
     if (line.kind != model::LedgerKind::kHeld || line.attempt.job != job.id) return {};
     const auto attempt =

@@ -17,44 +17,15 @@ LedgerView::LedgerView(const JobReader& reader, const model::Caller& caller, bas
       view_(reader.view_of(caller)),
       user_(caller.user),
       sees_fleet_(caller.reach == model::Reach::kAll),
-      now_(std::max(now, snapshot_->at)),
-      at_(model::millis_of(snapshot_->at)) {
-  snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
-    for (const model::Attempt& attempt : job.attempts) {
-      if (!attempt.released_at.is_set()) {
-        running_.insert(running_.end(), {job.id, attempt.number});
-      }
-    }
-  });
-  if (!sees_fleet_) return;
-  snapshot_->nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    for (const model::Gpu& gpu : node.gpus) {
-      if (gpu.clock.since.is_set()) clocks_[gpu.info.uuid] = model::millis_of(gpu.clock.since);
-    }
-  });
-}
+      now_(std::max(now, snapshot_->at)) {}
 
 bool LedgerView::sees(const model::LedgerLine& line) const {
   if (line.kind == model::LedgerKind::kRest) return sees_fleet_;
   return view_.sees_jobs_of(line.user, line.team);
 }
 
-// Whatever ended after the snapshot is there as what goes on.
-bool LedgerView::is_over(const model::LedgerLine& line) const {
-  switch (line.kind) {
-    case model::LedgerKind::kHeld:
-      return line.to <= at_ && !running_.contains(line.attempt);
-    case model::LedgerKind::kRest: {
-      const auto clock = clocks_.find(line.gpu_uuid);
-      return line.to <= at_ && (clock == clocks_.end() || line.from < clock->second);
-    }
-    case model::LedgerKind::kCorrection:
-      return true;
-  }
-  return false;
-}
-
 std::optional<store::LedgerQuery> LedgerView::narrowed(store::LedgerQuery query) const {
+  query.upto = snapshot_->seq;
   if (view_.sees_jobs_of_others()) return query;
   if (!query.user.empty() && query.user != user_) return std::nullopt;
   query.user = user_;
@@ -67,8 +38,7 @@ base::Status LedgerView::visit_over(const store::LedgerQuery& query,
   const auto seen = narrowed(query);
   if (!seen) return {};
   return ledger_->visit(*seen, [&](const model::LedgerLine& line) -> base::Status {
-    if (!is_over(line) || !sees(line)) return {};
-    return visit(line);
+    return sees(line) ? visit(line) : base::Status();
   });
 }
 
@@ -80,13 +50,10 @@ std::vector<model::LedgerLine> LedgerView::running_lines(const std::string& user
       snapshot_->reservations == nullptr ? kNoReservations : snapshot_->reservations->all()};
   if (sees_fleet_ && user.empty()) return accounting::live_lines(live, now_);
   std::vector<model::LedgerLine> lines;
-  for (auto running = running_.begin(); running != running_.end();) {
-    const model::Job& job = *snapshot_->jobs.find(running->job.value);
-    if (user.empty() || job.spec->user == user) {
-      accounting::append_live_lines(live.terms, job, now_, lines);
-    }
-    while (running != running_.end() && running->job == job.id) ++running;
-  }
+  snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (!user.empty() && job.spec->user != user) return;
+    accounting::append_live_lines(live.terms, job, now_, lines);
+  });
   return lines;
 }
 

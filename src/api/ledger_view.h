@@ -1,9 +1,7 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +16,8 @@
 namespace gpu_platform::api {
 
 // The lines of the ledger that a caller sees, as of one snapshot: those of what was over by then,
-// and those of what goes on, as if it ended now. So no time is in two lines, and none is left out,
-// whatever ends while they are read.
+// and those of what goes on in it, as if it ended now. So no time is in two lines, and none is left
+// out, whatever ends while they are read.
 //
 // A caller sees the held lines and the corrections of the jobs that it sees; the time that no job
 // had is for those who reach everything.
@@ -45,12 +43,10 @@ class LedgerView {
 
  private:
   bool sees(const model::LedgerLine& line) const;
-  // The query, of what the caller may see; nothing if that is nothing.
+  // The query, as of the snapshot, of what the caller may see; nothing if that is nothing.
   std::optional<store::LedgerQuery> narrowed(store::LedgerQuery query) const;
   // `user`: not empty: of this user alone.
   std::vector<model::LedgerLine> running_lines(const std::string& user) const;
-  // Returns whether the snapshot has it as over.
-  bool is_over(const model::LedgerLine& line) const;
 
   const store::Ledger* ledger_;
   std::shared_ptr<const controller::Snapshot> snapshot_;
@@ -58,10 +54,6 @@ class LedgerView {
   const std::string user_;
   const bool sees_fleet_;
   const base::Instant now_;
-  const model::Millis at_;  // the snapshot's
-  std::set<model::AttemptId> running_;
-  // By UUID, since when the part that no attempt holds has been as it is.
-  std::map<std::string, model::Millis, std::less<>> clocks_;
 };
 
 }  // namespace gpu_platform::api

@@ -139,14 +139,14 @@ double hours_of(std::int64_t micro_hours) {
 
 void to_proto(const accounting::BillRow& row, v1::MonthlyGpuType& out) {
   out.set_gpu_type(row.gpu_type);
-  out.set_hours(hours_of(row.micro_hours));
+  out.set_hours(hours_of(row.hours()));
   out.set_unpriced_hours(hours_of(row.unpriced));
   out.set_cost(money_text(row.cost));
 }
 
 void to_proto(const accounting::FleetRow& row, v1::UsagePart& out) {
   out.set_name(row.what);
-  out.set_gpu_hours(hours_of(row.micro_hours));
+  out.set_gpu_hours(hours_of(row.hours));
   out.set_cost(money_text(row.cost));
 }
 
@@ -215,16 +215,17 @@ void to_proto(const accounting::MonthlyReport& report, v1::MonthlyReport& out) {
   for (const accounting::TrendPoint& point : report.trend) {
     v1::MonthlyPoint& shown = *out.add_trend();
     shown.set_month(base::to_string(point.month));
-    shown.set_gpu_hours(hours_of(point.micro_hours));
+    shown.set_gpu_hours(hours_of(point.hours));
     shown.set_cost(money_text(point.cost));
   }
   for (const accounting::BillRow& row : report.by_type) to_proto(row, *out.add_by_gpu_type());
   out.set_cpu_cost(money_text(report.cpu));
   out.set_corrections(money_text(report.corrections));
   for (const accounting::FleetRow& row : report.fleet) to_proto(row, *out.add_fleet());
+  if (report.has_fleet) to_proto(report.fleet_total, *out.mutable_fleet_total());
   for (const accounting::FleetRow& row : report.idle) to_proto(row, *out.add_idle());
   if (report.has_fleet) {
-    for (const std::string& text : report.balance.differences) out.add_differences(text);
+    for (const std::string& text : report.balance.differences.named) out.add_differences(text);
   }
 }
 
@@ -256,8 +257,8 @@ void to_proto(const accounting::BalanceReport& report, v1::Balance& out) {
   out.mutable_whole()->set_name("fleet");
   out.mutable_whole()->set_gpu_hours(gpu_hours_of(report.wall));
   out.mutable_whole()->set_cost(money_text(report.fleet.rounded()));
-  for (const std::string& text : report.differences) out.add_differences(text);
-  for (const std::string& text : report.absences) out.add_absences(text);
+  for (const std::string& text : report.differences.named) out.add_differences(text);
+  for (const std::string& text : report.absences.named) out.add_absences(text);
 }
 
 }  // namespace gpu_platform::api

@@ -10,6 +10,7 @@
 
 #include "accounting/balance.h"
 #include "accounting/monthly.h"
+#include "accounting/monthly_documents.h"
 #include "accounting/usage_sum.h"
 #include "api/call_context.h"
 #include "api/convert/job.h"
@@ -67,7 +68,7 @@ base::Result<Render> renderer_of(const v1::GetMonthlyReportRequest& request) {
 }
 
 store::LedgerQuery lines_in(accounting::Span span) {
-  return {span.from, span.to, {}};
+  return {.from = span.from, .to = span.to};
 }
 
 // Returns whether all that began in the month is over.

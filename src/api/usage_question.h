@@ -22,7 +22,9 @@ struct UsageWindow {
   base::Instant from;
   base::Instant to;
 
-  store::LedgerQuery query() const { return {model::millis_of(from), model::millis_of(to), {}}; }
+  store::LedgerQuery query() const {
+    return {.from = model::millis_of(from), .to = model::millis_of(to)};
+  }
 };
 
 // A job, or all members of an array.

@@ -176,7 +176,8 @@ api::CoreAccess DoorPart::core_access() {
       .reading_hub = &telemetry_.live_readings(),
       .uses = &telemetry_.uses(),
       .kpis = telemetry_.kpis(),
-      .idle = idle_rule_of(at_start_)};
+      .idle = idle_rule_of(at_start_),
+      .ledger = &core_.store()};
 }
 
 void DoorPart::reload(const config::Configuration& configuration) {

@@ -28,7 +28,7 @@ std::string single_amount(std::string_view text) {
   const base::MicroUsd amount = amount_of(text);
   const bool is_small = amount.value() > -kHundredth && amount.value() < kHundredth;
   if (is_small && amount.value() != 0) return accounting::shortest(amount.value());
-  return accounting::with_hundredths(accounting::CentRounder().next(amount));
+  return accounting::with_hundredths(accounting::HundredthRounder().next(amount.value()));
 }
 
 std::string single_amount(std::string_view text, std::string_view currency) {

@@ -21,12 +21,12 @@ namespace gpu_platform::cli {
 namespace {
 
 using Align = Column::Align;
-using accounting::CentRounder;
+using accounting::HundredthRounder;
 
 // ---- words
 
-std::string cents(CentRounder& rounder, std::string_view amount) {
-  return accounting::with_hundredths(rounder.next(amount_of(amount)));
+std::string cents(HundredthRounder& rounder, std::string_view amount) {
+  return accounting::with_hundredths(rounder.next(amount_of(amount).value()));
 }
 
 std::string hours_with_3(double hours) {
@@ -131,7 +131,7 @@ class UsageRows {
 
  private:
   const UsageColumns& has_;
-  CentRounder list_, discount_, corrections_, cost_;
+  HundredthRounder list_, discount_, corrections_, cost_;
 };
 
 std::string usage_table(const v1::Usage& usage, const TableStyle& style) {
@@ -157,7 +157,7 @@ std::string usage_table(const v1::Usage& usage, const TableStyle& style) {
 }
 
 template <class Parts>
-void add_parts(const Parts& parts, CentRounder& rounder, Table& table) {
+void add_parts(const Parts& parts, HundredthRounder& rounder, Table& table) {
   for (const v1::UsagePart& part : parts) {
     table.add({part.name(), hours_with_3(part.gpu_hours()), cents(rounder, part.cost())});
   }
@@ -173,7 +173,7 @@ Table part_table(std::string title, const std::string& currency) {
 std::string other_time_table(const v1::Usage& usage, const TableStyle& style) {
   const v1::UsageFigures& total = usage.total();
   Table table = part_table("NOT BILLED", usage.currency());
-  CentRounder rounder;
+  HundredthRounder rounder;
   add_parts(total.not_billed(), rounder, table);
   if (!total.rest().empty()) {
     add_parts(std::vector{total.starting(), total.cleaning()}, rounder, table);
@@ -239,7 +239,7 @@ std::string trend_table(const v1::MonthlyReport& report, const TableStyle& style
   for (const v1::MonthlyPoint& point : report.trend()) {
     has_begun = has_begun || point.gpu_hours() > 0 || !is_zero(point.cost());
     if (!has_begun) continue;
-    CentRounder rounder;
+    HundredthRounder rounder;
     table.add({point.month(), hours_with_3(point.gpu_hours()), cents(rounder, point.cost())});
   }
   return table.empty() ? std::string() : "\n" + table.render(style);
@@ -250,7 +250,7 @@ std::string teams_of_month(const v1::MonthlyReport& report, const TableStyle& st
                {.title = "TYPE", .cut_to = 8},
                {"GPU-HOURS", Align::kRight},
                {fmt::format("COST {}", harmless(report.currency())), Align::kRight}});
-  CentRounder rounder;
+  HundredthRounder rounder;
   const auto add_money = [&](const std::string& team, std::string_view what,
                              const std::string& amount) {
     if (!is_zero(amount)) table.add({team, std::string(what), "", cents(rounder, amount)});
@@ -267,7 +267,7 @@ std::string teams_of_month(const v1::MonthlyReport& report, const TableStyle& st
     add_money(name, "without GPUs", team.cpu_cost());
     add_money(name, "corrections", team.corrections());
   }
-  CentRounder whole;
+  HundredthRounder whole;
   table.add({"total", "", hours_with_3(hours), cents(whole, report.total())});
   return table.render(style);
 }
@@ -341,11 +341,15 @@ std::string monthly_page(const v1::MonthlyReport& report, const TableStyle& styl
   std::string page = fmt::format("{} ({})\n", report.month(), report.status());
   if (report.partial()) page += "Sums are of the jobs that you may see.\n";
   page += "\n" + teams_of_month(report, style) + trend_table(report, style);
-  CentRounder rounder;
+  HundredthRounder rounder;
   Table fleet = part_table("FLEET", report.currency());
   add_parts(report.fleet(), rounder, fleet);
+  if (report.has_fleet_total()) {
+    HundredthRounder whole;
+    add_parts(std::vector{report.fleet_total()}, whole, fleet);
+  }
   if (!fleet.empty()) page += "\n" + fleet.render(style);
-  CentRounder idle_rounder;
+  HundredthRounder idle_rounder;
   Table idle = part_table("IDLE", report.currency());
   add_parts(report.idle(), idle_rounder, idle);
   if (!idle.empty()) page += "\n" + idle.render(style);
@@ -357,9 +361,9 @@ std::string balance_page(const v1::Balance& balance, const TableStyle& style) {
   std::string page = fmt::format("{} from {} to {}\n\n", counted(balance.gpus(), "GPU"),
                                  shown_minute(balance.since()), shown_minute(balance.until()));
   Table table = part_table("TIME", balance.currency());
-  CentRounder rounder;
+  HundredthRounder rounder;
   add_parts(balance.parts(), rounder, table);
-  CentRounder whole;
+  HundredthRounder whole;
   add_parts(std::vector{balance.whole()}, whole, table);
   page += table.render(style) + "\n";
   page += balance.differences().empty() ? "The books balance.\n" : sentences(balance.differences());
