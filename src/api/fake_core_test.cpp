@@ -333,6 +333,7 @@ void FakeCore::publish(std::vector<model::Event> events, std::vector<model::Job>
   snapshot->nodes = nodes_.freeze();
   snapshot->nodes_by_name = model::nodes_by_name(snapshot->nodes);
   snapshot->tokens = tokens_.freeze();
+  snapshot->prices = prices_;
   snapshot->policy = std::make_shared<const model::Policy>();
   snapshot->order = scheduling::OrderBasis::of(*snapshot->policy);
   jobs_.for_each([&](std::uint64_t, const model::Job& job) {
@@ -368,6 +369,12 @@ model::JobId FakeCore::add_job_of_team(std::string user, std::uint32_t uid, std:
   spec.uid = uid;
   spec.team = std::move(team);
   return add(std::move(spec));
+}
+
+void FakeCore::set_prices(model::PriceBook prices) {
+  const std::lock_guard lock(state_mutex_);
+  prices_ = std::move(prices);
+  publish({});
 }
 
 void FakeCore::set_rules(model::AccessRules rules) {

@@ -111,6 +111,9 @@ class FakeCore final : public CommandSink,
   // Changes the node; visible when the call returns.
   void edit_node(const std::function<void(model::Node&)>& edit);
 
+  // What GPUs cost; visible when the call returns.
+  void set_prices(model::PriceBook prices);
+
   // Puts a token there, or replaces it, or takes it away; visible when the call returns.
   void put_token(model::Token token);
   void remove_token(model::TokenId id);
@@ -161,6 +164,7 @@ class FakeCore final : public CommandSink,
   base::PersistentMap<model::Job> jobs_;
   base::PersistentMap<model::Node> nodes_;
   base::PersistentMap<model::Token> tokens_;
+  base::Shared<model::PriceBook> prices_;
   std::map<model::JobId, model::Job, std::greater<>> archive_;
   std::map<std::string, model::JobId> request_ids_;
   std::uint64_t seq_ = 1;
