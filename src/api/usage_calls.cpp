@@ -64,7 +64,7 @@ base::Result<Render> renderer_of(const v1::GetMonthlyReportRequest& request) {
     if (request.format() == name) return render;
   }
   return base::invalid("format",
-                       fmt::format("format: '{}' is none of json, csv, html", request.format()));
+                       fmt::format("format: '{}' is not one of json, csv, html", request.format()));
 }
 
 store::LedgerQuery lines_in(accounting::Span span) {

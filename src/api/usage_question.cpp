@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/enums.h"
 #include "api/convert/job.h"
 #include "api/convert/job_change.h"
 #include "base/month.h"
@@ -134,8 +135,8 @@ base::Status put_groups(const v1::GetUsageRequest& request, accounting::UsageQue
   for (const std::string& text : request.group_by()) {
     const auto by = accounting::parse_usage_by(text);
     if (!by) {
-      return base::invalid(
-          "group_by", fmt::format("group_by: '{}' is none of {}", text, accounting::usage_bys()));
+      return base::invalid("group_by", fmt::format("group_by: '{}' is not one of {}", text,
+                                                   accounting::usage_bys()));
     }
     if (std::ranges::find(query.by, *by) != query.by.end()) {
       return base::invalid("group_by", fmt::format("group_by: '{}' is given twice", text));
@@ -146,7 +147,7 @@ base::Status put_groups(const v1::GetUsageRequest& request, accounting::UsageQue
     const auto step = accounting::parse_usage_step(request.step());
     if (!step) {
       return base::invalid(
-          "step", fmt::format("step: '{}' is none of hour, day, month, none", request.step()));
+          "step", fmt::format("step: '{}' is not one of hour, day, month, none", request.step()));
     }
     query.step = *step;
   }

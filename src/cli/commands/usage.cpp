@@ -153,7 +153,8 @@ base::Status check_format(MonthlyOptions& options) {
   for (const std::string_view known : {"table", "csv", "json", "html"}) {
     if (format == known) return {};
   }
-  return base::invalid("--format", fmt::format("'{}' is none of table, csv, json, html", format));
+  return base::invalid("--format",
+                       fmt::format("'{}' is not one of table, csv, json, html", format));
 }
 
 int print_or_write(Console& console, const std::optional<std::string>& file,
