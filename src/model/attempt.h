@@ -45,8 +45,9 @@ enum class EndReason : std::uint8_t {
   kGpuFault,          // a GPU failed under it; detail says which and how
   kGpuMemory,         // it used more memory of a GPU than its part has; detail says how much
   kIdle,              // it did not use its GPUs, and the site stops such jobs (alerts.idle)
+  kBudget,            // a budget is spent, `by`, or the rest of the job's own is too small
 };
-inline constexpr std::size_t kEndReasons = 22;
+inline constexpr std::size_t kEndReasons = 23;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // Used by the whole process tree of an attempt.
@@ -108,6 +109,8 @@ struct Attempt {
   // Its GPUs, in the allocation's order, where they were chosen by load; else empty.
   std::vector<GpuChoice> choices;
   bool is_reclaimed = false;  // stopped because its GPUs are guaranteed to others
+  // It runs no longer than this, by the job's own budget. Absent: that sets no limit.
+  std::optional<base::Duration> limit_by_budget;
 
   // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

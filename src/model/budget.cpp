@@ -46,10 +46,13 @@ base::Instant end_of(BudgetPeriod period, base::Instant at) {
       base::plus_months(first_month(period, at), kMonths[static_cast<std::size_t>(period)]));
 }
 
+bool is_overridden(const BudgetState& state, base::Instant at) {
+  return at < state.budget.over.until;
+}
+
 bool bars_starts(const BudgetState& state, base::Instant at) {
-  const bool is_overridden = at < state.budget.over.until;
   return state.budget.act != BudgetAct::kAlert && state.level == BudgetLevel::kSpent &&
-         !is_overridden;
+         !is_overridden(state, at);
 }
 
 }  // namespace gpu_platform::model

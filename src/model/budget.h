@@ -81,12 +81,15 @@ struct BudgetState {
   ExactAmount settled;  // by attempts that are over
   BudgetLevel level = BudgetLevel::kWithin;
   base::Instant level_since;
+  base::MicroUsd counted;  // that was spent when it was counted last, cut off
 
   friend bool operator==(const BudgetState&, const BudgetState&) = default;
 };
 
 using BudgetStates = std::map<BudgetKey, BudgetState>;
 
+// Returns whether a person lets its holder go on at that time.
+bool is_overridden(const BudgetState& state, base::Instant at);
 // Returns whether no job that counts against the budget may start at that time.
 bool bars_starts(const BudgetState& state, base::Instant at);
 

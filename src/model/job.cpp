@@ -109,6 +109,8 @@ std::string_view to_string(EndReason reason) {
       return "GPU_MEMORY";
     case EndReason::kIdle:
       return "IDLE";
+    case EndReason::kBudget:
+      return "BUDGET";
   }
   return "";
 }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/parse.h"
+#include "base/utc.h"
 
 namespace gpu_platform::model {
 
@@ -59,6 +61,10 @@ std::string only(std::uint64_t thousandths, std::string_view which, std::string_
                      thousandths == 1000 ? "is" : "are", what);
 }
 
+std::string money(std::uint64_t millionths) {
+  return base::written(base::MicroUsd(static_cast<std::int64_t>(millionths)));
+}
+
 }  // namespace
 
 std::string_view to_string(QuotaHolder holder) {
@@ -90,6 +96,8 @@ std::string_view to_string(QuotaKind kind) {
       return "borrow_limit";
     case QuotaKind::kLendLimit:
       return "lend_limit";
+    case QuotaKind::kBudget:
+      return "budget";
   }
   CHECK(false);
   std::unreachable();
@@ -136,6 +144,10 @@ std::string describe(const QuotaExcess& excess) {
           "{}; {} ({}lend_limit){}{}", beyond_guarantee(whose, excess),
           only(excess.limit, "without a guarantee or lent by others", "left"), key_of_type(excess),
           excess.guaranteed_to.empty() ? "" : "; the rest is guaranteed to ", excess.guaranteed_to);
+    case QuotaKind::kBudget:
+      return fmt::format("{} has spent {} of its budget of {} {} for this {}; it renews on {}",
+                         whose, money(excess.used), money(excess.limit), excess.currency,
+                         excess.period, base::utc(excess.renews_at));
   }
   CHECK(false);
   std::unreachable();

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
+
 namespace gpu_platform::model {
 
 enum class QuotaHolder : std::uint8_t { kTeam, kUser, kProject };
@@ -19,11 +21,13 @@ enum class QuotaKind : std::uint8_t {
   kGuarantee,    // not preemptible: above the guarantee it may only use GPUs without one
   kBorrowLimit,  // too much above the guarantee
   kLendLimit,    // others lend no more
+  kBudget,       // it is spent, and bars starts
 };
 std::string_view to_string(QuotaKind kind);  // "max_gpus", as in the configuration
 
 // A limit that a job would exceed: its holder and kind, the present use, and what the job asks for.
-// GPUs and GPU-hours are in thousandths, rounded up; jobs are whole numbers.
+// GPUs and GPU-hours are in thousandths, rounded up; jobs are whole numbers; money is in millionths
+// of the currency.
 struct QuotaExcess {
   QuotaHolder holder = QuotaHolder::kUser;
   std::string name;  // empty, for the last three kinds: all without a guarantee
@@ -37,6 +41,10 @@ struct QuotaExcess {
   // Set with the last three kinds: others with guarantees of such GPUs, "team a (4), user ann
   // (2)".
   std::string guaranteed_to = {};
+  // Set with kBudget: its period ("month"), when that ends, and the currency.
+  std::string period = {};
+  base::Instant renews_at = {};
+  std::string currency = {};
 
   friend bool operator==(const QuotaExcess&, const QuotaExcess&) = default;
 };

@@ -9,7 +9,9 @@
 namespace gpu_platform::scheduling {
 
 base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt) {
-  return model::limit_at_speed(job.spec->time_limit, attempt.allocation.speed);
+  const base::Duration limit =
+      model::limit_at_speed(job.spec->time_limit, attempt.allocation.speed);
+  return std::min(limit, attempt.limit_by_budget.value_or(limit));
 }
 
 base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt) {

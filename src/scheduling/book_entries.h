@@ -20,7 +20,7 @@
 namespace gpu_platform::scheduling {
 
 // Returns the time that the attempt may run: the job's time limit at the speed of the attempt's
-// GPUs.
+// GPUs, or less by the job's own budget.
 base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt);
 
 // Returns when the attempt, which holds resources, will have given them back by its limits. The

@@ -19,6 +19,7 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
   parts.budgets = std::move(given.budgets);
   parts.queue = WaitingQueue(OrderBasis::of(*given.policy));
   parts.queue.reorder(std::move(given.ranking));
+  parts.queue.keep_budgets(!parts.budgets->empty());
   books.policy_ = std::move(given.policy);
   parts.cluster.follow(books.policy_->sharing);
   parts.cluster.follow(books.policy_->load_rules);
@@ -210,6 +211,7 @@ void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
   parts_.reservations = std::move(given.reservations);
   parts_.history = std::move(given.history);
   parts_.budgets = std::move(given.budgets);
+  parts_.queue.keep_budgets(!parts_.budgets->empty());
   if (given.period_use != parts_.period_use) follow_limits(jobs, std::move(given.period_use));
   reorder(std::move(given.ranking));
   note(true);
@@ -217,6 +219,7 @@ void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
 
 void Books::put(base::Shared<model::BudgetStates> budgets) {
   parts_.budgets = std::move(budgets);
+  parts_.queue.keep_budgets(!parts_.budgets->empty());
   note(true);
 }
 

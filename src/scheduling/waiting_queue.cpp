@@ -78,6 +78,7 @@ bool WaitingQueue::reorder(const model::Policy& policy) {
   OrderBasis basis = OrderBasis::of(policy);
   basis.ranking = std::move(basis_.ranking);
   basis.cluster_gpus = basis_.cluster_gpus;
+  basis.has_budgets = basis_.has_budgets;
   basis_ = std::move(basis);
   classify();
   return move_whose_rank_changed();
@@ -87,11 +88,17 @@ bool WaitingQueue::reorder(const model::Policy& policy) {
 // class.
 void WaitingQueue::classify() {
   const model::Organisation& organisation = *basis_.organisation;
-  const bool split = guarantees_anything(organisation) || limits_starts(organisation);
+  const bool split =
+      basis_.has_budgets || guarantees_anything(organisation) || limits_starts(organisation);
   if (std::exchange(splits_by_owner_, split) == split) return;
   classes_.clear();
   classes_.split_by_owner(split);
   for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec, job.record());
+}
+
+void WaitingQueue::keep_budgets(bool has_some) {
+  basis_.has_budgets = has_some;
+  classify();
 }
 
 bool WaitingQueue::reorder(base::Shared<FairShareRanking> ranking) {

@@ -67,6 +67,8 @@ class WaitingQueue {
   bool reorder(base::Shared<FairShareRanking> ranking);
   bool reorder(const OrderBasis& basis);
   bool resize_cluster(std::uint64_t gpus);
+  // Says whether there are budgets, which tell owners apart. Cost: all jobs if that changes.
+  void keep_budgets(bool has_some);
   // Takes a ranking with new accounts that have no job here yet. Looks at jobs only if the rank of
   // another account has changed.
   bool welcome(base::Shared<FairShareRanking> ranking);

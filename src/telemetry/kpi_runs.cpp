@@ -29,6 +29,7 @@ KpiCause cause_of_reason(EndReason reason) {
     case EndReason::kDependencyFailed:
     case EndReason::kReservationEnded:
     case EndReason::kIdle:
+    case EndReason::kBudget:
       return KpiCause::kCancelled;
     case EndReason::kPreempted:
       return KpiCause::kPreempted;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "model/job_spec.h"
 #include "scheduling/placement/place.h"
+#include "scheduling/quota/budgets.h"
 #include "scheduling/quota/subjects.h"
 
 namespace gpu_platform::scheduling {
@@ -32,6 +33,7 @@ void Limits::run() {
   organisation_ = cycle_.policy.organisation;
   keeps_limits_ = limits_starts(*organisation_);
   keeps_types_ = limits_types(*organisation_);
+  has_spent_budgets_ = bars_starts(*cycle_.books->budgets, cycle_.options.now);
   const Pools& lending = cycle_.books->lending;
   has_type_pools_ = lending.is_by_type();
   for (const auto& [name, of] : lending.all())
@@ -77,12 +79,19 @@ bool Limits::is_above_share(const WaitingJob& job, const Pool& pool, const PoolA
   return surplus_excess(parts_with(&job, pool), pool.balance, ask.holder).has_value();
 }
 
+bool Limits::is_barred(const WaitingJob& job) const {
+  return has_spent_budgets_ && budget_in_the_way(*cycle_.books->budgets, *organisation_, *job.spec,
+                                                 cycle_.options.now) != nullptr;
+}
+
 bool Limits::is_over_limits(const WaitingJob& job) const {
+  if (is_barred(job)) return true;
   return keeps_limits_ &&
          excess_if_started(*organisation_, *job.spec, cycle_.books->quotas, &added_);
 }
 
 bool Limits::is_over_limits(const WaitingJob& job, const model::Allocation& allocation) const {
+  if (is_barred(job)) return true;
   if (!keeps_limits_) return false;
   const QuotaLedger& held = cycle_.books->quotas;
   return excess_if_started(*organisation_, *job.spec, held, &added_) ||

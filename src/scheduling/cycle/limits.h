@@ -33,7 +33,7 @@ class Limits {
 
   void run();
 
-  // Checks only the limits that do not depend on the type of its GPUs.
+  // Checks only the limits that do not depend on the type of its GPUs, and the budgets.
   bool is_over_limits(const WaitingJob& job) const;
   // Checks all limits, if it gets the allocation.
   bool is_over_limits(const WaitingJob& job, const model::Allocation& allocation) const;
@@ -81,7 +81,10 @@ class Limits {
   std::vector<std::string> types_barred_for(const WaitingJob& job, Purpose purpose) const;
   std::string_view type_of(const model::Allocation& allocation) const;  // where types count
 
+  bool is_barred(const WaitingJob& job) const;  // by a budget
+
   const CycleState& cycle_;
+  bool has_spent_budgets_ = false;
   bool keeps_limits_ = false;
   bool keeps_types_ = false;     // some limit is by type
   bool has_type_pools_ = false;  // some guarantee is

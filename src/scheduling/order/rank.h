@@ -48,8 +48,9 @@ struct OrderBasis {
   base::Shared<model::Organisation> organisation;
   base::Shared<FairShareRanking> ranking;  // for the orders that depend on usage
   std::uint64_t cluster_gpus = 0;          // of the weighted order, where size counts
+  bool has_budgets = false;                // it matters which account a job is of
 
-  // Returns the basis without rankings and GPUs.
+  // Returns the basis without rankings, GPUs and budgets.
   static OrderBasis of(const model::Policy& policy);
   bool is_of(const model::Policy& policy) const;
 
