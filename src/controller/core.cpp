@@ -554,6 +554,7 @@ void Core::advance(base::Instant now) {
   while (auto event = next_unstartable(state_, now)) emit(*std::move(event), now);
   admit_due_jobs(now);
   emit_all(judge_counts(state_, now), now);
+  emit_all(stops_by_budgets(state_, now), now);
   while (auto event = next_overdue(state_, now)) emit(*std::move(event), now);
   // Decided before this step, so that the decision is durable, and carried out if the beneficiary
   // still waits although everything that came in meanwhile and a cycle have had their say.

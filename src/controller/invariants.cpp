@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "controller/budget_use.h"
 #include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "controller/rest_kind.h"
@@ -633,6 +634,7 @@ std::vector<std::string> check_invariants(const State& state) {
   check_teams(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
+  for (std::string& wrong : wrong_budgets(state)) found.push_back(std::move(wrong));
   for (std::string& passed : passed_guarantees(state)) found.push_back(std::move(passed));
   check_indices(state, found);
   return found;

@@ -5,6 +5,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "controller/budget_use.h"
 #include "model/codec.h"
 #include "model/job_spec.h"
 
@@ -618,7 +619,7 @@ bool is_outranking(const State& state, const model::PreemptionHold& hold) {
 
 std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   const auto& [counts, load, node_ids, admission_gates, expiring_requests, held_attempts,
-               limits_hours, token_index, taint_ends, health] = a;
+               limits_hours, token_index, taint_ends, health, budget_meters] = a;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
     if (!is_same) found.push_back(name);
@@ -633,6 +634,7 @@ std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   check("the names and ends of tokens", token_index == b.token_index);
   check("the ends of taints", taint_ends == b.taint_ends);
   check("the evidence by job", health == b.health);
+  check("what budgets spend", budget_meters == b.budget_meters);
   return found;
 }
 
@@ -682,6 +684,7 @@ void rebuild_indices(State& state) {
        .history = state.books->history,
        .period_use = state.books->period_use,
        .budgets = state.books->budgets});
+  state.budget_meters = meters_of(state);
 }
 
 }  // namespace gpu_platform::controller

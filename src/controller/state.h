@@ -15,6 +15,7 @@
 #include "base/shared.h"
 #include "base/units.h"
 #include "controller/admission_gates.h"
+#include "controller/budget_meter.h"
 #include "controller/expiring_requests.h"
 #include "controller/health_index.h"
 #include "controller/load.h"
@@ -62,6 +63,7 @@ struct Indices {
   TokenIndex token_index;
   TaintEnds taint_ends;
   HealthIndex health;
+  BudgetMeters budget_meters;  // one of each budget in force
 
   friend bool operator==(const Indices&, const Indices&) = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
+#include "controller/budget_use.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
 #include "model/job_spec.h"
@@ -171,6 +173,7 @@ void apply(Application& a, const model::AttemptStarted& event) {
   attempt.started_at = event.started_at;
   attempt.preflight = event.preflight;
   move_attempt(attempt, AttemptTrigger::kStarted);
+  meter(a.state, j, attempt);
   move_job(a, j, JobTrigger::kStarted);
   a.state.books.update_held(j, attempt);
   move_holders(a, event.attempt, attempt);
@@ -208,6 +211,7 @@ void apply(Application& a, const model::StepRecorded& event) {
 void apply(Application& a, const model::AttemptEnded& event) {
   Job& j = a.job(event.attempt.job);
   Attempt& attempt = find_attempt(j, event.attempt);
+  stop_metering(a.state, j, attempt);
   attempt.ended_at = event.ended_at;
   attempt.exit = event.exit;
   attempt.reason = event.reason;
@@ -216,6 +220,7 @@ void apply(Application& a, const model::AttemptEnded& event) {
   end_steps(attempt);
   if (came_to_its_end(attempt)) a.state.books.add_run(*j.spec, run_of(attempt));
   move_attempt(attempt, AttemptTrigger::kEnded);
+  meter(a.state, j, attempt);
   a.state.relimited.erase(event.attempt);
   a.state.books.update_held(j, attempt);
   move_holders(a, event.attempt, attempt);
@@ -227,6 +232,8 @@ void apply(Application& a, const model::AttemptEnded& event) {
 void apply(Application& a, const model::AttemptReleased& event) {
   Job& j = a.job(event.attempt.job);
   Attempt& attempt = find_attempt(j, event.attempt);
+  stop_metering(a.state, j, attempt);
+  const std::size_t lines_before = a.out.ledger.size();
   a.state.admission_gates.leave(j);
   move_attempt(attempt, AttemptTrigger::kReleased);
   a.state.admission_gates.enter(j);
@@ -253,6 +260,7 @@ void apply(Application& a, const model::AttemptReleased& event) {
     }
     a.state.books.put(n);
   }
+  settle_budgets(a.state, *j.spec, std::span(a.out.ledger).subspan(lines_before), a.at);
   depart_if_done(a, j);
 }
 

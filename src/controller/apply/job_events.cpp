@@ -13,6 +13,7 @@
 #include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
+#include "controller/budget_use.h"
 #include "controller/use.h"
 #include "model/job_spec.h"
 
@@ -143,6 +144,7 @@ void apply(Application& a, const model::JobChanged& event) {
   }
   for (Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
+    stop_metering(a.state, j, attempt);
     note_changes(a, a.state.books.discount(j, attempt));
     attempt.is_borrowed = false;
   }
@@ -165,6 +167,7 @@ void apply(Application& a, const model::JobChanged& event) {
   }
   for (const Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
+    meter(a.state, j, attempt);
     note_changes(a, a.state.books.count(j, attempt));
     a.state.books.update_held(j, attempt);
   }

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "controller/apply/events.h"
+#include "controller/budget_use.h"
 
 // Prices, budgets and corrections.
 
@@ -11,19 +12,27 @@ void apply(Application& a, const model::PriceSet& event) {
   model::PriceBook prices = *a.state.prices;
   prices.set(event.price, event.by, a.at);
   a.state.prices = std::move(prices);
+  meter_anew(a.state, a.at);
 }
 
 void apply(Application& a, const model::PriceWithdrawn& event) {
   model::PriceBook prices = *a.state.prices;
   CHECK(prices.withdraw(event.id, a.at));
   a.state.prices = std::move(prices);
+  meter_anew(a.state, a.at);
 }
 
-void apply(Application&, const model::BudgetSet&) {}
+void apply(Application& a, const model::BudgetSet& event) {
+  put_budget(a.state, event.budget, a.at);
+}
 
-void apply(Application&, const model::BudgetRemoved&) {}
+void apply(Application& a, const model::BudgetRemoved& event) {
+  remove_budget(a.state, event.key, a.at);
+}
 
-void apply(Application&, const model::BudgetsCounted&) {}
+void apply(Application& a, const model::BudgetsCounted&) {
+  count_budgets(a.state, a.at);
+}
 
 void apply(Application& a, const model::LedgerCorrected& event) {
   model::LedgerLine& line = a.out.ledger.emplace_back();
@@ -36,6 +45,7 @@ void apply(Application& a, const model::LedgerCorrected& event) {
   line.amount = event.amount;
   line.text = event.text;
   line.by = event.by;
+  correct_budgets(a.state, event, a.at);
 }
 
 }  // namespace gpu_platform::controller

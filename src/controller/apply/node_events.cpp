@@ -8,6 +8,7 @@
 #include "controller/apply/borrowing.h"
 #include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
+#include "controller/budget_use.h"
 #include "health/verdict.h"
 
 namespace gpu_platform::controller {
@@ -142,11 +143,13 @@ void apply(Application& a, const model::NodeSeen& event) {
   a.state.taint_ends.leave(n);
   a.state.health.leave(n);
   end_intervals_before(a, n, event.info);
+  const model::CapacityClass former = n.capacity;
   model::describe(n, event.info, event.reuses_places ? free_places(a.state, n) : 0);
   a.state.taint_ends.enter(n);
   a.state.health.enter(n);
   a.state.books.put(n);
   follow_clocks(a, n);
+  if (n.capacity != former) meter_anew(a.state, a.at);
   follow_cluster_size(a, gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.
   drop_holds_that(a,

@@ -4,6 +4,7 @@
 #include "controller/apply/borrowing.h"
 #include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
+#include "controller/budget_use.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
 #include "scheduling/trial.h"
@@ -22,6 +23,7 @@ void follow_policy(Application& a, const model::Policy& policy) {
   if (shares_anew) drop_holds_of_parts(a);
   // Victims that may not be stopped any more are spared.
   drop_holds_that_outrank_nobody(a);
+  follow_budgets(a.state, a.at);
 }
 
 void follow_prices(Application& a, const model::Billing& billing) {

@@ -131,7 +131,7 @@ class Settlement {
   // No order decides.
   model::Event by_end() const {
     if (attempt_.reason == EndReason::kTimeLimit || attempt_.reason == EndReason::kIdleTimeout ||
-        attempt_.reason == EndReason::kIdle) {
+        attempt_.reason == EndReason::kIdle || attempt_.reason == EndReason::kBudget) {
       return ended(JobTrigger::kTimeOut);
     }
     if (attempt_.exit.lost != model::Lost::kNo) return requeued_or_failed(false);
@@ -264,6 +264,9 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
   const bool is_unnamed = seen.reason == EndReason::kNone || !seen.unfit_gpus.empty();
   if (blame && is_unnamed) as_ended.reason = EndReason::kGpuFault;
   as_ended.detail = blame ? detail_of(job, *attempt, seen, *blame) : detail_of(job, *attempt, seen);
+  if (seen.reason == EndReason::kBudget && as_ended.detail.empty()) {
+    as_ended.detail = fmt::format("{} is spent", attempt->by);
+  }
   events.push_back(model::AttemptEnded{seen.attempt, ended_at, seen.exit, as_ended.reason,
                                        as_ended.detail, seen.usage});
   events.push_back(

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "controller/judge/budgets.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
 #include "model/job_spec.h"
@@ -115,6 +116,9 @@ Events judge_counts(const State& state, base::Instant now) {
     events.push_back(
         model::QuotaPeriodBegan{model::begin_of(state.policy->organisation->period, now)});
   }
+  if (const auto at = next_budget_count(state); at && *at <= now) {
+    events.push_back(model::BudgetsCounted{});
+  }
   return events;
 }
 
@@ -176,6 +180,7 @@ std::optional<base::Instant> next_wakeup(const State& state, base::Instant advan
   // Another period lets jobs start that wait for its GPU-hours.
   const auto end = state.books->queue.empty() ? std::nullopt : period_end(state);
   if (end) consider(*end);
+  if (const auto at = next_budget_count(state)) consider(*at);
   if (const auto overdue = overdue_at(state)) {
     consider(std::max(*overdue, advanced_to + kNextInstant));
   }

@@ -26,7 +26,8 @@ std::optional<DueJob> next_due(const State& state, const DueJob& after, base::In
 // left. An attempt that is lost with its node does not count: that node may never report.
 std::optional<model::Event> judge_eligible(const State& state, model::JobId job, base::Instant now);
 
-// Returns the next count of usage and the next period of GPU-hours, if they are due.
+// Returns the next count of usage, the next period of GPU-hours and the next count of budgets, if
+// they are due.
 Events judge_counts(const State& state, base::Instant now);
 
 // Returns the event that makes the next job overdue.
