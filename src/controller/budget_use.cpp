@@ -25,7 +25,7 @@ namespace {
 
 constexpr Millis kForEver = std::numeric_limits<Millis>::max();
 
-MeterTerms terms_of(const State& state) {
+accounting::MeterTerms terms_of(const State& state) {
   return {state.nodes, *state.prices, *state.policy};
 }
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "accounting/budget_meter.h"
 #include "base/persistent_map.h"
 #include "base/result.h"
 #include "base/shared.h"
 #include "base/units.h"
 #include "controller/admission_gates.h"
-#include "controller/budget_meter.h"
 #include "controller/expiring_requests.h"
 #include "controller/health_index.h"
 #include "controller/load.h"
@@ -36,6 +36,8 @@
 
 namespace gpu_platform::controller {
 
+using accounting::BudgetMeter;
+using accounting::BudgetMeters;
 using scheduling::end_by_limit;
 using scheduling::latest_end;
 using scheduling::time_limit_of;

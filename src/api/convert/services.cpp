@@ -3,6 +3,7 @@
 #include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/alerts.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
+#include "gpu_platform/v1/budgets.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/configuration.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -35,7 +36,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
         v1::QueryHistoryRequest::descriptor()->file(), v1::GetJobUseRequest::descriptor()->file(),
         v1::GetKpiRequest::descriptor()->file(), v1::ListAlertsRequest::descriptor()->file(),
         v1::ListPricesRequest::descriptor()->file(),
-        v1::GetUsageRequest::descriptor()->file()}) {
+        v1::GetUsageRequest::descriptor()->file(),
+        v1::ListBudgetsRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) found.push_back(file->service(i));
   }
   return found;

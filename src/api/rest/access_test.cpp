@@ -230,6 +230,8 @@ const std::map<std::string_view, Extra> kExtras = {
     {"SetTeam", {"", R"({"max_gpus":3})"}},
     {"AcceptInvitation", {"", "{}"}},
     {"DeclineInvitation", {"", "{}"}},
+    {"SetBudget", {"", R"({"amount":"100.00"})"}},
+    {"OverrideBudget", {"", R"({"until":"2099-01-01T00:00:00Z","why":"a deadline"})"}},
     {"UpdateReservation", {"", R"({"end":"2099-01-02T00:00:00Z"})"}},
     {"AcknowledgeAlert", {"", "{}"}},
     {"CreateSilence", {"", R"({"matchers":{"rule":"GpuHot"},"duration_seconds":60})"}},
@@ -289,6 +291,7 @@ TEST_F(AccessTest, AnswersEveryCallOfEveryRoleByItsRow) {
             kExtras.contains(route.call->name()) ? kExtras.at(route.call->name()) : Extra();
         std::string target = replaced(route.path, "{id}", std::to_string(job_of(who, whose).value));
         target = replaced(replaced(target, "{port}", "80"), "{name}", "r") + extra.query;
+        target = replaced(target, "{holder}", "project");
         if (names_token) {
           target = replaced(target, "{token}", std::to_string(token_of(who, whose).value));
         }

@@ -135,6 +135,13 @@ Audited name_of(const Message& message, AuditedCall call) {
   return call;
 }
 
+// "team vision".
+template <class Message>
+Audited budget_of(const Message& message, AuditedCall call) {
+  add_target(fmt::format("{} {}", message.holder(), message.name()), call);
+  return call;
+}
+
 Audited token_of(const v1::RevokeTokenRequest& message, AuditedCall call) {
   add_target(message.token(), call);
   return call;
@@ -333,6 +340,14 @@ std::vector<CallRow> call_table() {
       {"PriceService.CorrectLedger", AuditAction::kCorrectLedger,
        changes(&PriceCalls::correct, correction_of)},
       {"PriceService.ListInstances", kNone, asks(&PriceCalls::instances)},
+      {"BudgetService.SetBudget", AuditAction::kSetBudget,
+       changes(&BudgetCalls::set, budget_of<v1::SetBudgetRequest>)},
+      {"BudgetService.OverrideBudget", AuditAction::kOverrideBudget,
+       changes(&BudgetCalls::override_budget, budget_of<v1::OverrideBudgetRequest>)},
+      {"BudgetService.RemoveBudget", AuditAction::kRemoveBudget,
+       changes(&BudgetCalls::remove, budget_of<v1::RemoveBudgetRequest>)},
+      {"BudgetService.ListBudgets", kNone, asks(&BudgetCalls::list)},
+      {"BudgetService.GetBudget", kNone, asks(&BudgetCalls::get)},
 
       {"ShareService.ListShares", kNone, asks(&ShareCalls::list)},
       {"UseService.GetJobUse", kNone, asks(&UseCalls::get)},

@@ -30,6 +30,11 @@ AuditAction action_of(model::GpuAction action) {
   return AuditAction::kBringOnline;
 }
 
+// "team vision".
+std::string target_of(const model::BudgetKey& key) {
+  return fmt::format("{} {}", to_string(key.holder), key.name);
+}
+
 // Fills in the action, and its target if that is no job.
 struct Describe {
   AuditedCall& call;
@@ -93,15 +98,15 @@ struct Describe {
   }
   void operator()(const model::SetBudget& command) const {
     call.action = AuditAction::kSetBudget;
-    call.target = command.key.name;
+    call.target = target_of(command.key);
   }
   void operator()(const model::OverrideBudget& command) const {
     call.action = AuditAction::kOverrideBudget;
-    call.target = command.key.name;
+    call.target = target_of(command.key);
   }
   void operator()(const model::RemoveBudget& command) const {
     call.action = AuditAction::kRemoveBudget;
-    call.target = command.key.name;
+    call.target = target_of(command.key);
   }
   void operator()(const model::RecordTokenUse&) const {}
   void operator()(const model::RecordStep&) const {}

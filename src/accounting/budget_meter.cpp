@@ -1,4 +1,4 @@
-#include "controller/budget_meter.h"
+#include "accounting/budget_meter.h"
 
 #include <algorithm>
 #include <set>
@@ -8,9 +8,8 @@
 #include "base/check.h"
 #include "model/job_spec.h"
 
-namespace gpu_platform::controller {
+namespace gpu_platform::accounting {
 
-using accounting::ExactCost;
 using model::Millis;
 
 namespace {
@@ -43,7 +42,7 @@ ExactCost cost_of(const BudgetMeter::Cell& cell, base::GpuShare share, const mod
   const Millis from = model::millis_of(span.from);
   const Millis to = std::min(model::millis_of(span.to), until);
   if (span.entry == nullptr || to <= from) return {};
-  return accounting::gpu_cost(share, to - from, span.entry->price.per_hour, cell.discount);
+  return gpu_cost(share, to - from, span.entry->price.per_hour, cell.discount);
 }
 
 ExactCost cost_of(const model::PriceBook& prices, const BudgetMeter::Cell& cell,
@@ -63,8 +62,7 @@ std::int64_t mib_of(base::Bytes memory) {
 // What a job without GPUs costs in a millisecond on a node.
 ExactCost flat_of(const model::CpuPrices& prices, const model::NodeAllocation& part,
                   std::uint32_t discount) {
-  return accounting::cpu_cost(part.cpus, prices.core_hour, mib_of(part.memory), prices.gib_hour, 1,
-                              discount);
+  return cpu_cost(part.cpus, prices.core_hour, mib_of(part.memory), prices.gib_hour, 1, discount);
 }
 
 ExactCost times(ExactCost rate, Millis milliseconds) {
@@ -104,7 +102,7 @@ void BudgetMeter::change(const MeterTerms& terms, const model::Job& job,
   const Millis started = std::max(
       {model::millis_of(attempt.started_at), model::millis_of(attempt.requested_at), from_});
   const Millis ended = is_over ? std::max(model::millis_of(attempt.ended_at), started) : started;
-  const std::uint32_t discount = accounting::discount_of(terms.policy, job.spec->team);
+  const std::uint32_t discount = discount_of(terms.policy, job.spec->team);
   const bool by_node = name_nodes(terms.prices);
   for (const model::NodeAllocation& part : attempt.allocation.nodes) {
     const model::Node* node = terms.nodes.find(part.node.value);
@@ -170,4 +168,4 @@ std::optional<Millis> BudgetMeter::reaches(const model::PriceBook& prices, Exact
   return std::nullopt;
 }
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::accounting

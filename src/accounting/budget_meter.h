@@ -21,7 +21,7 @@
 // at one price is one sum, from which the cost up to any moment follows, and the moment at which an
 // amount is reached.
 
-namespace gpu_platform::controller {
+namespace gpu_platform::accounting {
 
 // The prices by which an attempt is billed; all of it outlives the call.
 struct MeterTerms {
@@ -54,13 +54,12 @@ class BudgetMeter {
   void remove(const MeterTerms& terms, const model::Job& job, const model::Attempt& attempt);
 
   // Returns what all of it has cost in the period up to that time.
-  accounting::ExactCost cost(const model::PriceBook& prices, model::Millis at) const;
+  ExactCost cost(const model::PriceBook& prices, model::Millis at) const;
   // Returns the first time of the period at which it has cost so much; nothing if it does not in
   // the period. Cost: the cells, and the prices that change in the period.
-  std::optional<model::Millis> reaches(const model::PriceBook& prices,
-                                       accounting::ExactCost amount) const;
+  std::optional<model::Millis> reaches(const model::PriceBook& prices, ExactCost amount) const;
   // Returns what it costs in a millisecond, by the prices of that time.
-  accounting::ExactCost rate(const model::PriceBook& prices, model::Millis at) const;
+  ExactCost rate(const model::PriceBook& prices, model::Millis at) const;
   bool has_running() const { return running_ > 0; }
 
   // When the budget is to be counted next. The owner sets it with each change.
@@ -71,7 +70,7 @@ class BudgetMeter {
  private:
   struct Running {
     base::GpuShare share;
-    accounting::ExactCost before;  // what it would have cost from the period's begin to its starts
+    ExactCost before;  // what it would have cost from the period's begin to its starts
 
     friend bool operator==(const Running&, const Running&) = default;
   };
@@ -84,12 +83,12 @@ class BudgetMeter {
   model::Millis from_ = 0;
   model::Millis to_ = 0;
   std::map<Cell, Running> cells_;  // none without a share
-  accounting::ExactCost flat_;     // in a millisecond, of jobs without GPUs
-  accounting::ExactCost flat_before_;
-  accounting::ExactCost ended_;  // of attempts that are not released yet
-  std::uint64_t running_ = 0;    // attempts
+  ExactCost flat_;                 // in a millisecond, of jobs without GPUs
+  ExactCost flat_before_;
+  ExactCost ended_;            // of attempts that are not released yet
+  std::uint64_t running_ = 0;  // attempts
 };
 
 using BudgetMeters = std::map<model::BudgetKey, BudgetMeter>;
 
-}  // namespace gpu_platform::controller
+}  // namespace gpu_platform::accounting
