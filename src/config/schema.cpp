@@ -32,6 +32,7 @@ constexpr std::array kSections = {
     Section{"monitoring", "How often the hardware is read."},
     Section{"health", "What makes a GPU unfit for work."},
     Section{"telemetry", "What is read of GPUs and hosts, and how long it is kept. docs/monitoring.md has more."},
+    Section{"accounting", "What GPUs cost, and what teams, users and projects may spend. docs/accounting.md has more."},
     Section{"alerts", "What people are told of, and how. docs/alerts.md has more."},
     Section{"accounting", "What GPUs cost, and what teams, users and projects may spend. docs/accounting.md has more."},
     Section{"store", "What is kept on disk."},

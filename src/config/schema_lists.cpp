@@ -134,6 +134,13 @@ constexpr std::string_view kOwnedExample = R"(accounting:
     - {node: attic-*, purchase: 1200, lifetime_months: 36}
 )";
 
+constexpr std::string_view kBudgetsExample = R"(accounting:
+  budgets:
+    - {team: vision, amount: 12000, at_limit: refuse}
+    - {team: research, amount: 100000, period: quarter}
+    - {project: demo, amount: 500.00, period: year, at_limit: stop}
+)";
+
 // clang-format off
 constexpr std::array kStructures = {
     Structure{"teams", "a list of teams", kTeamsExample,
@@ -232,6 +239,13 @@ constexpr std::array kStructures = {
         "electricity_per_kwh: the default is that of accounting.energy. "
         "share_of_room_per_month: its part of rent and staff. "
         "A month has 730.5 hours."},
+    Structure{"accounting.budgets", "a list of budgets", kBudgetsExample,
+        "What teams, users and projects may spend in a calendar period in UTC. "
+        "Each entry names one team, user or project. A team's budget counts the teams below it. "
+        "amount: in the site's currency, with at most six decimals. "
+        "period: month (the default), quarter or year. "
+        "at_limit: what follows when it is spent. alert (the default): alerts. refuse: also no job of the holder starts until the period ends. stop: also its running jobs are stopped with the grace. "
+        "A budget that an administrator sets at run time ('gpu-platform budget set') takes precedence."},
     Structure{"health.power_limits", "types and nodes with watts", kPowerLimitsExample,
         "The power limit of each GPU of a type, a family or a node of this machine, in watts. "
         "A node takes precedence over a type, and a type over its family. "

@@ -8,6 +8,7 @@
 #include "model/policy.h"
 #include "scheduling/book_entries.h"
 #include "scheduling/preemption/preemption_holds.h"
+#include "scheduling/quota/budgets.h"
 #include "scheduling/quota/subjects.h"
 #include "views/surplus_parts.h"
 #include "views/unready_reasons.h"
@@ -137,9 +138,13 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, const scheduling::
   if (explain_next_occurrence(snapshot(), spec, reason)) return;
   const RequestFit& fit = fits_.of(spec);
   if (fit.could_hold) {
-    const scheduling::QuotaLedger awaited = awaited_before(rank);
-    reason.quota = scheduling::excess_if_started(*snapshot().policy->organisation, spec,
-                                                 books_->quotas(), &awaited);
+    reason.quota =
+        scheduling::budget_excess(*snapshot().budgets, *snapshot().policy, spec, snapshot().at);
+    if (!reason.quota) {
+      const scheduling::QuotaLedger awaited = awaited_before(rank);
+      reason.quota = scheduling::excess_if_started(*snapshot().policy->organisation, spec,
+                                                   books_->quotas(), &awaited);
+    }
     if (!reason.quota && books_->pools().is_active() && !books_->pools().is_by_type()) {
       const scheduling::PoolBalance& pool = books_->pools().all().begin()->second.balance();
       const auto ask = scheduling::pool_ask(pool.guarantees(), *snapshot().policy, spec);

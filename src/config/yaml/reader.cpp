@@ -16,6 +16,7 @@
 #include "config/yaml/access.h"
 #include "config/yaml/accounting.h"
 #include "config/yaml/alerts.h"
+#include "config/yaml/budgets.h"
 #include "config/yaml/document.h"
 #include "config/yaml/health_rules.h"
 #include "config/yaml/organisation.h"
@@ -103,7 +104,8 @@ class Checker {
         slurm_names_(problems_),
         health_rules_(problems_),
         sharing_(problems_),
-        accounting_(problems_) {}
+        accounting_(problems_),
+        budgets_(problems_) {}
 
   // The document and the files that it includes.
   void check_all(const YAML::Node& root) {
@@ -133,6 +135,7 @@ class Checker {
     health_rules_.finish(configuration_);
     sharing_.finish(configuration_);
     accounting_.finish(configuration_);
+    budgets_.finish(configuration_);
     if (problems_.empty()) check_rules();
     const auto place = [](const Problem& problem) {
       return std::tie(problem.file, problem.line, problem.column, problem.key, problem.message);
@@ -196,6 +199,7 @@ class Checker {
       health_rules_.in_file(file);
       sharing_.in_file(file);
       accounting_.in_file(file);
+      budgets_.in_file(file);
     };
     enter(included.file);
     if (document) {
@@ -306,6 +310,7 @@ class Checker {
     if (PowerLimitsReader::reads(path)) return power_limits_.read(path, value);
     if (SharingReader::reads(path)) return sharing_.read(path, value);
     if (AccountingReader::reads(path)) return accounting_.read(path, value);
+    if (BudgetsReader::reads(path)) return budgets_.read(path, value);
     organisation_.read(path, name, value);
   }
 
@@ -372,6 +377,7 @@ class Checker {
   HealthRulesReader health_rules_;
   SharingReader sharing_;
   AccountingReader accounting_;
+  BudgetsReader budgets_;
 };
 
 Checked whole_file(std::string message) {

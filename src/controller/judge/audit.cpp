@@ -30,11 +30,6 @@ AuditAction action_of(model::GpuAction action) {
   return AuditAction::kBringOnline;
 }
 
-// "team vision".
-std::string target_of(const model::BudgetKey& key) {
-  return fmt::format("{} {}", to_string(key.holder), key.name);
-}
-
 // Fills in the action, and its target if that is no job.
 struct Describe {
   AuditedCall& call;
@@ -98,15 +93,15 @@ struct Describe {
   }
   void operator()(const model::SetBudget& command) const {
     call.action = AuditAction::kSetBudget;
-    call.target = target_of(command.key);
+    call.target = command.key.name;
   }
   void operator()(const model::OverrideBudget& command) const {
     call.action = AuditAction::kOverrideBudget;
-    call.target = target_of(command.key);
+    call.target = command.key.name;
   }
   void operator()(const model::RemoveBudget& command) const {
     call.action = AuditAction::kRemoveBudget;
-    call.target = target_of(command.key);
+    call.target = command.key.name;
   }
   void operator()(const model::RecordTokenUse&) const {}
   void operator()(const model::RecordStep&) const {}
