@@ -75,7 +75,9 @@ void change_budget(const CallContext& context, model::Command command, model::Bu
 base::Result<v1::ListBudgetsResponse> BudgetCalls::list(const v1::ListBudgetsRequest& request,
                                                         const Peer& peer) const {
   std::optional<model::QuotaHolder> holder;
-  if (request.has_holder()) TRY_ASSIGN(holder, parse_holder(request.holder()));
+  if (request.has_holder()) {
+    TRY_ASSIGN(holder, parse_holder(request.holder()));
+  }
   const auto snapshot = context_.core.snapshots.snapshot();
   const base::Instant now = os::wall_now();
   v1::ListBudgetsResponse out;

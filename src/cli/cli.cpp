@@ -247,6 +247,25 @@ constexpr std::array kCommands = {
              "  gpu-platform shares\n"
              "  gpu-platform shares --team vision\n"
              "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
+    Command{{"budget list", "[options]",
+             "Show what teams, users and projects may spend and have spent.",
+             "  gpu-platform budget list\n"
+             "  gpu-platform budget list --holder team\n"
+             "  gpu-platform budget list --json | jq '.budgets[] | select(.level == \"SPENT\")'\n"}, run_budget_list},
+    Command{{"budget show", "[options] team|user|project NAME",
+             "Show a budget, and when it will be spent.",
+             "  gpu-platform budget show team vision\n"}, run_budget_show},
+    Command{{"budget set", "[options] team|user|project NAME",
+             "Set a budget (admins; coordinators may lower that of their team).",
+             "  gpu-platform budget set team vision --amount 12000 --at-limit refuse\n"
+             "  gpu-platform budget set project demo --amount 500 --period year --at-limit stop\n"}, run_budget_set},
+    Command{{"budget override", "[options] team|user|project NAME",
+             "Let jobs start although the budget is spent (admins and coordinators above the team).",
+             "  gpu-platform budget override team vision --until 3d --why 'the deadline of CVPR'\n"
+             "  gpu-platform budget override team vision --end\n"}, run_budget_override},
+    Command{{"budget remove", "[options] team|user|project NAME",
+             "Remove a budget that was set at run time (admins only).",
+             "  gpu-platform budget remove team vision\n"}, run_budget_remove},
     Command{{"estimate", "[options] [MODEL] [SETTING=VALUE…] | -- SERVER COMMAND",
              "Compute the GPUs and the memory that a server of a language model needs.",
              "  gpu-platform estimate llama-3-70b tp-size=4 dtype=auto max-model-len=8192\n"
