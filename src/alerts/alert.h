@@ -32,8 +32,9 @@ enum class Signal : std::uint8_t {
   kCertificate,      // days until the certificate of the daemon expires
   kHistory,          // 1: the history is not kept, or drops frames
   kDelivery,         // 1: a channel has not taken a message for a long time
+  kBudget,           // percent that are spent in the present period
 };
-inline constexpr std::size_t kSignals = 17;
+inline constexpr std::size_t kSignals = 18;
 
 enum class Severity : std::uint8_t { kInfo, kWarning, kCritical };
 std::string_view to_string(Severity severity);                  // "WARNING"
@@ -47,7 +48,7 @@ enum class State : std::uint8_t {
 std::string_view to_string(State state);  // "FIRING"
 
 // Where an alert points: "node", "gpu" (UUID), "gpu_index", "job", "user", "team", "type", "rack",
-// "channel". Bounded texts; the names are fixed.
+// "channel", "project". Bounded texts; the names are fixed.
 using Labels = std::map<std::string, std::string, std::less<>>;
 
 struct Alert {

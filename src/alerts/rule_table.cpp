@@ -34,6 +34,7 @@ constexpr std::array<SignalRow, kSignals> kSignalRows = {{
     {Signal::kCertificate, "certificate_days", Kind::kLevel, " days", true, 3'660},
     {Signal::kHistory, "history", Kind::kYesNo, "", false, 1},
     {Signal::kDelivery, "delivery", Kind::kYesNo, "", false, 1},
+    {Signal::kBudget, "budget", Kind::kLevel, " %", false, 1'000},
 }};
 // clang-format on
 
@@ -99,6 +100,10 @@ std::vector<Rule> make_shipped() {
           "The daemon's log says why readings are not kept; everything else goes on."),
       yes("DeliveryFails", Signal::kDelivery, now, kWarning,
           "'gpu-platform alerts channels' shows what is wrong with the channel."),
+      rule("BudgetNearlySpent", Signal::kBudget, 80, 79, now, kWarning,
+           "'gpu-platform budget list' shows what is left, and when it will be spent."),
+      rule("BudgetSpent", Signal::kBudget, 100, 99, now, kCritical,
+           "'gpu-platform budget list' shows what follows, and when the budget renews."),
   };
   std::ranges::find(all, "GpuBusy", &Rule::name)->is_enabled = false;
   return all;

@@ -15,9 +15,9 @@ namespace gpu_platform::alerts {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> kNames = {"rule",      "severity", "node",   "gpu",
-                                                     "gpu_index", "type",     "rack",   "job",
-                                                     "user",      "team",     "channel"};
+constexpr std::array<std::string_view, 12> kNames = {"rule",      "severity", "node",    "gpu",
+                                                     "gpu_index", "type",     "rack",    "job",
+                                                     "user",      "team",     "channel", "project"};
 
 std::string_view value_at(const Alert& alert, std::string_view name) {
   if (name == "rule") return alert.rule;

@@ -86,6 +86,8 @@ std::string sentence(const Rule& rule, const Fact& fact) {
       return certificate_sentence(value);
     case Signal::kHistory:
       return "the history of readings is not kept";
+    case Signal::kBudget:
+      return fmt::format("{} % of the budget of {} are spent", value, place);
     case Signal::kDelivery:
       break;
   }
@@ -101,6 +103,9 @@ std::string place_of(const Labels& labels) {
   }
   if (labels.contains("node")) return "node " + text_of(labels, "node");
   if (labels.contains("channel")) return "the channel " + text_of(labels, "channel");
+  for (const std::string_view holder : {"project", "user", "team"}) {
+    if (labels.contains(holder)) return fmt::format("{} {}", holder, text_of(labels, holder));
+  }
   return "the platform";
 }
 

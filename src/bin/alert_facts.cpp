@@ -8,6 +8,7 @@
 
 #include "health/rule_table.h"
 #include "model/job.h"
+#include "views/budgets.h"
 
 namespace gpu_platform::bin {
 
@@ -151,6 +152,23 @@ base::Duration longest_wait(const controller::Snapshot& snapshot, base::Instant 
     if (now > job.eligible_at) longest = std::max(longest, now - job.eligible_at);
   });
   return longest;
+}
+
+std::vector<Fact> budget_facts(const controller::Snapshot& snapshot, base::Instant now) {
+  constexpr std::int64_t kMost = 1'000;  // of what is shown
+  std::vector<Fact> out;
+  for (const views::BudgetFigures& figures : views::budget_figures(snapshot, now)) {
+    const model::Budget& budget = figures.state->budget;
+    const __int128 percent =
+        static_cast<__int128>(figures.spent.floor().value()) * 100 / budget.amount.value();
+    const std::string holder(to_string(budget.key.holder));
+    out.push_back(
+        {.signal = Signal::kBudget,
+         .subject = std::make_shared<const alerts::Subject>(alerts::Subject{
+             fmt::format("budget of {} {}", holder, budget.key.name), {{holder, budget.key.name}}}),
+         .value = static_cast<std::int64_t>(std::clamp<__int128>(percent, 0, kMost))});
+  }
+  return out;
 }
 
 }  // namespace gpu_platform::bin

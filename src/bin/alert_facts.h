@@ -49,4 +49,7 @@ std::shared_ptr<const model::GpuReading> current(std::shared_ptr<const model::Gp
 // How long the job has waited that waits longest of those that wait for resources; 0: none waits.
 base::Duration longest_wait(const controller::Snapshot& snapshot, base::Instant now);
 
+// How much of each budget is spent, in percent, cut off. Cost: all jobs if there are budgets.
+std::vector<alerts::Fact> budget_facts(const controller::Snapshot& snapshot, base::Instant now);
+
 }  // namespace gpu_platform::bin

@@ -54,6 +54,7 @@ std::vector<Fact> SiteFacts::of(const controller::Snapshot& snapshot,
   std::vector<Fact> facts;
   facts.push_back(site_fact(Signal::kQueueWait,
                             longest_wait(snapshot, now.at).value() / base::seconds(1).value()));
+  for (Fact& fact : budget_facts(snapshot, now.at)) facts.push_back(std::move(fact));
   facts.push_back(site_fact(Signal::kDiskLow, free_percent(options_.data_dir)));
   if (options_.history != nullptr) {
     const std::string problem = options_.history->coverage().problem;

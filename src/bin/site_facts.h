@@ -13,8 +13,8 @@
 
 namespace gpu_platform::bin {
 
-// Makes facts of what is of no node and no job: the queue, the disk, the history, the certificate
-// of the API, and the channels. One thread.
+// Makes facts of what is of no node and no job: the queue, the budgets, the disk, the history, the
+// certificate of the API, and the channels. One thread.
 class SiteFacts {
  public:
   struct Options {

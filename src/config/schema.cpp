@@ -34,7 +34,6 @@ constexpr std::array kSections = {
     Section{"telemetry", "What is read of GPUs and hosts, and how long it is kept. docs/monitoring.md has more."},
     Section{"accounting", "What GPUs cost, and what teams, users and projects may spend. docs/accounting.md has more."},
     Section{"alerts", "What people are told of, and how. docs/alerts.md has more."},
-    Section{"accounting", "What GPUs cost, and what teams, users and projects may spend. docs/accounting.md has more."},
     Section{"store", "What is kept on disk."},
     Section{"api", "The API and its limits."},
     Section{"access",

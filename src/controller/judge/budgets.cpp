@@ -71,10 +71,10 @@ base::Status check_holder(const State& state, const BudgetKey& key) {
 }
 
 std::unexpected<base::Error> not_allowed(const Caller& caller, const BudgetKey& key,
-                                         std::string_view what, std::string_view whom) {
+                                         std::string_view what, std::string_view helper) {
   return base::fail(
       ErrorCode::kPermissionDenied,
-      fmt::format("user {} may not {} {}: ask {}", caller.user, what, named(key), whom), "name");
+      fmt::format("user {} may not {} {}: ask {}", caller.user, what, named(key), helper), "name");
 }
 
 bool coordinates(const Caller& caller, const BudgetKey& key) {
