@@ -346,12 +346,9 @@ constexpr std::array kFocusColumns = {
     FocusColumn{"ContractedUnitPrice", kFirst, kLast, unit_price_cell},
     FocusColumn{"EffectiveCost", kFirst, kLast, billed_cell},
     FocusColumn{"HostProviderName", FocusVersion::k1_3, kLast, platform_cell},
-    FocusColumn{"InvoiceId", kFirst, kLast,
-                [](const FocusCell& cell) {
-                  return text_cell(fmt::format("{}/{}", cell.question.account,
-                                               base::to_string(cell.question.month)));
-                }},
-    FocusColumn{"InvoiceIssuerName", kFirst, kLast, account_cell},
+    // There are no invoices, and the column must be there.
+    FocusColumn{"InvoiceId", kFirst, kLast, [](const FocusCell&) { return std::string(); }},
+    FocusColumn{"InvoiceIssuerName", kFirst, kLast, platform_cell},
     FocusColumn{"ListCost", kFirst, kLast, list_cell},
     FocusColumn{"ListUnitPrice", kFirst, kLast, unit_price_cell},
     FocusColumn{"PricingCategory", kFirst, kLast,

@@ -237,6 +237,11 @@ constexpr std::array kCommands = {
              "  gpu-platform usage --team vision --since 7d --by user --step day\n"
              "  gpu-platform usage --job 42 --explain\n"
              "  gpu-platform usage --by project --csv > projects.csv\n"}, run_usage},
+    Command{{"usage export", "[options]",
+             "Write a month of the ledger for other programs, as CSV: rows of FOCUS, or the lines as they are.",
+             "  gpu-platform usage export --month 2026-10 -o october.csv\n"
+             "  gpu-platform usage export --month 2026-10 --focus-version 1.2 --account hpc > october.csv\n"
+             "  gpu-platform usage export --format ledger --month 2026-10 -o lines.csv\n"}, run_usage_export},
     Command{{"topology", "[options]",
              "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"

@@ -76,6 +76,7 @@ int run_report_kpi(const CommandText& text, Invocation& invocation);
 int run_report_monthly(const CommandText& text, Invocation& invocation);
 int run_report_balance(const CommandText& text, Invocation& invocation);
 int run_usage(const CommandText& text, Invocation& invocation);
+int run_usage_export(const CommandText& text, Invocation& invocation);
 int run_topology(const CommandText& text, Invocation& invocation);
 int run_shares(const CommandText& text, Invocation& invocation);
 int run_estimate(const CommandText& text, Invocation& invocation);
