@@ -8,11 +8,13 @@
 
 #include "api/call_meter.h"
 #include "api/core_access.h"
+#include "api/cost_meter.h"
 #include "api/job_reader.h"
 #include "api/resume.h"
 #include "base/result.h"
 #include "model/command.h"
 #include "model/user_range.h"
+#include "os/clock.h"
 
 namespace gpu_platform::api {
 
@@ -37,6 +39,7 @@ struct CallContext {
   JobReader reader;
   CallOptions options;
   mutable CallMeter meter;  // counts the answers; the server tells it of each
+  mutable CostMeter costs{model::millis_of(os::wall_now())};  // for the page of metrics
 };
 
 }  // namespace gpu_platform::api

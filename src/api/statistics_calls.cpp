@@ -32,9 +32,10 @@ void to_proto(const CallMeter::Row& row, v1::CallStatistics& out) {
 using AddPart = void (*)(const Scrape&, MetricPage&);
 
 // In the order of the page.
-constexpr AddPart kPageParts[] = {add_states, add_gpu_states, add_gpu_parts,    add_gpu_jobs,
-                                  add_queue,  add_teams,      add_verdicts,     add_scheduler,
-                                  add_calls,  add_stores,     add_gpu_readings, add_host_readings};
+constexpr AddPart kPageParts[] = {add_states,       add_gpu_states, add_gpu_parts, add_gpu_jobs,
+                                  add_queue,        add_teams,      add_money,     add_verdicts,
+                                  add_scheduler,    add_calls,      add_stores,    add_gpu_readings,
+                                  add_host_readings};
 
 }  // namespace
 
@@ -79,8 +80,12 @@ std::string StatisticsCalls::metrics(const model::Caller& caller) const {
   MetricPage page;
   page.gauge("gpu_platform_build_info", "The version of the daemon; always 1.")
       .add({{"version", context_.options.version}}, 1);
-  const Scrape scrape{context_.core, context_.reader, context_.meter,
-                      context_.core.snapshots.snapshot(), caller};
+  const Scrape scrape{context_.core,
+                      context_.reader,
+                      context_.meter,
+                      context_.costs,
+                      context_.core.snapshots.snapshot(),
+                      caller};
   for (const AddPart add : kPageParts) add(scrape, page);
   for (const MetricSource* const source : context_.core.metric_sources) source->add_to(page);
   return page.text();

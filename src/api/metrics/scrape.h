@@ -4,6 +4,7 @@
 
 #include "api/call_meter.h"
 #include "api/core_access.h"
+#include "api/cost_meter.h"
 #include "api/job_reader.h"
 #include "api/metrics/page.h"
 #include "controller/snapshot.h"
@@ -19,6 +20,7 @@ struct Scrape {
   const CoreAccess& core;
   const JobReader& reader;
   const CallMeter& meter;
+  CostMeter& costs;
   std::shared_ptr<const controller::Snapshot> snapshot;
   const model::Caller& caller;  // that reads the page
 };
@@ -41,6 +43,9 @@ void add_verdicts(const Scrape& scrape, MetricPage& page);
 void add_queue(const Scrape& scrape, MetricPage& page);
 // What teams hold, and their limits.
 void add_teams(const Scrape& scrape, MetricPage& page);
+// What GPUs cost, to all readers; to those who may see the money of all: what became of the time of
+// GPUs, what teams are billed, and budgets.
+void add_money(const Scrape& scrape, MetricPage& page);
 // The steps of the daemon and the cycles of the scheduler.
 void add_scheduler(const Scrape& scrape, MetricPage& page);
 // Answers of the interface.

@@ -24,6 +24,7 @@ class ScrapeTest : public testing::Test {
     access.metrics = rules_;
     access.metric_sources = sources_;
     access.history = history_;
+    access.ledger = ledger_;
     const Calls calls(access, {.version = "1.2.3"});
     return calls.of<StatisticsCalls>().metrics(caller_);
   }
@@ -62,6 +63,7 @@ class ScrapeTest : public testing::Test {
   config::MetricsRules rules_;
   std::vector<const MetricSource*> sources_;
   const telemetry::History* history_ = nullptr;
+  const store::Ledger* ledger_ = nullptr;
   model::Caller caller_{"ada", 1000};
 };
 
@@ -332,6 +334,30 @@ TEST_F(ScrapeTest, TheHistoryTellsWhatItCouldNotKeep) {
   EXPECT_EQ(value("gpu_platform_history_up"), "0");
   EXPECT_EQ(value("gpu_platform_history_bytes"), "4096");
   EXPECT_EQ(value("gpu_platform_history_dropped_frames_total"), "5");
+}
+
+TEST_F(ScrapeTest, GpusWithoutAPriceAreCounted) {
+  EXPECT_EQ(value("gpu_platform_gpus_without_price", R"(capacity="on-demand")"), "8");
+  EXPECT_TRUE(series("gpu_platform_gpu_hour_price").empty()) << "no price is not a price of 0";
+}
+
+// A ledger that nothing was added to yet.
+class EmptyLedger final : public store::Ledger {
+ public:
+  base::Status visit(const store::LedgerQuery&, const Visit&) const override { return {}; }
+  base::Result<model::EventSeq> ledger_upto() const override { return model::EventSeq(); }
+};
+
+TEST_F(ScrapeTest, MoneyIsForThoseWhoMaySeeTheJobsOfAll) {
+  const EmptyLedger ledger;
+  ledger_ = &ledger;
+  EXPECT_TRUE(series("gpu_platform_ledger_up").empty());
+  EXPECT_FALSE(series("gpu_platform_currency_info").empty()) << "prices are for all";
+  caller_.reach = model::Reach::kAll;
+  EXPECT_EQ(value("gpu_platform_ledger_up"), "1");
+  caller_.reach = model::Reach::kOwn;
+  rules_.jobs = config::MetricJobs::kAll;
+  EXPECT_EQ(value("gpu_platform_ledger_up"), "1");
 }
 
 class OneSource final : public MetricSource {
