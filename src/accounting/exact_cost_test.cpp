@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "accounting/testing/ledger_lines.h"
 #include "base/prng.h"
 
 namespace gpu_platform::accounting {
 namespace {
 
-constexpr std::int64_t kHourMs = 3'600'000;
+using testing::kHourMs;
 
 TEST(ExactCost, IsThePriceForAWholeGpuAndAnHour) {
   const ExactCost cost = gpu_cost(base::kWholeGpu, kHourMs, base::MicroUsd(4'100'000));

@@ -299,130 +299,130 @@ std::string price_details(const FocusCell& cell) {
       fmt::format(R"({{"GpuCount": 1, "InstanceType": {}}})", json_text(cell.row.origin.gpu_type)));
 }
 
-constexpr FocusVersion kFirst = FocusVersion::k1_2;
-constexpr FocusVersion kLast = FocusVersion::k1_4;
+constexpr FocusVersion kOldest = FocusVersion::k1_2;
+constexpr FocusVersion kNewest = FocusVersion::k1_4;
 
 // By name, as it is customary.
 constexpr std::array kFocusColumns = {
-    FocusColumn{"AllocatedMethodDetails", FocusVersion::k1_3, kLast, method_details},
-    FocusColumn{"AllocatedMethodId", FocusVersion::k1_3, kLast,
+    FocusColumn{"AllocatedMethodDetails", FocusVersion::k1_3, kNewest, method_details},
+    FocusColumn{"AllocatedMethodId", FocusVersion::k1_3, kNewest,
                 [](const FocusCell& cell) { return std::string(is_gpu(cell.row) ? kMethod : ""); }},
-    FocusColumn{"AllocatedResourceId", FocusVersion::k1_3, kLast, allocated_id},
-    FocusColumn{"AllocatedResourceName", FocusVersion::k1_3, kLast, allocated_name},
-    FocusColumn{"AllocatedTags", FocusVersion::k1_3, kLast,
+    FocusColumn{"AllocatedResourceId", FocusVersion::k1_3, kNewest, allocated_id},
+    FocusColumn{"AllocatedResourceName", FocusVersion::k1_3, kNewest, allocated_name},
+    FocusColumn{"AllocatedTags", FocusVersion::k1_3, kNewest,
                 [](const FocusCell& cell) {
                   return is_gpu(cell.row) ? text_cell(share_tags(cell.row)) : "";
                 }},
-    FocusColumn{"BilledCost", kFirst, kLast, billed_cell},
-    FocusColumn{"BillingAccountId", kFirst, kLast, account_cell},
-    FocusColumn{"BillingAccountName", kFirst, kLast, account_cell},
-    FocusColumn{"BillingAccountType", kFirst, kLast,
+    FocusColumn{"BilledCost", kOldest, kNewest, billed_cell},
+    FocusColumn{"BillingAccountId", kOldest, kNewest, account_cell},
+    FocusColumn{"BillingAccountName", kOldest, kNewest, account_cell},
+    FocusColumn{"BillingAccountType", kOldest, kNewest,
                 [](const FocusCell&) { return std::string("Site"); }},
-    FocusColumn{"BillingCurrency", kFirst, kLast, currency_cell},
-    FocusColumn{"BillingPeriodEnd", kFirst, kLast,
+    FocusColumn{"BillingCurrency", kOldest, kNewest, currency_cell},
+    FocusColumn{"BillingPeriodEnd", kOldest, kNewest,
                 [](const FocusCell& cell) { return base::utc(base::end_of(cell.question.month)); }},
     FocusColumn{
-        "BillingPeriodStart", kFirst, kLast,
+        "BillingPeriodStart", kOldest, kNewest,
         [](const FocusCell& cell) { return base::utc(base::begin_of(cell.question.month)); }},
-    FocusColumn{"ChargeCategory", kFirst, kLast,
+    FocusColumn{"ChargeCategory", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   return std::string(is_correction(cell.row) ? "Adjustment" : "Usage");
                 }},
-    FocusColumn{"ChargeClass", kFirst, kLast,
+    FocusColumn{"ChargeClass", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   return std::string(is_correction(cell.row) ? "Correction" : "");
                 }},
-    FocusColumn{"ChargeDescription", kFirst, kLast,
+    FocusColumn{"ChargeDescription", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(description_of(cell.row)); }},
-    FocusColumn{"ChargeFrequency", kFirst, kLast,
+    FocusColumn{"ChargeFrequency", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   return std::string(is_correction(cell.row) ? "One-Time" : "Usage-Based");
                 }},
-    FocusColumn{"ChargePeriodEnd", kFirst, kLast, period_end},
-    FocusColumn{"ChargePeriodStart", kFirst, kLast, period_begin},
-    FocusColumn{"ConsumedQuantity", kFirst, kLast, quantity_cell},
-    FocusColumn{"ConsumedUnit", kFirst, kLast, unit_cell},
-    FocusColumn{"ContractedCost", kFirst, kLast, list_cell},
-    FocusColumn{"ContractedUnitPrice", kFirst, kLast, unit_price_cell},
-    FocusColumn{"EffectiveCost", kFirst, kLast, billed_cell},
-    FocusColumn{"HostProviderName", FocusVersion::k1_3, kLast, platform_cell},
+    FocusColumn{"ChargePeriodEnd", kOldest, kNewest, period_end},
+    FocusColumn{"ChargePeriodStart", kOldest, kNewest, period_begin},
+    FocusColumn{"ConsumedQuantity", kOldest, kNewest, quantity_cell},
+    FocusColumn{"ConsumedUnit", kOldest, kNewest, unit_cell},
+    FocusColumn{"ContractedCost", kOldest, kNewest, list_cell},
+    FocusColumn{"ContractedUnitPrice", kOldest, kNewest, unit_price_cell},
+    FocusColumn{"EffectiveCost", kOldest, kNewest, billed_cell},
+    FocusColumn{"HostProviderName", FocusVersion::k1_3, kNewest, platform_cell},
     // There are no invoices, and the column must be there.
-    FocusColumn{"InvoiceId", kFirst, kLast, [](const FocusCell&) { return std::string(); }},
-    FocusColumn{"InvoiceIssuerName", kFirst, kLast, platform_cell},
-    FocusColumn{"ListCost", kFirst, kLast, list_cell},
-    FocusColumn{"ListUnitPrice", kFirst, kLast, unit_price_cell},
-    FocusColumn{"PricingCategory", kFirst, kLast,
+    FocusColumn{"InvoiceId", kOldest, kNewest, [](const FocusCell&) { return std::string(); }},
+    FocusColumn{"InvoiceIssuerName", kOldest, kNewest, platform_cell},
+    FocusColumn{"ListCost", kOldest, kNewest, list_cell},
+    FocusColumn{"ListUnitPrice", kOldest, kNewest, unit_price_cell},
+    FocusColumn{"PricingCategory", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   if (is_correction(cell.row)) return std::string();
                   const bool is_spot = cell.row.origin.capacity == model::CapacityClass::kSpot;
                   return std::string(is_spot ? "Dynamic" : "Standard");
                 }},
-    FocusColumn{"PricingQuantity", kFirst, kLast, quantity_cell},
-    FocusColumn{"PricingUnit", kFirst, kLast, unit_cell},
-    FocusColumn{"ProviderName", kFirst, FocusVersion::k1_3, platform_cell},
-    FocusColumn{"PublisherName", kFirst, FocusVersion::k1_3, platform_cell},
-    FocusColumn{"ResourceId", kFirst, kLast,
+    FocusColumn{"PricingQuantity", kOldest, kNewest, quantity_cell},
+    FocusColumn{"PricingUnit", kOldest, kNewest, unit_cell},
+    FocusColumn{"ProviderName", kOldest, FocusVersion::k1_3, platform_cell},
+    FocusColumn{"PublisherName", kOldest, FocusVersion::k1_3, platform_cell},
+    FocusColumn{"ResourceId", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(resource_of(cell.row)); }},
-    FocusColumn{"ResourceName", kFirst, kLast,
+    FocusColumn{"ResourceName", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   return text_cell(is_gpu(cell.row) ? cell.row.origin.gpu_uuid : cell.row.job_name);
                 }},
-    FocusColumn{"ResourceType", kFirst, kLast,
+    FocusColumn{"ResourceType", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   if (is_correction(cell.row)) return std::string();
                   return std::string(is_gpu(cell.row) ? "GPU" : "Job");
                 }},
-    FocusColumn{"ServiceCategory", kFirst, kLast,
+    FocusColumn{"ServiceCategory", kOldest, kNewest,
                 [](const FocusCell&) { return std::string("Compute"); }},
-    FocusColumn{"ServiceName", kFirst, kLast,
+    FocusColumn{"ServiceName", kOldest, kNewest,
                 [](const FocusCell&) { return std::string("GPU cluster"); }},
-    FocusColumn{"ServiceProviderName", FocusVersion::k1_3, kLast, platform_cell},
-    FocusColumn{"ServiceSubcategory", kFirst, kLast,
+    FocusColumn{"ServiceProviderName", FocusVersion::k1_3, kNewest, platform_cell},
+    FocusColumn{"ServiceSubcategory", kOldest, kNewest,
                 [](const FocusCell&) { return std::string("Other (Compute)"); }},
-    FocusColumn{"SkuId", kFirst, kLast,
+    FocusColumn{"SkuId", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(sku_of(cell.row)); }},
-    FocusColumn{"SkuMeter", kFirst, kLast,
+    FocusColumn{"SkuMeter", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   if (is_correction(cell.row)) return std::string();
                   return fmt::format("{} held", unit_of(cell.row));
                 }},
-    FocusColumn{"SkuPriceDetails", kFirst, kLast, price_details},
-    FocusColumn{"SkuPriceId", kFirst, kLast,
+    FocusColumn{"SkuPriceDetails", kOldest, kNewest, price_details},
+    FocusColumn{"SkuPriceId", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(sku_price_of(cell.row)); }},
-    FocusColumn{"SubAccountId", kFirst, kLast, sub_account},
-    FocusColumn{"SubAccountName", kFirst, kLast, sub_account},
+    FocusColumn{"SubAccountId", kOldest, kNewest, sub_account},
+    FocusColumn{"SubAccountName", kOldest, kNewest, sub_account},
     FocusColumn{
-        "SubAccountType", kFirst, kLast,
+        "SubAccountType", kOldest, kNewest,
         [](const FocusCell& cell) { return std::string(sub_account(cell).empty() ? "" : "Team"); }},
-    FocusColumn{"Tags", kFirst, kLast, tags_cell},
-    FocusColumn{"x_Attempt", kFirst, kLast,
+    FocusColumn{"Tags", kOldest, kNewest, tags_cell},
+    FocusColumn{"x_Attempt", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   const FocusShare& share = cell.row.share;
                   return share.job.empty() ? std::string() : fmt::to_string(share.attempt);
                 }},
-    FocusColumn{"x_IdleReason", kFirst, kLast,
+    FocusColumn{"x_IdleReason", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   const bool is_rest = cell.row.share.part == FocusPart::kRest;
                   return is_rest ? site_reason(cell.row) : std::string();
                 }},
-    FocusColumn{"x_JobId", kFirst, kLast,
+    FocusColumn{"x_JobId", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(cell.row.share.job); }},
-    FocusColumn{"x_NotBilledReason", kFirst, kLast,
+    FocusColumn{"x_NotBilledReason", kOldest, kNewest,
                 [](const FocusCell& cell) {
                   const model::NotBilled why = cell.row.share.not_billed;
                   const bool is_billed = why == model::NotBilled::kBilled;
                   return is_billed ? std::string() : std::string(to_string(why));
                 }},
-    FocusColumn{"x_OriginChargeId", kFirst, kLast,
+    FocusColumn{"x_OriginChargeId", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(origin_id(cell.row)); }},
-    FocusColumn{"x_Project", kFirst, kLast,
+    FocusColumn{"x_Project", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(cell.row.project); }},
-    FocusColumn{"x_Team", kFirst, kLast,
+    FocusColumn{"x_Team", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(cell.row.team); }},
     FocusColumn{
-        "x_Unpriced", kFirst, kLast,
+        "x_Unpriced", kOldest, kNewest,
         [](const FocusCell& cell) { return std::string(cell.row.is_priced ? "false" : "true"); }},
-    FocusColumn{"x_User", kFirst, kLast,
+    FocusColumn{"x_User", kOldest, kNewest,
                 [](const FocusCell& cell) { return text_cell(cell.row.user); }},
 };
 

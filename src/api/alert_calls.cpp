@@ -31,7 +31,7 @@ std::string job_of(const alerts::Alert& alert) {
   return job == alert.labels.end() ? std::string() : job->second;
 }
 
-std::string label_of(const alerts::Alert& alert, std::string_view name) {
+std::string alert_label(const alerts::Alert& alert, std::string_view name) {
   const auto found = alert.labels.find(name);
   return found == alert.labels.end() ? std::string() : found->second;
 }
@@ -43,7 +43,7 @@ bool is_asked_for(const v1::ListAlertsRequest& request, const alerts::Alert& ale
   }
   if (alert.severity < to_model(request.severity())) return false;
   if (!request.rule().empty() && !model::matches_pattern(request.rule(), alert.rule)) return false;
-  return request.node().empty() || label_of(alert, "node") == request.node();
+  return request.node().empty() || alert_label(alert, "node") == request.node();
 }
 
 // The alerts about jobs that the caller sees, with one look at each job.

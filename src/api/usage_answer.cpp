@@ -102,8 +102,8 @@ void put_price(const model::LedgerLine& line, const model::PriceBook& prices, v1
 }
 
 void put_held(const model::LedgerLine& line, v1::LedgerLine& out) {
-  to_proto(instant_of(line.started), *out.mutable_started_at());
-  to_proto(instant_of(line.ended), *out.mutable_ended_at());
+  api::to_proto(instant_of(line.started), *out.mutable_started_at());
+  api::to_proto(instant_of(line.ended), *out.mutable_ended_at());
   out.set_job(fmt::to_string(line.attempt.job.value));
   out.set_attempt(line.attempt.attempt);
   out.set_segment(line.segment);
@@ -111,7 +111,7 @@ void put_held(const model::LedgerLine& line, v1::LedgerLine& out) {
     out.set_share_mode(std::string(model::to_string(line.mode)));
   }
   out.set_job_name(line.job_name);
-  out.set_kind(to_proto(line.job_kind));
+  out.set_kind(api::to_proto(line.job_kind));
   out.set_priority(std::string(model::to_string(line.priority)));
   for (const model::Label& label : line.labels) (*out.mutable_labels())[label.key] = label.value;
   if (line.not_billed != model::NotBilled::kBilled) {
@@ -171,7 +171,7 @@ void put_usage(const accounting::UsageQuery& query, const accounting::UsageSum& 
     v1::UsageGroup& row = *out.add_groups();
     for (std::string& key : group.keys) row.add_keys(std::move(key));
     if (query.step != accounting::UsageStep::kNone) {
-      to_proto(instant_of(group.step), *row.mutable_from());
+      api::to_proto(instant_of(group.step), *row.mutable_from());
     }
     row.set_job_name(std::move(group.job_name));
     rows.put(group.figures, *row.mutable_figures());
@@ -187,8 +187,8 @@ void to_proto(const model::LedgerLine& line, const model::PriceBook& prices, v1:
   out.set_capacity(std::string(model::to_string(line.capacity)));
   out.set_gpu_share(static_cast<std::uint32_t>(line.share.value()));
   put_price(line, prices, out);
-  to_proto(instant_of(line.from), *out.mutable_from());
-  to_proto(instant_of(line.to), *out.mutable_to());
+  api::to_proto(instant_of(line.from), *out.mutable_from());
+  api::to_proto(instant_of(line.to), *out.mutable_to());
   out.set_user(line.user);
   out.set_team(line.team);
   out.set_project(line.project);

@@ -104,10 +104,6 @@ int show_budget(Console& console, const Called<std::string>& answer, const Outpu
   return console.out_failed() ? kFailure : kOk;
 }
 
-int budget_mistake(Console& console, const base::Error& error, const CommandText& text) {
-  return usage_error(console, fmt::format("{}: {}", error.field, error.message), text.name);
-}
-
 void add_budget_words(Arguments& arguments, BudgetWords& o) {
   arguments.words(std::string(kBudgetWords), o.words, 2, 2, "whose budget it is")
       .output(o.output, {"", "name"});
@@ -184,7 +180,7 @@ int run_budget_show(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (const auto checked = check_budget_words(o); !checked) {
-    return budget_mistake(invocation.console, checked.error(), text);
+    return usage_error(invocation.console, checked.error(), text.name);
   }
   return show_budget(invocation.console, client->get(budget_path(o)), o.output);
 }
@@ -201,7 +197,7 @@ int run_budget_set(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto request = request_of(o);
-  if (!request) return budget_mistake(invocation.console, request.error(), text);
+  if (!request) return usage_error(invocation.console, request.error(), text.name);
   return show_budget(invocation.console,
                      client->post(budget_path(o, "/update"), client::request_text(*request)),
                      o.output);
@@ -217,7 +213,7 @@ int run_budget_override(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto request = request_of(o, invocation.console.process_environment().now());
-  if (!request) return budget_mistake(invocation.console, request.error(), text);
+  if (!request) return usage_error(invocation.console, request.error(), text.name);
   return show_budget(invocation.console,
                      client->post(budget_path(o, "/override"), client::request_text(*request)),
                      o.output);
@@ -231,7 +227,7 @@ int run_budget_remove(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (const auto checked = check_budget_words(o); !checked) {
-    return budget_mistake(console, checked.error(), text);
+    return usage_error(console, checked.error(), text.name);
   }
   const auto answer = client->remove(budget_path(o));
   if (!answer) return report(console, answer.error(), o.output.wants_documents());

@@ -36,7 +36,7 @@ std::string origin_of_price(const v1::Price& price) {
   return price.has_set_by() ? price.set_by() : "configuration";
 }
 
-std::string time_text(bool is_set, const google::protobuf::Timestamp& field) {
+std::string bound_text(bool is_set, const google::protobuf::Timestamp& field) {
   const auto at = is_set ? time_of(field) : std::nullopt;
   return at ? short_time(*at) : std::string();
 }
@@ -54,8 +54,8 @@ void print_prices(Console& console, const Output& output, const v1::ListPricesRe
   for (const v1::Price& price : answer.prices()) {
     table.add({fmt::format("{}", price.id()), price.gpu_type().empty() ? "all" : price.gpu_type(),
                price.capacity(), price.node(), price.per_gpu_hour(),
-               time_text(price.has_from(), price.from()),
-               time_text(price.has_until(), price.until()), origin_of_price(price)});
+               bound_text(price.has_from(), price.from()),
+               bound_text(price.has_until(), price.until()), origin_of_price(price)});
   }
   if (table.empty()) {
     console.note("there are no prices");
@@ -66,10 +66,6 @@ void print_prices(Console& console, const Output& output, const v1::ListPricesRe
     console.note(
         fmt::format("{} has no price: its use is not free, it is unpriced", harmless(type)));
   }
-}
-
-int price_mistake(Console& console, const base::Error& error, std::string_view command) {
-  return usage_error(console, fmt::format("{}: {}", error.field, error.message), command);
 }
 
 base::Result<v1::SetPriceRequest> price_request(const PriceOptions& o, base::Instant now) {
@@ -155,7 +151,7 @@ int run_prices_set(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto request = price_request(o, invocation.console.process_environment().now());
-  if (!request) return price_mistake(invocation.console, request.error(), text.name);
+  if (!request) return usage_error(invocation.console, request.error(), text.name);
   return show_price(invocation.console,
                     client->post(std::string(kPricesPath), client::request_text(*request)),
                     o.output, "set");
@@ -207,7 +203,7 @@ int run_usage_correct(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto request = correction_request(o);
-  if (!request) return price_mistake(console, request.error(), text.name);
+  if (!request) return usage_error(console, request.error(), text.name);
   const auto answer = client->post("/v1/ledger/corrections", client::request_text(*request));
   if (!answer) return report(console, answer.error(), o.output.wants_documents());
   if (o.output.is_document()) return print_document(console, o.output, *answer);

@@ -241,17 +241,13 @@ std::string path_of_team(const TeamOptions& o) {
   return fmt::format("{}/{}", kTeamsPath, base::percent_encoded(o.words.front()));
 }
 
-int mistake(Console& console, const base::Error& error, std::string_view command) {
-  return usage_error(console, fmt::format("{}: {}", error.field, error.message), command);
-}
-
 // Sends a change of a team that is there.
 int change_team(const CommandText& text, Console& console, Client& client, const TeamOptions& o,
                 base::Result<v1::SetTeamRequest> request) {
   if (request && request->ByteSizeLong() == 0) {
     request = base::invalid("TEAM", "give at least one change, such as --max-gpus 8");
   }
-  if (!request) return mistake(console, request.error(), text.name);
+  if (!request) return usage_error(console, request.error(), text.name);
   request->set_must_exist(true);
   return show_team(
       console, client.post(path_of_team(o) + "/update", client::request_text(*request)), o.output);
@@ -279,7 +275,7 @@ int run_team_create(const CommandText& text, Invocation& invocation) {
       request = std::unexpected(named.error());
     }
   }
-  if (!request) return mistake(console, request.error(), text.name);
+  if (!request) return usage_error(console, request.error(), text.name);
   request->set_name(o.words.front());
   return show_team(console, client->post(std::string(kTeamsPath), client::request_text(*request)),
                    o.output);

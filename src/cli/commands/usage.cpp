@@ -131,10 +131,6 @@ int explain(Console& console, Client& client, const UsageOptions& options, std::
   return console.out_failed() ? kFailure : kOk;
 }
 
-int mistake(Console& console, const base::Error& error, std::string_view command) {
-  return usage_error(console, fmt::format("{}: {}", error.field, error.message), command);
-}
-
 // ---- report monthly
 
 struct MonthlyOptions {
@@ -204,7 +200,7 @@ int run_usage(const CommandText& text, Invocation& invocation) {
     return usage_error(console, "--csv: cannot be given with -o, --json or --explain", text.name);
   }
   const auto query = query_of(options, console.process_environment().now());
-  if (!query) return mistake(console, query.error(), text.name);
+  if (!query) return usage_error(console, query.error(), text.name);
   if (options.explains && options.output.is_document()) {
     return explain(console, *client, options, *query);
   }
@@ -232,7 +228,7 @@ int run_report_monthly(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (const auto known = check_format(options); !known) {
-    return mistake(console, known.error(), text.name);
+    return usage_error(console, known.error(), text.name);
   }
   std::string query;
   if (options.month) http::append_query(query, "month", *options.month);
@@ -259,7 +255,7 @@ int run_report_balance(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   std::string query;
   if (const auto put = put_window(window, console.process_environment().now(), query); !put) {
-    return mistake(console, put.error(), text.name);
+    return usage_error(console, put.error(), text.name);
   }
   bool balances = true;
   const int shown = show_message<v1::Balance>(

@@ -12,7 +12,7 @@ namespace {
 using Request = FakeServer::Request;
 
 // Three thirds of a cent each: the rows add up to the total.
-constexpr std::string_view kUsage = R"({
+constexpr std::string_view kUsageAnswer = R"({
   "since":"2026-06-01T00:00:00.000Z","until":"2026-06-30T12:00:00.000Z","group_by":["team"],"step":null,
   "currency":"USD","has_running":true,
   "groups":[
@@ -33,7 +33,7 @@ TEST_F(Show, UsageEndsWithTheTotalAndSaysWhatHasNoPrice) {
   std::string target;
   FakeServer server([&](const Request& request) {
     target = request.target;
-    return json_answer(std::string(kUsage));
+    return json_answer(std::string(kUsageAnswer));
   });
   EXPECT_EQ(call(server, {"usage", "--month", "2026-06"}), 0);
   EXPECT_TRUE(has(target, "group_by=team")) << target;
@@ -52,7 +52,7 @@ TEST_F(Show, UsageOfMineIsByJob) {
   std::string target;
   FakeServer server([&](const Request& request) {
     target = request.target;
-    return json_answer(std::string(kUsage));
+    return json_answer(std::string(kUsageAnswer));
   });
   EXPECT_EQ(call(server, {"usage", "--mine"}), 0);
   EXPECT_TRUE(has(target, "mine=true")) << target;
@@ -60,7 +60,7 @@ TEST_F(Show, UsageOfMineIsByJob) {
 }
 
 TEST_F(Show, UsageAsCsvHasNoFormulas) {
-  FakeServer server([](const Request&) { return json_answer(std::string(kUsage)); });
+  FakeServer server([](const Request&) { return json_answer(std::string(kUsageAnswer)); });
   EXPECT_EQ(call(server, {"usage", "--csv"}), 0);
   EXPECT_TRUE(begins(out(), "team,gpu_hours,")) << out();
   EXPECT_TRUE(has(out(), "\n'=vision,2.000000,")) << out();
@@ -68,7 +68,7 @@ TEST_F(Show, UsageAsCsvHasNoFormulas) {
 }
 
 TEST_F(Show, UsageRefusesAMonthThatIsNone) {
-  FakeServer server([](const Request&) { return json_answer(std::string(kUsage)); });
+  FakeServer server([](const Request&) { return json_answer(std::string(kUsageAnswer)); });
   EXPECT_EQ(call(server, {"usage", "--month", "2026-13"}), 2);
   EXPECT_TRUE(has(err(), "--month")) << err();
   EXPECT_EQ(call(server, {"usage", "--month", "2026-06", "--since", "7d"}), 2);

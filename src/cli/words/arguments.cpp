@@ -336,4 +336,8 @@ int usage_error(Console& console, std::string_view message, std::string_view com
   return kUsage;
 }
 
+int usage_error(Console& console, const base::Error& mistake, std::string_view command) {
+  return usage_error(console, fmt::format("{}: {}", mistake.field, mistake.message), command);
+}
+
 }  // namespace gpu_platform::cli

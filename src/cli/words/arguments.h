@@ -79,5 +79,7 @@ class Arguments {
 
 // Reports a mistake in how a command was called; returns kUsage.
 int usage_error(Console& console, std::string_view message, std::string_view command);
+// The same of a mistake that names its option or field.
+int usage_error(Console& console, const base::Error& mistake, std::string_view command);
 
 }  // namespace gpu_platform::cli

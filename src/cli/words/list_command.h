@@ -258,7 +258,7 @@ class ListCommand {
     if (request && list_.complete) completed = list_.complete(options_, request->query);
     if (!request || !completed) {
       const base::Error& mistake = request ? completed.error() : request.error();
-      return usage_error(console, fmt::format("{}: {}", mistake.field, mistake.message), text.name);
+      return usage_error(console, mistake, text.name);
     }
     request_ = *std::move(request);
     const bool is_document = options_.output.is_document();

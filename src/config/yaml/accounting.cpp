@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 7> kOwnedKeys = {"gpu_type",
 
 constexpr MicroUsd kMaxAmount{1'000'000'000'000};
 constexpr std::uint64_t kMaxMonths = 600;
-constexpr std::uint64_t kMaxWatts = 100'000;
+constexpr std::uint64_t kMaxOwnedWatts = 100'000;
 
 // A twelfth of 365.25 days, twice.
 constexpr std::int64_t kHalfHoursOfMonth = 1461;
@@ -228,8 +228,8 @@ void AccountingReader::read_owned(const YAML::Node& map, std::size_t index) {
       }
     } else if (key == "power_watts") {
       owned.power_watts = count(value, key, 0).value_or(0);
-      if (owned.power_watts > kMaxWatts) {
-        report(value, fmt::format("'{}' in '{}' must be at most {}", key, key_, kMaxWatts));
+      if (owned.power_watts > kMaxOwnedWatts) {
+        report(value, fmt::format("'{}' in '{}' must be at most {}", key, key_, kMaxOwnedWatts));
       }
     } else if (key == "electricity_per_kwh") {
       owned.per_kwh = money(value, key, MicroUsd(1'000'000'000));
