@@ -219,7 +219,7 @@ TEST_F(UsageTest, AClosedMonthIsFinalAndAddsUp) {
   EXPECT_EQ(report->fleet_total().cost(), "33.000000");
   EXPECT_EQ(report->differences_size(), 0);
   EXPECT_FALSE(report->partial());
-  EXPECT_TRUE(report->document().starts_with(R"({"month": "2025-05")")) << report->document();
+  EXPECT_TRUE(report->document().starts_with("{\n  \"month\": \"2025-05\",\n")) << report->document();
 }
 
 TEST_F(UsageTest, AMonthOfACallerIsOfTheJobsThatItSees) {

@@ -80,13 +80,20 @@ Digits read_digits(std::string_view text, std::int64_t& value) {
   return error == std::errc() ? Digits::kOk : Digits::kTooLarge;
 }
 
+// "an amount", "a duration".
+std::string_view article_of(std::string_view noun) {
+  return std::string_view("aeiou").contains(noun.front()) ? "an" : "a";
+}
+
 std::unexpected<Error> malformed(std::string_view text, std::string_view what,
                                  std::string_view forms) {
-  return invalid({}, fmt::format("{} is not a {}: {}", quoted(text), what, forms));
+  return invalid({},
+                 fmt::format("{} is not {} {}: {}", quoted(text), article_of(what), what, forms));
 }
 
 std::unexpected<Error> too_large(std::string_view text, std::string_view what) {
-  return invalid({}, fmt::format("{} is too large for a {}", quoted(text), what));
+  return invalid({},
+                 fmt::format("{} is too large for {} {}", quoted(text), article_of(what), what));
 }
 
 // A number followed by one of the units, times that unit's factor times `scale`.

@@ -242,16 +242,24 @@ constexpr std::array kCommands = {
              "  gpu-platform usage export --month 2026-10 -o october.csv\n"
              "  gpu-platform usage export --month 2026-10 --focus-version 1.2 --account hpc > october.csv\n"
              "  gpu-platform usage export --format ledger --month 2026-10 -o lines.csv\n"}, run_usage_export},
-    Command{{"topology", "[options]",
-             "Show the links between GPUs, NUMA nodes and sockets.",
-             "  gpu-platform topology\n"
-             "  gpu-platform topology --node dgx-h100-1\n"
-             "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
-    Command{{"shares", "[options]",
-             "Show the usage, place, limits and guarantees of each team and user.",
-             "  gpu-platform shares\n"
-             "  gpu-platform shares --team vision\n"
-             "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
+    Command{{"usage correct", "[options] AMOUNT",
+             "Add a line to the ledger that charges an amount or takes it back (admins only).",
+             "  gpu-platform usage correct --user ann --text 'the filer was down' -- -12.50\n"
+             "  gpu-platform usage correct 40 --team vision --text 'a licence'\n"}, run_usage_correct},
+    Command{{"prices list", "[options]",
+             "Show what a GPU costs in one hour, and which GPUs have no price.",
+             "  gpu-platform prices list\n"
+             "  gpu-platform prices list --json | jq -r '.unpriced[]'\n"}, run_prices_list},
+    Command{{"prices set", "[options] PRICE",
+             "Set the price of a GPU-hour, from now on or from a later time on (admins only).",
+             "  gpu-platform prices set 4.90 --gpu-type H100\n"
+             "  gpu-platform prices set 1.65 --gpu-type H100 --capacity spot --from 2027-01-01\n"}, run_prices_set},
+    Command{{"prices withdraw", "[options] ID",
+             "End a price; that of the configuration counts again (admins only).",
+             "  gpu-platform prices withdraw 12\n"}, run_prices_withdraw},
+    Command{{"prices instances", "[options]",
+             "Show the cloud instances whose GPUs are known, for prices by instance.",
+             "  gpu-platform prices instances\n"}, run_prices_instances},
     Command{{"budget list", "[options]",
              "Show what teams, users and projects may spend and have spent.",
              "  gpu-platform budget list\n"
@@ -271,6 +279,16 @@ constexpr std::array kCommands = {
     Command{{"budget remove", "[options] team|user|project NAME",
              "Remove a budget that was set at run time (admins only).",
              "  gpu-platform budget remove team vision\n"}, run_budget_remove},
+    Command{{"topology", "[options]",
+             "Show the links between GPUs, NUMA nodes and sockets.",
+             "  gpu-platform topology\n"
+             "  gpu-platform topology --node dgx-h100-1\n"
+             "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
+    Command{{"shares", "[options]",
+             "Show the usage, place, limits and guarantees of each team and user.",
+             "  gpu-platform shares\n"
+             "  gpu-platform shares --team vision\n"
+             "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
     Command{{"estimate", "[options] [MODEL] [SETTING=VALUE…] | -- SERVER COMMAND",
              "Compute the GPUs and the memory that a server of a language model needs.",
              "  gpu-platform estimate llama-3-70b tp-size=4 dtype=auto max-model-len=8192\n"
@@ -340,24 +358,6 @@ constexpr std::array kCommands = {
              "  gpu-platform token revoke laptop\n"
              "  gpu-platform token revoke ci --user ann\n"
              "  gpu-platform token revoke 7 --json\n"}, run_token_revoke},
-    Command{{"prices list", "[options]",
-             "Show what a GPU costs in one hour, and which GPUs have no price.",
-             "  gpu-platform prices list\n"
-             "  gpu-platform prices list --json | jq -r '.unpriced[]'\n"}, run_prices_list},
-    Command{{"prices set", "[options] PRICE",
-             "Set the price of a GPU-hour, from now on or from a later time on (admins only).",
-             "  gpu-platform prices set 4.90 --gpu-type H100\n"
-             "  gpu-platform prices set 1.65 --gpu-type H100 --capacity spot --from 2027-01-01\n"}, run_prices_set},
-    Command{{"prices withdraw", "[options] ID",
-             "End a price; that of the configuration counts again (admins only).",
-             "  gpu-platform prices withdraw 12\n"}, run_prices_withdraw},
-    Command{{"prices instances", "[options]",
-             "Show the cloud instances whose GPUs are known, for prices by instance.",
-             "  gpu-platform prices instances\n"}, run_prices_instances},
-    Command{{"usage correct", "[options] AMOUNT",
-             "Add a line to the ledger that charges an amount or takes it back (admins only).",
-             "  gpu-platform usage correct --user ann --text 'the filer was down' -- -12.50\n"
-             "  gpu-platform usage correct 40 --team vision --text 'a licence'\n"}, run_usage_correct},
     Command{{"team list", "[options]",
              "Show the teams of the configuration and those that were made at run time.",
              "  gpu-platform team list\n"

@@ -455,11 +455,14 @@ TEST_F(CoreTest, ASnapshotThatIsCutOrOfAnotherVersionIsRefused) {
   submit(testing::spec(1));
   const std::string bytes = encode_state(core_.state());
   // As older programs wrote it.
-  const std::size_t without_errors = bytes.size() - scheduling::kDepths * scheduling::kStartBounds;
+  const std::size_t without_money = bytes.size() - testing::money_bytes(core_.state());
+  const std::size_t without_errors = without_money - scheduling::kDepths * scheduling::kStartBounds;
   const std::size_t without_tokens = without_errors - 3;
   const std::size_t without_teams = without_errors - 1;
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    if (size == without_tokens || size == without_teams || size == without_errors) continue;
+    const bool is_older = size == without_tokens || size == without_teams ||
+                          size == without_errors || size == without_money;
+    if (is_older) continue;
     const auto cut = decode_state(std::string_view(bytes).substr(0, size));
     ASSERT_FALSE(cut) << size;
     EXPECT_EQ(cut.error().code, ErrorCode::kDataLoss);
@@ -498,8 +501,8 @@ TEST_F(CoreTest, ASnapshotFromBeforeTypesOfGpuTimeWereKeptIsRead) {
     auto cut = decode_state(std::string_view(bytes).substr(0, size));
     if (cut) older.push_back(*std::move(cut));
   }
-  ASSERT_EQ(older.size(), 4U) << "from before that, before tokens, before teams, and before errors "
-                                 "of predictions were kept";
+  ASSERT_EQ(older.size(), 5U) << "from before that, before tokens, before teams, before errors of "
+                                 "predictions and before money were kept";
   EXPECT_FALSE(uses_of_ann(older.back()).of_types.empty());
   EXPECT_EQ(check_invariants(older.front()), std::vector<std::string>());
   EXPECT_EQ(uses_of_ann(older.front()).used, two_hours);

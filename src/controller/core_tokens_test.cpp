@@ -394,9 +394,10 @@ TEST_F(CoreTokens, AreInSnapshotsAndAStateThatEndsBeforeThemHasNone) {
 
   const std::string before = encode_state(State());
   // An older state has neither the number of the last token nor those of tokens, teams and errors
-  // of predictions.
-  constexpr std::size_t kLater = 3 + scheduling::kDepths * scheduling::kStartBounds;
-  const auto older = decode_state(std::string_view(before).substr(0, before.size() - kLater));
+  // of predictions, and no money.
+  const std::size_t later =
+      3 + scheduling::kDepths * scheduling::kStartBounds + testing::money_bytes(State());
+  const auto older = decode_state(std::string_view(before).substr(0, before.size() - later));
   ASSERT_TRUE(older) << older.error().message;
   EXPECT_TRUE(older->tokens.empty());
 }

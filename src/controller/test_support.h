@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/codec.h"
 #include "controller/core.h"
+#include "model/codec.h"
 #include "model/command.h"
 #include "model/node.h"
 #include "store/store.h"
@@ -22,6 +24,17 @@ inline const model::Caller kOwner{.user = "ann", .uid = 1001, .door = model::Doo
 inline const model::Caller kOtherUser{.user = "bob", .uid = 1002, .door = model::Door::kUnixSocket};
 inline const model::Caller kAdministrator{"root", 0, model::Role::kAdmin, model::Reach::kAll,
                                           model::Door::kUnixSocket};
+
+// The bytes that prices and the begin of accounts take at the end of a snapshot without budgets.
+inline std::size_t money_bytes(const State& state) {
+  std::string prices, bytes;
+  model::append_price_book(*state.prices, prices);
+  base::Encoder encoder(bytes);
+  encoder.text(prices);
+  encoder.u64(0);
+  encoder.i64(state.accounts_since.unix_ns());
+  return bytes.size();
+}
 
 inline model::NodeInfo node_info(std::string name, std::uint32_t gpus,
                                  std::string boot = "boot-1") {

@@ -141,6 +141,7 @@ void AccountingReader::read_price(const YAML::Node& map, std::size_t index) {
   model::Price& price = read.price;
   const model::InstanceType* instance = nullptr;
   MicroUsd of_instance;
+  const std::size_t problems_before = problems_.size();
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
     const std::string& key = name.Scalar();
     if (read_which(key, value, price)) return;
@@ -172,6 +173,8 @@ void AccountingReader::read_price(const YAML::Node& map, std::size_t index) {
       report_unknown(name, kPriceKeys);
     }
   });
+  // A key that is misspelt is missing, too: the first says it.
+  const bool is_well_spelt = problems_.size() == problems_before;
   if (map["instance"]) {
     if (map["gpu_type"] || map["per_gpu_hour"] || !map["per_hour"]) {
       report(map, fmt::format("an entry of '{}' with an instance needs 'per_hour', and neither "
@@ -181,7 +184,8 @@ void AccountingReader::read_price(const YAML::Node& map, std::size_t index) {
       price.gpu_type = instance->gpu_type;
       price.per_hour = divided(of_instance, instance->gpus);
     }
-  } else if (!map["per_gpu_hour"] || map["per_hour"] || !(map["gpu_type"] || map["node"])) {
+  } else if (is_well_spelt &&
+             (!map["per_gpu_hour"] || map["per_hour"] || !(map["gpu_type"] || map["node"]))) {
     report(map, fmt::format("an entry of '{}' needs 'gpu_type' or 'node', and 'per_gpu_hour'; or "
                             "'instance' and 'per_hour'",
                             key_));

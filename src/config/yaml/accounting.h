@@ -43,7 +43,7 @@ class AccountingReader : private StructureReader {
   struct Owned {
     model::Price price;  // without its amount
     base::MicroUsd purchase;
-    std::uint32_t lifetime_months = 0;
+    std::uint32_t lifetime_months = 1;  // what is absent or wrong is reported
     std::uint32_t power_watts = 0;
     std::optional<base::MicroUsd> per_kwh;  // absent: that of the site
     base::MicroUsd room_per_month;
