@@ -33,10 +33,12 @@ constexpr std::array<std::string_view, 1> kMovingKeys = {
 
 // Keys that documents have got since the answers were recorded: left out. Record the answers anew
 // where a new key is to be compared, too.
-constexpr std::array<std::string_view, 23> kNewKeys = {
+constexpr std::array<std::string_view, 25> kNewKeys = {
     "notify_to",   // of a job's specification
     "gpus_avoid",  // the same, as the next three
-    "gpus_only",       "accept_degraded",   "hang_timeout_seconds",
+    "gpus_only",
+    "accept_degraded",
+    "hang_timeout_seconds",
     "preflight",      // the same, and of an attempt
     "monitor",        // of a job's specification
     "gpu_use",        // of a job
@@ -44,14 +46,19 @@ constexpr std::array<std::string_view, 23> kNewKeys = {
     "no_readings",    // of the cluster, a node and a GPU
     "changed_until",  // of a GPU or a node: when its drain ends by itself
     "can_notify",     // of the names for Slurm's commands, as the next two
-    "shards_per_gpu",  "can_share",
+    "shards_per_gpu",
+    "can_share",
     "gpu_share",  // of a job's specification, as the next three
-    "share_mode",      "require_isolation", "slice_seconds",
+    "share_mode",
+    "require_isolation",
+    "slice_seconds",
     "memory_rung",  // of a job's GPU, as the next
     "compute_rung",
     "available_share",  // of the cluster and its nodes
     "parts",            // of a GPU, as the next
     "free_share",
+    "budget",                   // of a job's specification
+    "limit_by_budget_seconds",  // of an attempt
 };
 // The same of a job's GPU alone: other documents have these keys, too.
 constexpr std::array<std::string_view, 2> kNewKeysOfGpus = {"memory_bytes", "mode"};

@@ -143,6 +143,8 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
     out.add_preempted_jobs(fmt::format_int(id.value).str());
   if (attempt.passed.valid()) out.set_passed(fmt::format_int(attempt.passed.value).str());
   set_time(attempt.yields_at, &v1::Attempt::mutable_yields_at, out);
+  if (attempt.limit_by_budget)
+    out.set_limit_by_budget_seconds(in_seconds(*attempt.limit_by_budget));
   if (attempt.ended_at.is_set()) {
     out.set_cpu_time_seconds(in_seconds(attempt.usage.cpu_time));
     out.set_peak_memory_bytes(in_bytes(attempt.usage.peak_memory));

@@ -13,6 +13,7 @@
 #include "api/convert/gpu_selector.h"
 #include "api/convert/job_change.h"
 #include "base/name_list.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "model/gpu_catalogue.h"
 #include "model/job_spec_fields.h"
@@ -121,6 +122,7 @@ class SpecWriter {
   void set(const Field& field, base::Bytes value) {
     reflection_.SetUInt64(&out_, &field, static_cast<std::uint64_t>(value.value()));
   }
+  void set(const Field& field, base::MicroUsd value) { set(field, base::written(value)); }
   void set(const Field& field, std::uint32_t value) { reflection_.SetUInt32(&out_, &field, value); }
   void set(const Field& field, bool value) {
     if (field.cpp_type() == Field::CPPTYPE_BOOL) {
@@ -208,6 +210,14 @@ base::Result<std::vector<std::uint32_t>> to_gpu_speeds(const v1::JobSpec& messag
   return speeds;
 }
 
+base::Result<base::MicroUsd> to_money(const std::string& text, const std::string& field) {
+  const auto amount = base::parse_money(text);
+  if (!amount) return base::invalid(field, fmt::format("{}: {}", field, amount.error().message));
+  if (*amount > base::MicroUsd()) return *amount;
+  return base::invalid(
+      field, fmt::format("{}: {} is not more than zero; leave it out for no limit", field, text));
+}
+
 class SpecReader {
  public:
   SpecReader(const Nodes& nodes, const v1::JobSpec& message) : nodes_(nodes), message_(message) {}
@@ -230,6 +240,10 @@ class SpecReader {
   }
   base::Status take(const Field& field, base::Bytes& out) {
     out = base::Bytes(static_cast<std::int64_t>(reflection_.GetUInt64(message_, &field)));
+    return {};
+  }
+  base::Status take(const Field& field, base::MicroUsd& out) {
+    TRY_ASSIGN(out, to_money(reflection_.GetString(message_, &field), field.name()));
     return {};
   }
   base::Status take(const Field& field, base::GpuShare& out) {

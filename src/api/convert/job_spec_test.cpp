@@ -119,6 +119,9 @@ struct Draw {
   void operator()(base::Bytes& value) const {
     value = base::Bytes(static_cast<std::int64_t>(random.below(1'000'000)));
   }
+  void operator()(base::MicroUsd& value) const {
+    value = base::MicroUsd(static_cast<std::int64_t>(1 + random.below(100'000'000)));
+  }
   void operator()(base::Instant& value) const {
     value = base::Instant(static_cast<std::int64_t>(random.next() >> 2));
   }
@@ -288,6 +291,26 @@ TEST(JobSpecMessage, AWholeGpuHasNoShare) {
   EXPECT_FALSE(shown.has_gpu_share());
   EXPECT_FALSE(shown.has_share_mode());
   EXPECT_EQ(shown.require_isolation(), v1::REQUIRED_ISOLATION_NONE);
+}
+
+TEST(JobSpecMessage, ABudgetIsMoreThanZeroAndHasSixDecimalsAtMost) {
+  const Nodes nodes = three_nodes();
+  const auto budget_of = [&](const std::string& text) -> std::string {
+    v1::JobSpec request;
+    request.add_command("/bin/true");
+    request.set_budget(text);
+    const auto order = to_model(request, Account{"ada", 1000, 100}, nodes);
+    if (!order) return order.error().field + ": " + order.error().message;
+    v1::JobSpec shown;
+    to_proto(order->spec, nodes, shown);
+    return shown.budget();
+  };
+  EXPECT_EQ(budget_of("100"), "100.00");
+  EXPECT_EQ(budget_of("0.000001"), "0.000001");
+  EXPECT_EQ(budget_of("1000000000"), "1000000000.00");
+  for (const char* wrong : {"0", "0.00", "-1", "1.1234567", "1000000000.01", "ten", "1e3", "1,5"}) {
+    EXPECT_TRUE(budget_of(wrong).starts_with("budget: budget: ")) << budget_of(wrong);
+  }
 }
 
 TEST(JobSpecMessage, APartIsForOneGpuOnOneNode) {

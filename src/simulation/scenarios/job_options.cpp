@@ -52,6 +52,11 @@ base::Status read(const std::string& text, base::Bytes& value) {
   return {};
 }
 
+base::Status read(const std::string& text, base::MicroUsd& value) {
+  TRY_ASSIGN(value, base::parse_money(text));
+  return {};
+}
+
 base::Status read(const std::string& text, model::Priority& value) {
   constexpr std::array<std::string_view, 4> kClasses = {"critical", "high", "medium", "low"};
   const auto* found = std::ranges::find(kClasses, text);
