@@ -1,6 +1,7 @@
 #include "controller/core.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -75,6 +76,7 @@ void Core::emit(model::Event event, base::Instant now) {
                             std::holds_alternative<model::PolicyApplied>(record.event);
   if (is_new_basis) feasibility_.forget();
   if (auto order = order_of(state_, record.event)) batch_.effects.push_back(*std::move(order));
+  std::ranges::move(limit_orders(state_, record.event), std::back_inserter(batch_.effects));
   batch_.events.push_back(std::move(record));
 }
 

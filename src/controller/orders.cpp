@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/job_budget.h"
 #include "controller/judge/gpu_resets.h"
 #include "model/job_spec.h"
 
@@ -66,8 +67,7 @@ std::optional<Effect> order_of(const State& state, const model::Event& event) {
   }
   if (const auto* change = std::get_if<model::JobChanged>(&event)) {
     const Job* job = find_job(state, change->job);
-    if (change->to.get(&model::JobSpec::time_limit) == nullptr || !model::is_active(job->state))
-      return std::nullopt;
+    if (!changes_limit(*change) || !model::is_active(job->state)) return std::nullopt;
     const Attempt& attempt = job->attempts.back();
     return execution::LimitOrder{{job->id, attempt.number}, time_limit_of(*job, attempt)};
   }
@@ -86,6 +86,23 @@ std::optional<Effect> order_of(const State& state, const model::Event& event) {
     if (auto order = reset_order_of(state, {taint->node, *taint->gpu})) return *std::move(order);
   }
   return std::nullopt;
+}
+
+std::vector<Effect> limit_orders(const State& state, const model::Event& event) {
+  const bool changes_prices = std::holds_alternative<model::PriceSet>(event) ||
+                              std::holds_alternative<model::PriceWithdrawn>(event) ||
+                              std::holds_alternative<model::PolicyApplied>(event) ||
+                              std::holds_alternative<model::TeamSet>(event) ||
+                              std::holds_alternative<model::TeamRemoved>(event);
+  std::vector<Effect> orders;
+  if (!changes_prices) return orders;
+  for (const model::AttemptId id : state.relimited) {
+    const Job* job = find_job(state, id.job);
+    const Attempt& attempt = job->attempts.at(id.attempt - 1);
+    if (!attempt.limit_by_budget) continue;
+    orders.push_back(execution::LimitOrder{id, time_limit_of(*job, attempt)});
+  }
+  return orders;
 }
 
 Effect stop_at_once(const State& state, model::AttemptId id) {

@@ -20,6 +20,10 @@ using Effect = std::variant<execution::StartOrder, execution::StopOrder, executi
 // Returns the orders of an event that has been applied.
 std::optional<Effect> order_of(const State& state, const model::Event& event);
 
+// Returns the limits of the attempts of jobs with budgets of their own after an event that may have
+// changed what they cost.
+std::vector<Effect> limit_orders(const State& state, const model::Event& event);
+
 // Orders that everything left of an attempt that was given up stops at once.
 Effect stop_at_once(const State& state, model::AttemptId attempt);
 

@@ -14,6 +14,7 @@
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
 #include "controller/budget_use.h"
+#include "controller/job_budget.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
 #include "model/job_spec.h"
@@ -144,6 +145,7 @@ void apply(Application& a, const model::StartRequested& event) {
   }
   j.stopped_for_it.reset();
   attempt.began_overdue = j.overdue_since.is_set();
+  attempt.limit_by_budget = limit_by_budget(a.state, j, attempt, a.at);
   attempt.time_limit = time_limit_of(j, attempt);
   move_job(a, j, JobTrigger::kStartRequested);
   j.attempts.push_back(std::move(attempt));

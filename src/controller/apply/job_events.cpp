@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/apply/attempt_limits.h"
 #include "controller/apply/borrowing.h"
 #include "controller/apply/dependents.h"
 #include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
 #include "controller/apply/queue.h"
 #include "controller/budget_use.h"
+#include "controller/job_budget.h"
 #include "controller/use.h"
 #include "model/job_spec.h"
 
@@ -151,7 +153,8 @@ void apply(Application& a, const model::JobChanged& event) {
   a.state.load.leave(*j.spec);
   j.spec = std::move(spec);
   a.state.load.enter(*j.spec);
-  if (event.to.get(&model::JobSpec::time_limit) && model::is_active(j.state)) {
+  if (changes_limit(event) && model::is_active(j.state)) {
+    if (event.to.get(&model::JobSpec::budget)) limit_anew(a, j, j.attempts.back());
     a.state.relimited.insert({j.id, j.attempts.back().number});
   }
   const base::Instant* const begin = event.to.get(&model::JobSpec::begin);

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/apply/attempt_limits.h"
 #include "controller/apply/events.h"
 #include "controller/budget_use.h"
 
@@ -13,6 +14,7 @@ void apply(Application& a, const model::PriceSet& event) {
   prices.set(event.price, event.by, a.at);
   a.state.prices = std::move(prices);
   meter_anew(a.state, a.at);
+  shorten_limits(a);
 }
 
 void apply(Application& a, const model::PriceWithdrawn& event) {
@@ -20,6 +22,7 @@ void apply(Application& a, const model::PriceWithdrawn& event) {
   CHECK(prices.withdraw(event.id, a.at));
   a.state.prices = std::move(prices);
   meter_anew(a.state, a.at);
+  shorten_limits(a);
 }
 
 void apply(Application& a, const model::BudgetSet& event) {

@@ -1,6 +1,7 @@
 #include "controller/apply/events.h"
 
 #include "base/check.h"
+#include "controller/apply/attempt_limits.h"
 #include "controller/apply/borrowing.h"
 #include "controller/apply/gpu_clocks.h"
 #include "controller/apply/preemption_holds.h"
@@ -24,6 +25,7 @@ void follow_policy(Application& a, const model::Policy& policy) {
   // Victims that may not be stopped any more are spared.
   drop_holds_that_outrank_nobody(a);
   follow_budgets(a.state, a.at);
+  shorten_limits(a);
 }
 
 void follow_prices(Application& a, const model::Billing& billing) {

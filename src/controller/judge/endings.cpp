@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
+#include "controller/job_budget.h"
+
 namespace gpu_platform::controller {
 
 using model::Attempt;
@@ -230,6 +233,25 @@ std::string detail_of(const Job& job, const Attempt& attempt, const execution::E
                      what_follows_hardware(job, attempt));
 }
 
+// The limit at which it was stopped was that of its budget, and still is.
+bool is_at_end_of_budget(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
+  if (seen.reason != EndReason::kTimeLimit || !attempt.limit_by_budget) return false;
+  const base::Duration limit = time_limit_of(job, attempt);
+  const base::Duration of_job =
+      model::limit_at_speed(job.spec->time_limit, attempt.allocation.speed);
+  return limit < of_job && seen.time_limit.value_or(limit) >= limit;
+}
+
+// A job that would run again ends if what is left of its budget pays for too little.
+model::Event unless_unpaid(const State& state, const Job& job, const Attempt& as_ended,
+                           model::Event event, base::Instant now) {
+  const auto* requeued = std::get_if<model::JobRequeued>(&event);
+  if (requeued == nullptr || requeued->asked_for || !as_ended.started_at.is_set()) return event;
+  std::string why = why_not_again(state, job, as_ended, now);
+  if (why.empty()) return event;
+  return model::JobEnded{job.id, JobTrigger::kTimeOut, EndReason::kBudget, {}, std::move(why)};
+}
+
 }  // namespace
 
 bool is_given_up(const State& state, model::AttemptId id) {
@@ -260,17 +282,25 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
   const Job& job = *find_job(state, seen.attempt.job);
   Attempt as_ended = *attempt;
   as_ended.exit = seen.exit;
+  as_ended.ended_at = ended_at;
   as_ended.reason = seen.reason;
   const bool is_unnamed = seen.reason == EndReason::kNone || !seen.unfit_gpus.empty();
   if (blame && is_unnamed) as_ended.reason = EndReason::kGpuFault;
   as_ended.detail = blame ? detail_of(job, *attempt, seen, *blame) : detail_of(job, *attempt, seen);
+  if (is_at_end_of_budget(job, *attempt, seen)) {
+    as_ended.reason = EndReason::kBudget;
+    as_ended.detail = fmt::format("its budget of {} is spent",
+                                  base::written(job.spec->budget.value_or(base::MicroUsd())));
+  }
   if (seen.reason == EndReason::kBudget && as_ended.detail.empty()) {
     as_ended.detail = fmt::format("{} is spent", attempt->by);
   }
   events.push_back(model::AttemptEnded{seen.attempt, ended_at, seen.exit, as_ended.reason,
                                        as_ended.detail, seen.usage});
-  events.push_back(
-      Settlement(*state.policy, job, as_ended, blame ? &*blame : nullptr, now).of(seen));
+  if (has_run(seen) && !as_ended.started_at.is_set()) as_ended.started_at = ended_at;
+  events.push_back(unless_unpaid(
+      state, job, as_ended,
+      Settlement(*state.policy, job, as_ended, blame ? &*blame : nullptr, now).of(seen), now));
   if (seen.reason == EndReason::kPrologFailed) {
     const model::NodeId node = attempt->first_node();
     const model::JobId former = state.nodes.find(node.value)->prolog_failed_for;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/job_budget.h"
 #include "controller/judge/admission.h"
 #include "controller/judge/dependencies.h"
 #include "controller/judge/engines.h"
@@ -214,6 +215,15 @@ base::Status check_new_request(const State& state, Feasibility& feasibility, con
   return check_could_run(state, then);
 }
 
+// A budget that is below what has been spent ends an active job at once, as a shorter time limit
+// does.
+base::Status check_new_budget(const State& state, const Job& job, const model::JobChanged& change,
+                              base::Instant now) {
+  const bool is_of_cost = change.to.get(&JobSpec::budget) != nullptr || change.to.changes_request();
+  if (!is_of_cost || model::is_active(job.state)) return {};
+  return check_job_budget(state, change.to.applied_to(*job.spec), spent_by(state, job), now);
+}
+
 }  // namespace
 
 namespace {
@@ -242,6 +252,7 @@ base::Result<std::optional<model::JobChanged>> judge_update(const State& state,
   if (const auto* name = change.to.get(&JobSpec::name)) TRY(check_name(state, *job, *name));
   TRY(check_update(state, caller, *job, change, now));
   TRY(check_new_request(state, feasibility, *job, change, now));
+  TRY(check_new_budget(state, *job, change, now));
   if (change.to.empty()) return std::nullopt;
   change.by = caller.user;
   return change;

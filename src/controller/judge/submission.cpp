@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "controller/job_budget.h"
 #include "controller/judge/admission.h"
 #include "controller/judge/dependencies.h"
 #include "controller/judge/engines.h"
@@ -154,6 +155,7 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
   TRY(enter_reservation(state, *spec, now));
   TRY(check_expected(spec->expected_time, spec->time_limit));
   TRY(check_quota(state, *spec));
+  TRY(check_job_budget(state, *spec, {}, now));
   const model::JobId id(state.last_job_id + 1);
   model::JobSubmitted event{id,
                             spec,

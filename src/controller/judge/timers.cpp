@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "controller/job_budget.h"
 #include "controller/judge/budgets.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
@@ -59,6 +60,8 @@ model::Event event_of(const State& state, const scheduling::Start& start) {
   const Job* job = find_job(state, start.job);
   CHECK(job != nullptr && job->state == model::JobState::kQueued &&
         !start.allocation.nodes.empty());
+  std::string unpaid = why_unpaid(state, *job, start.allocation, state.at);
+  if (!unpaid.empty()) return cancelled(start.job, model::EndReason::kBudget, std::move(unpaid));
   const model::Node* node = state.nodes.find(start.allocation.nodes.front().node.value);
   const auto number = static_cast<std::uint32_t>(job->attempts.size() + 1);
   return model::StartRequested{{start.job, number}, start.allocation,

@@ -76,8 +76,8 @@ std::optional<QuotaExcess> excess_of(const QuotaLimit& limit, const model::TypeQ
   return std::nullopt;
 }
 
-// The time that the job may run on GPUs of the type. If several of its types name them, it is
-// not known which of these it gets them by: the longest.
+}  // namespace
+
 base::Duration limit_on_type(const model::JobSpec& spec, std::string_view gpu_type) {
   const model::ResourceRequest& request = spec.request;
   if (request.gpu_speeds.empty()) return spec.time_limit;
@@ -89,6 +89,8 @@ base::Duration limit_on_type(const model::JobSpec& spec, std::string_view gpu_ty
   return slowest ? model::limit_at_speed(spec.time_limit, *slowest)
                  : model::longest_limit(request, spec.time_limit);
 }
+
+namespace {
 
 Wide gpus(const QuotaUse& use) {
   return static_cast<std::uint64_t>(use.gpus.value());

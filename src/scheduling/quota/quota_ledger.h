@@ -46,6 +46,10 @@ struct QuotaUse {
 // Returns the use of all GPUs of a type or of a family.
 TypeUse use_of_type(const QuotaUse& use, std::string_view type_or_family);
 
+// Returns the time that the job may run on GPUs of the type. If several of its types name them, it
+// is not known which of these it gets them by: the longest.
+base::Duration limit_on_type(const model::JobSpec& spec, std::string_view gpu_type);
+
 // Returns what a start of the job adds: until its GPUs are known, the time that it may run is that
 // on the slowest type that it accepts.
 QuotaUse use_of_start(const model::JobSpec& spec);
