@@ -14,6 +14,7 @@
 #include "api/job_cost.h"
 #include "api/submission.h"
 #include "model/job_spec.h"
+#include "views/job_budget.h"
 
 namespace gpu_platform::api {
 
@@ -154,6 +155,9 @@ void JobCalls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Res
     Created<v1::Job> made;
     made.is_repeat = !reply->changed;
     reader.describe(caller, *found->job, found->snapshot->nodes, made.answer);
+    if (std::string note = views::budget_note(*found->snapshot, *found->job->spec); !note.empty()) {
+      made.answer.add_warnings(std::move(note));
+    }
     if (is_explained(found->job->state)) {
       // An explanation costs a look at the whole queue, and the scheduler has not looked at this
       // job yet.

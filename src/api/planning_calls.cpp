@@ -12,6 +12,7 @@
 #include "api/predictions.h"
 #include "api/submission.h"
 #include "model/job_spec.h"
+#include "views/job_budget.h"
 
 namespace gpu_platform::api {
 
@@ -205,6 +206,9 @@ v1::CheckResult PlanningCalls::check(const model::Job& job) const {
   v1::CheckResult out = job.state == model::JobState::kQueued
                             ? check_queued(context_.reader, job, snapshot)
                             : check_kept_back(context_.reader, job, snapshot);
+  if (std::string note = views::budget_note(*snapshot, *job.spec); !note.empty()) {
+    out.add_notes(std::move(note));
+  }
   if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
   if (const auto run = scheduling::predicted_run(*job.spec, {}, *snapshot->runs)) {
     to_proto(*run, *out.mutable_predicted_run());

@@ -98,7 +98,9 @@ std::expected<Submitted, int> send(Console& console, Client& client, const Submi
                                   with_hint_at_nodes(with_hint_at_types(std::move(failure)), spec),
                                   wants_documents));
   }
-  const std::string id = client::message_of<v1::Job>(*answer).value_or(v1::Job()).id();
+  const v1::Job job = client::message_of<v1::Job>(*answer).value_or(v1::Job());
+  const std::string& id = job.id();
+  for (const std::string& warning : job.warnings()) console.warning(with_option_name(warning));
   if (id.empty()) {
     console.error("the daemon's answer has no job id");
     return std::unexpected(kFailure);

@@ -435,6 +435,16 @@ std::string limit_from(const v1::Job& job) {
   return team.empty() ? "the site's default" : fmt::format("the default of team {}", team);
 }
 
+// "1h49m", of its latest attempt; empty if its budget pays for more than its time limit.
+std::string limit_by_budget(const v1::Job& job) {
+  if (job.attempts().empty()) return {};
+  const v1::Attempt& latest = *job.attempts().rbegin();
+  if (!latest.has_limit_by_budget_seconds()) return {};
+  const double seconds = latest.limit_by_budget_seconds();
+  if (seconds >= job.spec().time_limit_seconds()) return {};
+  return age(base::seconds(static_cast<std::int64_t>(seconds)));
+}
+
 }  // namespace
 
 std::string job_page(const v1::Job& job, const PageStyle& style) {
@@ -455,6 +465,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
   };
   add_spec(spec, now, lines);
   lines.push_back({"Time limit", limit_from(job)});
+  lines.push_back({"Limit by budget", limit_by_budget(job)});
   const bool is_promised = job.start_guaranteed();
   const std::string planned = when(job.estimated_start(), now);
   const Lines rest = {

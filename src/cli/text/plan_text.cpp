@@ -248,12 +248,16 @@ std::string check_page(const v1::CheckResult& result, const PageStyle& style) {
   PlanPage page(style);
   const base::Instant now = style.now;
   const std::string place = place_of(result.gpus(), result.nodes());
+  const auto add_notes = [&] {
+    for (const std::string& note : result.notes()) page.add("Note", with_option_name(note));
+  };
   const std::string array =
       result.members() == 0 ? ""
                             : fmt::format("{} jobs, of which this is the first", result.members());
   if (result.starts_now()) {
     page.add_head(place.empty() ? "starts now" : "starts now on " + place);
     page.add("Array", array);
+    add_notes();
     return page.take();
   }
   page.add_head(result.never() ? "would never run" : "would wait");
@@ -261,6 +265,7 @@ std::string check_page(const v1::CheckResult& result, const PageStyle& style) {
     page.add("Why", with_local_times(with_option_name(reason)));
   }
   page.add("Array", array);
+  add_notes();
   const Start start{time_of(result.estimated_start()), place,
                     called(result.after_jobs(), result.names()), result.hidden_after()};
   add_planned(page, start_text(start, now, false, {}),
