@@ -145,9 +145,13 @@ std::string describe(const QuotaExcess& excess) {
           only(excess.limit, "without a guarantee or lent by others", "left"), key_of_type(excess),
           excess.guaranteed_to.empty() ? "" : "; the rest is guaranteed to ", excess.guaranteed_to);
     case QuotaKind::kBudget:
-      return fmt::format("{} has spent {} of its budget of {} {} for this {}; it renews on {}",
-                         whose, money(excess.used), money(excess.limit), excess.currency,
-                         excess.period, base::utc(excess.renews_at));
+      return fmt::format(
+          "{} has spent {} of its budget of {} {} for this {}; it renews on {}; {} may override it",
+          whose, money(excess.used), money(excess.limit), excess.currency, excess.period,
+          base::utc(excess.renews_at),
+          excess.holder == QuotaHolder::kTeam
+              ? "an administrator or a coordinator of a team above it"
+              : "an administrator");
   }
   CHECK(false);
   std::unreachable();

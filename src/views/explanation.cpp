@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/budget.h"
 #include "model/job_spec.h"
+#include "scheduling/quota/budgets.h"
 #include "scheduling/trial.h"
 #include "views/predicted_starts.h"
 
@@ -203,6 +205,47 @@ Rank rank_in(const PlanningView& view, const WaitingJob& job) {
   return scheduling::rank_of(job, *view.snapshot().order);
 }
 
+// Lifts the budgets that bar a start of the job, as they will be when they have renewed, and puts
+// them back.
+class WithoutBars {
+ public:
+  WithoutBars(PlanningView& view, const model::JobSpec& spec, base::Instant now)
+      : view_(view), former_(view.books()->budgets) {
+    model::BudgetStates lifted = *former_;
+    const model::Organisation& organisation = *view.snapshot().policy->organisation;
+    for (const model::BudgetState* state : scheduling::budgets_of(*former_, organisation, spec)) {
+      if (!model::bars_starts(*state, now)) continue;
+      renewal_ = std::max(renewal_, model::end_of(state->budget.period, state->period_begin));
+      lifted.at(state->budget.key).level = model::BudgetLevel::kWithin;
+    }
+    if (bars()) view_.books().put(std::move(lifted));
+  }
+  WithoutBars(const WithoutBars&) = delete;
+  WithoutBars& operator=(const WithoutBars&) = delete;
+  ~WithoutBars() {
+    if (bars()) view_.books().put(former_);
+  }
+
+  bool bars() const { return renewal_.is_set(); }
+  // When the last of them renews.
+  base::Instant renewal() const { return renewal_; }
+
+ private:
+  PlanningView& view_;
+  const base::Shared<model::BudgetStates> former_;
+  base::Instant renewal_;
+};
+
+// No change of its request starts a job that a budget bars: it starts when that renews, or later.
+Explanation explain_place(PlanningView& view, const WaitingJob& job, const Rank& rank,
+                          base::Instant now, Effort effort) {
+  const WithoutBars lifted(view, *job.spec, now);
+  if (!lifted.bars()) return Explainer(view, job, rank, now).run(effort);
+  Explanation found = Explainer(view, job, rank, lifted.renewal()).run_ahead();
+  if (found.planned) found.planned->start = std::max(found.planned->start, lifted.renewal());
+  return found;
+}
+
 }  // namespace
 
 PlaceInLine place_in_line(const PlanningView& view, model::JobId job) {
@@ -215,13 +258,14 @@ Explanation explain_waiting(PlanningView& view, model::JobId job, base::Instant 
                             Effort effort) {
   const WaitingJob* waiting = view.queue().find(job);
   CHECK(waiting != nullptr);
-  return Explainer(view, *waiting, *view.queue().find_rank(job), now).run(effort);
+  // The queue's own may move as the books change.
+  return explain_place(view, WaitingJob(*waiting), Rank(*view.queue().find_rank(job)), now, effort);
 }
 
 Explanation explain_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec,
                         base::Instant now, Effort effort) {
   const WaitingJob job = last_in_line(std::move(spec), now);
-  return Explainer(view, job, rank_in(view, job), now).run(effort);
+  return explain_place(view, job, rank_in(view, job), now, effort);
 }
 
 Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec) {

@@ -55,7 +55,8 @@ struct Explanation {
   // Absent if no end of other jobs makes room, and for jobs so far behind that the places of the
   // jobs before them are not computed.
   std::optional<PlannedStartDetail> planned;
-  // The changes to its request that would start it at once. Empty if it starts anyway.
+  // The changes to its request that would start it at once. Empty if it starts anyway, and if a
+  // budget bars it: then it is planned as if its budgets renewed at once, but not before they do.
   std::vector<scheduling::Counterfactual> counterfactuals;
   // The jobs that would be stopped for a job that is not submitted. A waiting job for which others
   // are stopped has a preemption hold.
