@@ -1,6 +1,7 @@
 #include "bin/event_log.h"
 
 #include "base/parse.h"
+#include "base/utc.h"
 #include "logging/line.h"
 #include "model/job_spec.h"
 
@@ -32,7 +33,68 @@ class Owners {
   const controller::DepartedJobs& departed_;
 };
 
-void log_event(logging::Log& log, const Owners& owners, const model::EventRecord& record) {
+void log_budget(logging::Log& log, std::uint64_t seq, const model::BudgetSet& set) {
+  const model::Budget& budget = set.budget;
+  const auto source = logging::of_platform("events of budgets");
+  const std::string whose = fmt::format("budget of {}={}", to_string(budget.key.holder),
+                                        logging::quoted(budget.key.name));
+  log.info(source, "event={} {} amount={} period={} at_limit={} set by={}", seq, whose,
+           base::written(budget.amount), to_string(budget.period), to_string(budget.act),
+           logging::quoted(set.by));
+  if (!budget.over.until.is_set()) return;
+  log.info(source, "event={} {} overridden until={} by={} why={}", seq, whose,
+           base::utc(budget.over.until), logging::quoted(budget.over.by),
+           logging::quoted(budget.over.why, 1024));
+}
+
+// The levels that budgets passed with the event.
+void log_levels(logging::Log& log, const controller::Snapshot& snapshot,
+                const model::EventRecord& record) {
+  for (const auto& [key, state] : *snapshot.budgets) {
+    if (state.level_since != record.at) continue;
+    log.info(logging::of_platform("levels of budgets"),
+             "event={} budget of {}={} level={} spent={} amount={}", record.seq.value,
+             to_string(key.holder), logging::quoted(key.name), to_string(state.level),
+             base::written(state.counted), base::written(state.budget.amount));
+  }
+}
+
+// Returns whether it is an event of money.
+bool log_money(logging::Log& log, const controller::Snapshot& snapshot,
+               const model::EventRecord& record) {
+  const std::uint64_t seq = record.seq.value;
+  if (const auto* price = std::get_if<model::PriceSet>(&record.event)) {
+    log.info(logging::of_platform("events of prices"),
+             "event={} price of type={} node={} per_gpu_hour={} set by={}", seq,
+             logging::quoted(price->price.gpu_type), logging::quoted(price->price.node),
+             base::written(price->price.per_hour), logging::quoted(price->by));
+  } else if (const auto* withdrawn = std::get_if<model::PriceWithdrawn>(&record.event)) {
+    log.info(logging::of_platform("events of prices"), "event={} price={} withdrawn by={}", seq,
+             withdrawn->id, logging::quoted(withdrawn->by));
+  } else if (const auto* corrected = std::get_if<model::LedgerCorrected>(&record.event)) {
+    log.info(logging::of_platform("corrections of the ledger"),
+             "event={} ledger corrected user={} team={} project={} amount={} by={} text={}", seq,
+             logging::quoted(corrected->user), logging::quoted(corrected->team),
+             logging::quoted(corrected->project), base::written(corrected->amount),
+             logging::quoted(corrected->by), logging::quoted(corrected->text, 1024));
+    log_levels(log, snapshot, record);
+  } else if (const auto* set = std::get_if<model::BudgetSet>(&record.event)) {
+    log_budget(log, seq, *set);
+  } else if (const auto* removed = std::get_if<model::BudgetRemoved>(&record.event)) {
+    log.info(logging::of_platform("events of budgets"), "event={} budget of {}={} removed by={}",
+             seq, to_string(removed->key.holder), logging::quoted(removed->key.name),
+             logging::quoted(removed->by));
+  } else if (std::holds_alternative<model::BudgetsCounted>(record.event)) {
+    log_levels(log, snapshot, record);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void log_event(logging::Log& log, const Owners& owners, const controller::Snapshot& snapshot,
+               const model::EventRecord& record) {
+  if (log_money(log, snapshot, record)) return;
   const std::uint64_t seq = record.seq.value;
   if (const auto* ended = std::get_if<model::AttemptEnded>(&record.event);
       ended != nullptr && ended->reason == model::EndReason::kPrologFailed) {
@@ -72,20 +134,6 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
   } else if (const auto* removed = std::get_if<model::TeamRemoved>(&record.event)) {
     log.info(logging::of_platform("events of teams"), "event={} team={} removed by={}", seq,
              logging::quoted(removed->name), logging::quoted(removed->by));
-  } else if (const auto* price = std::get_if<model::PriceSet>(&record.event)) {
-    log.info(logging::of_platform("events of prices"),
-             "event={} price of type={} node={} per_gpu_hour={} set by={}", seq,
-             logging::quoted(price->price.gpu_type), logging::quoted(price->price.node),
-             base::written(price->price.per_hour), logging::quoted(price->by));
-  } else if (const auto* withdrawn = std::get_if<model::PriceWithdrawn>(&record.event)) {
-    log.info(logging::of_platform("events of prices"), "event={} price={} withdrawn by={}", seq,
-             withdrawn->id, logging::quoted(withdrawn->by));
-  } else if (const auto* corrected = std::get_if<model::LedgerCorrected>(&record.event)) {
-    log.info(logging::of_platform("corrections of the ledger"),
-             "event={} ledger corrected user={} team={} project={} amount={} by={}", seq,
-             logging::quoted(corrected->user), logging::quoted(corrected->team),
-             logging::quoted(corrected->project), base::written(corrected->amount),
-             logging::quoted(corrected->by));
   } else if (const model::JobId job = model::job_of(record.event); job.valid()) {
     log.write(spdlog::level::debug, owners.of(job), "event={} kind={} job={}", seq,
               model::name_of(record.event), job.value);
@@ -105,7 +153,7 @@ void EventLog::published(const std::shared_ptr<const controller::Snapshot>& snap
                          std::span<const model::EventRecord> events,
                          const controller::DepartedJobs& departed) {
   const Owners owners(*snapshot, departed);
-  for (const model::EventRecord& record : events) log_event(log_, owners, record);
+  for (const model::EventRecord& record : events) log_event(log_, owners, *snapshot, record);
 }
 
 }  // namespace gpu_platform::bin

@@ -103,6 +103,12 @@ base::Status check_lowers(const Budget* before, const Budget& after) {
   return {};
 }
 
+// Another period may end before the override does, which lasts no longer than it.
+void end_override_with_period(Budget& budget, base::Instant now) {
+  if (!budget.over.until.is_set()) return;
+  budget.over.until = std::min(budget.over.until, model::end_of(budget.period, now));
+}
+
 base::Result<Budget> with_changes(const BudgetState* before, const model::SetBudget& command) {
   if (before == nullptr && !command.amount) {
     return base::invalid("amount", fmt::format("amount: {} {} has no budget yet, so one is needed",
@@ -144,7 +150,7 @@ base::Status check_until(const BudgetState& budget, base::Instant until, base::I
 }  // namespace
 
 base::Result<model::BudgetSet> judge_budget(const State& state, const Caller& caller,
-                                            const model::SetBudget& command, base::Instant) {
+                                            const model::SetBudget& command, base::Instant now) {
   const bool is_for_all = model::may_touch_site(caller);
   if (!is_for_all && !coordinates(caller, command.key)) {
     return not_allowed(caller, command.key, "set",
@@ -158,6 +164,7 @@ base::Result<model::BudgetSet> judge_budget(const State& state, const Caller& ca
   }
   TRY_ASSIGN(Budget budget, with_changes(before, command));
   if (!is_for_all) TRY(check_lowers(before == nullptr ? nullptr : &before->budget, budget));
+  end_override_with_period(budget, now);
   budget.set_by = caller.user;
   return model::BudgetSet{std::move(budget), caller.user};
 }
