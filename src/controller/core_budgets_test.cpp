@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -266,6 +267,83 @@ TEST_F(BudgetTest, ANewBudgetNeedsAnAmountAndATeamThatIsThere) {
             base::ErrorCode::kInvalidArgument);
   EXPECT_EQ(refusal(testing::kAdministrator, model::RemoveBudget{project}),
             base::ErrorCode::kNotFound);
+}
+
+TEST_F(BudgetTest, TheLevelGoesDownWithTheYear) {
+  now_ = base::parse_rfc3339("2023-12-31T23:43:20Z").value();
+  begin({budget_of(QuotaHolder::kUser, "ann", kOne, BudgetAct::kAlert)});
+  run();
+  const base::Instant year = base::parse_rfc3339("2024-01-01T00:00:00Z").value();
+  advance_to(year + base::milliseconds(-1));
+  EXPECT_EQ(budget(QuotaHolder::kUser, "ann").level, BudgetLevel::kNearly);
+  EXPECT_EQ(next_budget_count(core_.state()), year) << "1.00 would be spent at that moment";
+  advance_to(year);
+  EXPECT_EQ(budget(QuotaHolder::kUser, "ann").level, BudgetLevel::kWithin);
+  EXPECT_EQ(budget(QuotaHolder::kUser, "ann").period_begin, year);
+  EXPECT_EQ(next_budget_count(core_.state()), year + base::seconds(800));
+}
+
+TEST_F(BudgetTest, TheJournalCountsTheSame) {
+  begin({budget_of(QuotaHolder::kTeam, "research", kOne, BudgetAct::kRefuse)});
+  const std::uint64_t id = run();
+  advance_to(kNoon + base::seconds(900));
+  const model::BudgetKey key{QuotaHolder::kTeam, "research"};
+  EXPECT_EQ(refusal(testing::kAdministrator, model::SetBudget{.key = key, .amount = kOne * 3}),
+            std::nullopt);
+  end(id);
+  Core replayed;
+  for (const model::EventRecord& record : core_.take_batch().events) replayed.replay(record);
+  EXPECT_EQ(state_hash(replayed.state()), state_hash(core_.state()));
+  EXPECT_EQ(replayed.state().books->budgets, core_.state().books->budgets);
+  EXPECT_EQ(spent_of(replayed.state(), replayed.state().books->budgets->at(key), now_).floor(),
+            base::MicroUsd(900'000));
+}
+
+TEST_F(BudgetTest, ACoordinatorOverridesBelowItsTeamAlone) {
+  begin({budget_of(QuotaHolder::kTeam, "vision", kOne, BudgetAct::kRefuse),
+         budget_of(QuotaHolder::kTeam, "research", kOne, BudgetAct::kRefuse),
+         budget_of(QuotaHolder::kUser, "vision", kOne, BudgetAct::kRefuse)});
+  model::Teams teams;
+  teams.coordinates = {"research", "vision"};
+  model::Caller above = testing::kOwner;
+  above.reach = model::Reach::kTeams;
+  above.teams = std::make_shared<const model::Teams>(teams);
+  teams.coordinates = {"vision"};
+  model::Caller own = above;
+  own.teams = std::make_shared<const model::Teams>(teams);
+  const base::Instant until = now_ + base::hours(1);
+  const auto overrides = [&](const model::Caller& caller, QuotaHolder holder, std::string name) {
+    return refusal(caller, model::OverrideBudget{{holder, std::move(name)}, until, "a deadline"});
+  };
+  EXPECT_EQ(overrides(own, QuotaHolder::kTeam, "vision"), base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(overrides(above, QuotaHolder::kTeam, "research"), base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(overrides(above, QuotaHolder::kUser, "vision"), base::ErrorCode::kPermissionDenied)
+      << "a user who is called like the team";
+  EXPECT_EQ(overrides(above, QuotaHolder::kTeam, "vision"), std::nullopt);
+  // A coordinator lowers the budget of the team, and raises none.
+  const model::BudgetKey key{QuotaHolder::kTeam, "vision"};
+  EXPECT_EQ(refusal(own, model::SetBudget{.key = key, .amount = kOne * 2}),
+            base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(refusal(own, model::SetBudget{.key = {QuotaHolder::kUser, "vision"}, .amount = kOne}),
+            base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(refusal(own, model::SetBudget{.key = key, .act = BudgetAct::kAlert}),
+            base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(refusal(own, model::SetBudget{.key = key, .amount = base::MicroUsd(1)}), std::nullopt);
+}
+
+TEST_F(BudgetTest, AnOverrideEndsNoLaterThanAShorterPeriod) {
+  model::Budget of_year = budget_of(QuotaHolder::kUser, "ann", kOne, BudgetAct::kRefuse);
+  of_year.period = model::BudgetPeriod::kYear;
+  begin({of_year});
+  const model::BudgetKey key{QuotaHolder::kUser, "ann"};
+  const base::Instant until = base::parse_rfc3339("2023-12-20T00:00:00Z").value();
+  EXPECT_EQ(refusal(testing::kAdministrator, model::OverrideBudget{key, until, "a deadline"}),
+            std::nullopt);
+  EXPECT_EQ(refusal(testing::kAdministrator,
+                    model::SetBudget{.key = key, .period = model::BudgetPeriod::kMonth}),
+            std::nullopt);
+  EXPECT_EQ(budget(QuotaHolder::kUser, "ann").budget.over.until,
+            base::parse_rfc3339("2023-12-01T00:00:00Z").value());
 }
 
 TEST_F(BudgetTest, ASnapshotKeepsWhatWasSpent) {

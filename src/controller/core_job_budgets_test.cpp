@@ -213,7 +213,7 @@ TEST_F(JobBudgetTest, APersonMayRaiseOrTakeBackTheBudgetOfARunningJob) {
 }
 
 TEST_F(JobBudgetTest, IsRefusedIfTheDearestGpusGetLessThanAMinute) {
-  add_node("n2", "L40S");
+  add_node("n2", "L40S-48GB");
   const auto reply = try_to_submit(paid(base::MicroUsd(50'000)));
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, base::ErrorCode::kFailedPrecondition);
@@ -221,7 +221,7 @@ TEST_F(JobBudgetTest, IsRefusedIfTheDearestGpusGetLessThanAMinute) {
   EXPECT_EQ(reply.error().message,
             "budget 0.05: pays for less than a minute on H100-80GB; at least 0.06 is needed");
   model::JobSpec cheap = paid(base::MicroUsd(50'000));
-  cheap.request.gpu_types = {"L40S"};
+  cheap.request.gpu_types = {"L40S-48GB"};
   EXPECT_EQ(limit_of(submitted(cheap)), base::seconds(100));
 }
 
@@ -262,7 +262,7 @@ TEST_F(JobBudgetTest, TheJournalMakesTheSameLimits) {
   set_price("H100", 7'200'000);
   Core replayed;
   for (const model::EventRecord& record : core_.take_batch().events) replayed.replay(record);
-  EXPECT_EQ(encode_state(replayed.state()), encode_state(core_.state()));
+  EXPECT_EQ(state_hash(replayed.state()), state_hash(core_.state()));
   EXPECT_EQ(replayed.state().jobs.find(id)->attempts.back().limit_by_budget, base::seconds(750));
 }
 
