@@ -101,10 +101,9 @@ void append_node_lines(LedgerLine line, const model::NodeAllocation& part,
   }
 }
 
-// Its place was taken away, with the node or without it, and no order of ours did that.
-bool was_taken_away(const model::Attempt& attempt) {
-  return attempt.exit.lost == model::Lost::kNodeLost ||
-         (attempt.reason == EndReason::kPreempted && attempt.stop_reason == EndReason::kNone);
+// Its cluster took its place away, and no order of ours did.
+bool was_evicted(const model::Attempt& attempt) {
+  return attempt.reason == EndReason::kPreempted && attempt.stop_reason == EndReason::kNone;
 }
 
 bool is_hardwares_fault(const model::Attempt& attempt) {
@@ -120,7 +119,12 @@ bool is_platforms_fault(const model::Attempt& attempt) {
          attempt.reason == EndReason::kSupervisorLost ||
          attempt.reason == EndReason::kPrologFailed ||
          attempt.reason == EndReason::kEnvironmentLost ||
-         attempt.stop_reason == EndReason::kGpuOffline || was_taken_away(attempt);
+         attempt.stop_reason == EndReason::kGpuOffline;
+}
+
+// A job on spot capacity has accepted that the provider may take it back.
+bool is_spot_taken_back(const model::Attempt& attempt, model::CapacityClass capacity) {
+  return was_evicted(attempt) && capacity == model::CapacityClass::kSpot;
 }
 
 }  // namespace
@@ -148,15 +152,14 @@ NotBilled not_billed_of(const model::Job& job, const model::Attempt& attempt,
   // However it came to that, its owner has what was asked for.
   const bool is_complete = attempt.exit.code == 0 && job.spec->complete_on_exit_zero;
   if (has_started && is_complete) return NotBilled::kBilled;
-  if (was_taken_away(attempt) && capacity == model::CapacityClass::kSpot) {
-    return NotBilled::kReclaimed;
-  }
   if (is_hardwares_fault(attempt)) return NotBilled::kHardware;
-  if (is_platforms_fault(attempt)) return NotBilled::kPlatform;
+  const bool is_taken_back = is_spot_taken_back(attempt, capacity);
+  const bool is_clusters_doing = was_evicted(attempt) && !is_taken_back;
+  if (is_platforms_fault(attempt) || is_clusters_doing) return NotBilled::kPlatform;
   if (!has_started) return NotBilled::kNeverRan;
-  if (attempt.stop_reason != EndReason::kPreempted) return NotBilled::kBilled;
-  if (attempt.is_reclaimed) return NotBilled::kReclaimed;
-  return billing.preempted_is_free ? NotBilled::kPreempted : NotBilled::kBilled;
+  const bool is_for_others = is_taken_back || attempt.stop_reason == EndReason::kPreempted;
+  if (!is_for_others || !billing.preempted_is_free) return NotBilled::kBilled;
+  return is_taken_back || attempt.is_reclaimed ? NotBilled::kReclaimed : NotBilled::kPreempted;
 }
 
 std::uint32_t discount_of(const model::Policy& policy, std::string_view team) {
@@ -184,11 +187,11 @@ void append_lines(const LineTerms& terms, const model::Job& job, const model::At
     line.node = node->name;
     line.capacity = node->capacity;
     line.not_billed = not_billed_of(job, attempt, node->capacity, billing);
+    line.gpu_type = part.grants.empty() ? std::string() : attempt.gpu_type;
     if (part.grants.empty()) {
       append_node_lines(line, part, billing.cpu, segments, lines);
       continue;
     }
-    line.gpu_type = attempt.gpu_type;
     append_gpu_lines(line, *node, part, segments_at_prices(segments, terms.prices, line), lines);
   }
 }

@@ -44,7 +44,10 @@ struct Segment {
 std::vector<Segment> segments_of(const model::Attempt& attempt, base::Instant until);
 
 // Returns why the attempt's use costs its owner nothing, as far as is known now; kBilled of one
-// that goes on. `capacity`: of its nodes.
+// that goes on. There are two rules. What hardware or the platform took is never billed: a node
+// that is lost counts as hardware, spot or not, for nothing proves that its provider took it back.
+// What was stopped for others is billed, unless `preempted_is_free`: its owner chose the class, the
+// borrowed GPUs or the spot capacity. `capacity`: of its nodes.
 model::NotBilled not_billed_of(const model::Job& job, const model::Attempt& attempt,
                                model::CapacityClass capacity, const model::Billing& billing);
 

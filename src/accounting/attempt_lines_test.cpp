@@ -74,7 +74,8 @@ TEST(NotBilled, IsWhatItsOwnerCouldNotHelp) {
   model::Attempt lost = done;
   lost.exit.lost = model::Lost::kNodeLost;
   EXPECT_EQ(why(lost), NotBilled::kHardware);
-  EXPECT_EQ(why(lost, CapacityClass::kSpot), NotBilled::kReclaimed);
+  EXPECT_EQ(why(lost, CapacityClass::kSpot), NotBilled::kHardware)
+      << "nothing proves that it was taken back";
 
   model::Attempt faulty = done;
   faulty.reason = EndReason::kGpuFault;
@@ -91,7 +92,7 @@ TEST(NotBilled, IsWhatItsOwnerCouldNotHelp) {
   model::Attempt evicted = done;
   evicted.reason = EndReason::kPreempted;
   EXPECT_EQ(why(evicted), NotBilled::kPlatform);
-  EXPECT_EQ(why(evicted, CapacityClass::kSpot), NotBilled::kReclaimed);
+  EXPECT_EQ(why(evicted, CapacityClass::kSpot), NotBilled::kBilled);
 }
 
 TEST(NotBilled, OfRunsThatNeverWereTellsTheProgramsFaultFromThePlatforms) {
@@ -116,9 +117,26 @@ TEST(NotBilled, OfPreemptedRunsIsTheSitesChoice) {
   EXPECT_EQ(of(job_of()), NotBilled::kPreempted);
   billing.preempted_is_free = false;
   attempt.is_reclaimed = true;
+  EXPECT_EQ(of(job_of()), NotBilled::kBilled) << "it ran on what it had borrowed";
+  billing.preempted_is_free = true;
   EXPECT_EQ(of(job_of()), NotBilled::kReclaimed);
   attempt.exit.code = std::uint8_t{0};
   EXPECT_EQ(of(job_of(true)), NotBilled::kBilled) << "it is complete";
+}
+
+TEST(NotBilled, OfSpotCapacityThatIsTakenBackIsTheSitesChoiceToo) {
+  model::Attempt evicted = ended_attempt();
+  evicted.reason = EndReason::kPreempted;
+  model::Billing billing;
+  billing.preempted_is_free = true;
+  const auto on = [&](CapacityClass capacity) {
+    return not_billed_of(job_of(), evicted, capacity, billing);
+  };
+  EXPECT_EQ(on(CapacityClass::kSpot), NotBilled::kReclaimed);
+  EXPECT_EQ(on(CapacityClass::kOnDemand), NotBilled::kPlatform);
+  EXPECT_EQ(on(CapacityClass::kReserved), NotBilled::kPlatform);
+  evicted.started_at = {};
+  EXPECT_EQ(on(CapacityClass::kSpot), NotBilled::kNeverRan);
 }
 
 TEST(NotBilled, IsNothingOfAnAttemptThatGoesOn) {

@@ -34,8 +34,9 @@ constexpr std::array kAccountingKeys = {
     Key{"accounting.preempted",
         +[](C& c) -> PreemptedRuns& { return c.preempted_runs; },
         0, 0, Effect::kAnytime,
-        "Whether the owner of a job that is stopped for a job of a higher class pays for its run. "
-        "Runs that are stopped because their GPUs are guaranteed to others are always free."},
+        "Whether the owner of a job that is stopped for others pays for its run: for a job of a "
+        "higher class, because its GPUs are guaranteed to others, or because its cluster takes spot "
+        "capacity back. Runs that hardware or the platform ended are always free."},
     Key{"accounting.energy.electricity_per_kwh",
         +[](C& c) -> base::MicroUsd& { return c.billing.energy.per_kwh; },
         0, 1'000, Effect::kAnytime,

@@ -35,12 +35,13 @@ inline constexpr std::size_t kLedgerKinds = 3;
 
 // Why the use of a segment costs its owner nothing.
 enum class NotBilled : std::uint8_t {
-  kBilled,     // it does
-  kNeverRan,   // it was not started
-  kHardware,   // a GPU or its node failed under it
-  kPlatform,   // the platform lost it, or could not start it
-  kPreempted,  // stopped for another job, where billing.preempted is free
-  kReclaimed,  // stopped because its GPUs are guaranteed to others, or its spot node was taken away
+  kBilled,    // it does
+  kNeverRan,  // it was not started
+  kHardware,  // a GPU or its node failed under it
+  kPlatform,  // the platform lost it, or could not start it
+  // Where accounting.preempted is free:
+  kPreempted,  // stopped for another job
+  kReclaimed,  // stopped because its GPUs are guaranteed to others, or evicted from spot capacity
 };
 inline constexpr std::size_t kNotBilledReasons = 6;
 std::string_view to_string(NotBilled why);  // "hardware"

@@ -65,7 +65,7 @@ struct Billing {
   std::uint32_t spot_discount_percent = 70;
   CpuPrices cpu;
   std::vector<Discount> discounts;
-  bool preempted_is_free = false;  // the runs of jobs that were stopped for others
+  bool preempted_is_free = false;  // the runs of jobs that were stopped for others, reclaimed too
   EnergyFactors energy;
 
   friend bool operator==(const Billing&, const Billing&) = default;
