@@ -107,6 +107,9 @@ void BudgetMeter::change(const MeterTerms& terms, const model::Job& job,
   for (const model::NodeAllocation& part : attempt.allocation.nodes) {
     const model::Node* node = terms.nodes.find(part.node.value);
     CHECK(node != nullptr);
+    const bool is_billed = not_billed_of(job, attempt, node->capacity, *terms.policy.billing) ==
+                           model::NotBilled::kBilled;
+    if (!is_billed) continue;  // as its lines will say
     const Cell cell{attempt.gpu_type, node->capacity, by_node ? node->name : std::string(),
                     discount};
     base::GpuShare share;

@@ -47,7 +47,8 @@ class BudgetMeter {
   // `from` and `to`: of the period.
   BudgetMeter(model::Millis from, model::Millis to) : from_(from), to_(to) {}
 
-  // The attempt is used, or has ended and is not released yet; of one that is neither, nothing.
+  // The attempt is used, or has ended and is not released yet; of one that is neither, and of one
+  // that ended so that it is not billed, nothing.
   // Cost: the GPUs of the attempt.
   void add(const MeterTerms& terms, const model::Job& job, const model::Attempt& attempt);
   // As it was added.
