@@ -11,6 +11,8 @@ namespace gpu_platform::accounting {
 
 namespace {
 
+constexpr std::string_view kOnNode = " on ";  // as sentences have it
+
 std::string balance_time(model::Millis at) {
   return base::utc(base::Instant(at * 1'000'000), base::Fraction::kMilliseconds);
 }
@@ -68,7 +70,8 @@ void Balance::add(const model::LedgerLine& line) {
   const model::Millis from = std::max(line.from, span_.from);
   const model::Millis to = std::min(line.to, span_.to);
   const auto share = static_cast<std::int32_t>(line.share.value());
-  const std::uint32_t gpu = gpus_.number_of(line.gpu_uuid);
+  key_.assign(line.gpu_uuid).append(kOnNode).append(line.node);
+  const std::uint32_t gpu = gpus_.number_of(key_);
   edges_.push_back({from, share, gpu});
   edges_.push_back({to, -share, gpu});
   if (const model::PriceEntry* const price = prices_.find(line.price)) {

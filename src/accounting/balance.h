@@ -60,7 +60,9 @@ class Balance {
 
   Span span_;
   const model::PriceBook& prices_;
-  Numbering gpus_;  // by UUID
+  // By UUID and node: a GPU that was moved is on its former node, too, until that forgets it.
+  Numbering gpus_;
+  std::string key_;  // of a line, here for its memory alone
   std::vector<Edge> edges_;
   ExactCost fleet_;
   UsageFigures figures_;

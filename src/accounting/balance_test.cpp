@@ -43,8 +43,19 @@ TEST(Balance, NamesAGpuThatHasMoreThanOneWhole) {
        testing::rest_line(model::RestKind::kIdle, kOctober + kHourMs, kOctober + 2 * kHourMs)});
   ASSERT_FALSE(report.balances());
   EXPECT_EQ(report.differences.named.front(),
-            "GPU-1 has lines for 14000/7000 of it from 2026-10-01T01:00:00.000Z to "
+            "GPU-1 on dgx-1 has lines for 14000/7000 of it from 2026-10-01T01:00:00.000Z to "
             "2026-10-01T02:00:00.000Z.");
+}
+
+TEST(Balance, CountsAGpuThatWasMovedOnBothNodes) {
+  model::LedgerLine elsewhere =
+      testing::used_line("vision", kOctober + kHourMs, kOctober + 2 * kHourMs);
+  elsewhere.node = "dgx-2";
+  const BalanceReport report = balanced(
+      {testing::rest_line(model::RestKind::kOffline, kOctober, kOctober + 2 * kHourMs), elsewhere});
+  EXPECT_TRUE(report.balances());
+  EXPECT_EQ(report.gpus, 2U);
+  EXPECT_TRUE(report.wall == __int128{7000} * 3 * kHourMs);
 }
 
 TEST(Balance, TellsWhereAGpuWasAway) {
