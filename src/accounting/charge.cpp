@@ -13,7 +13,7 @@ ExactCost charge_of(const model::LedgerLine& line, const model::PriceBook& price
       line.kind == model::LedgerKind::kHeld && line.not_billed == model::NotBilled::kBilled;
   const model::Millis used = std::min(line.ended, to) - std::max(line.started, from);
   if (!is_billed || used <= 0) return {};
-  if (line.gpu_type.empty()) {
+  if (line.gpu_uuid.empty()) {
     return cpu_cost(line.cpus, line.core_hour, line.memory_mib, line.gib_hour, used, line.discount);
   }
   const model::PriceEntry* price = prices.find(line.price);
