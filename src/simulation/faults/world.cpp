@@ -1,5 +1,6 @@
 #include "simulation/faults/world.h"
 
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -329,6 +330,7 @@ void World::check_replay_from_start() {
   if (outbox.ledger != ledger_.lines()) {
     findings_.violated("replay", "the journal from its start gives other lines of the ledger");
   }
+  check_stored_lines();
   for (const model::Job& job : outbox.departed) {
     const bool is_shared = job.is_member() && state.arrays.find(job.array_id.value) != nullptr;
     if (is_shared) continue;  // it goes with the last member
@@ -336,6 +338,20 @@ void World::check_replay_from_start() {
       findings_.violated("environment",
                          fmt::format("job {} is gone and its environment is kept", job.id.value));
     }
+  }
+}
+
+// The store has the lines that the events make.
+void World::check_stored_lines() {
+  std::vector<model::LedgerLine> stored;
+  const store::LedgerQuery all{.from = std::numeric_limits<model::Millis>::min(),
+                               .to = std::numeric_limits<model::Millis>::max()};
+  const base::Status read = store_.visit(all, [&](const model::LedgerLine& line) -> base::Status {
+    stored.push_back(line);
+    return {};
+  });
+  if (!read || stored != ledger_.lines()) {
+    findings_.violated("replay", "the store has other lines of the ledger than the journal makes");
   }
 }
 

@@ -72,6 +72,7 @@ class World : private execution::VirtualScript {
   void let_time_pass(std::uint64_t max_seconds);
   void damage_snapshot();
   void check_replay_from_start();
+  void check_stored_lines();
 
   // ---- actions
   void run_with_faults();
