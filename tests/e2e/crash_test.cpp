@@ -125,6 +125,19 @@ void expect_every_job_true(CrashRun& run, const std::map<std::string, int>& inde
   }
 }
 
+// All time of all GPUs is accounted for, once, and the store has the lines that its journal makes.
+// Ends the daemon.
+void expect_books_exact(Daemon& daemon) {
+  const Finished balance = daemon.cli({"report", "balance"});
+  EXPECT_EQ(balance.exit_code, 0) << balance.err;
+  EXPECT_TRUE(balance.out.starts_with("8 GPUs ")) << balance.out;
+  // No time at which a GPU was not there is named after it.
+  EXPECT_TRUE(balance.out.ends_with("The books balance.\n")) << balance.out;
+  ASSERT_EQ(daemon.terminate(), 0);
+  const Finished check = daemon.cli({"store", "check", "--data-dir", daemon.data_dir()});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+}
+
 TEST(Crash, DaemonKilledTwentyTimesLosesNoJobAndRunsNoneTwice) {
   CrashRun run({.emulate = "dgx-h100"});
   ASSERT_TRUE(run.daemon.start()) << run.daemon.log();
@@ -138,6 +151,7 @@ TEST(Crash, DaemonKilledTwentyTimesLosesNoJobAndRunsNoneTwice) {
   ASSERT_TRUE(eventually([&] { return all_ended(run.daemon); }, std::chrono::seconds(180)))
       << run.daemon.log();
   expect_every_job_true(run, index_of, false);
+  expect_books_exact(run.daemon);
 }
 
 TEST(Crash, LauncherKilledAgainAndAgainLosesNoJobAndRunsNoneTwice) {
@@ -176,6 +190,7 @@ TEST(Crash, SupervisorsKilledCostAttemptsButNoJobs) {
   ASSERT_TRUE(eventually([&] { return all_ended(run.daemon); }, std::chrono::seconds(240)))
       << run.daemon.log();
   expect_every_job_true(run, index_of, true);
+  expect_books_exact(run.daemon);
 }
 
 TEST(Crash, EndOfAJobWhileTheDaemonIsDownIsKnownAfterwards) {
