@@ -235,6 +235,40 @@ TEST_F(BudgetTest, APolicyThatLowersABudgetBelowWhatIsSpentBarsAtOnce) {
   EXPECT_EQ(next_budget_count(core_.state()), std::nullopt);
 }
 
+// What is left lasts as long as it does at the new price.
+TEST_F(BudgetTest, APolicyWithAnotherPriceMovesTheMomentsOfLevels) {
+  const model::Budget budget = budget_of(QuotaHolder::kUser, "ann", kOne, BudgetAct::kAlert);
+  begin({budget});
+  run();
+  advance_to(kNoon + base::seconds(400));
+  model::Policy policy = policy_with({budget});
+  model::Billing billing = *policy.billing;
+  billing.prices[0].per_hour = billing.prices[0].per_hour * 2;
+  policy.billing = billing;
+  core_.apply_policy(policy, "test", now_);
+  EXPECT_EQ(next_budget_count(core_.state()), kNoon + base::seconds(600));
+  advance_to(kNoon + base::seconds(600));
+  EXPECT_EQ(spent(QuotaHolder::kUser, "ann"), base::MicroUsd(800'000));
+  EXPECT_EQ(this->budget(QuotaHolder::kUser, "ann").level, BudgetLevel::kNearly);
+  billing.prices.clear();
+  policy.billing = billing;
+  core_.apply_policy(policy, "test", now_);
+  EXPECT_EQ(next_budget_count(core_.state()), base::parse_rfc3339("2023-12-01T00:00:00Z").value());
+}
+
+TEST_F(BudgetTest, ARunThatHardwareEndedIsNotSpent) {
+  begin({budget_of(QuotaHolder::kUser, "ann", kOne, BudgetAct::kAlert)});
+  const std::uint64_t id = run();
+  advance_to(kNoon + base::seconds(300));
+  see(execution::NodeUnreachable{"n1", "no news"});
+  ASSERT_TRUE(core_.state().held_attempts.contains(attempt(id)));
+  EXPECT_EQ(spent(QuotaHolder::kUser, "ann"), base::MicroUsd());
+  see(execution::NodeObserved{testing::node_info("n1", 4)});
+  see(execution::Cleaned{attempt(id)});
+  EXPECT_FALSE(core_.state().held_attempts.contains(attempt(id)));
+  EXPECT_EQ(spent(QuotaHolder::kUser, "ann"), base::MicroUsd());
+}
+
 TEST_F(BudgetTest, RunTimeGoesBeforeTheConfigurationUntilItIsRemoved) {
   begin({budget_of(QuotaHolder::kUser, "ann", kOne, BudgetAct::kAlert)});
   run();

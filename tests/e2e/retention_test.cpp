@@ -90,6 +90,12 @@ TEST_F(Retention, JobsLeaveTheHistoryByNumberAndByAgeAndStayAwayAfterARestart) {
   const Finished old = daemon_->cli({"jobs", "describe", ids[4]});
   EXPECT_EQ(old.exit_code, 3);
   EXPECT_NE(old.err.find("store.job_keep"), std::string::npos) << old.err;
+
+  // What they used is kept.
+  const auto usage = daemon_->json({"usage", "--by", "job"});
+  ASSERT_TRUE(usage.is_object());
+  ASSERT_TRUE(usage.contains("groups"));
+  EXPECT_GE(usage["groups"].size(), ids.size());
 }
 
 TEST_F(Retention, ABadValueIsRefusedWithItsNameAndTheAllowedOnes) {
