@@ -39,7 +39,7 @@ std::string too_little(ExactCost rest, const model::JobSpec& spec, std::string_v
 }
 
 std::string price_hint(std::string_view gpu_type) {
-  return fmt::format("set one with 'gpu-platform prices set {} PRICE'", gpu_type);
+  return fmt::format("set one with 'gpu-platform prices set PRICE --gpu-type {}'", gpu_type);
 }
 
 }  // namespace

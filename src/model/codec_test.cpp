@@ -226,15 +226,15 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
   EXPECT_EQ(jobs, (std::vector<JobId>{JobId(3), JobId(4)}));
 }
 
-// Of values that end with a composite: its length comes first.
+// Of values that end with a composite: its length comes first. One that ends with another goes
+// whole.
 void drop_last_composite(std::string& bytes) {
-  std::size_t at = bytes.size() - 4;
-  std::uint32_t length = 1;
-  while (at > 0 && length != bytes.size() - at - 4) {
-    --at;
+  for (std::size_t at = 1; at + 4 <= bytes.size(); ++at) {
+    std::uint32_t length = 0;
     std::memcpy(&length, bytes.data() + at, 4);
+    if (length == bytes.size() - at - 4) return bytes.resize(at);
   }
-  bytes.resize(at);
+  FAIL() << "no composite is last";
 }
 
 // A new field breaks replay of old logs: not here.
