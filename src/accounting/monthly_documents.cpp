@@ -79,7 +79,7 @@ std::string json_text(std::string_view text) {
 std::string csv_text(std::string_view text) {
   const bool is_formula =
       !text.empty() && std::string_view("=+-@\t\r\n").find(text.front()) != std::string_view::npos;
-  const std::string guarded = (is_formula ? "'" : "") + std::string(text);
+  const std::string guarded = (is_formula ? "'" : "") + base::without_harmful(text, "\t\r\n");
   if (guarded.find_first_of(",\"\r\n\t") == std::string::npos && !is_formula) return guarded;
   std::string quoted = "\"";
   for (const char c : guarded) {

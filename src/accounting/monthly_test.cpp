@@ -93,6 +93,19 @@ TEST(MonthlyReport, KeepsFormulasFromSpreadsheets) {
   EXPECT_EQ(csv_text("a\nb"), "\"a\nb\"");
 }
 
+// Of a line that is read as text, such a mark turns what follows it, the amounts too.
+TEST(MonthlyReport, KeepsMarksOfDirectionOutOfItsRows) {
+  EXPECT_EQ(csv_text("a\xe2\x80\xae"
+                     "b\xe2\x81\xa6"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd");
+  EXPECT_EQ(csv_text("\xd7\x90"), "\xd7\x90") << "letters stay";
+  EXPECT_EQ(csv_text("a\xff"), "a\xef\xbf\xbd") << "a file of one encoding";
+  std::vector<model::LedgerLine> lines = some_lines();
+  lines[0].team = "\xe2\x80\xaevision";
+  EXPECT_THAT(csv_of(report_of(lines)), HasSubstr("\r\n2026-10,\xef\xbf\xbdvision,A100-80GB,gpu,"));
+}
+
 TEST(MonthlyReport, WritesNamesAsText) {
   const std::string override_mark = "\xe2\x80\xae";  // U+202E
   EXPECT_EQ(json_text("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
@@ -125,6 +138,19 @@ TEST(MonthlyReport, AddsTheFleetUpToItsCost) {
   EXPECT_EQ(report.fleet_total.cost, base::MicroUsd(15'000'000));
   ASSERT_EQ(report.idle.size(), 1U);
   EXPECT_EQ(report.idle[0].what, "A100-80GB");
+}
+
+// The lines have the names of their time, whatever became of the teams.
+TEST(MonthlyReport, HasATeamUnderEachOfItsNames) {
+  model::LedgerLine renamed =
+      testing::used_line("sight", kOctober + 2 * kHourMs, kOctober + 3 * kHourMs);
+  const MonthlyReport report =
+      report_of({testing::used_line("vision", kOctober, kOctober + 2 * kHourMs), renamed});
+  ASSERT_EQ(report.teams.size(), 2U);
+  EXPECT_EQ(report.teams[0].team, "sight");
+  EXPECT_EQ(report.teams[0].total, base::MicroUsd(4'000'000));
+  EXPECT_EQ(report.teams[1].team, "vision");
+  EXPECT_EQ(report.teams[1].total, base::MicroUsd(8'000'000));
 }
 
 TEST(MonthlyReport, OfATeamSaysNothingOfOthers) {

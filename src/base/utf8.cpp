@@ -54,4 +54,17 @@ bool is_harmful(char32_t c) {
          std::ranges::any_of(kHarmful, [c](Range r) { return c >= r.first && c <= r.last; });
 }
 
+std::string without_harmful(std::string_view text, std::string_view kept) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const bool is_harmless = !is_harmful(take_character(text));
+    const std::string_view taken = before.substr(0, before.size() - text.size());
+    const bool is_kept = taken.size() == 1 && kept.find(taken.front()) != std::string_view::npos;
+    out += is_harmless || is_kept ? taken : kReplacement;
+  }
+  return out;
+}
+
 }  // namespace gpu_platform::base

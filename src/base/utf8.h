@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace gpu_platform::base {
@@ -13,5 +14,8 @@ char32_t take_character(std::string_view& text);
 // Characters that do more to a terminal or a log than show: C0 and C1 controls, marks that turn the
 // direction of writing, other invisible ones; and kNotUtf8.
 bool is_harmful(char32_t c);
+
+// Puts U+FFFD in the place of each harmful character, but for those of `kept`, which are ASCII.
+std::string without_harmful(std::string_view text, std::string_view kept = {});
 
 }  // namespace gpu_platform::base

@@ -83,5 +83,15 @@ TEST(Csv, QuotesWhatItMustAndGuardsFormulas) {
   EXPECT_EQ(csv_cell(""), "");
 }
 
+TEST(Csv, KeepsNoCharacterThatTurnsALine) {
+  EXPECT_EQ(csv_cell("a\xe2\x80\xae"
+                     "b"),
+            "a\xef\xbf\xbd"
+            "b")
+      << "U+202E";
+  EXPECT_EQ(csv_cell("\xd7\x90\xe2\x81\xa7"), "\xd7\x90\xef\xbf\xbd") << "a letter stays";
+  EXPECT_EQ(csv_cell("a\nb"), "\"a\nb\"");
+}
+
 }  // namespace
 }  // namespace gpu_platform::cli
