@@ -49,9 +49,12 @@ base::Instant end_of_price(const model::Price& price) {
                               : base::Instant(std::numeric_limits<std::int64_t>::max());
 }
 
+bool is_of_the_same(const model::Price& a, const model::Price& b) {
+  return a.gpu_type == b.gpu_type && a.capacity == b.capacity && a.node == b.node;
+}
+
 bool count_at_once(const model::Price& a, const model::Price& b) {
-  const bool is_same = a.gpu_type == b.gpu_type && a.capacity == b.capacity && a.node == b.node;
-  return is_same && a.from < end_of_price(b) && b.from < end_of_price(a);
+  return is_of_the_same(a, b) && a.from < end_of_price(b) && b.from < end_of_price(a);
 }
 
 // "2027-01-01", its begin in UTC, or RFC 3339.
@@ -333,6 +336,28 @@ void AccountingReader::note_types(Configuration& configuration) const {
   }
 }
 
+// A gap may be meant. Where it is not, GPUs are unpriced for a while, and nothing else tells
+// before.
+void AccountingReader::note_gaps(Configuration& configuration) const {
+  for (const ReadPrice& each : prices_) {
+    if (!each.price.until.is_set()) continue;
+    const ReadPrice* next = nullptr;
+    for (const ReadPrice& other : prices_) {
+      if (!is_of_the_same(each.price, other.price) || other.price.from < each.price.until) continue;
+      if (next == nullptr || other.price.from < next->price.from) next = &other;
+    }
+    if (next == nullptr || next->price.from == each.price.until) continue;
+    const Place& place = next->place;
+    configuration.notes.push_back(
+        {place.line, place.column, place.key,
+         fmt::format("{}: between {}, where the price of line {} ends, and {}, use that no other "
+                     "price is of has no price",
+                     place.key, base::utc(each.price.until), each.place.line,
+                     base::utc(next->price.from)),
+         place.file});
+  }
+}
+
 void AccountingReader::finish(Configuration& configuration) {
   for (const ReadPrice& each : prices_) {
     if (each.currency.empty() || each.currency == configuration.currency.text) continue;
@@ -352,6 +377,7 @@ void AccountingReader::finish(Configuration& configuration) {
   check_overlaps();
   check_discounts(*configuration.policy.organisation);
   note_types(configuration);
+  note_gaps(configuration);
 
   model::Billing& billing = configuration.billing;
   billing.currency = configuration.currency.text;

@@ -70,6 +70,7 @@ class AccountingReader : private StructureReader {
   void check_overlaps();
   void check_discounts(const model::Organisation& organisation);
   void note_types(Configuration& configuration) const;
+  void note_gaps(Configuration& configuration) const;
 
   bool has_prices_ = false;
   std::vector<ReadPrice> prices_;

@@ -131,6 +131,21 @@ accounting:
             4U);
 }
 
+TEST(Accounting, NotesAGapBetweenTwoPrices) {
+  const Checked checked = parse_configuration(R"(accounting:
+  prices:
+    - {gpu_type: H100, from: 2027-03-01, per_gpu_hour: 6}
+    - {gpu_type: H100, until: 2027-01-01, per_gpu_hour: 5}
+    - {gpu_type: A100, until: 2027-01-01, per_gpu_hour: 4}
+    - {gpu_type: A100, from: 2027-01-01, until: 2028-01-01, per_gpu_hour: 4.5}
+)");
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "site.yaml");
+  ASSERT_EQ(checked->notes.size(), 1U);
+  EXPECT_EQ(describe(checked->notes[0], "site.yaml"),
+            "site.yaml:3:7: accounting.prices[0]: between 2027-01-01T00:00:00Z, where the price of "
+            "line 4 ends, and 2027-03-01T00:00:00Z, use that no other price is of has no price");
+}
+
 TEST(Accounting, NotesATypeThatTheCatalogueLacks) {
   const Checked checked = parse_configuration(
       "accounting:\n  prices:\n    - {gpu_type: NVIDIA Odd, per_gpu_hour: 1}\n");
