@@ -1,3 +1,7 @@
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "controller/invariants.h"
@@ -60,6 +64,28 @@ TEST_F(CorePrices, OthersChangeNothing) {
   EXPECT_TRUE(core_.state().prices->entries.empty());
 }
 
+TEST_F(CorePrices, EachChangeIsInTheAuditTrail) {
+  EXPECT_EQ(refused(kAdministrator, price("H100", 5'000'000)), "");
+  model::SetPrice of_node = price("", 1);
+  of_node.price.node = "attic-*";
+  EXPECT_EQ(refused(kAdministrator, of_node), "");
+  EXPECT_EQ(refused(kAdministrator, model::WithdrawPrice{1}), "");
+  EXPECT_EQ(refused(kAdministrator,
+                    model::CorrectLedger{.team = "vision", .amount = MicroUsd(-1), .text = "why"}),
+            "");
+  EXPECT_EQ(refused(kAdministrator, model::WithdrawPrice{1}), "FAILED_PRECONDITION id")
+      << "changes nothing";
+  std::vector<std::string> trail;
+  for (const model::EventRecord& record : core_.take_batch().events) {
+    const auto entry = model::audit_entry(record);
+    if (!entry) continue;
+    EXPECT_EQ(entry->call.by.user, kAdministrator.user);
+    trail.push_back(fmt::format("{} {}", to_string(entry->call.action), entry->call.target));
+  }
+  EXPECT_EQ(trail, (std::vector<std::string>{"set_price H100", "set_price attic-*",
+                                             "withdraw_price 1", "correct_ledger vision"}));
+}
+
 TEST_F(CorePrices, RefusesWhatIsNoPrice) {
   EXPECT_EQ(refused(kAdministrator, price("", 1)), "INVALID_ARGUMENT gpu_type");
   EXPECT_EQ(refused(kAdministrator, price("H1000", 1)), "INVALID_ARGUMENT gpu_type");
@@ -71,6 +97,11 @@ TEST_F(CorePrices, RefusesWhatIsNoPrice) {
   backwards.price.from = kNoon + base::hours(2);
   backwards.price.until = kNoon + base::hours(1);
   EXPECT_EQ(refused(kAdministrator, backwards), "INVALID_ARGUMENT until");
+  model::SetPrice over = price("H100", 1);
+  over.price.until = kNoon;
+  EXPECT_EQ(refused(kAdministrator, over), "INVALID_ARGUMENT until") << "it would never count";
+  EXPECT_EQ(refused(kAdministrator, price("H100", model::kMaxPricePerHour.value() + 1)),
+            "INVALID_ARGUMENT per_gpu_hour");
 }
 
 TEST_F(CorePrices, RefusesCorrectionsThatSayTooLittle) {

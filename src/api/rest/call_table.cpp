@@ -148,7 +148,7 @@ Audited token_of(const v1::RevokeTokenRequest& message, AuditedCall call) {
 }
 
 Audited price_of(const v1::SetPriceRequest& message, AuditedCall call) {
-  add_target(message.gpu_type(), call);
+  add_target(message.gpu_type().empty() ? message.node() : message.gpu_type(), call);
   return call;
 }
 

@@ -79,7 +79,8 @@ struct Describe {
   }
   void operator()(const model::SetPrice& command) const {
     call.action = AuditAction::kSetPrice;
-    call.target = command.price.gpu_type;
+    const model::Price& price = command.price;
+    call.target = price.gpu_type.empty() ? price.node : price.gpu_type;
   }
   void operator()(const model::WithdrawPrice& command) const {
     call.action = AuditAction::kWithdrawPrice;
