@@ -35,6 +35,7 @@ struct Described {
 // ---- how to show it
 
 constexpr std::string_view kNoValue = "true";  // as the parser has it
+constexpr std::string_view kMark = "--";
 constexpr base::Duration kUsualInterval = base::seconds(2);
 constexpr std::uint64_t kLongestInterval = 86'400;
 
@@ -111,6 +112,14 @@ struct Arguments::State {
 
   void describe(const std::string& names, const std::string& value, const std::string& help) {
     described.push_back({names, value, help, is_rare});
+  }
+
+  // Returns how many words stand behind "--", and are no options: "-12.50" may be a number. A
+  // command sees to its own.
+  std::size_t plain_words(std::span<const std::string> arguments) const {
+    if (words.is_command) return 0;
+    const auto mark = std::ranges::find(arguments, kMark);
+    return mark == arguments.end() ? 0 : static_cast<std::size_t>(arguments.end() - mark - 1);
   }
 
   bool is_common(const Described& option) const {
@@ -273,9 +282,14 @@ std::optional<int> Arguments::parse(std::span<const std::string> arguments, Cons
     return kOk;
   }
   std::vector<std::string> found;
-  for (const std::string& word : state_->app.remaining()) {
-    const bool is_of_command = state_->words.is_command && !found.empty();
-    if (word.size() > 1 && word.starts_with('-') && !is_of_command) {
+  const std::vector<std::string> remaining = state_->app.remaining();
+  const std::size_t plain =
+      remaining.size() - std::min(remaining.size(), state_->plain_words(arguments));
+  for (std::size_t i = 0; i < remaining.size(); ++i) {
+    const std::string& word = remaining[i];
+    if (i + 1 == plain && plain < remaining.size() && word == kMark) continue;
+    const bool is_plain = i >= plain || (state_->words.is_command && !found.empty());
+    if (word.size() > 1 && word.starts_with('-') && !is_plain) {
       const std::vector<std::string> names = state_->long_names();
       const std::vector<std::string_view> candidates(names.begin(), names.end());
       const std::string typed = word.substr(0, word.find('='));
