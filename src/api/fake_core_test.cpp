@@ -13,6 +13,7 @@
 #include "model/access.h"
 #include "model/job_spec.h"
 #include "model/node_lookup.h"
+#include "os/clock.h"
 
 namespace gpu_platform::api {
 
@@ -42,6 +43,11 @@ model::Node test_node() {
   node.topology.numa_nodes = {{0, 0, "0-55", base::kGiB * 1024}, {1, 1, "56-111", {}}};
   node.topology.links.assign(28, {model::LinkKind::kNvLink, 18, 4});
   return node;
+}
+
+base::Status check_is_admin(const model::Caller& caller) {
+  if (model::may_touch_site(caller)) return {};
+  return base::fail(base::ErrorCode::kPermissionDenied, "ask an administrator");
 }
 
 // The answers of the real core to what no node could ever hold.
@@ -132,6 +138,16 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   if (const auto* make = std::get_if<model::MakeToken>(&command.body)) {
     return make_token(command.caller, *make);
   }
+  if (const auto* price = std::get_if<model::SetPrice>(&command.body)) {
+    return set_price(command.caller, *price);
+  }
+  if (const auto* price = std::get_if<model::WithdrawPrice>(&command.body)) {
+    return withdraw_price(command.caller, *price);
+  }
+  if (std::holds_alternative<model::CorrectLedger>(command.body)) {
+    TRY(check_is_admin(command.caller));
+    return model::CommandReply{};
+  }
   if (const auto* revoke = std::get_if<model::RevokeToken>(&command.body)) {
     if (!tokens_.erase(revoke->token.value)) {
       return base::fail(base::ErrorCode::kNotFound, "gone", "token");
@@ -174,6 +190,30 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   jobs_.put(id.value, std::move(job));
   publish({std::move(submitted)});
   return model::CommandReply{id, true};
+}
+
+// It knows the types of the catalogue, of which "X1" is none.
+base::Result<model::CommandReply> FakeCore::set_price(const model::Caller& caller,
+                                                      const model::SetPrice& command) {
+  TRY(check_is_admin(caller));
+  if (command.price.gpu_type == "X1") return base::invalid("gpu_type", "no type");
+  model::PriceBook prices = *prices_;
+  prices.set(command.price, caller.user, os::wall_now());
+  prices_ = std::move(prices);
+  publish({model::PriceSet{command.price, caller.user}});
+  return model::CommandReply{};
+}
+
+base::Result<model::CommandReply> FakeCore::withdraw_price(const model::Caller& caller,
+                                                           const model::WithdrawPrice& command) {
+  TRY(check_is_admin(caller));
+  model::PriceBook prices = *prices_;
+  if (!prices.withdraw(command.id, os::wall_now())) {
+    return base::fail(base::ErrorCode::kNotFound, "gone", "id");
+  }
+  prices_ = std::move(prices);
+  publish({model::PriceWithdrawn{command.id, caller.user}});
+  return model::CommandReply{};
 }
 
 // Refuses as the real core does: by the caller's rights, by existence, by holders, and if nothing

@@ -149,6 +149,10 @@ class FakeCore final : public CommandSink,
                                                 const model::ChangeGpus& change);
   base::Result<model::CommandReply> make_token(const model::Caller& caller,
                                                const model::MakeToken& order);
+  base::Result<model::CommandReply> set_price(const model::Caller& caller,
+                                              const model::SetPrice& command);
+  base::Result<model::CommandReply> withdraw_price(const model::Caller& caller,
+                                                   const model::WithdrawPrice& command);
   void publish(std::vector<model::Event> events, std::vector<model::Job> ended = {});
   model::Job& mutable_job(model::JobId id);
 

@@ -92,7 +92,8 @@ v1::ListPricesResponse PriceCalls::list(const v1::ListPricesRequest& request) co
   const base::Instant at = request.has_at() ? to_model(request.at()) : os::wall_now();
   v1::ListPricesResponse out;
   for (const model::PriceEntry& entry : snapshot->prices->entries) {
-    if (!has_ended(entry, at)) put_price(entry, *out.add_prices());
+    const bool is_too_late = request.has_at() && entry.begin > at;
+    if (!is_too_late && !has_ended(entry, at)) put_price(entry, *out.add_prices());
   }
   out.set_currency(snapshot->policy->billing->currency);
   for (const std::string& type : unpriced_types(*snapshot, at)) out.add_unpriced(type);

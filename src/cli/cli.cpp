@@ -249,6 +249,7 @@ constexpr std::array kCommands = {
     Command{{"prices list", "[options]",
              "Show what a GPU costs in one hour, and which GPUs have no price.",
              "  gpu-platform prices list\n"
+             "  gpu-platform prices list --at 2026-10-01\n"
              "  gpu-platform prices list --json | jq -r '.unpriced[]'\n"}, run_prices_list},
     Command{{"prices set", "[options] PRICE",
              "Set the price of a GPU-hour, from now on or from a later time on (admins only).",

@@ -15,6 +15,7 @@
 #include "cli/words/input.h"
 #include "client/request_text.h"
 #include "gpu_platform/v1/prices.pb.h"
+#include "http/http.h"
 
 // What GPUs cost, and corrections of the ledger.
 
@@ -26,7 +27,7 @@ constexpr std::string_view kPricesPath = "/v1/prices";
 
 struct PriceOptions {
   std::vector<std::string> words;
-  std::optional<std::string> gpu_type, capacity, node, from, until;
+  std::optional<std::string> gpu_type, capacity, node, from, until, at;
   std::optional<std::string> user, team, project, why;
   Output output;
 };
@@ -127,11 +128,23 @@ int show_price(Console& console, const Called<std::string>& answer, const Output
 int run_prices_list(const CommandText& text, Invocation& invocation) {
   PriceOptions o;
   Arguments arguments(text);
-  arguments.output(o.output, {"prices", "id"});
+  arguments
+      .option(
+          "--at", o.at, "TIME",
+          "those that counted then: 7d, monday, a time (default: those that count now or later)")
+      .output(o.output, {"prices", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  std::string target(kPricesPath);
+  if (o.at) {
+    const auto at = past_time("--at", *o.at, invocation.console.process_environment().now());
+    if (!at) return price_mistake(invocation.console, at.error(), text.name);
+    std::string query;
+    http::append_query(query, "at", *at);
+    target += "?" + query;
+  }
   return show_message<v1::ListPricesResponse>(
-      invocation.console, *client, o.output, std::string(kPricesPath),
+      invocation.console, *client, o.output, target,
       [&](Console& console, const v1::ListPricesResponse& answer) {
         print_prices(console, o.output, answer);
       });
