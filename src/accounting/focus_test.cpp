@@ -107,6 +107,28 @@ TEST(Focus, TakesOnlyWhatLiesInTheMonth) {
   EXPECT_EQ(rows[0].nano_quantity, 24'000'000'000);
 }
 
+TEST(Focus, CutsDaysAtALeapDayAndAtNewYear) {
+  const auto begin = [](base::Month month) { return model::millis_of(base::begin_of(month)); };
+  FocusQuestion asked = question();
+  asked.month = {2028, 2};
+  FocusSum leap(asked);
+  leap.add(held(begin({2028, 3}) - 25 * kHour, begin({2028, 3}) + kHour));
+  const auto days = leap.rows();
+  ASSERT_EQ(days.size(), 2U);
+  EXPECT_EQ(days[0].nano_quantity, 1'000'000'000);
+  EXPECT_EQ(days[1].nano_quantity, 24'000'000'000);
+  const auto row = first_row(asked, {days[1]});
+  EXPECT_EQ(row.at("ChargePeriodStart"), "2028-02-29T00:00:00Z");
+  EXPECT_EQ(row.at("ChargePeriodEnd"), "2028-03-01T00:00:00Z");
+  EXPECT_EQ(row.at("BillingPeriodEnd"), "2028-03-01T00:00:00Z");
+  asked.month = {2027, 12};
+  FocusSum last(asked);
+  last.add(held(begin({2028, 1}) - kHour, begin({2028, 1}) + kHour));
+  ASSERT_EQ(last.rows().size(), 1U);
+  EXPECT_EQ(first_row(asked, last.rows()).at("BillingPeriodEnd"), "2028-01-01T00:00:00Z");
+  EXPECT_EQ(last.rows()[0].nano_quantity, 1'000'000'000);
+}
+
 TEST(Focus, TimeThatIsNotBilledIsTheSites) {
   FocusLine lost = held(october(3), october(3, kHour));
   lost.line.not_billed = model::NotBilled::kHardware;

@@ -222,6 +222,15 @@ TEST_F(UsageTest, AClosedMonthIsFinalAndAddsUp) {
   EXPECT_TRUE(report->document().starts_with("{\n  \"month\": \"2025-05\",\n")) << report->document();
 }
 
+// No team is there any more: what was used keeps its names. A name that never was has used nothing.
+TEST_F(UsageTest, ATeamThatIsGoneKeepsItsUse) {
+  v1::GetUsageRequest request = by_user();
+  request.set_team("vision");
+  EXPECT_EQ(costs_for(request, kRoot), (Costs{{"bob", "11.000000"}}));
+  request.set_team("visoin");
+  EXPECT_EQ(costs_for(request, kRoot), Costs());
+}
+
 TEST_F(UsageTest, AMonthOfACallerIsOfTheJobsThatItSees) {
   const auto report = month("2025-05", kAda);
   ASSERT_TRUE(report);

@@ -153,6 +153,11 @@ base::Status check_format(MonthlyOptions& options) {
                        fmt::format("'{}' is not one of table, csv, json, html", format));
 }
 
+// Teams that are gone have their use, so a name that is not known is no error.
+void note_no_use(Console& console, const std::string& team) {
+  console.note(fmt::format("there is no use of team '{}' in that time", harmless(team)));
+}
+
 int print_or_write(Console& console, const std::optional<std::string>& file,
                    const std::string& text) {
   if (!file) {
@@ -208,6 +213,7 @@ int run_usage(const CommandText& text, Invocation& invocation) {
       console, *client, options.output, usage_target(options, *query),
       [&](Console& page, const v1::Usage& usage) {
         page.out(options.is_csv ? usage_csv(usage) : usage_page(usage, options.output.style(page)));
+        if (options.team && usage.groups().empty()) note_no_use(page, *options.team);
       });
   if (shown != kOk || !options.explains) return shown;
   return explain(console, *client, options, *query);
@@ -238,6 +244,7 @@ int run_report_monthly(const CommandText& text, Invocation& invocation) {
   const std::string target = "/v1/reports/monthly" + (query.empty() ? query : "?" + query);
   const auto answer = client->ask<v1::MonthlyReport>(target, "a report");
   if (!answer) return report(console, answer.error(), options.is_json);
+  if (options.team && answer->teams().empty()) note_no_use(console, *options.team);
   // Into a file as wide as it is.
   const TableStyle style{.width = options.file ? 0 : console.process_environment().width};
   return print_or_write(console, options.file,

@@ -67,6 +67,20 @@ TEST_F(Show, UsageAsCsvHasNoFormulas) {
   EXPECT_TRUE(has(out(), ",11.003334,USD\n")) << out();
 }
 
+TEST_F(Show, UsageOfATeamThatUsedNothingSaysSo) {
+  FakeServer server([](const Request& request) {
+    const bool is_month = has(request.target, "monthly");
+    return json_answer(
+        is_month ? R"({"month":"2026-06","status":"final","currency":"USD","total":"0.000000"})"
+                 : R"({"group_by":["team"],"currency":"USD","groups":[],"total":{"cost":"0.000000",
+                                      "discount":"0.000000","corrections":"0.000000"}})");
+  });
+  EXPECT_EQ(call(server, {"usage", "--team", "visoin"}), 0);
+  EXPECT_TRUE(has(err(), "there is no use of team 'visoin'")) << err();
+  EXPECT_EQ(call(server, {"report", "monthly", "--month", "2026-06", "--team", "vsion"}), 0);
+  EXPECT_TRUE(has(err(), "there is no use of team 'vsion'")) << err();
+}
+
 TEST_F(Show, UsageRefusesAMonthThatIsNone) {
   FakeServer server([](const Request&) { return json_answer(std::string(kUsageAnswer)); });
   EXPECT_EQ(call(server, {"usage", "--month", "2026-13"}), 2);
