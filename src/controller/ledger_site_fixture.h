@@ -38,7 +38,7 @@ inline std::string first_difference(const std::vector<model::LedgerLine>& is,
                      b == should_be.end() ? "missing" : text_of(*b));
 }
 
-// A small site to which everything happens that changes what is owed for whom: jobs of all kinds,
+// A small site to which everything happens that changes what is owed: jobs of all kinds,
 // an engine that starts and ends them in all ways and tells of it late, nodes that are lost, GPUs
 // that come, go and are taken out, reservations, prices, discounts, budgets, corrections, and
 // restarts. `lines` are those that the core has added; a state beside it, made of the events alone,

@@ -54,6 +54,7 @@ TEST(UsageOfJobs, IsTheSameAfterTheDaemonIsKilled) {
               before["gpu_hours"].get<double>() + after["gpu_hours"].get<double>(), 1e-9);
   const Finished balance = daemon.cli({"report", "balance"});
   EXPECT_EQ(balance.exit_code, 0) << balance.out << balance.err;
+  EXPECT_FALSE(balance.out.starts_with("0 GPUs ")) << balance.out;
 }
 
 TEST(UsageOfJobs, AMonthHasTheKeysOfItsFormatAlone) {
