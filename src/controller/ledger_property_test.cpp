@@ -100,6 +100,12 @@ class CheckedBooks {
         state.jobs, {state.nodes, prices(), *state.policy}, state.books->reservations.all()};
     const std::vector<model::LedgerLine> live = accounting::live_lines(view, site.now());
     lines_.insert(lines_.end(), live.begin(), live.end());
+    for (model::Millis from = all_.from; from < all_.to;) {
+      const base::Month month = base::month_of(base::Instant(from * 1'000'000));
+      const model::Millis to = std::min(all_.to, model::millis_of(base::end_of(month)));
+      months_.emplace_back(from, recount().held({from, to}));
+      from = to;
+    }
   }
 
   void check() {
@@ -121,7 +127,9 @@ class CheckedBooks {
     EXPECT_TRUE(report.balances()) << report.differences.named.front();
     EXPECT_EQ(digits_of(report.wall), digits_of(recount().wall()));
     ExactCost fleet;
-    for (const auto& [owner, figures] : recount().held(all_)) fleet += figures.all().list;
+    for (const auto& [from, held] : months_) {
+      for (const auto& [owner, figures] : held) fleet += figures.all().list;
+    }
     for (std::size_t kind = 0; kind < model::kRestKinds; ++kind) {
       const accounting::GpuTime& rest = recount().rests()[kind];
       fleet += rest.list;
@@ -143,14 +151,9 @@ class CheckedBooks {
     for (const model::LedgerLine& line : lines_) sum.add(line);
     std::size_t found = 0;
     const std::vector<accounting::UsageGroup> groups = sum.groups();
-    for (model::Millis from = all_.from; from < all_.to;) {
-      const base::Month month = base::month_of(base::Instant(from * 1'000'000));
-      const model::Millis to = std::min(all_.to, model::millis_of(base::end_of(month)));
-      for (const auto& [owner, figures] : recount().held({from, to})) {
-        expect_group(groups, owner, from, figures);
-        ++found;
-      }
-      from = to;
+    for (const auto& [from, held] : months_) {
+      for (const auto& [owner, figures] : held) expect_group(groups, owner, from, figures);
+      found += held.size();
     }
     EXPECT_EQ(groups.size(), found);
   }
@@ -179,9 +182,7 @@ class CheckedBooks {
     accounting::MonthlySum sum({.month = month, .currency = "USD"}, prices());
     for (const model::LedgerLine& line : lines_) sum.add(line);
     std::map<std::string, ExactCost> teams;
-    const accounting::Span span = {model::millis_of(base::begin_of(month)),
-                                   model::millis_of(base::end_of(month))};
-    for (const auto& [owner, figures] : recount().held(span)) {
+    for (const auto& [owner, figures] : months_.back().second) {
       teams[std::get<1>(owner)] += figures.bill();
     }
     const accounting::MonthlyReport report = sum.report();
@@ -219,6 +220,7 @@ class CheckedBooks {
   const LedgerSite& site_;
   const accounting::Span all_;
   std::vector<model::LedgerLine> lines_;
+  std::vector<std::pair<model::Millis, Recount::Held>> months_;  // by their begins, within all_
 };
 
 void expect_much_seen(const SeenInBooks& seen) {

@@ -59,7 +59,7 @@ class LedgerSite : private LedgerDraws {
   }
 
   void run() {
-    for (std::uint64_t steps = 4 + below(10); steps > 0 && difference.empty(); --steps) {
+    for (std::uint64_t steps = 4 + below(8); steps > 0 && difference.empty(); --steps) {
       pass_time();
       act();
       if (chance(1, 2)) act();
@@ -258,7 +258,7 @@ class LedgerSite : private LedgerDraws {
     for (const model::EventRecord& record : batch.events) {
       recount_.take(replayed_, record);
       apply(replayed_, record, made);
-      recount_.look(replayed_);
+      recount_.look(replayed_, record.event);
     }
     difference = first_difference(batch.ledger, made.ledger);
     events_.insert(events_.end(), batch.events.begin(), batch.events.end());

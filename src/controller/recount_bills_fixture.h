@@ -111,12 +111,15 @@ class RecountBills {
 
   void add_time(const RecountPart& part, accounting::Span span, accounting::GpuTime& to) const {
     if (span.from >= span.to || part.share == 0) return;
-    to.time += static_cast<__int128>(part.share) * (span.to - span.from);
-    to.list += cost(part, span, 10'000);
+    __int128 units = 0;
     for (const RecountRate& rate :
          prices.over(part.type, part.capacity, part.node, {span.from, span.to})) {
-      if (!rate.per_hour) to.unpriced += static_cast<__int128>(part.share) * (rate.to - rate.from);
+      const __int128 time = static_cast<__int128>(part.share) * (rate.to - rate.from);
+      to.time += time;
+      if (!rate.per_hour) to.unpriced += time;
+      units += time * rate.per_hour.value_or(0) * 10'000 * 1024;
     }
+    to.list += accounting::ExactCost(units);
   }
 
   void add(const RecountAttempt& attempt, const RecountPart& part, accounting::Span span,
@@ -131,8 +134,13 @@ class RecountBills {
     if (const auto time = common(times.starting, span)) add_time(part, *time, to.starting);
     if (const auto time = common(times.cleaning, span)) add_time(part, *time, to.cleaning);
     if (!used) return;
-    add_time(part, *used, to.used[static_cast<std::size_t>(part.not_billed)]);
-    if (is_billed) to.discount += cost(part, *used, attempt.discount);
+    accounting::GpuTime time;
+    add_time(part, *used, time);
+    // All of it pays as much less.
+    if (is_billed) {
+      to.discount += accounting::ExactCost(time.list.units() / 10'000 * attempt.discount);
+    }
+    to.used[static_cast<std::size_t>(part.not_billed)] += time;
   }
 
   accounting::ExactCost bill_of(const RecountAttempt& attempt, accounting::Span span) const {
@@ -144,18 +152,6 @@ class RecountBills {
   RecountPrices prices;
 
  private:
-  // Of so many of 10,000 basis points of the list price.
-  accounting::ExactCost cost(const RecountPart& part, accounting::Span span,
-                             std::int64_t points) const {
-    __int128 units = 0;
-    for (const RecountRate& rate :
-         prices.over(part.type, part.capacity, part.node, {span.from, span.to})) {
-      units += static_cast<__int128>(part.share) * (rate.to - rate.from) *
-               rate.per_hour.value_or(0) * points * 1024;
-    }
-    return accounting::ExactCost(units);
-  }
-
   struct Times {
     accounting::Span starting;
     accounting::Span used;

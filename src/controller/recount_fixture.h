@@ -36,7 +36,10 @@ class Recount {
   }
 
   // The state after it.
-  void look(const State& after) {
+  void look(const State& after, const model::Event& event) {
+    const bool is_of_no_gpu = std::holds_alternative<model::CallAudited>(event) ||
+                              std::holds_alternative<model::JobSubmitted>(event);
+    if (is_of_no_gpu) return;
     std::set<Place> there;
     after.nodes.for_each([&](std::uint64_t, const model::Node& node) {
       for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -66,9 +67,10 @@ class RecountPrices {
 
   std::vector<RecountRate> over(const std::string& type, model::CapacityClass capacity,
                                 const std::string& node, Time time) const {
+    const std::vector<Candidate> candidates = candidates_of(type, capacity, node);
     std::vector<model::Millis> cuts = {time.from, time.to};
-    for (const auto& [scope, pieces] : pieces_) {
-      for (const Piece& piece : pieces) {
+    for (const Candidate& candidate : candidates) {
+      for (const Piece& piece : *candidate.pieces) {
         for (const model::Millis at : {piece.time.from, piece.time.to}) {
           if (time.from < at && at < time.to) cuts.push_back(at);
         }
@@ -78,7 +80,7 @@ class RecountPrices {
     std::vector<RecountRate> rates;
     for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
       if (cuts[i] == cuts[i + 1]) continue;
-      rates.push_back({cuts[i], cuts[i + 1], at(type, capacity, node, cuts[i])});
+      rates.push_back({cuts[i], cuts[i + 1], rate_at(candidates, cuts[i])});
     }
     return rates;
   }
@@ -131,27 +133,43 @@ class RecountPrices {
     for (const Piece& gap : gaps) put(price, gap.time, true);
   }
 
-  std::optional<std::int64_t> at(const std::string& type, model::CapacityClass capacity,
-                                 const std::string& node, model::Millis when) const {
+  // What may be the price of a GPU. The greatest rank goes before others: that which names the
+  // node, then the class, then a type, then the type itself and not its family.
+  using Rank = std::tuple<bool, bool, bool, bool>;
+  struct Candidate {
+    Rank rank;
+    const std::vector<Piece>* pieces = nullptr;
+    bool is_for_spot = false;  // it follows from the price without a class
+  };
+
+  std::vector<Candidate> candidates_of(const std::string& type, model::CapacityClass capacity,
+                                       const std::string& node) const {
     const std::string family = type.substr(0, type.find('-'));
-    std::optional<std::int64_t> best;
-    std::tuple<bool, bool, bool, bool> best_rank;
+    std::vector<Candidate> candidates;
     for (const auto& [scope, pieces] : pieces_) {
       const auto& [its_type, its_class, its_node] = scope;
       const bool is_of_type = its_type.empty() || its_type == type || its_type == family;
       const bool is_of_class = its_class == -1 || its_class == static_cast<int>(capacity);
       if (!is_of_type || !is_of_class || !(its_node.empty() || its_node == node)) continue;
-      const std::tuple rank(!its_node.empty(), its_class != -1, !its_type.empty(),
-                            its_type != family);
-      for (const Piece& piece : pieces) {
-        if (when < piece.time.from || when >= piece.time.to) continue;
-        if (best && rank < best_rank) continue;
-        const bool is_derived = its_class == -1 && capacity == model::CapacityClass::kSpot;
-        best = is_derived ? (piece.per_hour * (100 - spot_percent_) + 50) / 100 : piece.per_hour;
-        best_rank = rank;
+      candidates.push_back(
+          {{!its_node.empty(), its_class != -1, !its_type.empty(), its_type != family},
+           &pieces,
+           its_class == -1 && capacity == model::CapacityClass::kSpot});
+    }
+    std::ranges::sort(candidates, std::greater<>(), &Candidate::rank);
+    return candidates;
+  }
+
+  std::optional<std::int64_t> rate_at(const std::vector<Candidate>& candidates,
+                                      model::Millis at) const {
+    for (const Candidate& candidate : candidates) {
+      for (const Piece& piece : *candidate.pieces) {
+        if (at < piece.time.from || at >= piece.time.to) continue;
+        if (!candidate.is_for_spot) return piece.per_hour;
+        return (piece.per_hour * (100 - spot_percent_) + 50) / 100;
       }
     }
-    return best;
+    return std::nullopt;
   }
 
   std::map<Scope, std::vector<Piece>> pieces_;

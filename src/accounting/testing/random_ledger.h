@@ -30,7 +30,7 @@ struct HistoryGpu {
 };
 
 struct HistoryAttempt {
-  model::LedgerLine what;  // of whom it is, and how it is billed; without times and a price
+  model::LedgerLine what;  // its owner, and how it is billed; without times and a price
   std::optional<std::size_t> gpu;
   Millis requested = 0;
   Millis started = 0;
