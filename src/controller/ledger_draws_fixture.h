@@ -165,7 +165,10 @@ class LedgerDraws {
     ended.at = drawn_past(now);
     if (!run.has_started && !run.stop) {
       ended.reason =
-          chance(1, 2) ? model::EndReason::kLaunchFailed : model::EndReason::kPrologFailed;
+          chance(2, 3) ? model::EndReason::kLaunchFailed : model::EndReason::kPrologFailed;
+      // The command is missing: no fault of the host.
+      const bool is_missing = ended.reason == model::EndReason::kLaunchFailed && chance(1, 2);
+      if (is_missing) ended.exit.code = std::uint8_t{127};
       ended.detail = "it could not be started";
       return ended;
     }
