@@ -7,6 +7,7 @@
 #include "controller/core.h"
 #include "controller/invariants.h"
 #include "controller/test_support.h"
+#include "model/budget.h"
 #include "model/job_spec.h"
 
 namespace gpu_platform::views {
@@ -68,6 +69,44 @@ TEST_F(ExplanationTest, TellsWhenWhereAndAfterWhom) {
   EXPECT_EQ(found.planned->allocation.gpu_count(), 4U);
   EXPECT_THAT(found.planned->after, ElementsAre(model::JobId(2), model::JobId(1)));
   EXPECT_THAT(options(found), ElementsAre("--gpus 1"));
+}
+
+TEST_F(ExplanationTest, ASpentBudgetPutsThePlannedStartAtItsRenewal) {
+  model::Price price;
+  price.gpu_type = "H100";
+  price.per_hour = base::MicroUsd(3'600'000);
+  model::Billing billing;
+  billing.prices = {price};
+  policy_.billing = billing;
+  model::Budget budget;
+  budget.key = {model::QuotaHolder::kUser, "ann"};
+  budget.amount = base::MicroUsd(1'000'000);
+  budget.act = model::BudgetAct::kRefuse;
+  policy_.budgets = {budget};
+  core_.apply_policy(policy_, "test", kNoon);
+  submit(1);  // 1 runs
+  core_.observe(execution::Started{testing::attempt(1), 5, kNoon}, kNoon);
+  const base::Instant spent = kNoon + base::seconds(1000);
+  core_.advance(spent);
+  ASSERT_TRUE(core_.command(testing::submission(spec(1)), spent, store::Headroom::kAmple));
+  core_.advance(spent);  // 2 waits
+  const base::Instant renewal = model::end_of(model::BudgetPeriod::kMonth, spent);
+  PlanningView view(core_.snapshot());
+  const auto own = std::make_shared<const model::JobSpec>(spec(1));
+  for (const Explanation& found : {explain_waiting(view, model::JobId(2), spent, Effort::kQuick),
+                                   explain_waiting(view, model::JobId(2), spent, Effort::kThorough),
+                                   explain_new(view, own, spent, Effort::kQuick)}) {
+    EXPECT_FALSE(found.starts_now.has_value());
+    ASSERT_TRUE(found.planned.has_value());
+    EXPECT_EQ(found.planned->start, renewal);
+    EXPECT_THAT(options(found), IsEmpty());
+  }
+  EXPECT_TRUE(view.books()->budgets == core_.snapshot()->budgets) << "the bars are back";
+  model::JobSpec other = spec(1);
+  other.user = "bob";
+  EXPECT_TRUE(
+      explain_new(view, std::make_shared<const model::JobSpec>(other), spent, Effort::kQuick)
+          .starts_now.has_value());
 }
 
 TEST_F(ExplanationTest, NamesThoseAheadAndWhatWouldPassThem) {
