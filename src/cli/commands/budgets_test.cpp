@@ -80,6 +80,43 @@ TEST_F(Budgets, OverrideSendsWhenAndWhy) {
   EXPECT_FALSE(body.contains("until"));
 }
 
+TEST_F(Budgets, AJobHasOneOfItsOwn) {
+  Json body;
+  FakeServer server([&](const Request& request) {
+    body = Json::parse(request.body);
+    return json_answer(
+        R"({"id":"42","state":"QUEUED","warnings":["budget 12.50: pays for 1 h 49 min on H100-80GB; the job ends then"]})",
+        201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "1", "--budget", "12.5", "--no-check", "--", "x"}), 0)
+      << err();
+  EXPECT_EQ(body["budget"], "12.5");
+  EXPECT_EQ(out(), "42\n");
+  EXPECT_NE(err().find("--budget 12.50: pays for 1 h 49 min on H100-80GB"), std::string::npos)
+      << err();
+}
+
+TEST_F(Budgets, ThatOfAJobIsChangedAndTakenBack) {
+  Json body;
+  FakeServer server([&](const Request& request) {
+    body = Json::parse(request.body);
+    return json_answer(R"({"changed":true,"job":{"id":"7","state":"RUNNING"}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--budget", "40"}), 0) << err();
+  EXPECT_EQ(body, (Json{{"spec", {{"budget", "40"}}}}));
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--budget", "none"}), 0) << err();
+  EXPECT_EQ(body, (Json{{"clear", {"budget"}}}));
+}
+
+TEST_F(Budgets, CheckSaysWhenTheJobEnds) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"starts_now":true,"notes":["budget 10.00: pays for 1 h 49 min on H100-80GB; the job ends then"]})");
+  });
+  EXPECT_EQ(call(server, {"check", "--gpus", "1", "--budget", "10", "--", "x"}), 0) << err();
+  EXPECT_NE(out().find("--budget 10.00: pays for 1 h 49 min"), std::string::npos) << out();
+}
+
 TEST_F(Budgets, ListHasARowForEach) {
   FakeServer server([](const Request&) {
     return json_answer(R"({"budgets":[)" + std::string(kBudget) + R"(],"next_page":null})");
