@@ -236,14 +236,20 @@ class WithoutBars {
   base::Instant renewal_;
 };
 
+// Plans a start no earlier than that, which is still to come.
+Explanation plan_from(PlanningView& view, const WaitingJob& job, const Rank& rank,
+                      base::Instant from) {
+  Explanation found = Explainer(view, job, rank, from).run_ahead();
+  if (found.planned) found.planned->start = std::max(found.planned->start, from);
+  return found;
+}
+
 // No change of its request starts a job that a budget bars: it starts when that renews, or later.
 Explanation explain_place(PlanningView& view, const WaitingJob& job, const Rank& rank,
                           base::Instant now, Effort effort) {
   const WithoutBars lifted(view, *job.spec, now);
-  if (!lifted.bars()) return Explainer(view, job, rank, now).run(effort);
-  Explanation found = Explainer(view, job, rank, lifted.renewal()).run_ahead();
-  if (found.planned) found.planned->start = std::max(found.planned->start, lifted.renewal());
-  return found;
+  return lifted.bars() ? plan_from(view, job, rank, std::max(now, lifted.renewal()))
+                       : Explainer(view, job, rank, now).run(effort);
 }
 
 }  // namespace
@@ -271,7 +277,8 @@ Explanation explain_new(PlanningView& view, std::shared_ptr<const model::JobSpec
 Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec) {
   const base::Instant begin = spec->begin;
   const WaitingJob job = last_in_line(std::move(spec), begin);
-  return Explainer(view, job, rank_in(view, job), begin).run_ahead();
+  const WithoutBars lifted(view, *job.spec, view.snapshot().at);
+  return plan_from(view, job, rank_in(view, job), std::max(begin, lifted.renewal()));
 }
 
 bool starts_now(PlanningView& view, std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
