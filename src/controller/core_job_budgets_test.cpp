@@ -77,9 +77,9 @@ class JobBudgetTest : public ::testing::Test {
     return testing::attempt(id, static_cast<std::uint32_t>(job(id).attempts.size()));
   }
   void fail(std::uint64_t id) {
-    const model::AttemptId attempt = latest(id);
-    see(testing::ended(attempt, 1, now_));
-    see(execution::Cleaned{attempt});
+    const model::AttemptId last = latest(id);
+    see(testing::ended(last, 1, now_));
+    see(execution::Cleaned{last});
   }
   void see(const execution::Observation& observation) {
     core_.observe(observation, now_);

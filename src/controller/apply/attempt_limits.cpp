@@ -21,9 +21,10 @@ std::optional<base::Duration> limit_from_start(const State& state, const Job& jo
 }
 
 void shorten_limit(Application& a, model::AttemptId id) {
+  if (!find_job(a.state, id.job)->spec->budget) return;
   Job& j = a.job(id.job);
   Attempt& attempt = find_attempt(j, id);
-  if (!j.spec->budget || !model::may_have_processes(attempt.state)) return;
+  if (!model::may_have_processes(attempt.state)) return;
   const auto limit = limit_from_start(a.state, j, attempt);
   if (!limit || *limit >= attempt.limit_by_budget.value_or(*limit + base::seconds(1))) return;
   note_changes(a, a.state.books.discount(j, attempt));
