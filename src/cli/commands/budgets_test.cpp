@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
+#include "cli/text/json_view.h"
 
 namespace gpu_platform::cli {
 namespace {
