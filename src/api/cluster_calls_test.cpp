@@ -93,6 +93,26 @@ TEST_F(ClusterCallsTest, TellSlurmsCommandsHowGpusAreShared) {
   EXPECT_FALSE(SiteCalls(context_).slurm_names().can_share());
 }
 
+TEST_F(ClusterCallsTest, TellSlurmsCommandsWhatEachTypeOfGpuCosts) {
+  EXPECT_EQ(SiteCalls(context_).slurm_names().billing_weights_size(), 0) << "without a price";
+  model::PriceBook prices;
+  for (const char* node : {"", "other-*"}) {
+    model::PriceEntry& entry = prices.entries.emplace_back();
+    entry.id = static_cast<std::uint32_t>(prices.entries.size());
+    entry.price.gpu_type = "H100";
+    entry.price.node = node;
+    entry.price.per_hour = base::MicroUsd(5'500'000 * entry.id);
+    entry.begin = base::Instant(1'000'000'000);
+  }
+  core_.set_prices(std::move(prices));
+  const v1::SlurmNames names = SiteCalls(context_).slurm_names();
+  ASSERT_EQ(names.billing_weights_size(), 1);
+  EXPECT_EQ(names.billing_weights(0).gpu_type(), "H100-80GB");
+  EXPECT_EQ(names.billing_weights(0).models_size(), 1);
+  EXPECT_EQ(names.billing_weights(0).per_hour(), "5.50") << "no node has the other one";
+  EXPECT_FALSE(names.has_core_hour());
+}
+
 TEST_F(ClusterCallsTest, TellTheNamesOfSlurmsCommands) {
   EXPECT_EQ(SiteCalls(context_).slurm_names().partitions_size(), 0);
   EXPECT_FALSE(SiteCalls(context_).slurm_names().can_notify());

@@ -1,12 +1,16 @@
 #include "api/site_calls.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 
 #include "api/call_context.h"
 #include "api/convert/audit.h"
+#include "base/parse.h"
 #include "config/effective.h"
 #include "config/slurm_names.h"
+#include "os/clock.h"
 
 namespace gpu_platform::api {
 
@@ -43,6 +47,41 @@ void to_proto(const config::SlurmPartition& partition, v1::SlurmPartition& out) 
   for (const std::string& type : partition.gpu_types) out.add_gpu_types(type);
   if (partition.default_time) out.set_default_time_seconds(seconds_of(*partition.default_time));
   if (partition.max_nodes) out.set_max_nodes(*partition.max_nodes);
+}
+
+struct PricedType {
+  std::set<std::string> models;
+  base::MicroUsd per_hour;
+};
+
+// The highest price of each type of GPU that has one now.
+std::map<std::string, PricedType> priced_types(const controller::Snapshot& snapshot,
+                                               base::Instant now) {
+  std::map<std::string, PricedType> types;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    std::map<std::string_view, const model::PriceEntry*> here;  // looked up once for each node
+    for (const model::Gpu& gpu : node.gpus) {
+      const auto [found, is_new] = here.try_emplace(gpu.info.type);
+      if (is_new) found->second = snapshot.prices->at(gpu.info.type, node.capacity, node.name, now);
+      if (found->second == nullptr) continue;
+      PricedType& type = types[gpu.info.type];
+      type.models.insert(gpu.info.model);
+      type.per_hour = std::max(type.per_hour, found->second->price.per_hour);
+    }
+  });
+  return types;
+}
+
+void put_billing(const controller::Snapshot& snapshot, base::Instant now, v1::SlurmNames& out) {
+  for (const auto& [name, type] : priced_types(snapshot, now)) {
+    v1::SlurmBillingWeight& weight = *out.add_billing_weights();
+    weight.set_gpu_type(name);
+    for (const std::string& model : type.models) weight.add_models(model);
+    weight.set_per_hour(base::written(type.per_hour));
+  }
+  const model::CpuPrices& cpu = snapshot.policy->billing->cpu;
+  if (cpu.core_hour.value() > 0) out.set_core_hour(base::written(cpu.core_hour));
+  if (cpu.gib_hour.value() > 0) out.set_gib_hour(base::written(cpu.gib_hour));
 }
 
 }  // namespace
@@ -112,6 +151,7 @@ v1::SlurmNames SiteCalls::slurm_names() const {
   out.set_can_notify(snapshot->policy->can_notify);
   out.set_max_time_seconds(seconds_of(snapshot->policy->max_time_limit));
   out.set_can_share(snapshot->policy->sharing.is_on);
+  put_billing(*snapshot, os::wall_now(), out);
   const auto names = context_.core.slurm_names ? context_.core.slurm_names() : nullptr;
   out.set_shards_per_gpu(names == nullptr ? config::SlurmNames().shards_per_gpu
                                           : names->shards_per_gpu);
