@@ -205,8 +205,8 @@ bool is_wanted_record(const v1::Job& job, const Settings& settings, const Window
 }
 
 // A job's own line, and those of its steps once it has started. Ids with a step ask for that alone.
-void add_records(const v1::Job& job, base::Instant now, const Settings& settings,
-                 const Units& units, std::vector<RecordRow>& rows) {
+void add_records(const v1::Job& job, const BillingWeights& weights, base::Instant now,
+                 const Settings& settings, const Units& units, std::vector<RecordRow>& rows) {
   bool wants_all = !settings.has("jobs");
   std::vector<std::string> steps;
   const std::string ids[] = {job.id(), array_task_id(job), job.array_id()};
@@ -216,11 +216,11 @@ void add_records(const v1::Job& job, base::Instant now, const Settings& settings
     wants_all = wants_all || name.step.empty();
     steps.push_back(name.step);
   }
-  if (wants_all) rows.push_back({job, now, std::nullopt, units});
+  if (wants_all) rows.push_back({job, weights, now, std::nullopt, units});
   if (settings.has("allocations")) return;
   for (StepView& step : steps_of(job)) {
     if (!wants_all && std::ranges::find(steps, step.id) == steps.end()) continue;
-    rows.push_back({job, now, std::move(step), units});
+    rows.push_back({job, weights, now, std::move(step), units});
   }
 }
 
@@ -255,6 +255,13 @@ client::Called<std::vector<v1::Job>> recorded_jobs(client::Client& client, const
     http::append_query(query, "since", since);
   }
   return list_jobs(client, query);
+}
+
+// The daemon is asked for its prices where something shown depends on them.
+bool shows_billing(const Settings& settings, bool is_document) {
+  const std::string format = lower_case(settings.value("format"));
+  return is_document || settings.has("long") || format.find("alloctres") != std::string::npos ||
+         format.find("reqtres") != std::string::npos;
 }
 
 // -j may be given several times: all of them count.
@@ -309,10 +316,14 @@ int sacct(CommandCall& call) {
   if (!jobs) return call.fail(jobs.error());
   std::erase_if(*jobs,
                 [&](const v1::Job& job) { return !is_wanted_record(job, settings, *window); });
-  if (*style)
-    return print_document(call, **style, accounting_document({(*style)->form, now, {}, {}}, *jobs));
+  const auto site = shows_billing(settings, style->has_value()) ? site_of(*client) : usual_site();
+  if (!site) return call.fail(site.error());
+  if (*style) {
+    const DocumentFacts facts{(*style)->form, now, {}, *site};
+    return print_document(call, **style, accounting_document(facts, *jobs));
+  }
   std::vector<RecordRow> rows;
-  for (const v1::Job& job : *jobs) add_records(job, now, settings, *units, rows);
+  for (const v1::Job& job : *jobs) add_records(job, site->weights, now, settings, *units, rows);
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");
   const bool has_header = !settings.has("noheader");
   const std::string delimiter = settings.has("delimiter") ? settings.value("delimiter") : "|";

@@ -104,16 +104,6 @@ std::expected<std::vector<v1::Job>, int> named_jobs(CommandCall& call, client::C
   return jobs;
 }
 
-// What a document is made of; the exit code where the daemon does not say it.
-std::expected<DocumentFacts, int> facts_for(CommandCall& call, client::Client& client,
-                                            DocumentForm form) {
-  auto nodes = list_nodes(client);
-  if (!nodes) return std::unexpected(call.fail(nodes.error()));
-  auto site = site_of(client);
-  if (!site) return std::unexpected(call.fail(site.error()));
-  return DocumentFacts{form, call.around().now(), std::move(*nodes), std::move(*site)};
-}
-
 int show_jobs(CommandCall& call, const Settings& settings, const ControlWords& ids) {
   const auto style = document_style(call, settings);
   if (!style) return style.error();
@@ -122,18 +112,21 @@ int show_jobs(CommandCall& call, const Settings& settings, const ControlWords& i
   auto jobs = named_jobs(call, *client, ids);
   if (!jobs) return jobs.error();
   const base::Instant now = call.around().now();
+  const auto site = site_of(*client);
+  if (!site) return call.fail(site.error());
   const bool is_detailed = settings.has("details");
   std::vector<NodeView> nodes;
   if (*style || is_detailed) {
-    auto facts = facts_for(call, *client, *style ? (*style)->form : DocumentForm::k42);
-    if (!facts) return facts.error();
-    if (*style) {
-      const auto entries = (*style)->form == DocumentForm::k38
-                               ? single_entries(std::move(*jobs))
-                               : with_joined_members(std::move(*jobs));
-      return print_document(call, **style, jobs_document(*facts, entries));
-    }
-    nodes = std::move(facts->nodes);
+    auto listed = list_nodes(*client);
+    if (!listed) return call.fail(listed.error());
+    nodes = std::move(*listed);
+  }
+  if (*style) {
+    const DocumentFacts facts{(*style)->form, now, std::move(nodes), *site};
+    const auto entries = (*style)->form == DocumentForm::k38
+                             ? single_entries(std::move(*jobs))
+                             : with_joined_members(std::move(*jobs));
+    return print_document(call, **style, jobs_document(facts, entries));
   }
   if (jobs->empty()) return print_page(call, "No jobs in the system\n");
   std::string text;
@@ -145,8 +138,8 @@ int show_jobs(CommandCall& call, const Settings& settings, const ControlWords& i
                                 [](const QueueEntry& entry) { return !entry.members.empty(); });
   const bool is_one_line = settings.has("oneliner");
   for (const QueueEntry& entry : entries) {
-    text += is_detailed ? detailed_job_page(entry, nodes, is_one_line, now)
-                        : job_page(entry, is_one_line, now);
+    text += is_detailed ? detailed_job_page(entry, site->weights, nodes, is_one_line, now)
+                        : job_page(entry, site->weights, is_one_line, now);
   }
   return print_page(call, text);
 }
@@ -228,7 +221,7 @@ int show_partitions(CommandCall& call, const Settings& settings, const ControlWo
   std::vector<Partition> shown;
   for (const Partition& partition : site->partitions) {
     if (!names.empty() && std::ranges::find(names, partition.name) == names.end()) continue;
-    text += partition_page(partition, *nodes, settings.has("oneliner"));
+    text += partition_page(partition, site->weights, *nodes, settings.has("oneliner"));
     shown.push_back(partition);
   }
   if (*style) {

@@ -197,7 +197,9 @@ int show_document(CommandCall& call, client::Client& client, const DocumentStyle
                   std::span<const QueueEntry> entries) {
   auto nodes = list_nodes(client);
   if (!nodes) return call.fail(nodes.error());
-  const DocumentFacts facts{style.form, call.around().now(), std::move(*nodes), {}};
+  auto site = site_of(client);
+  if (!site) return call.fail(site.error());
+  const DocumentFacts facts{style.form, call.around().now(), std::move(*nodes), std::move(*site)};
   return print_document(call, style, jobs_document(facts, entries));
 }
 
@@ -217,8 +219,14 @@ int show_queue(CommandCall& call, client::Client& client, const Settings& settin
   const std::vector<QueueEntry> entries =
       joins ? with_joined_members(std::move(*jobs)) : single_entries(std::move(*jobs));
   if (view.style) return show_document(call, client, *view.style, entries);
+  const bool shows_billing = std::ranges::any_of(view.columns, [](const Bound<QueueRow>& column) {
+    return column.field != nullptr && column.field->name == "tres-alloc";
+  });
+  // The daemon is asked for its prices where a column depends on them.
+  const auto site = shows_billing ? site_of(client) : usual_site();
+  if (!site) return call.fail(site.error());
   std::vector<QueueRow> rows;
-  for (const auto& [job, members] : entries) rows.push_back({job, now, members});
+  for (const auto& [job, members] : entries) rows.push_back({job, now, members, &site->weights});
   const bool is_long = settings.has("long") && !settings.has("format") && !settings.has("Format") &&
                        !settings.has("noheader");
   call.console().out((is_long ? date_line(now) : "") +

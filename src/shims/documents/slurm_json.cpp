@@ -234,7 +234,7 @@ void add_wanted(const DocumentFacts& facts, const v1::Job& job, Json& entry) {
   entry["show_flags"] = Json::array();
 }
 
-void add_end(const v1::Job& job, Json& entry) {
+void add_end(const DocumentFacts& facts, const v1::Job& job, Json& entry) {
   const v1::JobSpec& spec = job.spec();
   const std::string user = spec.user();
   entry["sockets_per_board"] = 0;
@@ -260,8 +260,8 @@ void add_end(const v1::Job& job, Json& entry) {
     const std::string gpus = gpus_asked(job, per);
     entry[key] = gpus.empty() ? "" : "gres/" + gpus;
   }
-  entry["tres_req_str"] = trackable(job);
-  entry["tres_alloc_str"] = node_of(job).empty() ? "" : trackable(job);
+  entry["tres_req_str"] = requested_tres(job, facts.site.weights);
+  entry["tres_alloc_str"] = node_of(job).empty() ? "" : held_tres(job, facts.site.weights);
   entry["user_id"] = number_of_document(user_number(user));
   entry["user_name"] = user;
   entry["maximum_switch_wait_time"] = 0;
@@ -364,8 +364,10 @@ void add_accounted_end(const DocumentFacts& facts, const v1::Job& job, Json& ent
     entry["steps"].push_back(accounted_step(job, step, facts.now));
   entry["submit_line"] = "";
   const bool has_started = client::time_of(job.started_at()).has_value();
-  entry["tres"] = {{"allocated", has_started ? tres_of_document(trackable(job)) : Json::array()},
-                   {"requested", tres_of_document(trackable(job))}};
+  const BillingWeights& weights = facts.site.weights;
+  entry["tres"] = {
+      {"allocated", has_started ? tres_of_document(held_tres(job, weights)) : Json::array()},
+      {"requested", tres_of_document(requested_tres(job, weights))}};
   entry["used_gres"] = "";
   entry["user"] = spec.user();
   entry["wckey"] = {{"wckey", ""}, {"flags", Json::array()}};
@@ -451,7 +453,7 @@ Json running_step(const v1::Job& job, const StepView& step, base::Instant now) {
 }  // namespace
 
 Json jobs_document(const DocumentFacts& facts, std::span<const QueueEntry> entries) {
-  if (facts.form == DocumentForm::k38) return old_jobs_document(entries);
+  if (facts.form == DocumentForm::k38) return old_jobs_document(entries, facts.site.weights);
   Json document{{"jobs", Json::array()}};
   for (const QueueEntry& shown : entries) {
     Json entry;
@@ -459,7 +461,7 @@ Json jobs_document(const DocumentFacts& facts, std::span<const QueueEntry> entri
     add_course(shown.job, entry);
     add_held(facts, shown, entry);
     add_wanted(facts, shown.job, entry);
-    add_end(shown.job, entry);
+    add_end(facts, shown.job, entry);
     document["jobs"].push_back(std::move(entry));
   }
   document["last_backfill"] = set_number(seconds_of_document(facts.now));
@@ -476,7 +478,8 @@ Json steps_document(const DocumentFacts& facts, std::span<const QueueStepRow> st
 }
 
 Json accounting_document(const DocumentFacts& facts, std::span<const v1::Job> jobs) {
-  if (facts.form == DocumentForm::k38) return old_accounting_document(jobs, facts.now);
+  if (facts.form == DocumentForm::k38)
+    return old_accounting_document(jobs, facts.site.weights, facts.now);
   Json document{{"jobs", Json::array()}};
   for (const v1::Job& job : jobs) document["jobs"].push_back(accounted_job(facts, job));
   return document;

@@ -48,7 +48,8 @@ cli::Json accounting_document(const DocumentFacts& facts, std::span<const v1::Jo
 
 // The same of Slurm 22.05 (v0.0.38).
 cli::Json old_nodes_document(const std::vector<NodeView>& nodes, const Site& site);
-cli::Json old_jobs_document(std::span<const QueueEntry> entries);
-cli::Json old_accounting_document(std::span<const v1::Job> jobs, base::Instant now);
+cli::Json old_jobs_document(std::span<const QueueEntry> entries, const BillingWeights& weights);
+cli::Json old_accounting_document(std::span<const v1::Job> jobs, const BillingWeights& weights,
+                                  base::Instant now);
 
 }  // namespace gpu_platform::shims

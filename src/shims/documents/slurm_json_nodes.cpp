@@ -124,31 +124,19 @@ Json maximums_of(const Partition& partition) {
 }
 
 Json partition_entry(const DocumentFacts& facts, const Partition& partition) {
-  std::vector<std::string> names;
-  std::int64_t cpus = 0;
-  std::int64_t memory = 0;
-  std::int64_t gpus = 0;
-  for (const NodeView& node : facts.nodes) {
-    if (!is_in(node, partition)) continue;
-    names.push_back(node.name);
-    cpus += node.cpus;
-    memory += node.memory_mib;
-    for (const NodeGpus& of_type : node.gpus) gpus += of_type.total;
-  }
-  const std::string tres = fmt::format("cpu={},mem={},node={},billing={}{}", cpus,
-                                       slurm_memory(memory * base::kMiB.value()), names.size(),
-                                       cpus, gpus > 0 ? fmt::format(",gres/gpu={}", gpus) : "");
-  Json entry = {
-      {"nodes",
-       {{"allowed_allocation", ""}, {"configured", host_list(names)}, {"total", names.size()}}},
-      {"accounts", {{"allowed", ""}, {"deny", ""}}},
-      {"groups", {{"allowed", ""}}},
-      {"qos", {{"allowed", ""}, {"deny", ""}, {"assigned", ""}}},
-      {"alternate", ""},
-      {"tres", {{"billing_weights", ""}, {"configured", tres}}},
-      {"cluster", ""}};
+  const PartitionTres tres = tres_of_partition(partition, facts.site.weights, facts.nodes);
+  Json entry = {{"nodes",
+                 {{"allowed_allocation", ""},
+                  {"configured", host_list(tres.names)},
+                  {"total", tres.names.size()}}},
+                {"accounts", {{"allowed", ""}, {"deny", ""}}},
+                {"groups", {{"allowed", ""}}},
+                {"qos", {{"allowed", ""}, {"deny", ""}, {"assigned", ""}}},
+                {"alternate", ""},
+                {"tres", {{"billing_weights", tres.weights}, {"configured", tres.text}}},
+                {"cluster", ""}};
   if (facts.form >= DocumentForm::k41) entry["select_type"] = Json::array();
-  entry["cpus"] = {{"task_binding", 0}, {"total", cpus}};
+  entry["cpus"] = {{"task_binding", 0}, {"total", tres.cpus}};
   entry["defaults"] = {
       {"memory_per_cpu", 0},
       {"partition_memory_per_cpu", unset_number()},

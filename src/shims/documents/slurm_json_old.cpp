@@ -130,7 +130,7 @@ std::int64_t old_end_seconds(const v1::Job& job) {
   return old_unix_seconds(*started + time_limit(job));
 }
 
-Json old_job_entry(const v1::Job& job) {
+Json old_job_entry(const v1::Job& job, const BillingWeights& weights) {
   const v1::JobSpec& spec = job.spec();
   const std::string user = spec.user();
   const std::string array = job.array_id();
@@ -221,8 +221,8 @@ Json old_job_entry(const v1::Job& job) {
       {"tres_per_job", gpus(GpusPer::kJob)},
       {"tres_per_node", gpus(GpusPer::kNode)},
       {"tres_per_task", gpus(GpusPer::kTask)},
-      {"tres_req_str", trackable(job)},
-      {"tres_alloc_str", node_of(job).empty() ? "" : trackable(job)},
+      {"tres_req_str", requested_tres(job, weights)},
+      {"tres_alloc_str", node_of(job).empty() ? "" : held_tres(job, weights)},
       {"user_id", old_number_of(user_number(user))},
       {"user_name", user},
       {"wckey", ""},
@@ -246,8 +246,8 @@ Json old_tres_list(const std::string& text) {
 }
 
 // Counts are numbers; memory is in MiB.
-Json old_counted_tres(const v1::Job& job) {
-  Json list = old_tres_list(trackable(job));
+Json old_counted_tres(const v1::Job& job, const std::string& text) {
+  Json list = old_tres_list(text);
   for (Json& entry : list) {
     const bool is_memory = entry["type"] == "mem";
     entry["count"] = is_memory ? memory_of(job).value_or(0) / base::kMiB.value()
@@ -286,7 +286,7 @@ Json old_step_entry(const v1::Job& job, const StepView& step, base::Instant now)
             {"end", old_unix_seconds(step.ended_at)}}}};
 }
 
-Json old_accounting_entry(const v1::Job& job, base::Instant now) {
+Json old_accounting_entry(const v1::Job& job, const BillingWeights& weights, base::Instant now) {
   const v1::JobSpec& spec = job.spec();
   const std::string user = spec.user();
   const bool has_started = client::time_of(job.started_at()).has_value();
@@ -331,8 +331,8 @@ Json old_accounting_entry(const v1::Job& job, base::Instant now) {
       {"state", {{"current", recorded_state_of(job).name}, {"reason", reason_of(job)}}},
       {"steps", steps},
       {"tres",
-       {{"allocated", has_started ? old_counted_tres(job) : Json::array()},
-        {"requested", old_counted_tres(job)}}},
+       {{"allocated", has_started ? old_counted_tres(job, held_tres(job, weights)) : Json::array()},
+        {"requested", old_counted_tres(job, requested_tres(job, weights))}}},
       {"user", user},
       {"wckey", {{"wckey", ""}, {"flags", Json::array()}}},
       {"working_directory", spec.workdir()}};
@@ -346,15 +346,18 @@ Json old_nodes_document(const std::vector<NodeView>& nodes, const Site& site) {
   return document;
 }
 
-Json old_jobs_document(std::span<const QueueEntry> entries) {
+Json old_jobs_document(std::span<const QueueEntry> entries, const BillingWeights& weights) {
   Json document{{"jobs", Json::array()}};
-  for (const QueueEntry& entry : entries) document["jobs"].push_back(old_job_entry(entry.job));
+  for (const QueueEntry& entry : entries)
+    document["jobs"].push_back(old_job_entry(entry.job, weights));
   return document;
 }
 
-Json old_accounting_document(std::span<const v1::Job> jobs, base::Instant now) {
+Json old_accounting_document(std::span<const v1::Job> jobs, const BillingWeights& weights,
+                             base::Instant now) {
   Json document{{"jobs", Json::array()}};
-  for (const v1::Job& job : jobs) document["jobs"].push_back(old_accounting_entry(job, now));
+  for (const v1::Job& job : jobs)
+    document["jobs"].push_back(old_accounting_entry(job, weights, now));
   return document;
 }
 

@@ -68,7 +68,7 @@ TEST(SharedGres, IsWhatColumnsShow) {
   ASSERT_TRUE(put_shared_gres({false, 2}, 4, spec).has_value());
   EXPECT_EQ(gpus_asked(job, GpusPer::kNode), "shard:2");
   EXPECT_EQ(gpus_asked(job, GpusPer::kJob), "");
-  EXPECT_TRUE(trackable(job).ends_with(",gres/shard=2")) << trackable(job);
+  EXPECT_TRUE(trackable(job, 1).ends_with(",gres/shard=2")) << trackable(job, 1);
   v1::GpuUse& gpu = *job.add_gpus();
   gpu.set_node("n1");
   gpu.set_index(3);

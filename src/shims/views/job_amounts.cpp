@@ -78,11 +78,11 @@ std::optional<MemoryShare> memory_share_of(const v1::Job& job) {
   return MemoryShare{*bytes / node_count(job), false};
 }
 
-std::string trackable(const v1::Job& job) {
+std::string trackable(const v1::Job& job, std::int64_t billing) {
   std::string text;
   if (const auto cpus = cpus_of(job)) text += fmt::format("cpu={},", *cpus);
   if (const auto memory = memory_of(job)) text += fmt::format("mem={},", slurm_memory(*memory));
-  text += fmt::format("node={},billing={}", node_count(job), cpus_of(job).value_or(1));
+  text += fmt::format("node={},billing={}", node_count(job), billing);
   if (std::string part = shared_gres_of(job.spec()); !part.empty()) {
     std::ranges::replace(part, ':', '=');
     text += ",gres/" + part;

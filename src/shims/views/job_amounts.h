@@ -31,8 +31,8 @@ struct MemoryShare {
 };
 std::optional<MemoryShare> memory_share_of(const v1::Job& job);
 
-// "cpu=8,mem=64G,node=1,gres/gpu=2"
-std::string trackable(const v1::Job& job);
+// "cpu=8,mem=64G,node=1,billing=11,gres/gpu=2", with that billing (billing_weights.h).
+std::string trackable(const v1::Job& job, std::int64_t billing);
 
 // "64G", "62.50G", "512M": as Slurm writes memory.
 std::string slurm_memory(std::int64_t bytes);

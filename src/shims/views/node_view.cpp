@@ -313,4 +313,31 @@ bool is_in(const NodeView& node, const Partition& partition) {
          });
 }
 
+PartitionTres tres_of_partition(const Partition& partition, const BillingWeights& weights,
+                                const std::vector<NodeView>& nodes) {
+  PartitionTres tres;
+  std::int64_t memory_mib = 0;
+  std::int64_t gpus = 0;
+  base::MicroUsd per_hour;
+  std::vector<std::string> types;
+  for (const NodeView& node : nodes) {
+    if (!is_in(node, partition)) continue;
+    tres.names.push_back(node.name);
+    tres.cpus += node.cpus;
+    memory_mib += node.memory_mib;
+    for (const NodeGpus& of_type : node.gpus) {
+      gpus += of_type.total;
+      per_hour += base::MicroUsd(weight_of_type(weights, of_type.type).value() * of_type.total);
+      types.push_back(of_type.type);
+    }
+  }
+  constexpr std::int64_t kMicro = 1'000'000;
+  const std::int64_t billing = weights.is_empty() ? tres.cpus : per_hour.value() / kMicro;
+  tres.text = fmt::format("cpu={},mem={},node={},billing={}{}", tres.cpus,
+                          slurm_memory(memory_mib * base::kMiB.value()), tres.nodes(), billing,
+                          gpus > 0 ? fmt::format(",gres/gpu={}", gpus) : "");
+  tres.weights = weights_text(weights, types);
+  return tres;
+}
+
 }  // namespace gpu_platform::shims

@@ -77,4 +77,16 @@ std::string nodes_of_reservation(const v1::Reservation& reservation);
 
 bool is_in(const NodeView& node, const Partition& partition);
 
+// What a partition has.
+struct PartitionTres {
+  std::vector<std::string> names;  // of its nodes
+  std::int64_t cpus = 0;
+  std::string text;     // "cpu=64,mem=1T,node=2,billing=88,gres/gpu=16"
+  std::string weights;  // "GRES/gpu:h100-80gb=5.5"; empty: there are none
+
+  std::int64_t nodes() const { return std::ssize(names); }
+};
+PartitionTres tres_of_partition(const Partition& partition, const BillingWeights& weights,
+                                const std::vector<NodeView>& nodes);
+
 }  // namespace gpu_platform::shims

@@ -77,6 +77,7 @@ Site site_in(const v1::SlurmNames& names) {
   if (site.names_qos) site.qos.clear();
   site.can_notify = names.can_notify();
   if (names.shards_per_gpu() > 0) site.shards_per_gpu = names.shards_per_gpu();
+  site.weights = billing_weights_in(names);
   for (const v1::SlurmQos& told : names.qos()) site.qos.push_back(qos_of_message(told));
   return site;
 }

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "client/client.h"
 #include "gpu_platform/v1/slurm.pb.h"
+#include "shims/views/billing_weights.h"
 
 // The partitions and qualities of service that a site gives names to. Without any there is one
 // partition of all nodes, and the classes of priority are the qualities of service.
@@ -47,6 +48,7 @@ struct Site {
   bool names_qos = false;
   bool can_notify = false;  // it has a command for --mail-type
   std::uint32_t shards_per_gpu = 4;
+  BillingWeights weights;  // the prices of now
 };
 
 // What the platform has without names of the site.

@@ -201,8 +201,13 @@ std::string node_or_none(const v1::Job& job) {
   return node.empty() ? "None assigned" : node;
 }
 
-std::string allocated(const v1::Job& job) {
-  return node_of(job).empty() ? std::string() : trackable(job);
+std::string allocated(const RecordRow& row) {
+  if (is_step(row)) return trackable(*row.step);
+  return node_of(row.job).empty() ? std::string() : held_tres(row.job, row.weights);
+}
+
+std::string requested_text(const RecordRow& row) {
+  return is_step(row) ? std::string() : requested_tres(row.job, row.weights);
 }
 
 std::string flags_of(const v1::Job& job) {
@@ -228,8 +233,7 @@ std::vector<Field<RecordRow>> fields_to_l() {
            },
            nodes_of_step),
        10},
-      {0, "AllocTRES", "AllocTRES",
-       of_each(allocated, [](const StepView& step) { return trackable(step); }), 10},
+      {0, "AllocTRES", "AllocTRES", allocated, 10},
       {0, "AssocID", "AssocID", empty(), 7},
       {0, "AveCPU", "AveCPU", of_step(average_cpu), 10},
       {0, "AveCPUFreq", "AveCPUFreq", empty(), 10},
@@ -354,7 +358,7 @@ std::vector<Field<RecordRow>> fields_to_z() {
       {0, "ReqNodes", "ReqNodes",
        of_each([](const v1::Job& j) { return fmt::format("{}", node_count(j)); }, nodes_of_step),
        8},
-      {0, "ReqTRES", "ReqTRES", of_recorded_job(trackable), 10},
+      {0, "ReqTRES", "ReqTRES", requested_text, 10},
       {0, "Reservation", "Reservation", of_recorded_spec(&v1::JobSpec::reservation), 20},
       {0, "ReservationId", "ReservationId", empty(), 8},
       {0, "Reserved", "Reserved",

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "shims/text/columns.h"
+#include "shims/views/billing_weights.h"
 #include "shims/views/step_view.h"
 
 // The columns of sacct: all of Slurm 23.11. What the platform does not know is empty.
@@ -25,6 +26,7 @@ struct Units {
 // A line: a job, or one of its steps.
 struct RecordRow {
   const v1::Job& job;
+  const BillingWeights& weights;
   base::Instant now;
   std::optional<StepView> step = {};  // absent: the job itself
   Units units = {};

@@ -101,7 +101,8 @@ void add_times(const v1::Job& job, base::Instant now, RecordText& record) {
   record.add("Scheduler", scheduler_of(job)).end_line();
 }
 
-void add_resources(const v1::Job& job, const Details& details, RecordText& record) {
+void add_resources(const v1::Job& job, const BillingWeights& weights, const Details& details,
+                   RecordText& record) {
   const std::int64_t nodes = node_count(job);
   const std::int64_t cpus = cpus_of(job).value_or(1);
   const auto memory = memory_share_of(job);
@@ -115,8 +116,8 @@ void add_resources(const v1::Job& job, const Details& details, RecordText& recor
   record.add("NumNodes", nodes).add("NumCPUs", cpus).add("NumTasks", tasks);
   record.add("CPUs/Task", std::max<std::int64_t>(1, cpus / tasks));
   record.add("ReqB:S:C:T", "0:0:*:*").end_line();
-  record.add("ReqTRES", trackable(job)).end_line();
-  record.add("AllocTRES", node_of(job).empty() ? "(null)" : trackable(job)).end_line();
+  record.add("ReqTRES", requested_tres(job, weights)).end_line();
+  record.add("AllocTRES", node_of(job).empty() ? "(null)" : held_tres(job, weights)).end_line();
   record.add("Socks/Node", "*").add("NtasksPerN:B:S:C", "0:0:*:*").add("CoreSpec", "*").end_line();
   add_details(details, record);
   record.add("MinCPUsNode", cpus_of_each_node(job));
@@ -146,14 +147,6 @@ void add_files(const v1::Job& job, RecordText& record) {
   }
 }
 
-std::string partition_nodes(const std::vector<NodeView>& nodes, const Partition& partition) {
-  std::vector<std::string> names;
-  for (const NodeView& node : nodes) {
-    if (is_in(node, partition)) names.push_back(node.name);
-  }
-  return host_list(std::move(names));
-}
-
 // "MAINT,WEEKDAY,SPEC_NODES"
 std::string flags_of_reservation(const v1::Reservation& reservation) {
   std::string flags = reservation.maintenance() ? "MAINT," : "";
@@ -169,28 +162,30 @@ std::string flags_of_reservation(const v1::Reservation& reservation) {
   return flags + "SPEC_NODES";
 }
 
-std::string page_of_job(const QueueEntry& entry, const Details& details, bool is_one_line,
-                        base::Instant now) {
+std::string page_of_job(const QueueEntry& entry, const BillingWeights& weights,
+                        const Details& details, bool is_one_line, base::Instant now) {
   RecordText record(is_one_line);
   const v1::Job& job = entry.job;
   add_identity(entry, record);
   if (!details.derived_exit.empty()) record.add("DerivedExitCode", details.derived_exit).end_line();
   add_times(job, now, record);
-  add_resources(job, details, record);
+  add_resources(job, weights, details, record);
   add_files(job, record);
   return std::move(record).text();
 }
 
 }  // namespace
 
-std::string job_page(const QueueEntry& entry, bool is_one_line, base::Instant now) {
-  return page_of_job(entry, {}, is_one_line, now);
+std::string job_page(const QueueEntry& entry, const BillingWeights& weights, bool is_one_line,
+                     base::Instant now) {
+  return page_of_job(entry, weights, {}, is_one_line, now);
 }
 
-std::string detailed_job_page(const QueueEntry& entry, const std::vector<NodeView>& nodes,
-                              bool is_one_line, base::Instant now) {
-  return page_of_job(entry, {derived_exit_of(entry.job), parts_of(entry.job, nodes)}, is_one_line,
-                     now);
+std::string detailed_job_page(const QueueEntry& entry, const BillingWeights& weights,
+                              const std::vector<NodeView>& nodes, bool is_one_line,
+                              base::Instant now) {
+  return page_of_job(entry, weights, {derived_exit_of(entry.job), parts_of(entry.job, nodes)},
+                     is_one_line, now);
 }
 
 std::string node_page(const NodeView& node, const Site& site, bool is_one_line) {
@@ -233,19 +228,9 @@ std::string node_page(const NodeView& node, const Site& site, bool is_one_line) 
   return std::move(record).text();
 }
 
-std::string partition_page(const Partition& partition, const std::vector<NodeView>& nodes,
-                           bool is_one_line) {
-  std::int64_t cpus = 0;
-  std::int64_t count = 0;
-  std::int64_t memory = 0;
-  std::int64_t gpus = 0;
-  for (const NodeView& node : nodes) {
-    if (!is_in(node, partition)) continue;
-    ++count;
-    cpus += node.cpus;
-    memory += node.memory_mib;
-    for (const NodeGpus& of_type : node.gpus) gpus += of_type.total;
-  }
+std::string partition_page(const Partition& partition, const BillingWeights& weights,
+                           const std::vector<NodeView>& nodes, bool is_one_line) {
+  const PartitionTres tres = tres_of_partition(partition, weights, nodes);
   RecordText record(is_one_line);
   record.add("PartitionName", partition.name).end_line();
   record.add("AllowGroups", "ALL").add("AllowAccounts", "ALL").add("AllowQos", "ALL").end_line();
@@ -263,17 +248,16 @@ std::string partition_page(const Partition& partition, const std::vector<NodeVie
   record.add("MaxTime", long_limit(partition.shown_max_time(), "UNLIMITED")).add("MinNodes", "0");
   record.add("LLN", "NO").add("MaxCPUsPerNode", "UNLIMITED");
   record.add("MaxCPUsPerSocket", "UNLIMITED").end_line();
-  record.add("Nodes", partition_nodes(nodes, partition)).end_line();
+  record.add("Nodes", host_list(tres.names)).end_line();
   record.add("PriorityJobFactor", "1").add("PriorityTier", "1").add("RootOnly", "NO");
   record.add("ReqResv", "NO").add("OverSubscribe", "NO").end_line();
   record.add("OverTimeLimit", "NONE").add("PreemptMode", "REQUEUE").end_line();
-  record.add("State", "UP").add("TotalCPUs", cpus).add("TotalNodes", count);
+  record.add("State", "UP").add("TotalCPUs", tres.cpus).add("TotalNodes", tres.nodes());
   record.add("SelectTypeParameters", "NONE").end_line();
   record.add("JobDefaults", "(null)").end_line();
   record.add("DefMemPerNode", "UNLIMITED").add("MaxMemPerNode", "UNLIMITED").end_line();
-  record.add("TRES", fmt::format("cpu={},mem={},node={},billing={}{}", cpus,
-                                 slurm_memory(memory * base::kMiB.value()), count, cpus,
-                                 gpus > 0 ? fmt::format(",gres/gpu={}", gpus) : ""));
+  record.add("TRES", tres.text);
+  if (!tres.weights.empty()) record.end_line().add("TRESBillingWeights", tres.weights);
   return std::move(record).text();
 }
 

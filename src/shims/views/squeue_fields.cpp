@@ -88,6 +88,10 @@ std::string array_index(const QueueRow& row) {
   return id[bar + 1] == '[' ? id.substr(bar + 2, id.size() - bar - 3) : id.substr(bar + 1);
 }
 
+std::string queued_tres(const QueueRow& row) {
+  return held_tres(row.job, row.weights != nullptr ? *row.weights : BillingWeights());
+}
+
 std::vector<Field<QueueRow>> fields_of_requests() {
   return {
       {'C', "NumCPUs", "CPUS", queue_cpus},
@@ -109,7 +113,7 @@ std::vector<Field<QueueRow>> fields_of_requests() {
       {0, "tres-per-socket", "TRES_PER_SOCKET", of_queued_job(gpus_text<GpusPer::kSocket>)},
       {0, "tres-bind", "TRES_BIND", always_in_queue("N/A")},
       {0, "tres-freq", "TRES_FREQ", always_in_queue("N/A")},
-      {0, "tres-alloc", "TRES_ALLOC", of_queued_job(trackable)},
+      {0, "tres-alloc", "TRES_ALLOC", queued_tres},
       {'f', "Feature", "FEATURES", of_queued_job(types_of)},
       {0, "ClusterFeature", "CLUSTER_FEATURES", always_in_queue("(null)")},
       {0, "Prefer", "PREFER", always_in_queue("(null)")},

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "shims/text/columns.h"
+#include "shims/views/billing_weights.h"
 
 // The columns of squeue.
 
@@ -13,7 +14,8 @@ namespace gpu_platform::shims {
 struct QueueRow {
   const v1::Job& job;
   base::Instant now;
-  std::string_view members = {};  // of a QueueEntry
+  std::string_view members = {};            // of a QueueEntry
+  const BillingWeights* weights = nullptr;  // null: there are none
 };
 
 std::span<const Field<QueueRow>> squeue_fields();
