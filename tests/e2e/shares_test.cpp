@@ -167,7 +167,9 @@ TEST(Shares, ShowGpuHoursByTypeToUsersOfBothCommandLines) {
   EXPECT_NE(shown.find("speech|bob|1.000000|0.000000|0.000000|1.000000|\n"), std::string::npos)
       << shown;
   const std::string running_minutes = slurm({"sshare", "-nPU", "-o", "TRESRunMins"});
-  EXPECT_TRUE(running_minutes.starts_with("gres/gpu=2")) << running_minutes;
+  // Four H100s for up to an hour at 5.50.
+  EXPECT_TRUE(running_minutes.starts_with("billing=1")) << running_minutes;
+  EXPECT_NE(running_minutes.find(",gres/gpu=2"), std::string::npos) << running_minutes;
   EXPECT_NE(running_minutes.find(",gres/gpu:h100-80gb=2"), std::string::npos) << running_minutes;
   EXPECT_NE(slurm({"sshare", "-l"}).find("gres/gpu=6000,gres/gpu:h100"), std::string::npos);
 }

@@ -8,6 +8,7 @@
 #include "shims/text/slurm_values.h"
 #include "shims/views/accounts.h"
 #include "shims/views/job_view.h"
+#include "shims/views/partitions.h"
 
 // sshare: what the teams and their users have used.
 
@@ -52,23 +53,6 @@ std::string raw_usage(const AccountShare& row) {
   return fmt::format("{:.0f}", row.share.use_gpu_seconds());
 }
 
-std::string raw_minutes(const AccountShare& row) {
-  if (!row.share.has_use_gpu_seconds()) return {};
-  return fmt::format("gres/gpu={:.0f}", row.share.use_gpu_seconds() / 60);
-}
-
-// What its running jobs may still use by their time limits: "gres/gpu=90,gres/gpu:h100=90".
-std::string running_minutes(const AccountShare& row) {
-  double all = 0;
-  std::string by_type;
-  for (const v1::GpuTypeSeconds& each : row.share.running()) {
-    all += each.gpu_seconds();
-    if (!each.gpu_type().empty())
-      by_type += fmt::format(",{}={:.0f}", gpu_resource(each.gpu_type()), each.gpu_seconds() / 60);
-  }
-  return fmt::format("gres/gpu={:.0f}{}", all / 60, by_type);
-}
-
 // Its shares relative to its use: above 1 it has used less than its part.
 std::string level_of(const AccountShare& row) {
   const double use = row.share.effective_use();
@@ -86,7 +70,7 @@ std::span<const Field<AccountShare>> share_fields() {
       {0, "LevelFS", "LevelFS", level_of},
       {0, "GrpTRESMins", "GrpTRESMins", [](const Row& row) { return row.grp_tres_mins; }},
       {0, "GrpTRESRaw", "GrpTRESRaw", raw_minutes},
-      {0, "TRESRunMins", "TRESRunMins", running_minutes},
+      {0, "TRESRunMins", "TRESRunMins", [](const Row& row) { return row.tres_run_mins; }},
       {0, "RawShares", "RawShares",
        [](const Row& row) { return fmt::format("{}", row.share.shares()); }},
       {0, "NormShares", "NormShares",
@@ -133,11 +117,16 @@ int sshare(CommandCall& call) {
   if (!columns) return call.fail(columns.error());
   const auto shares = shares_of(call);
   if (!shares) return 1;
+  auto client = call.client();
+  if (!client) return 1;
+  const auto site = site_of(*client);
+  if (!site) return call.fail(site.error());
   std::vector<AccountShare> rows;
   const bool is_for_programs = settings.has("parsable") || settings.has("parsable2");
   for (const AccountShare& row : *shares) {
     if (!is_wanted_share(row.share, settings)) continue;
     rows.push_back(row);
+    rows.back().tres_run_mins = running_minutes(row.share, site->weights);
     if (is_for_programs) rows.back().share.set_depth(0);
   }
   const bool has_header = !settings.has("noheader");

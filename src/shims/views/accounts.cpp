@@ -38,15 +38,37 @@ void show_levels(std::vector<AccountShare>& rows) {
   }
 }
 
-void add_limits(const v1::ListSharesResponse& list, AccountShare& row) {
-  const std::string_view holder = is_user(row.share) ? "user" : "team";
-  const std::string& name = is_user(row.share) ? row.share.user() : row.share.team();
-  if (name.empty()) return;
-  const auto add = [](std::string& text, const std::string& type, std::uint64_t number) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", gpu_resource(type), number);
-  };
-  for (const v1::Quota& quota : list.quotas()) {
-    if (quota.holder() != holder || quota.name() != name) continue;
+void add_count(std::string& text, const std::string& resource, std::int64_t number) {
+  text += fmt::format("{}{}={}", text.empty() ? "" : ",", resource, number);
+}
+
+// Teams are the accounts; projects have no counterpart in Slurm.
+bool is_of(const AccountShare& row, std::string_view holder, std::string_view name) {
+  return is_user(row.share) ? holder == "user" && name == row.share.user()
+                            : holder == "team" && name == row.share.team();
+}
+
+// The budgets of those that the caller may see.
+client::Called<v1::ListBudgetsResponse> budgets_of(client::Client& client) {
+  auto budgets = client.ask<v1::ListBudgetsResponse>("/v1/budgets", "the list of budgets");
+  // A daemon that is older has none.
+  if (!budgets && budgets.error().kind == client::Failure::Kind::kProblem)
+    return v1::ListBudgetsResponse();
+  return budgets;
+}
+
+}  // namespace
+
+void put_limits(const v1::ListSharesResponse& shares, const v1::ListBudgetsResponse& budgets,
+                AccountShare& row) {
+  if (!is_user(row.share) && row.share.team().empty()) return;
+  for (const v1::Budget& budget : budgets.budgets()) {
+    if (!is_of(row, budget.holder(), budget.name())) continue;
+    add_count(row.grp_tres_mins, "billing", billing_minutes(budget.amount()));
+    row.spent_billing_minutes = billing_minutes(budget.spent());
+  }
+  for (const v1::Quota& quota : shares.quotas()) {
+    if (!is_of(row, quota.holder(), quota.name())) continue;
     const std::string& type = quota.gpu_type();
     if (type.empty() && quota.has_max_running_jobs()) {
       row.grp_jobs = fmt::format("{}", quota.max_running_jobs());
@@ -55,12 +77,37 @@ void add_limits(const v1::ListSharesResponse& list, AccountShare& row) {
             fmt::format("{}", std::uint64_t{quota.max_running_jobs()} + quota.max_queued_jobs());
       }
     }
-    if (quota.has_max_gpus()) add(row.grp_tres, type, quota.max_gpus());
-    if (quota.has_gpu_hours()) add(row.grp_tres_mins, type, std::uint64_t{quota.gpu_hours()} * 60);
+    if (quota.has_max_gpus()) add_count(row.grp_tres, gpu_resource(type), quota.max_gpus());
+    if (quota.has_gpu_hours()) {
+      add_count(row.grp_tres_mins, gpu_resource(type), std::int64_t{quota.gpu_hours()} * 60);
+    }
   }
 }
 
-}  // namespace
+std::string running_minutes(const v1::Share& share, const BillingWeights& weights) {
+  double all = 0;
+  double billing = 0;
+  std::string by_type;
+  for (const v1::GpuTypeSeconds& each : share.running()) {
+    const double minutes = each.gpu_seconds() / 60;
+    all += minutes;
+    billing += minutes * currency_units(weight_of_type(weights, each.gpu_type()));
+    if (!each.gpu_type().empty())
+      by_type += fmt::format(",{}={:.0f}", gpu_resource(each.gpu_type()), minutes);
+  }
+  const std::string cost = weights.is_empty() ? "" : fmt::format("billing={:.0f},", billing);
+  return fmt::format("{}gres/gpu={:.0f}{}", cost, all, by_type);
+}
+
+std::string raw_minutes(const AccountShare& row) {
+  std::string text;
+  if (row.spent_billing_minutes) add_count(text, "billing", *row.spent_billing_minutes);
+  if (row.share.has_use_gpu_seconds()) {
+    text +=
+        fmt::format("{}gres/gpu={:.0f}", text.empty() ? "" : ",", row.share.use_gpu_seconds() / 60);
+  }
+  return text;
+}
 
 bool is_user(const v1::Share& share) {
   return !share.user().empty();
@@ -87,10 +134,15 @@ std::optional<std::vector<AccountShare>> shares_of(CommandCall& call) {
     call.fail("the list of shares is not a JSON object");
     return std::nullopt;
   }
+  const auto budgets = budgets_of(*client);
+  if (!budgets) {
+    call.fail(budgets.error());
+    return std::nullopt;
+  }
   std::vector<AccountShare> rows;
   for (const v1::Share& share : list->shares()) {
     rows.push_back({.share = share});
-    add_limits(*list, rows.back());
+    put_limits(*list, *budgets, rows.back());
   }
   if (list->order() == "fair_share") show_levels(rows);
   return rows;
