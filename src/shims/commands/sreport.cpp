@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
@@ -8,7 +10,9 @@
 #include "base/utc.h"
 #include "cli/text/local_clock.h"
 #include "client/answer.h"
+#include "gpu_platform/v1/shares.pb.h"
 #include "gpu_platform/v1/statistics.pb.h"
+#include "gpu_platform/v1/usage.pb.h"
 #include "http/http.h"
 #include "shims/command_call.h"
 #include "shims/options/common_options.h"
@@ -20,7 +24,7 @@
 #include "shims/views/job_view.h"
 #include "shims/views/usage_report.h"
 
-// sreport: what the accounts and users held in some time, and how much of the cluster that was.
+// sreport: what the accounts and users used in some time, and how much of the cluster that was.
 
 namespace gpu_platform::shims {
 
@@ -64,16 +68,37 @@ struct Report {
   std::string format;
   std::size_t top = 10;
   bool groups_accounts = false;
+  bool is_of_other_cluster = false;
+
+  // The resources that the ledger has.
+  LedgerColumns ledger() const;
+  bool has_attempts() const { return ledger().resources.size() < resources.size(); }
 };
 
-// One line: a resource, and what was held of it.
+LedgerColumns Report::ledger() const {
+  LedgerColumns columns;
+  std::ranges::copy_if(resources, std::back_inserter(columns.resources), is_of_ledger);
+  columns.with_types = std::ranges::any_of(columns.resources, names_type);
+  return columns;
+}
+
+// One line: a resource, and what was used of it.
 struct Line {
   std::string account;
   std::string user;
   std::string resource;
-  double used = 0;   // seconds
-  double whole = 0;  // the whole cluster's
+  double used = 0;  // seconds
+  Portions whole;   // the whole cluster's
   const Scale* scale = nullptr;
+};
+
+// What the daemon says of the period.
+struct Facts {
+  v1::Status cluster;
+  v1::Usage usage;
+  AccountParents parents;
+  HeldBy held;
+  double seconds = 0;  // of the period, as far as it is over and recorded
 };
 
 // The first part of the comment field of the account database; empty where there is none.
@@ -84,7 +109,8 @@ std::string full_name(const std::string& user) {
 }
 
 std::string amount(const Line& line, double seconds) {
-  const double percent = line.whole > 0 ? seconds / line.whole * 100 : 0;
+  const double whole = line.whole.whole();
+  const double percent = whole > 0 ? seconds / whole * 100 : 0;
   const std::string number = fmt::format("{}", std::llround(seconds / line.scale->seconds));
   const std::string part = fmt::format("{:.2f}%", percent);
   if (!line.scale->has_percent) return number;
@@ -102,12 +128,14 @@ std::span<const Field<Line>> report_fields() {
       {0, "Used", "Used", [](const Line& line) { return amount(line, line.used); }, 10},
       {0, "Energy", "Energy", [](const Line&) { return std::string("0"); }, 8},
       {0, "Allocated", "Allocated", [](const Line& line) { return amount(line, line.used); }, 12},
-      {0, "Idle", "Idle",
-       [](const Line& line) { return amount(line, std::max(0.0, line.whole - line.used)); }, 12},
-      {0, "Reported", "Reported", [](const Line& line) { return amount(line, line.whole); }, 12},
-      {0, "Down", "Down", [](const Line& line) { return amount(line, 0); }, 10},
-      {0, "PlannedDown", "PLND Down", [](const Line& line) { return amount(line, 0); }, 10},
-      {0, "Planned", "Planned", [](const Line& line) { return amount(line, 0); }, 10},
+      {0, "Idle", "Idle", [](const Line& line) { return amount(line, line.whole.idle); }, 12},
+      {0, "Reported", "Reported", [](const Line& line) { return amount(line, line.whole.whole()); },
+       12},
+      {0, "Down", "Down", [](const Line& line) { return amount(line, line.whole.down); }, 10},
+      {0, "PlannedDown", "PLND Down",
+       [](const Line& line) { return amount(line, line.whole.planned_down); }, 10},
+      {0, "Planned", "Planned", [](const Line& line) { return amount(line, line.whole.planned); },
+       10},
       {0, "OverCommitted", "Over Comm", [](const Line& line) { return amount(line, 0); }, 10},
   };
   return kFields;
@@ -190,10 +218,12 @@ base::Result<std::vector<std::string>> resources_of(const Settings& settings) {
     if (name == "all")
       return std::vector<std::string>{std::begin(kCountedResources), std::end(kCountedResources)};
     if (!is_counted(name)) {
-      return base::invalid(
-          "--tres", fmt::format("'{}' is not counted: cpu, mem, node and gres/gpu are", name));
+      return base::invalid("--tres",
+                           fmt::format("'{}' is not counted: cpu, mem, node, billing, gres/gpu and "
+                                       "gres/gpu:TYPE are",
+                                       name));
     }
-    resources.push_back(name);
+    if (std::ranges::find(resources, name) == resources.end()) resources.push_back(name);
   }
   if (resources.empty()) return base::invalid("--tres", "names no resource");
   return resources;
@@ -218,8 +248,9 @@ base::Status read_key(std::string_view word, base::Instant now, Report& report) 
     TRY_ASSIGN(report.top, parse_number(value, 1));
   } else if (is_word(key, "group", 1)) {
     report.groups_accounts = true;
-  } else if (!is_word(key, "clusters", 1) && !is_word(key, "all_clusters", 2) &&
-             !is_word(key, "tree", 2)) {
+  } else if (is_word(key, "clusters", 1)) {
+    report.is_of_other_cluster = !value.empty() && !is_listed(kCluster, value);
+  } else if (!is_word(key, "all_clusters", 2) && !is_word(key, "tree", 2)) {
     return base::invalid({},
                          fmt::format("'{}' is not a key of a report: start, end, users, accounts, "
                                      "format, topcount and group are",
@@ -239,54 +270,90 @@ base::Result<Report> report_of(const Given& given, base::Instant now) {
   for (const std::string& word : std::span(given.words).subspan(2)) {
     TRY(read_key(word, now, report));
   }
+  // As Slurm does it: a report is at least of an hour.
   if (report.period.end <= report.period.begin) {
-    return base::invalid({}, "the report's end must be after its start");
+    report.period.end = report.period.begin + base::hours(1);
   }
   if (report.format.empty()) report.format = usual_report_format(report);
   return report;
 }
 
-// Every user's lines together, the greatest use first; of the first resource.
-void sort_and_cut(const Report& report, std::vector<std::vector<Line>>& groups) {
-  const auto used = [](const std::vector<Line>& lines) { return lines.front().used; };
-  if (report.kind == ReportKind::kTop) std::ranges::stable_sort(groups, std::greater(), used);
-  if (report.kind == ReportKind::kByUser) {
-    std::ranges::stable_sort(groups, {}, [](const auto& lines) { return lines.front().user; });
+using ReportRows = std::vector<std::pair<std::pair<std::string, std::string>, Held>>;
+
+// The greatest use of the first resource first, or users by name, or accounts as a tree.
+void sort_and_cut(const Report& report, const AccountParents& parents, ReportRows& rows) {
+  if (report.kind == ReportKind::kTop) {
+    const auto used = [&](const auto& row) {
+      const auto found = row.second.find(report.resources.front());
+      return found == row.second.end() ? 0 : found->second;
+    };
+    std::ranges::stable_sort(rows, std::greater(), used);
+    if (rows.size() > report.top) rows.resize(report.top);
+  } else if (report.kind == ReportKind::kByUser) {
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.first.second; });
+  } else if (report.kind == ReportKind::kByAccount && !report.groups_accounts) {
+    std::ranges::stable_sort(rows, {}, [&](const auto& row) {
+      return std::pair(lineage_of(row.first.first, parents), row.first.second);
+    });
   }
-  if (report.kind == ReportKind::kTop && groups.size() > report.top) groups.resize(report.top);
 }
 
-// `recorded`: the part of the period in which there was a cluster.
-std::vector<Line> lines_of(const Report& report, const HeldBy& usage, const Held& capacity,
-                           const Period& recorded) {
-  const double seconds = static_cast<double>(base::whole_milliseconds(recorded.length())) / 1000;
-  std::map<std::pair<std::string, std::string>, Held> rows;
-  for (const auto& [who, held] : usage) {
-    const auto& [account, user] = who;
+// The accounts and users that the report is about.
+ReportRows chosen_rows(const Report& report, const Facts& facts) {
+  HeldBy all = facts.held;
+  const bool has_accounts =
+      report.kind == ReportKind::kByAccount && !report.groups_accounts && report.users.empty();
+  if (has_accounts) add_accounts(facts.parents, all);
+  const bool is_one = report.kind == ReportKind::kUtilization;
+  HeldBy chosen;
+  if (is_one) chosen[{"", ""}];
+  for (const auto& [owner, held] : all) {
+    const auto& [account, user] = owner;
+    if (user.empty() && !has_accounts && !is_one) continue;
     if (!report.users.empty() && !is_listed(user, report.users)) continue;
     if (!report.accounts.empty() && !is_listed(account, report.accounts)) continue;
-    const bool is_one = report.kind == ReportKind::kUtilization;
-    auto& row = rows[{is_one || report.groups_accounts ? "" : account, is_one ? "" : user}];
-    for (const auto& [resource, amount] : held) row[resource] += amount;
+    Held& row = chosen[{is_one || report.groups_accounts ? "" : account, is_one ? "" : user}];
+    for (const auto& [resource, seconds] : held) row[resource] += seconds;
   }
-  if (report.kind == ReportKind::kUtilization) rows[{"", ""}];
-  std::vector<std::vector<Line>> groups;
-  for (const auto& [who, held] : rows) {
-    auto& group = groups.emplace_back();
+  ReportRows rows(chosen.begin(), chosen.end());
+  sort_and_cut(report, facts.parents, rows);
+  return rows;
+}
+
+// What became of all there is of the resource. Where the daemon does not say it, the cluster has
+// what it has now, and what was not used was idle.
+Portions whole_of(const Report& report, const Facts& facts, const std::string& resource,
+                  double used) {
+  if (is_of_ledger(resource)) {
+    if (const auto told = portions_of(facts.usage, resource, report.ledger())) return *told;
+  }
+  Portions portions{.used = used};
+  const double capacity = capacity_of(facts.cluster, resource) * facts.seconds;
+  portions.idle = std::max(0.0, capacity - used);
+  return portions;
+}
+
+std::vector<Line> lines_of(const Report& report, const Facts& facts) {
+  std::vector<Line> lines;
+  if (report.is_of_other_cluster) return lines;
+  std::map<std::string, double> used_by_all;
+  for (const auto& [owner, held] : facts.held) {
+    for (const auto& [resource, seconds] : held) used_by_all[resource] += seconds;
+  }
+  std::map<std::string, Portions> wholes;
+  for (const std::string& resource : report.resources)
+    wholes[resource] = whole_of(report, facts, resource, used_by_all[resource]);
+  for (const auto& [owner, held] : chosen_rows(report, facts)) {
     for (const std::string& resource : report.resources) {
       const auto found = held.find(resource);
-      const auto whole = capacity.find(resource);
-      group.push_back({.account = who.first,
-                       .user = who.second,
+      lines.push_back({.account = owner.first,
+                       .user = owner.second,
                        .resource = resource,
                        .used = found == held.end() ? 0 : found->second,
-                       .whole = whole == capacity.end() ? 0 : whole->second * seconds,
+                       .whole = wholes[resource],
                        .scale = &report.scale});
     }
   }
-  sort_and_cut(report, groups);
-  std::vector<Line> lines;
-  for (auto& group : groups) std::ranges::move(group, std::back_inserter(lines));
   return lines;
 }
 
@@ -316,6 +383,73 @@ client::Called<std::vector<v1::Job>> jobs_since(client::Client& client, base::In
   return list_jobs(client, query);
 }
 
+// The sums of the ledger over the period, which has begun. The daemon adds up ten years at most.
+client::Called<v1::Usage> usage_within(client::Client& client, const Period& period,
+                                       const LedgerColumns& columns) {
+  constexpr base::Duration kLongest = base::hours(24 * 3650);
+  const base::Instant begin = std::max(period.begin, period.end + (base::Duration() - kLongest));
+  std::string query;
+  for (const auto& [field, time] : {std::pair{"since", begin}, std::pair{"until", period.end}}) {
+    std::string text;
+    base::append_rfc3339(text, time);
+    http::append_query(query, field, text);
+  }
+  http::append_query(query, "group_by", "team");
+  http::append_query(query, "group_by", "user");
+  if (columns.with_types) http::append_query(query, "group_by", "type");
+  return client.ask<v1::Usage>("/v1/usage?" + query, "usage");
+}
+
+client::Called<AccountParents> account_parents(client::Client& client) {
+  const auto shares = client.ask<v1::ListSharesResponse>("/v1/shares", "the list of shares");
+  if (!shares) return std::unexpected(shares.error());
+  AccountParents parents;
+  for (const v1::Share& share : shares->shares()) {
+    if (share.user().empty() && !share.team().empty()) parents[share.team()] = share.parent();
+  }
+  return parents;
+}
+
+// What is summed up. Says which time is not counted.
+client::Called<Facts> report_facts(CommandCall& call, client::Client& client, const Report& report,
+                                   base::Instant now) {
+  Facts facts;
+  auto cluster = client.ask<v1::Status>("/v1/status", "the daemon's answer");
+  if (!cluster) return std::unexpected(cluster.error());
+  facts.cluster = std::move(*cluster);
+  const auto since = records_since(client);
+  if (!since) return std::unexpected(since.error());
+  // What lies in the future is in no record.
+  const Period over{report.period.begin, std::clamp(now, report.period.begin, report.period.end)};
+  const Period recorded = recorded_part(over, *since);
+  facts.seconds = static_cast<double>(base::whole_milliseconds(recorded.length())) / 1000;
+  const LedgerColumns columns = report.ledger();
+  const bool has_begun = base::whole_milliseconds(over.length()) > 0;
+  if (!columns.resources.empty() && has_begun) {
+    auto usage = usage_within(client, over, columns);
+    if (!usage) return std::unexpected(usage.error());
+    facts.usage = std::move(*usage);
+    add_ledger(facts.usage, columns, facts.held);
+  }
+  if (report.has_attempts() && has_begun) {
+    const auto jobs = jobs_since(client, report.period.begin);
+    if (!jobs) return std::unexpected(jobs.error());
+    add_attempts(*jobs, report.period, now, facts.held);
+    if (recorded.begin != report.period.begin) {
+      call.warn(
+          fmt::format("the records of the cluster begin at {}; the time before is not "
+                      "counted",
+                      slurm_time(**since, "")));
+    }
+  }
+  if (report.kind == ReportKind::kByAccount) {
+    auto parents = account_parents(client);
+    if (!parents) return std::unexpected(parents.error());
+    facts.parents = std::move(*parents);
+  }
+  return facts;
+}
+
 }  // namespace
 
 std::span<const Option> sreport_options() {
@@ -334,22 +468,10 @@ int sreport(CommandCall& call) {
   if (!columns) return call.fail(columns.error());
   auto client = call.client();
   if (!client) return 1;
-  const auto status = client->get("/v1/status");
-  if (!status) return call.fail(status.error());
-  const auto cluster = client::message_of<v1::Status>(*status);
-  if (!cluster) return call.fail("the daemon's answer is not a JSON object");
-  const auto since = records_since(*client);
-  if (!since) return call.fail(since.error());
-  const Period recorded = recorded_part(report->period, *since);
-  const auto jobs = jobs_since(*client, report->period.begin);
-  if (!jobs) return call.fail(jobs.error());
+  const auto facts = report_facts(call, *client, *report, now);
+  if (!facts) return call.fail(facts.error());
   if (own_user() != "root") call.warn("only jobs that you may see are counted");
-  if (recorded.begin != report->period.begin) {
-    call.warn(fmt::format("the records of the cluster begin at {}; the time before is not counted",
-                          slurm_time(**since, "")));
-  }
-  const auto lines =
-      lines_of(*report, usage_of(*jobs, report->period, now), capacity_of(*cluster), recorded);
+  const auto lines = lines_of(*report, *facts);
   const Settings& settings = given->settings;
   const bool has_header = !settings.has("noheader");
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");

@@ -11,8 +11,11 @@
 #include "base/units.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "gpu_platform/v1/usage.pb.h"
 
-// What jobs held within a time, as sreport sums it up. Pure.
+// What was used within a time, as sreport sums it up. GPUs and billing are those of the daemon's
+// ledger. It has no CPUs, memory and nodes of jobs with GPUs: these are summed up from the
+// attempts of jobs. Pure.
 
 namespace gpu_platform::shims {
 
@@ -27,21 +30,58 @@ struct Period {
 // length zero if they begin after it. Nothing: it is not known when they begin.
 Period recorded_part(const Period& period, std::optional<base::Instant> since);
 
-// Resources that are counted, under Slurm's names.
-inline constexpr std::string_view kCountedResources[] = {"cpu", "mem", "node", "gres/gpu"};
+// Resources that are counted, under Slurm's names. "gres/gpu:h100" is counted, too.
+inline constexpr std::string_view kCountedResources[] = {"cpu", "mem", "node", "billing",
+                                                         "gres/gpu"};
 bool is_counted(std::string_view resource);
+// Returns whether the ledger has it: GPUs and billing.
+bool is_of_ledger(std::string_view resource);
+// Returns whether it is the GPUs of one type or family.
+bool names_type(std::string_view resource);
 
-// The key is a resource, the value is in seconds; that of memory in MiB seconds.
+// The key is a resource, the value is in seconds; that of memory in MiB seconds. One billing for an
+// hour is one unit of the site's currency.
 using Held = std::map<std::string, double, std::less<>>;
 
-// The key is an account and a user.
+// The key is an account and a user. A user that is empty stands for the account as a whole.
 using HeldBy = std::map<std::pair<std::string, std::string>, Held>;
 
-// Sums up the attempts of jobs as far as they ran within the period. An attempt that runs still
-// counts until `now`.
-HeldBy usage_of(const std::vector<v1::Job>& jobs, const Period& period, base::Instant now);
+// Adds CPUs, memory and nodes of the attempts of jobs as far as they ran within the period. An
+// attempt that runs still counts until `now`.
+void add_attempts(const std::vector<v1::Job>& jobs, const Period& period, base::Instant now,
+                  HeldBy& held);
 
-// What the nodes have, of each resource. Memory in MiB.
-Held capacity_of(const v1::Status& status);
+// Adds these resources of the ledger. `usage` is grouped by team, by user and, where `with_types`,
+// by the type of GPU. Use counts whether it is billed or not; what a team was charged by a
+// correction is its account's alone.
+struct LedgerColumns {
+  std::vector<std::string> resources;
+  bool with_types = false;
+};
+void add_ledger(const v1::Usage& usage, const LedgerColumns& columns, HeldBy& held);
+
+// The account above each; one that is not there lies below "root".
+using AccountParents = std::map<std::string, std::string>;
+// "root", then the accounts below it down to this one.
+std::vector<std::string> lineage_of(const std::string& account, const AccountParents& parents);
+// Adds what each account used as a whole, with its users and the accounts below it.
+void add_accounts(const AccountParents& parents, HeldBy& held);
+
+// What became of all there is of a resource, in seconds.
+struct Portions {
+  double used = 0;
+  double idle = 0;
+  double planned = 0;       // kept for jobs, or being prepared for them or cleaned up after them
+  double planned_down = 0;  // draining
+  double down = 0;
+
+  double whole() const { return used + idle + planned + planned_down + down; }
+};
+// Returns that of a resource of the ledger. Nothing: the caller may not see what no job used.
+std::optional<Portions> portions_of(const v1::Usage& usage, std::string_view resource,
+                                    const LedgerColumns& columns);
+
+// How much of a resource the nodes have. Memory in MiB; of billing nothing is known.
+double capacity_of(const v1::Status& status, std::string_view resource);
 
 }  // namespace gpu_platform::shims
