@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 1> kMovingKeys = {
 
 // Keys that documents have got since the answers were recorded: left out. Record the answers anew
 // where a new key is to be compared, too.
-constexpr std::array<std::string_view, 26> kNewKeys = {
+constexpr std::array<std::string_view, 27> kNewKeys = {
     "notify_to",   // of a job's specification
     "gpus_avoid",  // the same, as the next three
     "gpus_only",
@@ -60,6 +60,7 @@ constexpr std::array<std::string_view, 26> kNewKeys = {
     "budget",                   // of a job's specification
     "limit_by_budget_seconds",  // of an attempt
     "notes",                    // of a check
+    "cost",                     // of a job
 };
 // The same of a job's GPU alone: other documents have these keys, too.
 constexpr std::array<std::string_view, 2> kNewKeysOfGpus = {"memory_bytes", "mode"};

@@ -226,8 +226,8 @@ int run_report_monthly(const CommandText& text, Invocation& invocation) {
   arguments
       .option("--month", options.month, "MONTH", "as 2026-10; in UTC (default: the present month)")
       .option("--team", options.team, "TEAM", "only this team and those below it")
-      .option("--format", options.format, "FORMAT",
-              "table, csv, json, or html: a page that prints (default: table)")
+      .option("--format", options.format, "table|csv|json|html",
+              "its form; html is a page that prints (default: table)")
       .flag("--json", options.is_json, "short for --format json")
       .option("-o,--output", options.file, "FILE",
               "write it there; a file of that name is replaced (default: print it)");

@@ -80,6 +80,7 @@ TEST(FormatOptions, AreTheSameOnEveryCommandThatHasJson) {
     const KnownOption* format = options.find("-o");
     // 'submit' and its like have an --output of their own: the job's file.
     if (format == nullptr) format = options.find(kFormatOption);
+    if (command.text.name == "report monthly") format = options.find("--format");
     ASSERT_NE(format, nullptr) << command.text.name;
     // A page that is printed has a form of its own, and no YAML.
     const bool is_page = command.text.name == "report monthly";

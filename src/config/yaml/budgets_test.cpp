@@ -21,7 +21,7 @@ std::vector<model::Budget> budgets_of(std::string_view yaml) {
 // The text of the first problem; empty: there is none.
 std::string budget_problem_of(std::string_view entry) {
   const Checked checked = parse_configuration(
-      "teams:\n  - {name: vision, members: [ann]}\naccounting:\n  budgets:\n    - " +
+      "teams:\n  - {name: vision, users: [ann]}\naccounting:\n  budgets:\n    - " +
       std::string(entry) + "\n");
   return checked ? std::string() : describe(checked.error().front(), "site.yaml");
 }
@@ -29,7 +29,7 @@ std::string budget_problem_of(std::string_view entry) {
 TEST(Budgets, ReadsTheirHoldersPeriodsAndActs) {
   const auto budgets = budgets_of(R"(
 teams:
-  - {name: vision, members: [ann]}
+  - {name: vision, users: [ann]}
 accounting:
   budgets:
     - {team: vision, amount: 12000, at_limit: refuse}
