@@ -1,8 +1,10 @@
 #include "model/policy.h"
-#include "model/job_spec.h"
 
 #include <algorithm>
 #include <optional>
+
+#include "model/gpu_catalogue.h"
+#include "model/job_spec.h"
 
 namespace gpu_platform::model {
 
@@ -46,6 +48,14 @@ std::string_view to_string(QueueOrder order) {
       return "weighted";
   }
   return "priority";
+}
+
+std::uint32_t gpu_weight_of(const std::string& type, const std::vector<GpuWeight>& weights) {
+  const auto exact = std::ranges::find(weights, type, &GpuWeight::type);
+  if (exact != weights.end()) return exact->thousandths;
+  const auto family = std::ranges::find_if(
+      weights, [&](const GpuWeight& weight) { return gpu_type_matches(weight.type, type); });
+  return family == weights.end() ? GpuWeight().thousandths : family->thousandths;
 }
 
 bool is_preemptible(const JobSpec& spec, const Policy& policy) {

@@ -87,6 +87,8 @@ struct GpuWeight {
 
   friend bool operator==(const GpuWeight&, const GpuWeight&) = default;
 };
+// Returns the weight of a GPU of the type: its own weight, else its family's, else 1000.
+std::uint32_t gpu_weight_of(const std::string& type, const std::vector<GpuWeight>& weights);
 
 struct FairShare {
   base::Duration half_life = base::hours(7 * 24);  // use counts half after it

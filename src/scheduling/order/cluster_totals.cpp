@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "model/gpu_catalogue.h"
 #include "scheduling/order/growth.h"
 
 namespace gpu_platform::scheduling {
@@ -12,23 +11,12 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-constexpr std::uint32_t kOrdinary = 1000;
-
 std::uint64_t part_held(Wide held, Wide all) {
   if (held >= all) return all == 0 ? 0 : kOne32;
   return static_cast<std::uint64_t>((held << 32) / all);
 }
 
 }  // namespace
-
-std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::GpuWeight>& weights) {
-  const auto exact = std::ranges::find(weights, type, &model::GpuWeight::type);
-  if (exact != weights.end()) return exact->thousandths;
-  const auto family = std::ranges::find_if(weights, [&](const model::GpuWeight& weight) {
-    return model::gpu_type_matches(weight.type, type);
-  });
-  return family == weights.end() ? kOrdinary : family->thousandths;
-}
 
 void ClusterTotals::add(const NodeShape& node) {
   cpus_ += node.cpus;
@@ -55,7 +43,8 @@ std::uint64_t ClusterTotals::gpus() const {
 
 std::uint64_t ClusterTotals::weighted_gpus(const std::vector<model::GpuWeight>& weights) const {
   std::uint64_t sum = 0;
-  for (const auto& [type, count] : gpus_by_type_) sum += count * gpu_weight_of(type, weights);
+  for (const auto& [type, count] : gpus_by_type_)
+    sum += count * model::gpu_weight_of(type, weights);
   return sum;
 }
 
@@ -64,7 +53,8 @@ void HeldAmounts::add(const model::NodeAllocation& part, const model::Node& node
   cpus += part.cpus;
   memory += part.memory;
   for (const model::GpuGrant& grant : part.grants) {
-    const std::uint32_t weight = gpu_weight_of(node.gpus.at(grant.gpu_index).info.type, weights);
+    const std::uint32_t weight =
+        model::gpu_weight_of(node.gpus.at(grant.gpu_index).info.type, weights);
     gpus += static_cast<std::uint64_t>(grant.share.value()) * weight;
   }
 }

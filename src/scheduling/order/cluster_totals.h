@@ -13,9 +13,6 @@
 
 namespace gpu_platform::scheduling {
 
-// Returns the weight of a GPU of the type: its own weight, else its family's, else 1000.
-std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::GpuWeight>& weights);
-
 // The totals of all nodes, in service or not: shares of the cluster are measured by them. Owner and
 // thread: the cluster's. Cost: a node's GPUs.
 class ClusterTotals {
