@@ -9,8 +9,6 @@ namespace {
 
 constexpr double kSecond = 1e9;
 constexpr double kHourNs = 3600 * kSecond;
-// Of the readings that were to be expected of an idle attempt.
-constexpr float kLeastMeasured = 0.5F;
 
 // More time first; then in a fixed order.
 bool goes_before(const KpiIdle& a, const KpiIdle& b) {

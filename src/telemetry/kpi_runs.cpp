@@ -78,34 +78,17 @@ double measured_share(const LevelUse& level, std::uint64_t expected) {
   return std::min(1.0, static_cast<double>(level.count) / static_cast<double>(expected));
 }
 
-// Every GPU counts alike. What a job makes of its part of a GPU is set against the part.
+// What a job makes of its part of a GPU is set against the part.
 void put_use(const UseSummary& use, const model::Allocation& allocation, KpiRun& run) {
-  if (use.gpus.empty()) return;
-  const bool is_part = model::is_part(allocation);
-  const double part = is_part ? static_cast<double>(share_of(allocation).value()) /
-                                    static_cast<double>(base::kWholeGpu.value())
-                              : 1;
-  const std::uint64_t expected = use.expected_samples();
-  double measured = 0;
-  double utilization = 0;
-  double memory_measured = 0;
-  double memory = 0;
-  for (const GpuUse& gpu : use.gpus) {
-    const LevelUse& level = gpu.level("utilization_percent");
-    const double share = measured_share(level, expected);
-    measured += share;
-    if (level.count > 0) utilization += share * std::min(100.0, level.mean() / part);
-    const auto memory_share = memory_share_of(gpu);
-    if (!memory_share) continue;
-    const double of_memory = measured_share(gpu.level("memory_used_bytes"), expected);
-    memory_measured += of_memory;
-    memory += of_memory * memory_share->mean;
-  }
-  const auto gpus = static_cast<double>(use.gpus.size());
-  run.measured = static_cast<float>(measured / gpus);
-  if (measured > 0) run.utilization = static_cast<float>(utilization / measured);
-  run.memory_measured = static_cast<float>(memory_measured / gpus);
-  if (memory_measured > 0) run.memory = static_cast<float>(memory / memory_measured);
+  const double part = model::is_part(allocation)
+                          ? static_cast<double>(share_of(allocation).value()) /
+                                static_cast<double>(base::kWholeGpu.value())
+                          : 1;
+  const RunUse made = run_use_of(use, part);
+  run.utilization = static_cast<float>(made.utilization);
+  run.memory = static_cast<float>(made.memory);
+  run.measured = static_cast<float>(made.measured);
+  run.memory_measured = static_cast<float>(made.memory_measured);
 }
 
 void put_attempt(const model::Attempt& attempt, KpiRun& run) {
@@ -121,6 +104,31 @@ void put_attempt(const model::Attempt& attempt, KpiRun& run) {
 
 std::string_view to_string(KpiCause cause) {
   return kNames[static_cast<std::size_t>(cause)];
+}
+
+RunUse run_use_of(const UseSummary& use, double part) {
+  RunUse made;
+  if (use.gpus.empty()) return made;
+  const std::uint64_t expected = use.expected_samples();
+  double utilization = 0;
+  double memory = 0;
+  for (const GpuUse& gpu : use.gpus) {
+    const LevelUse& level = gpu.level("utilization_percent");
+    const double share = measured_share(level, expected);
+    made.measured += share;
+    if (level.count > 0) utilization += share * std::min(100.0, level.mean() / part);
+    const auto memory_share = memory_share_of(gpu);
+    if (!memory_share) continue;
+    const double of_memory = measured_share(gpu.level("memory_used_bytes"), expected);
+    made.memory_measured += of_memory;
+    memory += of_memory * memory_share->mean;
+  }
+  if (made.measured > 0) made.utilization = utilization / made.measured;
+  if (made.memory_measured > 0) made.memory = memory / made.memory_measured;
+  const auto gpus = static_cast<double>(use.gpus.size());
+  made.measured /= gpus;
+  made.memory_measured /= gpus;
+  return made;
 }
 
 KpiCause cause_of(const model::Attempt& attempt) {

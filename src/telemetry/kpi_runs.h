@@ -37,6 +37,19 @@ std::string_view to_string(KpiCause cause);  // "NODE_LOSS"
 KpiCause cause_of(const model::Attempt& attempt);
 KpiCause cause_of(const model::Job& job);
 
+// The part of its readings without which an attempt is not called idle.
+inline constexpr float kLeastMeasured = 0.5F;
+
+// What an attempt made of its GPUs, each of which counts alike: in percent of its part of them.
+struct RunUse {
+  double utilization = 0;  // says nothing if nothing is measured
+  double memory = 0;       // the same
+  double measured = 0;     // the share of its GPU-time that has readings of utilization, 0 to 1
+  double memory_measured = 0;
+};
+// `part`: that it has of each GPU, above 0 and at most 1.
+RunUse run_use_of(const UseSummary& use, double part);
+
 // One attempt of a job; of a job that never had one, the job alone.
 struct KpiRun {
   model::JobId job;
