@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "api/advice_calls.h"
 #include "api/alert_calls.h"
 #include "api/audit_calls.h"
 #include "api/budget_calls.h"
@@ -51,7 +52,7 @@ class Calls {
   using Services =
       std::tuple<JobCalls, ChannelCalls, ClusterCalls, PlanningCalls, ReservationCalls, ShareCalls,
                  TokenCalls, TeamCalls, AuditCalls, SiteCalls, StatisticsCalls, TelemetryCalls,
-                 UseCalls, KpiCalls, AlertCalls, UsageCalls, PriceCalls, BudgetCalls>;
+                 UseCalls, KpiCalls, AlertCalls, UsageCalls, PriceCalls, BudgetCalls, AdviceCalls>;
   CallContext context_;
   Services services_ = all_with(context_, static_cast<Services*>(nullptr));
 };

@@ -25,14 +25,6 @@ using accounting::ExactCost;
 using accounting::GpuTime;
 using accounting::Rounder;
 
-std::string money_text(base::MicroUsd amount) {
-  return accounting::six_decimals(amount.value());
-}
-
-base::Instant instant_of(model::Millis at) {
-  return base::Instant(at * 1'000'000);
-}
-
 void put_part(std::string_view name, const GpuTime& time, base::MicroUsd cost, v1::UsagePart& out) {
   out.set_name(std::string(name));
   out.set_gpu_hours(gpu_hours_of(time.time));
@@ -102,8 +94,8 @@ void put_price(const model::LedgerLine& line, const model::PriceBook& prices, v1
 }
 
 void put_held(const model::LedgerLine& line, v1::LedgerLine& out) {
-  api::to_proto(instant_of(line.started), *out.mutable_started_at());
-  api::to_proto(instant_of(line.ended), *out.mutable_ended_at());
+  api::to_proto(instant_at(line.started), *out.mutable_started_at());
+  api::to_proto(instant_at(line.ended), *out.mutable_ended_at());
   out.set_job(fmt::to_string(line.attempt.job.value));
   out.set_attempt(line.attempt.attempt);
   out.set_segment(line.segment);
@@ -164,6 +156,14 @@ double gpu_hours_of(__int128 time) {
   return static_cast<double>(time) / (static_cast<double>(base::kWholeGpu.value()) * kMillisOfHour);
 }
 
+std::string money_text(base::MicroUsd amount) {
+  return accounting::six_decimals(amount.value());
+}
+
+base::Instant instant_at(model::Millis at) {
+  return base::Instant(at * 1'000'000);
+}
+
 void put_usage(const accounting::UsageQuery& query, const accounting::UsageSum& sum,
                v1::Usage& out) {
   FigureWriter rows(query.with_rest);
@@ -171,7 +171,7 @@ void put_usage(const accounting::UsageQuery& query, const accounting::UsageSum& 
     v1::UsageGroup& row = *out.add_groups();
     for (std::string& key : group.keys) row.add_keys(std::move(key));
     if (query.step != accounting::UsageStep::kNone) {
-      api::to_proto(instant_of(group.step), *row.mutable_from());
+      api::to_proto(instant_at(group.step), *row.mutable_from());
     }
     row.set_job_name(std::move(group.job_name));
     rows.put(group.figures, *row.mutable_figures());
@@ -187,8 +187,8 @@ void to_proto(const model::LedgerLine& line, const model::PriceBook& prices, v1:
   out.set_capacity(std::string(model::to_string(line.capacity)));
   out.set_gpu_share(static_cast<std::uint32_t>(line.share.value()));
   put_price(line, prices, out);
-  api::to_proto(instant_of(line.from), *out.mutable_from());
-  api::to_proto(instant_of(line.to), *out.mutable_to());
+  api::to_proto(instant_at(line.from), *out.mutable_from());
+  api::to_proto(instant_at(line.to), *out.mutable_to());
   out.set_user(line.user);
   out.set_team(line.team);
   out.set_project(line.project);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <string>
+
 #include "accounting/balance.h"
 #include "accounting/monthly.h"
 #include "accounting/usage_query.h"
 #include "accounting/usage_sum.h"
+#include "base/units.h"
 #include "gpu_platform/v1/usage.pb.h"
 #include "model/ledger.h"
 #include "model/price.h"
@@ -25,5 +28,8 @@ void to_proto(const accounting::BalanceReport& report, v1::Balance& out);
 
 // GPU-hours of shares × milliseconds.
 double gpu_hours_of(__int128 time);
+// "12.345600".
+std::string money_text(base::MicroUsd amount);
+base::Instant instant_at(model::Millis at);
 
 }  // namespace gpu_platform::api

@@ -21,6 +21,7 @@ namespace gpu_platform::api {
 namespace {
 
 constexpr base::Duration kMaxUsageWindow = base::hours(24 * 3653);
+constexpr base::Duration kAdviceWindow = base::hours(24 * 28);
 // Of one answer.
 constexpr std::size_t kMaxGroups = 10'000;
 
@@ -192,6 +193,15 @@ base::Result<UsageQuestion> to_question(const v1::ListLedgerRequest& request,
 
 base::Result<UsageWindow> to_window(const v1::GetBalanceRequest& request, base::Instant now) {
   return window_of(request, now, {});
+}
+
+base::Result<UsageWindow> to_window(const v1::GetSavingsRequest& request, base::Instant now) {
+  return window_of(request, now, {});
+}
+
+base::Result<UsageWindow> to_window(const v1::GetAdviceRequest& request, base::Instant now) {
+  const base::Instant end = request.has_until() ? std::min(to_model(request.until()), now) : now;
+  return window_of(request, now, end + kAdviceWindow * -1);
 }
 
 }  // namespace gpu_platform::api

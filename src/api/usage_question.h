@@ -8,6 +8,7 @@
 #include "api/ledger_view.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "gpu_platform/v1/advice.pb.h"
 #include "gpu_platform/v1/usage.pb.h"
 #include "model/caller.h"
 #include "model/ids.h"
@@ -54,5 +55,7 @@ base::Result<UsageQuestion> to_question(const v1::ListLedgerRequest& request,
 // The team, and the teams that lie below it now.
 std::vector<std::string> teams_of(const std::string& top, const LedgerView& view);
 base::Result<UsageWindow> to_window(const v1::GetBalanceRequest& request, base::Instant now);
+base::Result<UsageWindow> to_window(const v1::GetSavingsRequest& request, base::Instant now);
+base::Result<UsageWindow> to_window(const v1::GetAdviceRequest& request, base::Instant now);
 
 }  // namespace gpu_platform::api

@@ -1,6 +1,7 @@
 #include "api/convert/services.h"
 
 #include "gpu_platform/v1/access.pb.h"
+#include "gpu_platform/v1/advice.pb.h"
 #include "gpu_platform/v1/alerts.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/budgets.pb.h"
@@ -37,7 +38,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
         v1::GetKpiRequest::descriptor()->file(), v1::ListAlertsRequest::descriptor()->file(),
         v1::ListPricesRequest::descriptor()->file(),
         v1::GetUsageRequest::descriptor()->file(),
-        v1::ListBudgetsRequest::descriptor()->file()}) {
+        v1::ListBudgetsRequest::descriptor()->file(),
+        v1::GetAdviceRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) found.push_back(file->service(i));
   }
   return found;
