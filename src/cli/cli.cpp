@@ -230,6 +230,21 @@ constexpr std::array kCommands = {
              "Show what became of the time of all GPUs, and whether it adds up. For operators.",
              "  gpu-platform report balance\n"
              "  gpu-platform report balance --month 2026-10\n"}, run_report_balance},
+    Command{{"report savings", "[options]",
+             "Show what spot capacity saved against on-demand prices, by team and type of GPU.",
+             "  gpu-platform report savings\n"
+             "  gpu-platform report savings --month 2026-10 --team vision\n"
+             "  gpu-platform report savings --since 30d --json | jq .total.saved\n"}, run_report_savings},
+    Command{{"report forecast", "[options]",
+             "Show what the present month will have cost at its end, and how good that method was in past months.",
+             "  gpu-platform report forecast\n"
+             "  gpu-platform report forecast --team vision\n"
+             "  gpu-platform report forecast --json | jq '{total, error_percent}'\n"}, run_report_forecast},
+    Command{{"report advice", "[options]",
+             "Show what could cost less: cheaper types of GPUs for jobs, idle GPUs by team, GPUs that are worth a reservation.",
+             "  gpu-platform report advice\n"
+             "  gpu-platform report advice --since 7d --team vision\n"
+             "  gpu-platform report advice --json | jq '.families[] | select(.advised_gpu_type)'\n"}, run_report_advice},
     Command{{"usage", "[options]",
              "Show what was used and what it cost, by user, team, project, type of GPU and more.",
              "  gpu-platform usage --mine\n"

@@ -1,20 +1,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/month.h"
-#include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/screen/repeat.h"
 #include "cli/text/usage_text.h"
 #include "cli/words/input.h"
 #include "cli/words/list_command.h"
 #include "cli/words/pages.h"
+#include "cli/words/report_window.h"
 #include "http/http.h"
 #include "os/replaced_file.h"
 
@@ -26,21 +24,8 @@ namespace {
 
 constexpr PagedList kLedger{"/v1/ledger", "lines", 10'000};
 
-// The window of a report: two times, or a month.
-struct WindowOptions {
-  std::optional<std::string> since, until, month;
-
-  void add_to(Arguments& arguments) {
-    arguments
-        .option("--since", since, "TIME",
-                "begin: 7d, monday, a time (default: the begin of the month in which it ends)")
-        .option("--until", until, "TIME", "end (default: now)")
-        .option("--month", month, "MONTH", "a calendar month in UTC: 2026-10");
-  }
-};
-
 struct UsageOptions {
-  WindowOptions window;
+  ReportWindow window;
   std::vector<std::string> by, labels;
   std::optional<std::string> step, user, team, project, gpu_type, node, job, capacity, kind;
   bool is_mine = false;
@@ -48,29 +33,6 @@ struct UsageOptions {
   bool explains = false;
   Output output;
 };
-
-base::Status put_window(const WindowOptions& options, base::Instant now, std::string& query) {
-  if (options.month) {
-    if (options.since || options.until) {
-      return base::invalid("--month", "cannot be given with --since or --until");
-    }
-    const auto month = base::parse_month(*options.month);
-    if (!month) {
-      return base::invalid("--month",
-                           fmt::format("'{}' is no month, as 2026-10 is", *options.month));
-    }
-    http::append_query(query, "since", base::utc(base::begin_of(*month)));
-    http::append_query(query, "until", base::utc(base::end_of(*month)));
-    return {};
-  }
-  for (const auto& [option, value, field] : {std::tuple{"--since", &options.since, "since"},
-                                             std::tuple{"--until", &options.until, "until"}}) {
-    if (!*value) continue;
-    TRY_ASSIGN(const std::string time, past_time(option, **value, now));
-    http::append_query(query, field, time);
-  }
-  return {};
-}
 
 base::Status put_filters(const UsageOptions& options, std::string& query) {
   for (const auto& [field, value] :
@@ -95,7 +57,7 @@ std::vector<std::string> groups_of(const UsageOptions& options) {
 // What the options ask for, without what groups it. Errors name the option.
 base::Result<std::string> query_of(const UsageOptions& options, base::Instant now) {
   std::string query;
-  TRY(put_window(options.window, now, query));
+  TRY(options.window.put(now, query));
   TRY(put_filters(options, query));
   return query;
 }
@@ -179,7 +141,7 @@ int run_usage(const CommandText& text, Invocation& invocation) {
   UsageOptions options;
   Arguments arguments(text);
   arguments.flag("--mine", options.is_mine, "only what you used");
-  options.window.add_to(arguments);
+  options.window.add_to(arguments, kMonthOfEnd);
   arguments
       .many("--by", options.by, "FIELD,…",
             "sums for each user, team, project, type, node, job, kind, priority, capacity, "
@@ -253,15 +215,15 @@ int run_report_monthly(const CommandText& text, Invocation& invocation) {
 
 int run_report_balance(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  WindowOptions window;
+  ReportWindow window;
   Output output;
   Arguments arguments(text);
-  window.add_to(arguments);
+  window.add_to(arguments, kMonthOfEnd);
   arguments.output(output, {});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::string query;
-  if (const auto put = put_window(window, console.process_environment().now(), query); !put) {
+  if (const auto put = window.put(console.process_environment().now(), query); !put) {
     return usage_error(console, put.error(), text.name);
   }
   bool balances = true;
