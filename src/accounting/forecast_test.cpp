@@ -15,7 +15,7 @@ model::Millis october_at(int day, int hour = 0) {
   return testing::kOctober + day * kForecastDay + hour * testing::kHourMs;
 }
 
-Forecast forecast_as_of(model::Millis now, const std::vector<model::LedgerLine>& lines) {
+Forecast outlook_as_of(model::Millis now, const std::vector<model::LedgerLine>& lines) {
   const model::PriceBook prices = testing::two_prices();
   ForecastSum sum(now, prices);
   for (const model::LedgerLine& line : lines) sum.add(line);
@@ -28,7 +28,7 @@ base::MicroUsd dollars(std::int64_t amount) {
 
 TEST(ForecastOfAMonth, OfAConstantHistoryIsExact) {
   const model::Millis now = october_at(10, 6);
-  const Forecast month = forecast_as_of(now, {testing::used_line("vision", october_at(-400), now)});
+  const Forecast month = outlook_as_of(now, {testing::used_line("vision", october_at(-400), now)});
   EXPECT_EQ(month.month, (base::Month{2026, 10}));
   EXPECT_EQ(month.booked.rounded(), dollars(984));
   ASSERT_TRUE(month.rest);
@@ -50,7 +50,7 @@ TEST(ForecastOfAMonth, OfAnyConstantHistoryIsExactAtAnyTime) {
     model::LedgerLine line = testing::used_line("vision", october_at(-60), now);
     line.share = base::GpuShare(static_cast<std::int64_t>(1 + random.below(7000)));
     line.discount = static_cast<std::uint32_t>(random.below(10'000));
-    const Forecast month = forecast_as_of(now, {line});
+    const Forecast month = outlook_as_of(now, {line});
     ASSERT_TRUE(month.rest);
     EXPECT_EQ(month.booked + *month.rest,
               gpu_cost(line.share, 31 * kForecastDay, base::MicroUsd(4'000'000), line.discount));
@@ -65,7 +65,7 @@ TEST(ForecastOfAMonth, KnowsTheDaysOfTheWeek) {
       lines.push_back(testing::used_line("vision", october_at(day), october_at(day + 1)));
     }
   }
-  const Forecast month = forecast_as_of(october_at(10), lines);
+  const Forecast month = outlook_as_of(october_at(10), lines);
   EXPECT_EQ(month.booked.rounded(), dollars(7 * 96));
   ASSERT_TRUE(month.rest);
   EXPECT_EQ(month.rest->rounded(), dollars(15 * 96)) << "of 22 days from Monday to Friday";
@@ -79,14 +79,14 @@ TEST(ForecastOfAMonth, KnowsTheDaysOfTheWeek) {
 TEST(ForecastOfAMonth, NeedsTwoWeeksOfHistory) {
   const model::Millis now = october_at(8);
   const auto of_history_since = [&](model::Millis begin) {
-    return forecast_as_of(now, {testing::used_line("vision", begin, now)});
+    return outlook_as_of(now, {testing::used_line("vision", begin, now)});
   };
   EXPECT_FALSE(of_history_since(october_at(-5)).rest);
   EXPECT_FALSE(of_history_since(october_at(-6, 1)).rest) << "its first day is not whole";
   const Forecast month = of_history_since(october_at(-6));
   EXPECT_EQ(month.days, 14);
   EXPECT_TRUE(month.rest);
-  const Forecast none = forecast_as_of(now, {});
+  const Forecast none = outlook_as_of(now, {});
   EXPECT_EQ(none.days, 0);
   EXPECT_FALSE(none.rest);
 }
@@ -96,8 +96,8 @@ TEST(ForecastOfAMonth, SaysHowFarItWasOff) {
   // 10 × 96 + 20 × 192. Of the days before August 11 too little is known.
   const model::Millis now = october_at(10);
   const Forecast month =
-      forecast_as_of(now, {testing::used_line("vision", october_at(-61), now),
-                           testing::used_line("vision", october_at(-20), october_at(0))});
+      outlook_as_of(now, {testing::used_line("vision", october_at(-61), now),
+                          testing::used_line("vision", october_at(-20), october_at(0))});
   ASSERT_EQ(month.trials.size(), 1U);
   EXPECT_EQ(month.trials[0].month, (base::Month{2026, 9}));
   EXPECT_EQ(month.trials[0].at, october_at(-20));
@@ -110,8 +110,8 @@ TEST(ForecastOfAMonth, SaysHowFarItWasOff) {
 TEST(ForecastOfAMonth, DoesNotExpectACorrectionAgain) {
   const model::Millis now = october_at(10, 6);
   const Forecast month =
-      forecast_as_of(now, {testing::used_line("vision", october_at(-400), now),
-                           testing::correction_line("vision", october_at(5), -100'000'000)});
+      outlook_as_of(now, {testing::used_line("vision", october_at(-400), now),
+                          testing::correction_line("vision", october_at(5), -100'000'000)});
   EXPECT_EQ(month.booked.rounded(), dollars(884));
   ASSERT_TRUE(month.rest);
   EXPECT_EQ(month.rest->rounded(), dollars(31 * 96 - 984));
@@ -119,14 +119,14 @@ TEST(ForecastOfAMonth, DoesNotExpectACorrectionAgain) {
 
 TEST(ForecastOfAMonth, TriesNoMonthThatWasOverByThen) {
   const model::Millis now = october_at(30, 12);
-  const Forecast month = forecast_as_of(now, {testing::used_line("vision", october_at(-400), now)});
+  const Forecast month = outlook_as_of(now, {testing::used_line("vision", october_at(-400), now)});
   ASSERT_EQ(month.trials.size(), 3U) << "May, July and August have a 31st";
   EXPECT_EQ(month.trials[0].month, (base::Month{2026, 5}));
 }
 
 TEST(ForecastOfAMonth, IdleTimeIsHistoryToo) {
   const model::Millis now = october_at(10);
-  const Forecast month = forecast_as_of(
+  const Forecast month = outlook_as_of(
       now, {testing::rest_line(model::RestKind::kIdle, october_at(-30), october_at(3)),
             testing::used_line("vision", october_at(3), now)});
   EXPECT_EQ(month.days, 28);

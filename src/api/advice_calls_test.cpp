@@ -20,7 +20,7 @@ namespace gpu_platform::api {
 namespace {
 
 constexpr model::Millis kAdviceHour = 3'600'000;
-const base::Month kAdviceMonth{2025, 5};
+const base::Month kAdviceMonth{2020, 5};
 
 // Lines that a test adds.
 class AdviceLedger final : public store::Ledger {
@@ -69,7 +69,7 @@ telemetry::UseSummary summary_of_an_idle_run() {
 }
 
 // An H100 costs 5.50 an hour, 1.65 on spot capacity and 2.75 if it is reserved, an L40S 2.20. In
-// May 2025 Ada used a spot H100 for two hours in job 70, and Bob an H100 for four hours in job 71
+// May 2020 Ada used a spot H100 for two hours in job 70, and Bob an H100 for four hours in job 71
 // for the team vision.
 class AdviceTest : public testing::Test {
  protected:

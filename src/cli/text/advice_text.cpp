@@ -144,7 +144,7 @@ std::string families_table(const v1::Advice& advice, const TableStyle& style) {
   return "\n" + table.render(style);
 }
 
-// "3 families: peak memory is not known".
+// "Not known of 3 of 50 kinds of jobs: peak memory".
 std::string unknown_lines(const v1::Advice& advice) {
   std::vector<std::pair<std::string, std::uint64_t>> counts;
   for (const v1::JobFamily& family : advice.families()) {
