@@ -59,7 +59,7 @@ class LedgerSite : private LedgerDraws {
   }
 
   void run() {
-    for (std::uint64_t steps = 4 + below(8); steps > 0 && difference.empty(); --steps) {
+    for (std::uint64_t steps = 4 + below(6); steps > 0 && difference.empty(); --steps) {
       pass_time();
       act();
       if (chance(1, 2)) act();

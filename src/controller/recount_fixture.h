@@ -37,8 +37,10 @@ class Recount {
 
   // The state after it.
   void look(const State& after, const model::Event& event) {
-    const bool is_of_no_gpu = std::holds_alternative<model::CallAudited>(event) ||
-                              std::holds_alternative<model::JobSubmitted>(event);
+    const bool is_of_no_gpu =
+        is_one_of<model::CallAudited, model::JobSubmitted, model::JobEligible,
+                  model::AttemptStarted, model::BudgetsCounted, model::UseCounted, model::PriceSet,
+                  model::PriceWithdrawn, model::LedgerCorrected>(event);
     if (is_of_no_gpu) return;
     std::set<Place> there;
     after.nodes.for_each([&](std::uint64_t, const model::Node& node) {
@@ -130,6 +132,11 @@ class Recount {
     model::Millis from = 0;
     model::Millis to = 0;
   };
+
+  template <class... Kinds>
+  static bool is_one_of(const model::Event& event) {
+    return (std::holds_alternative<Kinds>(event) || ...);
+  }
 
   // ---- GPUs
 
