@@ -9,10 +9,10 @@ namespace gpu_platform::accounting {
 namespace {
 
 // A GPU at the price 1 of ledger_lines.h costs 96 a day. October 2026 begins with a Thursday.
-constexpr model::Millis kForecastDay = 24 * testing::kHourMs;
+constexpr model::Millis kOutlookDay = 24 * testing::kHourMs;
 
 model::Millis october_at(int day, int hour = 0) {
-  return testing::kOctober + day * kForecastDay + hour * testing::kHourMs;
+  return testing::kOctober + day * kOutlookDay + hour * testing::kHourMs;
 }
 
 Forecast outlook_as_of(model::Millis now, const std::vector<model::LedgerLine>& lines) {
@@ -46,14 +46,14 @@ TEST(ForecastOfAMonth, OfAnyConstantHistoryIsExactAtAnyTime) {
   for (int round = 0; round < 50; ++round) {
     const model::Millis now =
         testing::kOctober +
-        static_cast<model::Millis>(random.below(static_cast<std::uint64_t>(31 * kForecastDay)));
+        static_cast<model::Millis>(random.below(static_cast<std::uint64_t>(31 * kOutlookDay)));
     model::LedgerLine line = testing::used_line("vision", october_at(-60), now);
     line.share = base::GpuShare(static_cast<std::int64_t>(1 + random.below(7000)));
     line.discount = static_cast<std::uint32_t>(random.below(10'000));
     const Forecast month = outlook_as_of(now, {line});
     ASSERT_TRUE(month.rest);
     EXPECT_EQ(month.booked + *month.rest,
-              gpu_cost(line.share, 31 * kForecastDay, base::MicroUsd(4'000'000), line.discount));
+              gpu_cost(line.share, 31 * kOutlookDay, base::MicroUsd(4'000'000), line.discount));
   }
 }
 

@@ -219,7 +219,8 @@ TEST_F(UsageTest, AClosedMonthIsFinalAndAddsUp) {
   EXPECT_EQ(report->fleet_total().cost(), "33.000000");
   EXPECT_EQ(report->differences_size(), 0);
   EXPECT_FALSE(report->partial());
-  EXPECT_TRUE(report->document().starts_with("{\n  \"month\": \"2025-05\",\n")) << report->document();
+  EXPECT_TRUE(report->document().starts_with("{\n  \"month\": \"2025-05\",\n"))
+      << report->document();
 }
 
 // No team is there any more: what was used keeps its names. A name that never was has used nothing.

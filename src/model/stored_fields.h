@@ -116,8 +116,7 @@ inline auto fields(Attempt& v) {
                   v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
                   v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.preempted_jobs,
                   v.passed, v.is_borrowed, v.yields_at, v.stops_above, v.began_overdue, v.gpu_type,
-                  v.steps, v.granted, v.preflight, v.choices, v.is_reclaimed,
-                  v.limit_by_budget);
+                  v.steps, v.granted, v.preflight, v.choices, v.is_reclaimed, v.limit_by_budget);
 }
 inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,

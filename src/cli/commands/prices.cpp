@@ -138,7 +138,7 @@ int run_prices_list(const CommandText& text, Invocation& invocation) {
   std::string target(kPricesPath);
   if (o.at) {
     const auto at = past_time("--at", *o.at, invocation.console.process_environment().now());
-    if (!at) return price_mistake(invocation.console, at.error(), text.name);
+    if (!at) return usage_error(invocation.console, at.error(), text.name);
     std::string query;
     http::append_query(query, "at", *at);
     target += "?" + query;

@@ -35,7 +35,7 @@ struct Described {
 // ---- how to show it
 
 constexpr std::string_view kNoValue = "true";  // as the parser has it
-constexpr std::string_view kMark = "--";
+constexpr std::string_view kEndOfOptions = "--";
 constexpr base::Duration kUsualInterval = base::seconds(2);
 constexpr std::uint64_t kLongestInterval = 86'400;
 
@@ -118,7 +118,7 @@ struct Arguments::State {
   // command sees to its own.
   std::size_t plain_words(std::span<const std::string> arguments) const {
     if (words.is_command) return 0;
-    const auto mark = std::ranges::find(arguments, kMark);
+    const auto mark = std::ranges::find(arguments, kEndOfOptions);
     return mark == arguments.end() ? 0 : static_cast<std::size_t>(arguments.end() - mark - 1);
   }
 
@@ -287,7 +287,7 @@ std::optional<int> Arguments::parse(std::span<const std::string> arguments, Cons
       remaining.size() - std::min(remaining.size(), state_->plain_words(arguments));
   for (std::size_t i = 0; i < remaining.size(); ++i) {
     const std::string& word = remaining[i];
-    if (i + 1 == plain && plain < remaining.size() && word == kMark) continue;
+    if (i + 1 == plain && plain < remaining.size() && word == kEndOfOptions) continue;
     const bool is_plain = i >= plain || (state_->words.is_command && !found.empty());
     if (word.size() > 1 && word.starts_with('-') && !is_plain) {
       const std::vector<std::string> names = state_->long_names();
