@@ -49,12 +49,25 @@ TEST(UsageOfJobs, IsTheSameAfterTheDaemonIsKilled) {
   // The sum of both jobs is that of the ledger.
   const nlohmann::json usage = daemon.json({"usage", "--by", "job"});
   ASSERT_TRUE(usage.is_object());
-  EXPECT_EQ(usage["groups"].size(), 2U);
+  std::set<std::string> jobs;
+  for (const nlohmann::json& group : usage["groups"]) jobs.insert(group["keys"][0]);
+  jobs.erase("");  // the time that no job had
+  EXPECT_EQ(jobs, (std::set<std::string>{first, second}));
   EXPECT_NEAR(usage["total"]["gpu_hours"].get<double>(),
               before["gpu_hours"].get<double>() + after["gpu_hours"].get<double>(), 1e-9);
   const Finished balance = daemon.cli({"report", "balance"});
   EXPECT_EQ(balance.exit_code, 0) << balance.out << balance.err;
   EXPECT_FALSE(balance.out.starts_with("0 GPUs ")) << balance.out;
+
+  // The time that no job had is in it, too.
+  const nlohmann::json report = daemon.json({"report", "balance"});
+  ASSERT_TRUE(report.is_object());
+  EXPECT_TRUE(report["absences"].empty()) << report["absences"];
+  double idle = 0;
+  for (const nlohmann::json& part : report["parts"]) {
+    if (part["name"] == "idle") idle = part["gpu_hours"].get<double>();
+  }
+  EXPECT_GT(idle, 0);
 }
 
 TEST(UsageOfJobs, AMonthHasTheKeysOfItsFormatAlone) {
