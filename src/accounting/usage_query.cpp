@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "model/gpu_catalogue.h"
+
 namespace gpu_platform::accounting {
 
 namespace {
@@ -44,8 +46,14 @@ bool is_of_owner(const UsageFilter& filter, const model::LedgerLine& line) {
          has_or_all(filter.projects, line.project);
 }
 
+bool has_type(const std::vector<std::string>& wanted, const std::string& type) {
+  return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](const std::string& each) {
+           return model::gpu_type_matches(each, type);
+         });
+}
+
 bool is_of_place(const UsageFilter& filter, const model::LedgerLine& line) {
-  return has_or_all(filter.types, line.gpu_type) && has_or_all(filter.nodes, line.node) &&
+  return has_type(filter.types, line.gpu_type) && has_or_all(filter.nodes, line.node) &&
          has_or_all(filter.capacities, line.capacity);
 }
 

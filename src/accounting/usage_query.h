@@ -60,7 +60,7 @@ struct UsageFilter {
   std::vector<std::string> users;
   std::vector<std::string> teams;  // without the teams below them: the caller adds these
   std::vector<std::string> projects;
-  std::vector<std::string> types;  // as the lines have them
+  std::vector<std::string> types;  // of GPUs, or their families
   std::vector<std::string> nodes;
   std::vector<model::JobId> jobs;
   std::vector<model::CapacityClass> capacities;

@@ -160,6 +160,8 @@ TEST(UsageSum, CountsOnlyWhatIsWanted) {
   figures = groups_of(query, lines).at(0).figures;
   EXPECT_EQ(figures.corrections, ExactCost());
   EXPECT_EQ(figures.rest_of(model::RestKind::kIdle).list.rounded(), base::MicroUsd(4'000'000));
+  query.filter = {.types = {"A100"}};
+  EXPECT_EQ(groups_of(query, lines).at(0).figures, figures) << "the family of the type";
   query.filter = {.types = {"H100-80GB"}};
   EXPECT_TRUE(groups_of(query, lines).empty());
 }
