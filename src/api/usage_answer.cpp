@@ -59,13 +59,14 @@ class FigureWriter {
   }
 
  private:
-  // Each row adds up, too: the list, less the discount, with the corrections.
+  // Each row adds up, too: the list, less the discount, with the corrections. A row without a
+  // discount has none of another's remainder in it.
   void put_bill(const accounting::UsageFigures& figures, v1::UsageFigures& out) {
-    const base::MicroUsd list = list_.next(figures.billed().list + figures.cpu.list);
+    const base::MicroUsd discount = discount_.next(figures.discount + figures.cpu_discount);
     const base::MicroUsd corrections = corrections_.next(figures.corrections);
     const base::MicroUsd cost = cost_.next(figures.bill());
-    out.set_list_cost(money_text(list));
-    out.set_discount(money_text(list + corrections - cost));
+    out.set_list_cost(money_text(cost - corrections + discount));
+    out.set_discount(money_text(discount));
     out.set_corrections(money_text(corrections));
     out.set_cost(money_text(cost));
   }
@@ -80,7 +81,7 @@ class FigureWriter {
   }
 
   const bool with_rest_;
-  Rounder list_, corrections_, cost_, cpu_not_billed_, starting_, cleaning_;
+  Rounder discount_, corrections_, cost_, cpu_not_billed_, starting_, cleaning_;
   std::array<Rounder, model::kNotBilledReasons> not_billed_;
   std::array<Rounder, model::kRestKinds> rest_;
 };
