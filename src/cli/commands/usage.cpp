@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -6,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "accounting/usage_query.h"
 #include "cli/commands.h"
 #include "cli/screen/repeat.h"
 #include "cli/text/usage_text.h"
@@ -54,9 +56,23 @@ std::vector<std::string> groups_of(const UsageOptions& options) {
   return {options.is_mine || options.job ? "job" : "team"};
 }
 
+base::Status check_groups(const std::vector<std::string>& groups) {
+  for (auto each = groups.begin(); each != groups.end(); ++each) {
+    if (!accounting::parse_usage_by(*each)) {
+      return base::invalid(
+          "--by", fmt::format("'{}' is not one of {}", harmless(*each), accounting::usage_bys()));
+    }
+    if (std::find(groups.begin(), each, *each) != each) {
+      return base::invalid("--by", fmt::format("'{}' is given twice", harmless(*each)));
+    }
+  }
+  return {};
+}
+
 // What the options ask for, without what groups it. Errors name the option.
 base::Result<std::string> query_of(const UsageOptions& options, base::Instant now) {
   std::string query;
+  TRY(check_groups(groups_of(options)));
   TRY(options.window.put(now, query));
   TRY(put_filters(options, query));
   return query;
@@ -150,7 +166,7 @@ int run_usage(const CommandText& text, Invocation& invocation) {
       .option("--user", options.user, "NAME", "only what this user used")
       .option("--team", options.team, "TEAM", "only this team and those below it")
       .option("--project", options.project, "NAME", "only this project")
-      .option("--type", options.gpu_type, "TYPE", "only GPUs of this type")
+      .option("--type", options.gpu_type, "TYPE", "only GPUs of this type or family")
       .option("--node", options.node, "NAME", "only this node")
       .option("--job", options.job, "ID", "only this job, since it was submitted")
       .many("--label", options.labels, "KEY=VALUE", "only jobs with this label; may be repeated")

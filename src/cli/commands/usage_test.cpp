@@ -88,6 +88,37 @@ TEST_F(Show, UsageRefusesAMonthThatIsNone) {
   EXPECT_EQ(call(server, {"usage", "--month", "2026-06", "--since", "7d"}), 2);
 }
 
+TEST_F(Show, UsageRefusesAMonthAheadByItsOption) {
+  FakeServer server([](const Request&) { return json_answer(std::string(kUsageAnswer)); });
+  EXPECT_EQ(call(server, {"usage", "--month", "2126-06"}), 2);
+  EXPECT_TRUE(has(err(), "--month: 2126-06 lies in the future")) << err();
+}
+
+TEST_F(Show, UsageNamesTheOptionOfAnUnknownField) {
+  FakeServer server([](const Request&) { return json_answer(std::string(kUsageAnswer)); });
+  EXPECT_EQ(call(server, {"usage", "--by", "team,usr"}), 2);
+  EXPECT_TRUE(has(err(), "--by: 'usr' is not one of user, team, project,")) << err();
+  EXPECT_EQ(call(server, {"usage", "--by", "team", "--by", "team"}), 2);
+  EXPECT_TRUE(has(err(), "--by: 'team' is given twice")) << err();
+}
+
+// To operators the time that no job had is of a group without keys.
+TEST_F(Show, UsageHasNoRowForWhatNoJobUsed) {
+  constexpr std::string_view kIdleAlone = R"({
+    "since":"2026-06-01T00:00:00.000Z","until":"2026-06-30T12:00:00.000Z","group_by":["team"],"currency":"USD",
+    "groups":[{"keys":[""],"figures":{"gpu_hours":0,"cost":"0.000000","rest":[{"name":"idle","gpu_hours":8,"cost":"44.000000"}]}}],
+    "total":{"gpu_hours":0,"cost":"0.000000","discount":"0.000000","corrections":"0.000000",
+             "rest":[{"name":"idle","gpu_hours":8,"cost":"44.000000"}]}})";
+  FakeServer server([&](const Request&) { return json_answer(std::string(kIdleAlone)); });
+  EXPECT_EQ(call(server, {"usage"}), 0);
+  EXPECT_TRUE(has(out(), "No job that you may see used anything that matches.\n")) << out();
+  EXPECT_FALSE(has(out(), "(no team)")) << out();
+  EXPECT_TRUE(has(out(), "44.00\n")) << out();
+  EXPECT_EQ(call(server, {"usage", "--csv"}), 0);
+  EXPECT_TRUE(has(out(), "cost,currency\n")) << out();
+  EXPECT_FALSE(has(out(), "\n,")) << out();
+}
+
 TEST_F(Show, ReportMonthlyIsATable) {
   std::string target;
   FakeServer server([&](const Request& request) {

@@ -61,6 +61,19 @@ bool is_zero(const std::string& amount) {
   return amount_of(amount).value() == 0;
 }
 
+// Whether a job used anything, or an amount was corrected. To operators a group without keys also
+// has the time that no job had, which other tables show.
+bool has_use(const v1::UsageFigures& figures) {
+  return figures.gpu_hours() > 0 || figures.core_hours() > 0 || !is_zero(figures.cost()) ||
+         !is_zero(figures.list_cost()) || !is_zero(figures.corrections());
+}
+
+bool has_use(const v1::Usage& usage) {
+  return has_use(usage.total()) || std::ranges::any_of(usage.groups(), [](const auto& group) {
+           return has_use(group.figures());
+         });
+}
+
 double hours_not_billed(const v1::UsageFigures& figures) {
   double hours = 0;
   for (const v1::UsagePart& part : figures.not_billed()) hours += part.gpu_hours();
@@ -135,11 +148,13 @@ class UsageRows {
 };
 
 std::string usage_table(const v1::Usage& usage, const TableStyle& style) {
+  if (!has_use(usage)) return "No job that you may see used anything that matches.\n";
   const UsageColumns has(usage);
   Table table(usage_columns(usage, has));
   UsageRows rows(has);
   for (const v1::UsageGroup& group : usage.groups()) {
     if (usage.group_by().empty() && !has.step) break;
+    if (!has_use(group.figures())) continue;
     std::vector<std::string> cells;
     for (int i = 0; i < group.keys_size(); ++i) {
       cells.push_back(or_word(group.keys(i), fmt::format("(no {})", usage.group_by(i))));
@@ -304,6 +319,7 @@ std::string usage_csv(const v1::Usage& usage) {
       "gpu_hours,billed_gpu_hours,unpriced_gpu_hours,core_hours,list_cost,discount,corrections,"
       "cost,currency\n";
   for (const v1::UsageGroup& group : usage.groups()) {
+    if (!has_use(group.figures())) continue;
     for (const std::string& key : group.keys()) text += csv_cell(key) + ",";
     const auto from = time_of(group.from());
     if (has_step) text += (from ? base::utc(*from) : std::string()) + ",";

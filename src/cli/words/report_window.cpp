@@ -28,6 +28,9 @@ base::Status ReportWindow::put(base::Instant now, std::string& query) const {
     if (!parsed) {
       return base::invalid("--month", fmt::format("'{}' is no month, as 2026-10 is", *month));
     }
+    if (base::begin_of(*parsed) > now) {
+      return base::invalid("--month", fmt::format("{} lies in the future", *month));
+    }
     http::append_query(query, "since", base::utc(base::begin_of(*parsed)));
     http::append_query(query, "until", base::utc(base::end_of(*parsed)));
     return {};
