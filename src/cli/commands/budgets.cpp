@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "accounting/amount_text.h"
 #include "base/letters.h"
 #include "base/parse.h"
 #include "base/percent.h"
@@ -16,6 +17,7 @@
 #include "cli/client_names.h"
 #include "cli/commands.h"
 #include "cli/text/message_text.h"
+#include "cli/text/money_text.h"
 #include "cli/text/text.h"
 #include "cli/words/input.h"
 #include "cli/words/list_command.h"
@@ -49,6 +51,7 @@ base::Status check_budget_words(const BudgetWords& o) {
         fmt::format("'{}' is not one of {}{}", harmless(holder), fmt::join(kBudgetHolders, ", "),
                     base::did_you_mean(holder, kBudgetHolders)));
   }
+  if (o.words.back().empty()) return base::invalid("NAME", "must not be empty");
   return check_text("NAME", o.words.back());
 }
 
@@ -243,6 +246,12 @@ using BudgetColumn = ListColumn<v1::Budget>;
 
 constexpr PagedList kBudgets{kBudgetsPath, "budgets", 10'000};
 
+// "1,234.57": a column of amounts is read from its right end.
+std::string cents_of(const std::string& amount) {
+  accounting::HundredthRounder rounder;
+  return accounting::with_hundredths(rounder.next(amount_of(amount).value()));
+}
+
 double money_rank(const std::string& amount) {
   const auto money = base::parse_money(amount);
   return money ? static_cast<double>(money->value()) : 0.0;
@@ -263,15 +272,15 @@ std::vector<BudgetColumn> budget_columns() {
        .cell = [](const B& b, Instant) { return lower_name(b, v1::Budget::kPeriodFieldNumber); }},
       {.key = "amount",
        .column = {"AMOUNT", Column::Align::kRight},
-       .cell = [](const B& b, Instant) { return money_of(b, b.amount()); },
+       .cell = [](const B& b, Instant) { return money_of(b, cents_of(b.amount())); },
        .rank = [](const B& b, Instant) { return money_rank(b.amount()); }},
       {.key = "spent",
        .column = {"SPENT", Column::Align::kRight},
-       .cell = [](const B& b, Instant) { return b.spent(); },
+       .cell = [](const B& b, Instant) { return cents_of(b.spent()); },
        .rank = [](const B& b, Instant) { return money_rank(b.spent()); }},
       {.key = "per_hour",
        .column = {"AN HOUR", Column::Align::kRight},
-       .cell = [](const B& b, Instant) { return b.per_hour(); },
+       .cell = [](const B& b, Instant) { return cents_of(b.per_hour()); },
        .rank = [](const B& b, Instant) { return money_rank(b.per_hour()); }},
       {.key = "level",
        .column = {.title = "LEVEL"},

@@ -55,6 +55,8 @@ TEST_F(Budgets, AMistakeNamesTheWord) {
   FakeServer server([](const Request&) { return json_answer(std::string(kBudget)); });
   EXPECT_EQ(call(server, {"budget", "set", "team", "vision"}), 2);
   EXPECT_NE(err().find("--amount"), std::string::npos) << err();
+  EXPECT_EQ(call(server, {"budget", "set", "project", "", "--amount", "5"}), 2);
+  EXPECT_NE(err().find("NAME: must not be empty"), std::string::npos) << err();
   EXPECT_EQ(call(server, {"budget", "set", "teem", "vision", "--amount", "5"}), 2);
   EXPECT_NE(err().find("'team'"), std::string::npos) << err();
   EXPECT_EQ(call(server, {"budget", "set", "team", "vision", "--amount", "1.2345678"}), 2);
@@ -125,6 +127,16 @@ TEST_F(Budgets, ListHasARowForEach) {
   EXPECT_EQ(call(server, {"budget", "list"}), 0) << err();
   EXPECT_NE(out().find("vision"), std::string::npos) << out();
   EXPECT_NE(out().find("80.25"), std::string::npos) << out();
+}
+
+TEST_F(Budgets, ListHasAmountsOfOneForm) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"budgets":[{"holder":"team","name":"vision","period":"MONTH","amount":"12000","currency":"USD",
+            "spent":"9600.254999","per_hour":"22.00","level":"NEARLY","at_limit":"REFUSE"}],"next_page":null})");
+  });
+  EXPECT_EQ(call(server, {"budget", "list"}), 0) << err();
+  EXPECT_NE(out().find("12,000.00 USD  9,600.25    22.00"), std::string::npos) << out();
 }
 
 }  // namespace

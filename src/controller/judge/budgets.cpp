@@ -186,7 +186,7 @@ base::Result<model::BudgetSet> judge_override(const State& state, const Caller& 
     budget.over = {command.until, caller.user, command.why};
   } else if (!before->budget.over.until.is_set()) {
     return base::fail(ErrorCode::kFailedPrecondition,
-                      fmt::format("{} is not overridden", named(command.key)), "until");
+                      fmt::format("{} is not overridden", named(command.key)));
   }
   return model::BudgetSet{std::move(budget), caller.user};
 }
