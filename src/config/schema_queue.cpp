@@ -156,7 +156,7 @@ constexpr std::array kQueueKeys = {
     Key{"quotas.period",
         +[](C& c) -> model::QuotaPeriod& { return c.quota_period; },
         0, 0, Effect::kAnytime,
-        "The period of gpu_hours, in UTC: days, weeks that begin on Monday, or months of 30 days counted from 1970-01-01."},
+        "The period of gpu_hours, in UTC. A week begins on Monday. The word month means 30 days, counted from 1970-01-01, and no calendar month; budgets (accounting.budgets) have calendar months."},
 
     Key{"allocation.mode",
         +[](C& c) -> model::AllocationMode& { return c.allocation; },

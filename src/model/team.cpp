@@ -29,7 +29,7 @@ std::string_view to_string(QuotaPeriod period) {
       return "day";
     case QuotaPeriod::kWeek:
       return "week";
-    case QuotaPeriod::kMonth:
+    case QuotaPeriod::kThirtyDays:
       return "month";
   }
   CHECK(false);
@@ -57,7 +57,7 @@ base::Duration length_of(QuotaPeriod period) {
       return kDay;
     case QuotaPeriod::kWeek:
       return kDay * 7;
-    case QuotaPeriod::kMonth:
+    case QuotaPeriod::kThirtyDays:
       return kDay * 30;
   }
   CHECK(false);

@@ -49,7 +49,11 @@ struct Quota {
 
 // Periods of GPU-hours have a fixed length and are counted from 1970-01-01T00:00Z, weeks from the
 // Monday after it: the same instant lies in the same period wherever it is asked.
-enum class QuotaPeriod : std::uint8_t { kDay, kWeek, kMonth };  // a month is 30 days
+enum class QuotaPeriod : std::uint8_t {
+  kDay,
+  kWeek,
+  kThirtyDays,  // no calendar month, though the configuration calls it a month
+};
 inline constexpr std::size_t kQuotaPeriods = 3;
 std::string_view to_string(QuotaPeriod period);  // "week"
 base::Duration length_of(QuotaPeriod period);

@@ -47,8 +47,9 @@ TEST(QuotaPeriod, BeginsAtMidnightOnMondaysAndEveryThirtyDays) {
   // 2023-11-06T00:00:00Z, a Monday; 2023-11-12 was a Sunday.
   EXPECT_EQ(begin_of(QuotaPeriod::kWeek, sunday).unix_ns(), 1'699'228'800'000'000'000);
   EXPECT_EQ(begin_of(QuotaPeriod::kWeek, base::Instant(1)).unix_ns(), -3 * day);
-  EXPECT_EQ(begin_of(QuotaPeriod::kMonth, sunday).unix_ns() % (30 * day), 0);
-  for (const QuotaPeriod period : {QuotaPeriod::kDay, QuotaPeriod::kWeek, QuotaPeriod::kMonth}) {
+  EXPECT_EQ(begin_of(QuotaPeriod::kThirtyDays, sunday).unix_ns() % (30 * day), 0);
+  for (const QuotaPeriod period :
+       {QuotaPeriod::kDay, QuotaPeriod::kWeek, QuotaPeriod::kThirtyDays}) {
     const base::Instant begin = begin_of(period, sunday);
     EXPECT_LE(begin, sunday);
     EXPECT_GT(begin + length_of(period), sunday);

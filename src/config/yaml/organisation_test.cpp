@@ -62,7 +62,7 @@ scheduling:
       .of_each_user = {.max_gpus = 8, .max_running_jobs = 10},
       .of_users = {{"ann", {}}, {"cyd", {.max_gpus = 16}}},
       .of_projects = {{"demo", {.gpu_hours = 100}}},
-      .period = model::QuotaPeriod::kMonth};
+      .period = model::QuotaPeriod::kThirtyDays};
   EXPECT_EQ(*checked->policy.organisation, expected);
   EXPECT_EQ(checked->policy.order, model::QueueOrder::kFairShare);
   EXPECT_EQ(checked->policy.fair_share.half_life, base::hours(48));
