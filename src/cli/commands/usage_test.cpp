@@ -48,6 +48,23 @@ TEST_F(Show, UsageEndsWithTheTotalAndSaysWhatHasNoPrice) {
   EXPECT_TRUE(has(out(), "0.500 GPU-hours have no price")) << out();
 }
 
+// Three discounts of a third of a cent each, and amounts of half a cent.
+TEST_F(Show, UsageAddsUpInEachRowAndColumn) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({
+      "since":"2026-06-01T00:00:00.000Z","until":"2026-06-30T12:00:00.000Z","group_by":["job"],"currency":"USD",
+      "groups":[
+        {"keys":["1"],"figures":{"gpu_hours":1,"cost":"0.255000","list_cost":"0.258333","discount":"0.003333","corrections":"0.000000"}},
+        {"keys":["2"],"figures":{"gpu_hours":1,"cost":"0.255000","list_cost":"0.258333","discount":"0.003333","corrections":"0.000000"}},
+        {"keys":["3"],"figures":{"gpu_hours":1,"cost":"0.255000","list_cost":"0.258334","discount":"0.003334","corrections":"0.000000"}}],
+      "total":{"gpu_hours":3,"cost":"0.765000","list_cost":"0.775000","discount":"0.010000","corrections":"0.000000"}})");
+  });
+  EXPECT_EQ(call(server, {"usage", "--by", "job"}), 0) << err();
+  EXPECT_TRUE(has(out(), "1.000  0.26      0.00      0.26\n")) << out();
+  EXPECT_TRUE(has(out(), "1.000  0.26      0.01      0.25\n")) << out();
+  EXPECT_TRUE(has(out(), "3.000  0.78      0.01      0.77\n")) << out();
+}
+
 TEST_F(Show, UsageOfMineIsByJob) {
   std::string target;
   FakeServer server([&](const Request& request) {

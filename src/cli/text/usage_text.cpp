@@ -121,7 +121,11 @@ std::vector<Column> usage_columns(const v1::Usage& usage, const UsageColumns& ha
   return columns;
 }
 
-// The money of rows that follow each other, to hundredths.
+std::int64_t hundredths(HundredthRounder& rounder, std::string_view amount) {
+  return rounder.next(amount_of(amount).value());
+}
+
+// The money of rows that follow each other, to hundredths. Each row adds up, and so do the columns.
 class UsageRows {
  public:
   explicit UsageRows(const UsageColumns& has) : has_(has) {}
@@ -130,21 +134,23 @@ class UsageRows {
     cells.push_back(hours_with_3(figures.gpu_hours()));
     if (has_.not_billed) cells.push_back(hours_with_3(hours_not_billed(figures)));
     if (has_.core_hours) cells.push_back(hours_with_3(figures.core_hours()));
+    const std::int64_t discount = hundredths(discount_, figures.discount());
+    const std::int64_t corrections = hundredths(corrections_, figures.corrections());
+    const std::int64_t cost = hundredths(cost_, figures.cost());
     if (has_.discount) {
-      cells.push_back(cents(list_, figures.list_cost()));
-      cells.push_back(cents(discount_, figures.discount()));
+      cells.push_back(accounting::with_hundredths(cost - corrections + discount));
+      cells.push_back(accounting::with_hundredths(discount));
     }
-    if (has_.corrections) cells.push_back(cents(corrections_, figures.corrections()));
-    std::string cost = cents(cost_, figures.cost());
+    if (has_.corrections) cells.push_back(accounting::with_hundredths(corrections));
     // What has no price is not free.
-    if (figures.unpriced_gpu_hours() > 0) cost = "? + " + cost;
-    cells.push_back(std::move(cost));
+    cells.push_back((figures.unpriced_gpu_hours() > 0 ? "? + " : "") +
+                    accounting::with_hundredths(cost));
     table.add(std::move(cells));
   }
 
  private:
   const UsageColumns& has_;
-  HundredthRounder list_, discount_, corrections_, cost_;
+  HundredthRounder discount_, corrections_, cost_;
 };
 
 std::string usage_table(const v1::Usage& usage, const TableStyle& style) {
