@@ -8,6 +8,7 @@
 #include <map>
 #include <regex>
 #include <string_view>
+#include <utility>
 
 #include "harness.h"
 #include "several_users.h"
@@ -293,9 +294,10 @@ std::vector<std::string> shape_of(const std::vector<std::string>& lines) {
 
 class PagesOfReadings : public Pages {
  protected:
-  PagesOfReadings()
-      : Pages({.config = "monitoring: {interval_seconds: 1}\n"
-                         "alerts: {rules: [{name: GpuHot, for: 0s}]}\n"}) {}
+  explicit PagesOfReadings(std::string config =
+                               "monitoring: {interval_seconds: 1}\n"
+                               "alerts: {rules: [{name: GpuHot, for: 0s}]}\n")
+      : Pages({.config = std::move(config)}) {}
 
   // What a page shows of the key figures is of a site on which more has happened.
   static bool are_alike(const Step& step, const std::vector<std::string>& printed,
@@ -343,6 +345,37 @@ TEST_F(PagesOfReadings, AlertsLookAsOnTheirPage) {
                                          "--data-dir", daemon.data_dir(), "--gpu", "dgx-h100-1:7"});
   ASSERT_EQ(injected.exit_code, 0) << injected.err;
   walk_shapes("docs/alerts.md", 2);
+}
+
+// ---- the page about money
+
+// The first configuration that a page shows.
+std::string configuration_of(const std::string& page) {
+  const std::string head = "```yaml\n";
+  const std::string text = read_file(kSources + "/" + page);
+  const std::size_t begin = text.find(head) + head.size();
+  return text.substr(begin, text.find("```", begin) - begin);
+}
+
+class PageOfMoney : public PagesOfReadings {
+ protected:
+  PageOfMoney() : PagesOfReadings(configuration_of("docs/accounting.md")) {}
+};
+
+// Its figures are those of the demo. Here the same kinds of jobs run for a second.
+TEST_F(PageOfMoney, AccountingLooksAsOnItsPage) {
+  const std::vector<std::vector<std::string>> jobs = {
+      {"--team", "language", "--project", "assistant", "--gpus", "2"},
+      {"--team", "vision", "--project", "maps", "--gpus", "1", "--label", "experiment=lr"},
+      {"--team", "search", "--gpus", "0", "--cpus", "1"},
+      {"--team", "search", "--gpus", "2"},
+  };
+  for (std::vector<std::string> options : jobs) {
+    options.insert(options.end(), {"--time", "5m", "--", "/bin/sleep", "1"});
+    const std::string id = daemon.submit(options);
+    ASSERT_TRUE(daemon.reaches(id, "COMPLETED")) << id << "\n" << daemon.log();
+  }
+  walk_shapes("docs/accounting.md", 9);
 }
 
 // ---- the page for administrators
