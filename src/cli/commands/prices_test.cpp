@@ -142,8 +142,7 @@ TEST_F(PriceCommands, AMistakeNamesTheWord) {
 TEST_F(PriceCommands, ARefusalIsReportedWithItsText) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"title":"PERMISSION_DENIED","status":403,"detail":"user ada may not set prices"})",
-        403);
+        R"({"code":"PERMISSION_DENIED","status":403,"detail":"user ada may not set prices"})", 403);
   });
   EXPECT_NE(call(server, {"prices", "set", "5", "--gpu-type", "H100"}), 0);
   EXPECT_TRUE(has(err(), "may not set prices")) << err();

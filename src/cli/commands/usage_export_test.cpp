@@ -182,7 +182,7 @@ TEST_F(UsageExport, AFileThatCannotBeWrittenIsAFailure) {
 TEST_F(UsageExport, WritesNothingIfAPageIsMissing) {
   FakeServer broken([](const Request& request) {
     if (!has(request.target, "page_token=1")) return page_of_lines({kHeldLine}, "1");
-    return json_answer(R"({"title":"INTERNAL","status":500,"detail":"the disk is gone"})", 500);
+    return json_answer(R"({"code":"INTERNAL","status":500,"detail":"the disk is gone"})", 500);
   });
   const std::string file = broken.path() + ".csv";
   std::ofstream(file) << "before";

@@ -13,9 +13,12 @@ namespace gpu_platform::cli {
 
 base::MicroUsd amount_of(std::string_view text) {
   constexpr std::size_t kDecimals = 6;
-  if (text.size() <= kDecimals || text[text.size() - kDecimals - 1] != '.') return {};
-  std::string digits(text);
-  digits.erase(digits.size() - kDecimals - 1, 1);
+  const std::size_t point = text.find('.');
+  const std::string_view decimals =
+      point == std::string_view::npos ? std::string_view() : text.substr(point + 1);
+  if (decimals.size() > kDecimals) return {};
+  std::string digits(text.substr(0, point));
+  digits.append(decimals).append(kDecimals - decimals.size(), '0');
   std::int64_t millionths = 0;
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), millionths);

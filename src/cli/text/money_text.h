@@ -9,7 +9,7 @@
 
 namespace gpu_platform::cli {
 
-// An amount of a message, "12.345600". Zero if the text is none.
+// An amount of a message, "12.345600" or "12". Zero if the text is none.
 base::MicroUsd amount_of(std::string_view text);
 
 // A single amount: "1,234.57", and "0.00153" of one that hundredths would not show.

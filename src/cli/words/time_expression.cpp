@@ -1,6 +1,7 @@
 #include "cli/words/time_expression.h"
 
 #include <array>
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -71,11 +72,19 @@ std::optional<std::tm> clock_time(const std::string& text, base::Instant now) {
   return std::nullopt;
 }
 
+// strptime() knows no lengths of months: it reads the 30th of February.
+bool is_a_day(const std::tm& parts) {
+  return std::chrono::year_month_day(std::chrono::year(parts.tm_year + 1900),
+                                     std::chrono::month(static_cast<unsigned>(parts.tm_mon + 1)),
+                                     std::chrono::day(static_cast<unsigned>(parts.tm_mday)))
+      .ok();
+}
+
 std::optional<base::Instant> date(const std::string& text) {
   for (const char* form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
     std::tm parts{};
     const char* end = ::strptime(text.c_str(), form, &parts);
-    if (end != nullptr && *end == '\0') return instant_of(parts);
+    if (end != nullptr && *end == '\0') return is_a_day(parts) ? instant_of(parts) : std::nullopt;
   }
   return std::nullopt;
 }
