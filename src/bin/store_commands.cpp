@@ -69,8 +69,9 @@ std::string history_text(const std::string& data_dir) {
 }
 
 int check(client::Console& console, const std::string& data_dir) {
-  const auto report = store::check_store(data_dir, {needed_environments, made_lines},
-                                         progress_of(console, "checking"));
+  const auto report =
+      store::check_store(data_dir, {needed_environments, made_lines, unbalanced_books},
+                         progress_of(console, "checking"));
   if (!report) return report_failure(console, report.error());
   console.out(history_text(data_dir));
   return print(console, store::check_text(*report, data_dir));
@@ -78,7 +79,7 @@ int check(client::Console& console, const std::string& data_dir) {
 
 int recover(client::Console& console, const std::string& data_dir) {
   const auto report = store::recover_store(data_dir, {last_job_with_output(data_dir),
-                                                      {needed_environments, made_lines},
+                                                      {needed_environments, made_lines, {}},
                                                       progress_of(console, "recovering")});
   if (!report) return report_failure(console, report.error());
   return print(console, store::recovery_text(*report));

@@ -1,11 +1,14 @@
 #include "bin/store_state.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "accounting/balance.h"
+#include "accounting/live_lines.h"
 #include "controller/core.h"
 #include "controller/state.h"
 #include "execution/process/kept_output.h"
@@ -52,6 +55,25 @@ base::Result<std::map<std::string, model::JobId>> needed_environments(
 base::Status made_lines(const store::StateSource& source, const store::VisitMadeLines& visit) {
   TRY(replayed_core(source, visit));
   return {};
+}
+
+base::Result<std::vector<std::string>> unbalanced_books(const store::StateSource& source,
+                                                        const store::VisitLedger& visit_all) {
+  TRY_ASSIGN(const controller::Core core,
+             replayed_core(source, [](auto, auto) { return base::Status{}; }));
+  const controller::State& state = core.state();
+  const model::Millis now = model::millis_of(state.at);
+  std::optional<accounting::Balance> balance;
+  TRY(visit_all([&](const model::LedgerLine& line) -> base::Status {
+    if (!balance) balance.emplace(accounting::Span{line.to, now}, *state.prices);
+    balance->add(line);
+    return {};
+  }));
+  if (!balance) return std::vector<std::string>();
+  const accounting::LiveView live{
+      state.jobs, {state.nodes, *state.prices, *state.policy}, state.books->reservations.all()};
+  for (const model::LedgerLine& line : accounting::live_lines(live, state.at)) balance->add(line);
+  return balance->report().differences.named;
 }
 
 model::JobId last_job_with_output(const std::string& data_dir) {

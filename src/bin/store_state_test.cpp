@@ -53,6 +53,39 @@ TEST(StoreState, EveryEventIsAskedForItsLines) {
   EXPECT_FALSE(made_lines(source_of({submitted(1, 1, {}), submitted(3, 2, {})}), visit));
 }
 
+model::LedgerLine rest_of_a_gpu(model::Millis from, model::Millis to, std::int64_t share) {
+  model::LedgerLine line;
+  line.kind = model::LedgerKind::kRest;
+  line.node = "n1";
+  line.gpu_uuid = "GPU-1";
+  line.gpu_type = "H100-80GB";
+  line.share = base::GpuShare(share);
+  line.from = line.started = line.ended = from;
+  line.to = to;
+  return line;
+}
+
+TEST(StoreState, BooksThatDoNotBalanceAreNamed) {
+  model::EventRecord later = submitted(1, 1, {});
+  later.at = base::Instant(base::seconds(1).value());
+  const store::StateSource source = source_of({later});
+  std::vector<model::LedgerLine> lines = {rest_of_a_gpu(0, 10, 7000), rest_of_a_gpu(10, 20, 7000)};
+  const auto visit_all = [&](const store::Ledger::Visit& visit) -> base::Status {
+    for (const model::LedgerLine& line : lines) TRY(visit(line));
+    return {};
+  };
+  const auto right = unbalanced_books(source, visit_all);
+  ASSERT_TRUE(right) << right.error().message;
+  EXPECT_EQ(*right, std::vector<std::string>());
+  lines[1].share = base::GpuShare(3500);
+  const auto wrong = unbalanced_books(source, visit_all);
+  ASSERT_TRUE(wrong) << wrong.error().message;
+  ASSERT_FALSE(wrong->empty());
+  EXPECT_NE(wrong->front().find("GPU-1"), std::string::npos) << wrong->front();
+  lines.clear();
+  EXPECT_EQ(*unbalanced_books(source, visit_all), std::vector<std::string>());
+}
+
 TEST(StoreState, TheLastJobWithOutputIsThatOfAnyEngine) {
   const TestFolder folder;
   EXPECT_FALSE(last_job_with_output(folder.path()).valid());

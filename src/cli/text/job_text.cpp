@@ -465,7 +465,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
   };
   add_spec(spec, now, lines);
   lines.push_back({"Time limit", limit_from(job)});
-  lines.push_back({"Limit by budget", limit_by_budget(job)});
+  lines.push_back({"Paid for", limit_by_budget(job)});
   const bool is_promised = job.start_guaranteed();
   const std::string planned = when(job.estimated_start(), now);
   const Lines rest = {

@@ -102,6 +102,28 @@ class LedgerComparison {
 
 }  // namespace
 
+base::Status add_up_ledger(const Database& database, const Inventory& inventory,
+                           const StateSource& source, const CheckBooks& books,
+                           std::vector<std::string>& damages) {
+  if (inventory.ledger_gap.is_open()) return {};
+  const NameOfNumber name = name_of(inventory);
+  const VisitLedger visit_all = [&](const Ledger::Visit& visit) -> base::Status {
+    TRY_ASSIGN(Statement rows, database.prepare(fmt::format(
+                                   "SELECT {} FROM ledger ORDER BY first_seq", kLedgerColumns)));
+    while (true) {
+      TRY_ASSIGN(const bool has_row, rows.step());
+      if (!has_row) return {};
+      TRY_ASSIGN(const LedgerRow row, ledger_row_of(rows));
+      TRY(visit_lines(row, name, visit));
+    }
+  };
+  TRY_ASSIGN(const std::vector<std::string> found, books(source, visit_all));
+  for (const std::string& sentence : found) {
+    damages.push_back(fmt::format("table ledger: {}", sentence));
+  }
+  return {};
+}
+
 base::Status compare_ledger(const Database& database, const Inventory& inventory,
                             const StateSource& source, const MadeLines& made,
                             std::vector<std::string>& damages) {

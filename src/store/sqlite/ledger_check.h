@@ -8,7 +8,7 @@
 #include "store/sqlite/inventory.h"
 #include "store/sqlite/repair.h"
 
-// Whether the ledger has the lines that the journal makes, and no others.
+// Whether the ledger has the lines that the journal makes, and no others, and whether they add up.
 
 namespace gpu_platform::store {
 
@@ -18,5 +18,11 @@ namespace gpu_platform::store {
 base::Status compare_ledger(const Database& database, const Inventory& inventory,
                             const StateSource& source, const MadeLines& made,
                             std::vector<std::string>& damages);
+
+// The same of what does not add up in the ledger, which must have all lines that are due. Nothing
+// is added up while a gap is open. Costs a replay of the source.
+base::Status add_up_ledger(const Database& database, const Inventory& inventory,
+                           const StateSource& source, const CheckBooks& books,
+                           std::vector<std::string>& damages);
 
 }  // namespace gpu_platform::store

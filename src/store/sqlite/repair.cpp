@@ -372,15 +372,19 @@ base::Result<std::vector<std::string>> compare_environments(
 }
 
 // Of a store that is sound: adds what is wrong in its ledger to the damages.
-base::Status check_ledger(const Database& database, Inventory& inventory, const MadeLines& lines) {
-  if (!lines || !has_ledger(inventory) || !inventory.head) return {};
+base::Status check_ledger(const Database& database, Inventory& inventory,
+                          const EventMeaning& meaning) {
+  if (!meaning.lines || !has_ledger(inventory) || !inventory.head) return {};
   std::optional<StoredSnapshot> snapshot;
   if (inventory.head->first_seq > 1) {
     TRY_ASSIGN(snapshot, newest_snapshot_of(database));
   }
   std::vector<std::string>& damages = inventory.report.damages;
-  TRY(compare_ledger(database, inventory, source_from(database, std::move(snapshot)), lines,
-                     damages));
+  const StateSource from = source_from(database, std::move(snapshot));
+  TRY(compare_ledger(database, inventory, from, meaning.lines, damages));
+  if (damages.empty() && meaning.books) {
+    TRY(add_up_ledger(database, inventory, from, meaning.books, damages));
+  }
   inventory.is_ledger_whole = damages.empty();
   return {};
 }
@@ -484,7 +488,7 @@ base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
                compare_environments(*source.database, inventory->environments, meaning.environments,
                                     unneeded));
     if (progress) progress("ledger", 0);
-    TRY(check_ledger(*source.database, *inventory, meaning.lines));
+    TRY(check_ledger(*source.database, *inventory, meaning));
   }
   inventory->report.has_mark = inventory->mark.has_value();
   return std::move(inventory->report);
@@ -505,12 +509,12 @@ base::Result<RecoveryReport> complete_recovery(const StoreFiles& files, Director
 
 // Everything that can still be read of a store that is not sound.
 base::Result<Inventory> take_all(const StoreFiles& files, const DirectoryLock& lock,
-                                 const MadeLines& lines, RowSource& source) {
+                                 const EventMeaning& meaning, RowSource& source) {
   auto seen = inspect(files, lock, source);
   if (!seen && seen.error().code != ErrorCode::kDataLoss) {
     return std::unexpected(std::move(seen).error());
   }
-  if (seen && seen->report.is_sound()) TRY(check_ledger(*source.database, *seen, lines));
+  if (seen && seen->report.is_sound()) TRY(check_ledger(*source.database, *seen, meaning));
   if (seen && seen->report.is_sound()) {
     return fail(ErrorCode::kFailedPrecondition,
                 fmt::format("{} is not damaged", files.database.string()));
@@ -541,7 +545,7 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
   const TemporaryFiles found_file(files.found);
   RowSource source;
   source.progress = options.progress;
-  TRY_ASSIGN(const Inventory old, take_all(files, lock, options.meaning.lines, source));
+  TRY_ASSIGN(const Inventory old, take_all(files, lock, options.meaning, source));
   RecoveryReport report;
   const EventRange events = choose_events(old.runs, old.snapshots);
   TRY_ASSIGN(const std::optional<Salvage> found, salvage(source, old, events, options.seen_job));

@@ -14,6 +14,7 @@
 #include "model/event.h"
 #include "model/ids.h"
 #include "model/ledger.h"
+#include "store/ledger.h"
 #include "store/store.h"
 
 // What `gpu-platform store check` and `gpu-platform store recover` do. Both need the data directory
@@ -52,10 +53,16 @@ using NeededEnvironments =
 using VisitMadeLines =
     std::function<base::Status(model::EventSeq, std::span<const model::LedgerLine>)>;
 using MadeLines = std::function<base::Status(const StateSource&, const VisitMadeLines&)>;
+// Calls visit with each line that the ledger has, the oldest first.
+using VisitLedger = std::function<base::Status(const Ledger::Visit&)>;
+// Returns what does not add up in these lines and the state of the source, a sentence each.
+using CheckBooks =
+    std::function<base::Result<std::vector<std::string>>(const StateSource&, const VisitLedger&)>;
 // The meaning of events, which is not known here.
 struct EventMeaning {
   NeededEnvironments environments;  // empty: all are kept, and none is missed
   MadeLines lines;                  // empty: the ledger is not compared with the journal
+  CheckBooks books;                 // empty: nothing is added up
 };
 
 // Told often how far the work is: what is read ("journal", "structure"), and how many of its
@@ -63,8 +70,9 @@ struct EventMeaning {
 using StoreProgress = std::function<void(std::string_view what, std::uint64_t records)>;
 
 // Reads and verifies every record and SQLite's own structures, and compares the ledger with what
-// the journal makes; changes nothing. The time it takes grows with the size of the database.
-// kNotFound where there is no store; kDataLoss when the file cannot be read as a store at all.
+// the journal makes, and adds it up; changes nothing. The time it takes grows with the size of the
+// database. kNotFound where there is no store; kDataLoss when the file cannot be read as a store at
+// all.
 base::Result<StoreReport> check_store(const std::filesystem::path& data_dir,
                                       const EventMeaning& meaning = {},
                                       const StoreProgress& progress = {});
