@@ -70,7 +70,15 @@ std::string money_of(base::MicroUsd amount) {
   return accounting::six_decimals(amount.value());
 }
 
-void put_energy(const telemetry::UseSource* uses, const model::Job& job, v1::JobCost& out) {
+// To the nearest millionth.
+base::MicroUsd cost_of_energy(std::int64_t millijoules, base::MicroUsd per_kwh) {
+  constexpr __int128 kMillijoules = 3'600'000'000;
+  const __int128 cost = static_cast<__int128>(millijoules) * per_kwh.value();
+  return base::MicroUsd(static_cast<std::int64_t>((cost + kMillijoules / 2) / kMillijoules));
+}
+
+void put_energy(const telemetry::UseSource* uses, const model::Job& job,
+                const model::EnergyFactors& factors, v1::JobCost& out) {
   if (uses == nullptr) return;
   std::vector<telemetry::UseSummary> summaries;
   for (const model::Attempt& attempt : job.attempts) {
@@ -79,7 +87,12 @@ void put_energy(const telemetry::UseSource* uses, const model::Job& job, v1::Job
   }
   const telemetry::UseTotals totals = telemetry::totals_of(summaries);
   if (!totals.energy) return;
-  out.set_energy_kwh(static_cast<double>(totals.energy->millijoules) / kMillijoulesOfKwh);
+  const double kwh = static_cast<double>(totals.energy->millijoules) / kMillijoulesOfKwh;
+  out.set_energy_kwh(kwh);
+  if (factors.per_kwh != base::MicroUsd()) {
+    out.set_energy_cost(money_of(cost_of_energy(totals.energy->millijoules, factors.per_kwh)));
+  }
+  if (factors.co2_grams_per_kwh != 0) out.set_co2_grams(kwh * factors.co2_grams_per_kwh);
 }
 
 void put_bills(const AttemptBills& bills, v1::JobCost& out) {
@@ -119,7 +132,7 @@ void add_cost(const CoreAccess& core, const controller::Snapshot& snapshot, cons
   cost.set_currency(snapshot.policy->billing->currency);
   put_bills(*bills, cost);
   cost.set_running(std::ranges::any_of(job.attempts, is_going_on));
-  put_energy(core.uses, job, cost);
+  put_energy(core.uses, job, snapshot.policy->billing->energy, cost);
 }
 
 }  // namespace gpu_platform::api

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "api/call_context.h"
+#include "api/job_cost.h"
 #include "api/peers_test.h"
 #include "api/rest/server_fixture_test.h"
 #include "api/use_calls.h"
@@ -137,6 +138,40 @@ TEST_F(UseTest, IsInShortWithASingleJobAndWithAListThatAsks) {
   EXPECT_EQ(single["gpu_use"]["energy_joules"], 4000.0);
   EXPECT_TRUE(parsed(ask("GET", "/v1/jobs"))["jobs"][0]["gpu_use"].is_null());
   EXPECT_EQ(parsed(ask("GET", "/v1/jobs?gpu_use=true"))["jobs"][0]["gpu_use"]["samples"], 2);
+}
+
+class NoLines final : public store::Ledger {
+ public:
+  base::Status visit(const store::LedgerQuery&, const Visit&) const override { return {}; }
+  base::Result<model::EventSeq> ledger_upto() const override { return model::EventSeq(1); }
+};
+
+TEST_F(UseTest, ItsEnergyCostsWhatTheSiteSays) {
+  const model::JobId id = core_.add_job(user_, uid_);
+  core_.start_job(id, {3});
+  record(id, 1);
+  const NoLines ledger;
+  core_.ledger = &ledger;
+  const CoreAccess core = core_.access();
+  controller::Snapshot snapshot = *core.snapshots.snapshot();
+  const auto cost_with = [&](model::EnergyFactors factors) {
+    model::Policy policy;
+    model::Billing billing;
+    billing.energy = factors;
+    policy.billing = std::move(billing);
+    snapshot.policy = std::make_shared<const model::Policy>(std::move(policy));
+    v1::Job out;
+    add_cost(core, snapshot, *snapshot.jobs.find(id.value), out);
+    return out.cost();
+  };
+  const v1::JobCost cost = cost_with({base::MicroUsd(300'000), 380});
+  EXPECT_NEAR(cost.energy_kwh(), 4000 / 3.6e6, 1e-12);
+  EXPECT_EQ(cost.energy_cost(), "0.000333");
+  EXPECT_NEAR(cost.co2_grams(), 4000 / 3.6e6 * 380, 1e-9);
+  const v1::JobCost without = cost_with({});
+  EXPECT_TRUE(without.has_energy_kwh());
+  EXPECT_FALSE(without.has_energy_cost());
+  EXPECT_FALSE(without.has_co2_grams());
 }
 
 }  // namespace

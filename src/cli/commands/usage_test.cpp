@@ -187,13 +187,13 @@ TEST_F(Show, DescribeSaysWhatAJobCostAndWhatIsNotBilled) {
     return json_answer(
         R"({"id":"42","state":"COMPLETED","attempt":2,"spec":{"name":"train","user":"ada"},
             "attempts":[{"attempt":1,"state":"RELEASED"},{"attempt":2,"state":"RELEASED"}],
-            "cost":{"cost":"0.420000","currency":"USD","gpu_hours":0.0763,"gpu_type":"H100-80GB","energy_kwh":0.05,
+            "cost":{"cost":"0.420000","currency":"USD","gpu_hours":0.0763,"gpu_type":"H100-80GB","energy_kwh":0.05,"energy_cost":"0.015000","co2_grams":19,
                     "attempts":[{"attempt":1,"cost":"0.000000","gpu_hours":0.01,"not_billed":"hardware"},
                                 {"attempt":2,"cost":"0.420000","gpu_hours":0.0663}]}})");
   });
   EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0) << err();
   EXPECT_TRUE(has(out(), "0.42 USD: 0.0763 GPU-hours of H100-80GB")) << out();
-  EXPECT_TRUE(has(out(), "0.05 kWh")) << out();
+  EXPECT_TRUE(has(out(), "0.05 kWh, 0.02 USD beside the bill, 19 g of CO2")) << out();
   EXPECT_TRUE(has(out(), "not billed: hardware")) << out();
 }
 

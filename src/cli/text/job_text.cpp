@@ -496,7 +496,7 @@ std::string job_page(const v1::Job& job, const PageStyle& style) {
       {"Used", efficiency_of(job)},
       {"Used of GPUs", gpu_use_text(job.gpu_use())},
       {"Cost", cost_of(job)},
-      {"Energy", if_known(job.cost().has_energy_kwh(), job.cost().energy_kwh(), "{:.3g} kWh")},
+      {"Energy", energy_of(job)},
       {"Monitor", spec.monitor() ? "its GPUs are read each second" : ""},
       {"Retries",
        fmt::format("{} allowed; {} failed, {} lost so far",

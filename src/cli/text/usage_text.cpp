@@ -407,6 +407,17 @@ std::string cost_of(const v1::Job& job) {
   return text;
 }
 
+std::string energy_of(const v1::Job& job) {
+  const v1::JobCost& cost = job.cost();
+  if (!cost.has_energy_kwh()) return {};
+  std::string text = fmt::format("{:.3g} kWh", cost.energy_kwh());
+  if (cost.has_energy_cost()) {
+    text += fmt::format(", {} beside the bill", single_amount(cost.energy_cost(), cost.currency()));
+  }
+  if (cost.has_co2_grams()) text += fmt::format(", {:.3g} g of CO2", cost.co2_grams());
+  return text;
+}
+
 std::string cost_of(const v1::Job& job, const v1::Attempt& attempt) {
   const auto& attempts = job.cost().attempts();
   const auto found = std::ranges::find_if(

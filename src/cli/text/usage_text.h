@@ -27,5 +27,7 @@ std::string balance_page(const v1::Balance& balance, const TableStyle& style);
 std::string cost_of(const v1::Job& job);
 // The same of an attempt: "0.42 USD", "not billed: hardware"; empty where it is not known.
 std::string cost_of(const v1::Job& job, const v1::Attempt& attempt);
+// "0.05 kWh, 0.02 USD beside the bill, 19 g of CO2"; empty where no energy was read.
+std::string energy_of(const v1::Job& job);
 
 }  // namespace gpu_platform::cli
