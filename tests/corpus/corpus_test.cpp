@@ -253,7 +253,8 @@ TEST(CorpusServed, ADaemonShowsItAsItWas) {
   // The defaults of its day: another policy would be an event.
   e2e::Daemon daemon({.emulate = "dgx-h100",
                       .config = "scheduling: {max_queue_size: 1000, default_time_limit: 0s}\n"
-                                "policies: {highest_user_priority: critical}\n",
+                                "policies: {highest_user_priority: critical}\n"
+                                "accounting: {prices: []}\n",
                       .data_dir = directory.path(),
                       .prefix = {"/usr/bin/env", kFrozenClock, frozen_time(now)}});
   ASSERT_TRUE(daemon.start()) << daemon.log();

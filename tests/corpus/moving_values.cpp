@@ -22,7 +22,10 @@ struct Moving {
 constexpr std::array kMovingTexts = {
     Moving{R"(\be2e-[A-Za-z0-9]{6}\b)", "e2e-FOLDER"},  // the folder in which the test runs
     Moving{R"((/[^ "|]*)?/output/(0/)?(\d+)/(\d+)[^ "|\n]*)",
-           "/output/$3/$4"},                                  // of attempts, in it
+           "/output/$3/$4"},  // of attempts, in it
+    // The bill, which pages have got since the answers were recorded.
+    Moving{R"(\nCost: [^\n]*)", ""}, Moving{R"(( RESULT) +COST(?=\n))", "$1"},
+    Moving{R"( +([\d.,]+ USD|not billed: [a-z ]+)(?=\n|$))", ""},
     Moving{R"(\bserver unix:[^\n]*)", "server unix:SOCKET"},  // of the one that answered
 };
 

@@ -20,6 +20,10 @@ nlohmann::json cost_in_all(const Daemon& daemon, const std::string& id) {
     const nlohmann::json job = daemon.job(id);
     if (!job.is_object()) return false;
     cost = job.value("cost", nlohmann::json());
+    if (cost.is_object()) {
+      // Readings of the last minute may go with a kill.
+      for (const char* const key : {"energy_kwh", "energy_cost", "co2_grams"}) cost.erase(key);
+    }
     return cost.is_object() && cost["running"] == false;
   })) << id;
   return cost;
