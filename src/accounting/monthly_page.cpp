@@ -58,8 +58,8 @@ struct ShownRow {
 };
 
 ShownRow shown_row(const BillRow& row, ColumnRounders& rounders) {
-  const std::string_view type = row.gpu_type.empty() ? "unknown type" : row.gpu_type;
-  return {.name = html_name(type),
+  const std::string_view type = row.gpu_type;
+  return {.name = html_name(type.empty() ? "unknown type" : type),
           .hours = rounders.hours.next(row.hours()),
           .not_billed = rounders.not_billed.next(row.not_billed),
           .cost = rounders.cost.next(row.cost.value()),

@@ -13,6 +13,12 @@ namespace {
 // More say nothing new.
 constexpr std::size_t kDifferencesNamed = 20;
 
+struct ComparedRow {
+  std::uint64_t first_seq = 0;
+  std::vector<model::LedgerLine> lines;
+  bool is_other = false;
+};
+
 // Goes through the table beside the journal. A row has the lines of its first event and of those
 // that follow, up to the next row.
 class LedgerComparison {
@@ -52,12 +58,6 @@ class LedgerComparison {
   std::vector<std::string> differences() && { return std::move(differences_); }
 
  private:
-  struct Row {
-    std::uint64_t first_seq = 0;
-    std::vector<model::LedgerLine> lines;
-    bool is_other = false;
-  };
-
   base::Status advance() {
     finish_row();
     current_ = std::exchange(next_, std::nullopt);
@@ -82,7 +82,7 @@ class LedgerComparison {
     TRY_ASSIGN(const bool has_row, rows_.step());
     if (!has_row) return {};
     TRY_ASSIGN(const LedgerRow row, ledger_row_of(rows_));
-    Row& next = next_.emplace();
+    ComparedRow& next = next_.emplace();
     next.first_seq = row.first_seq;
     return visit_lines(row, name_of_, [&](const model::LedgerLine& line) {
       next.lines.push_back(line);
@@ -93,10 +93,10 @@ class LedgerComparison {
   Statement rows_;
   const LedgerGap gap_;
   const NameOfNumber name_of_;
-  const model::EventSeq begin_;  // the first event whose lines are made
-  std::optional<Row> current_;   // that lines are compared with
-  std::size_t position_ = 0;     // of the next line in it
-  std::optional<Row> next_;
+  const model::EventSeq begin_;         // the first event whose lines are made
+  std::optional<ComparedRow> current_;  // that lines are compared with
+  std::size_t position_ = 0;            // of the next line in it
+  std::optional<ComparedRow> next_;
   std::vector<std::string> differences_;
 };
 
