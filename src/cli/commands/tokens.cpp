@@ -256,12 +256,11 @@ int run_token_create(const CommandText& text, Invocation& invocation) {
 }
 
 int run_token_list(const CommandText& text, Invocation& invocation) {
-  using Kind = ListFilter::Kind;
   const List<v1::Token> list{.pages = kTokens,
                              .names = {"tokens", "name"},
-                             .filters = {{"--user", "user", Kind::kText, "NAME",
+                             .filters = {{"--user", "user", ListFilter::Kind::kText, "NAME",
                                           "tokens of this user (administrators only)"},
-                                         {"--all-users", "all_users", Kind::kFlag, "",
+                                         {"--all-users", "all_users", ListFilter::Kind::kFlag, "",
                                           "tokens of all users (administrators only)"}},
                              .columns = token_columns(),
                              .nothing = "no tokens"};
