@@ -26,6 +26,7 @@ constexpr GpuType kCatalogue[] = {
     {"GB200-186GB", "GB200", gib(186)},
     {"H100-80GB", "H100", gib(80)},
     {"H100-94GB", "H100", gib(94)},
+    {"H100-96GB", "H100", gib(96)},
     {"H200-141GB", "H200", gib(141)},
     {"L4-24GB", "L4", gib(24)},
     {"L40-48GB", "L40", gib(48)},
