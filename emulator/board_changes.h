@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "board_readings.h"
+#include "board_mig.h"
 
 // Changes the state of an emulated board. Header only and without allocation, because gpu-emulator
 // and the small static program that registers processes share it. One file descriptor is for one
@@ -42,7 +42,7 @@ class Change {
 enum class Entered { kDone, kTableFull, kOutOfMemory };
 
 // Enters a process, or changes its entry. The caller holds a Change of the GPU; `free_bytes` gets
-// what the other processes leave.
+// what the other processes leave of the GPU, or of the GPU instance that the process uses.
 inline Entered enter_process(GpuState& gpu, const ProcessReading& wanted,
                              std::uint64_t* free_bytes) {
   // Changes are stored in this order, so that none passes the sequence that announces it.
@@ -51,16 +51,18 @@ inline Entered enter_process(GpuState& gpu, const ProcessReading& wanted,
   ProcessEntry* own = nullptr;
   ProcessEntry* unused = nullptr;
   for (ProcessEntry& entry : gpu.processes) {
-    const ProcessReading now{entry.pid, entry.start_ticks, entry.memory_bytes, 0};
-    if (now.pid == wanted.pid) {
+    const ProcessReading now{entry.pid, entry.start_ticks, entry.memory_bytes, 0,
+                             unpacked(entry.instance)};
+    if (now.pid == wanted.pid && now.instance == wanted.instance) {
       own = &entry;
     } else if (now.pid == 0 || !is_alive(now)) {
       unused = &entry;
-    } else {
+    } else if (is_whole_gpu(wanted.instance) ||
+               now.instance.gpu_instance == wanted.instance.gpu_instance) {
       others += now.memory_bytes;
     }
   }
-  const std::uint64_t usable = gpu.memory_bytes - gpu.reserved_bytes;
+  const std::uint64_t usable = usable_bytes(gpu, wanted.instance);
   *free_bytes = usable - (others < usable ? others : usable);
   ProcessEntry* entry = own != nullptr ? own : unused;
   if (entry == nullptr) return Entered::kTableFull;
@@ -68,6 +70,7 @@ inline Entered enter_process(GpuState& gpu, const ProcessReading& wanted,
   entry->start_ticks.store(wanted.start_ticks, kRelease);
   entry->memory_bytes.store(wanted.memory_bytes, kRelease);
   entry->utilization_percent.store(wanted.utilization_percent, kRelease);
+  entry->instance.store(packed(wanted.instance), kRelease);
   entry->pid.store(wanted.pid, kRelease);
   return Entered::kDone;
 }
@@ -89,13 +92,15 @@ inline void restart_counters(GpuState& gpu) {
   gpu.pcie_replays.store(0, kRelaxed);
 }
 
-// What a reset of the GPU does. Rows and pages that wait for it are out of use afterwards, links
-// come up again, and the driver asks for nothing more. What is broken stays so: a remap that has
-// failed, retired pages, a GPU that fell off the bus (which takes a reboot), a narrow link, heat.
-// The caller holds a Change of the GPU, on which no process may be, and wakes the waiters after it.
+// What a reset of the GPU does. MIG instances are gone, and its pending mode is there. Rows and
+// pages that wait for it are out of use afterwards, links come up again, and the driver asks for
+// nothing more. What is broken stays so: a remap that has failed, retired pages, a GPU that fell
+// off the bus (which takes a reboot), a narrow link, heat. The caller holds a Change of the GPU, on
+// which no process may be, and wakes the waiters after it.
 inline void reset_gpu(GpuState& gpu) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   restart_counters(gpu);
+  reset_mig(gpu);
   const std::uint32_t rows = gpu.rows_to_remap.exchange(0, kRelaxed);
   gpu.remapped_rows[kEccUncorrected].fetch_add(rows, kRelaxed);
   gpu.remap_pending.store(0, kRelaxed);
@@ -110,6 +115,22 @@ inline void reset_gpu(GpuState& gpu) {
                       &set.locked_memory_max_mhz}) {
     value->store(0, kRelaxed);
   }
+}
+
+// Adds an event of a GPU; `type` is one bit of nvmlEventType*. The caller holds the file's lock,
+// and wakes the waiters after it.
+inline void add_event(BoardState& state, std::uint64_t gpu, std::uint64_t type, std::uint64_t data,
+                      const InstanceId& instance) {
+  constexpr auto kRelease = std::memory_order_release;
+  const std::uint64_t number = state.event_count.load(std::memory_order_relaxed) + 1;
+  Event& event = state.events[(number - 1) % kMaxEvents];
+  event.number.store(0, std::memory_order_seq_cst);
+  event.type.store(type, kRelease);
+  event.data.store(data, kRelease);
+  event.gpu.store(gpu, kRelease);
+  event.instance.store(packed(instance), kRelease);
+  event.number.store(number, kRelease);
+  state.event_count.store(number, kRelease);
 }
 
 // Wakes all processes that wait for events.

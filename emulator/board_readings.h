@@ -22,6 +22,7 @@ struct ProcessReading {
   std::uint64_t start_ticks = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t utilization_percent = 0;
+  InstanceId instance = {};
 };
 
 struct GpuReading {
@@ -97,7 +98,8 @@ inline std::uint32_t copy_processes(const GpuState& gpu, ProcessReading* out) {
       const std::uint64_t pid = entry.pid.load(kAcquire);
       if (pid == 0) continue;
       out[count++] = {pid, entry.start_ticks.load(kAcquire), entry.memory_bytes.load(kAcquire),
-                      entry.utilization_percent.load(kAcquire)};
+                      entry.utilization_percent.load(kAcquire),
+                      unpacked(entry.instance.load(kAcquire))};
     }
     const bool is_stable = gpu.sequence.load(kAcquire) == before;
     if (is_stable && before % 2 == 0) break;

@@ -22,16 +22,19 @@
 namespace gpu_emulator {
 
 inline constexpr char kMagic[8] = {'G', 'P', 'U', 'B', 'O', 'A', 'R', 'D'};
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::uint32_t kMaxGpus = 16;
 inline constexpr std::uint32_t kMaxNvLinks = 36;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // on one GPU
 inline constexpr std::uint32_t kMaxNumaNodes = 16;
 inline constexpr std::uint32_t kCpuWords = 32;  // 64 CPUs each
 inline constexpr std::uint32_t kMaxMigProfiles = 8;
-inline constexpr std::uint32_t kMaxRetiredPages = 64;  // the real table's size
-inline constexpr std::uint32_t kMaxAccounted = 128;    // processes remembered of one GPU
-inline constexpr std::uint32_t kMaxEvents = 256;       // a waiter this far behind loses the oldest
+inline constexpr std::uint32_t kMaxGpuInstances = 15;     // ids 0 to 14, as the driver has them
+inline constexpr std::uint32_t kMaxComputeInstances = 8;  // of one GPU instance
+inline constexpr std::uint32_t kMaxMigDevices = 7;        // that programs see of one GPU
+inline constexpr std::uint32_t kMaxRetiredPages = 64;     // the real table's size
+inline constexpr std::uint32_t kMaxAccounted = 128;       // processes remembered of one GPU
+inline constexpr std::uint32_t kMaxEvents = 256;  // a waiter this far behind loses the oldest
 
 enum class Support : std::uint32_t { kUnsupported = 0, kOff = 1, kOn = 2 };
 
@@ -87,7 +90,40 @@ struct MigProfile {
   std::uint32_t ofa_engines;
 };
 
-// A process that uses a GPU. `pid` 0 marks a free entry.
+// A partition of the compute of a GPU instance, at its id.
+struct ComputeInstance {
+  std::atomic<std::uint32_t> slices;  // of compute; 0: there is no such instance
+  std::atomic<std::uint32_t> start;   // the first compute slice within its GPU instance
+};
+
+// A partition of a GPU, at its id. A writer sets `profile` last, and clears it first.
+struct GpuInstance {
+  std::atomic<std::uint32_t>
+      profile;                       // 1 + its place in mig_profiles; 0: there is no such instance
+  std::atomic<std::uint32_t> start;  // the first memory slice
+  ComputeInstance compute[kMaxComputeInstances];
+};
+
+// Names an instance of a GPU. Both ids are kNoId for the whole GPU, the second one alone for a GPU
+// instance; NVML has the same value for them.
+inline constexpr std::uint32_t kNoId = 0xffffffff;
+struct InstanceId {
+  std::uint32_t gpu_instance = kNoId;
+  std::uint32_t compute_instance = kNoId;
+
+  friend bool operator==(const InstanceId&, const InstanceId&) = default;
+};
+
+// One number for it, as the state has it.
+constexpr std::uint64_t packed(const InstanceId& id) {
+  return std::uint64_t{id.compute_instance} << 32 | id.gpu_instance;
+}
+constexpr InstanceId unpacked(std::uint64_t number) {
+  return {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
+}
+
+// A process that uses a GPU. `pid` 0 marks a free entry. A process has an entry for each instance
+// that it uses.
 struct ProcessEntry {
   std::atomic<std::uint64_t> pid;
   // Clock ticks after boot at which the process started, so that a reused pid is not mistaken for
@@ -95,6 +131,7 @@ struct ProcessEntry {
   std::atomic<std::uint64_t> start_ticks;
   std::atomic<std::uint64_t> memory_bytes;
   std::atomic<std::uint64_t> utilization_percent;
+  std::atomic<std::uint64_t> instance;  // packed InstanceId
 };
 
 // The values that grow with time and load. A process that may write the file brings them up to date
@@ -150,6 +187,7 @@ struct Event {
   std::atomic<std::uint64_t> type;  // one bit, nvmlEventType*
   std::atomic<std::uint64_t> data;
   std::atomic<std::uint64_t> gpu;
+  std::atomic<std::uint64_t> instance;  // packed InstanceId
 };
 
 enum EccClass : std::uint32_t { kEccCorrected = 0, kEccUncorrected = 1 };
@@ -179,7 +217,7 @@ struct GpuState {
   std::uint32_t numa_node;
   std::uint32_t pcie_generation;
   std::uint32_t pcie_width;
-  Support mig;
+  Support mig;  // as the board has it at first; see mig_mode
   Support ecc;
   Support persistence;
   std::uint32_t max_mig_devices;  // with MIG on
@@ -236,6 +274,11 @@ struct GpuState {
   std::atomic<std::uint64_t> link_errors[kLinkErrors];  // of the first link, since the driver came
   std::atomic<std::uint64_t> injected_throttle;         // nvmlClocksEventReason* bits
   std::atomic<std::uint64_t> ecc_errors[2][2];          // by EccSpan, EccClass
+  std::atomic<std::uint32_t> mig_mode;                  // Support, at this moment
+  std::atomic<std::uint32_t> mig_pending;               // Support, from the next reset on
+  std::atomic<std::uint32_t> failing_gpu_instances;     // so many creations fail
+  std::atomic<std::uint32_t> failing_compute_instances;
+  GpuInstance gpu_instances[kMaxGpuInstances];
   RetiredPage retired_pages[kMaxRetiredPages];
   Integrals integrals;
   Settings settings;
@@ -270,7 +313,7 @@ struct BoardState {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
 static_assert(sizeof(NvLink) == 24);
-static_assert(sizeof(ProcessEntry) == 32);
+static_assert(sizeof(ProcessEntry) == 40);
 static_assert(offsetof(BoardState, numa_nodes) == 520);
 static_assert(sizeof(BoardState) % 8 == 0);
 

@@ -14,7 +14,6 @@ using gpu_emulator::kNotSupported;
 using gpu_emulator::kSuccess;
 using gpu_emulator::kUninitialized;
 using gpu_emulator::set;
-using gpu_emulator::Support;
 using gpu_emulator::value_of;
 
 namespace {
@@ -68,7 +67,7 @@ nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, unsigned int* mode
 
 nvmlReturn_t nvmlDeviceSetAccountingMode(nvmlDevice_t device, unsigned int mode) {
   const auto check = [&](const GpuState& gpu) {
-    if (gpu.mig == Support::kOn) return kNotSupported;
+    if (gpu_emulator::is_mig_on(gpu)) return kNotSupported;
     return mode <= 1 ? kSuccess : kInvalidArgument;
   };
   return set(device, check, [&](GpuState& gpu) {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "board_readings.h"
+#include "mig_names.h"
 #include "nvml/nvml_exports.h"
 
 // The library's hold on the node's state file, and the checks that every call on a device begins
@@ -32,9 +32,35 @@ std::uint32_t place_of_visible(std::uint32_t index);  // visible_count(): it is 
 // The number of its device node: its place among all GPUs that are listed.
 std::uint32_t minor_of(std::uint32_t index);
 
+// What a handle of a device stands for: a GPU, or a compute instance of it.
+struct Device {
+  std::uint32_t gpu = 0;
+  InstanceId instance = {};
+
+  bool is_whole() const { return is_whole_gpu(instance); }
+};
+
 DeviceHandle* handle_of(std::uint32_t index);
-// Gets the index behind a handle; false if it is none of ours.
-bool index_of(const DeviceHandle* handle, std::uint32_t* index);
+DeviceHandle* handle_of(std::uint32_t index, const InstanceId& compute_instance);
+// Gets what is behind a handle; false if it is none of ours. The instance may be gone.
+bool device_of(const DeviceHandle* handle, Device* device);
+
+// The same for the handles of instances, which are no devices.
+GpuInstanceHandle* handle_of_gpu_instance(std::uint32_t index, std::uint32_t gpu_instance);
+bool device_of(const GpuInstanceHandle* handle, Device* device);
+ComputeInstanceHandle* handle_of_compute_instance(std::uint32_t index, const InstanceId& id);
+bool device_of(const ComputeInstanceHandle* handle, Device* device);
+
+// Whether programs may know of the instance: any of them, or with GPU_EMULATOR_DEVICES=DIR one
+// whose two device nodes DIR/nvidia-caps/nvidia-capN are there.
+bool is_instance_visible(const GpuState& gpu, const InstanceId& id);
+// The visible instance that NVML counts so; false if there are not so many.
+bool instance_at(const GpuState& gpu, std::uint32_t place, InstanceId* id);
+// Whether this program may make and destroy instances: root may, and with GPU_EMULATOR_DEVICES=DIR
+// each program that may read DIR/nvidia-caps/nvidia-cap1.
+bool may_configure_mig();
+// Whether another process has NVML initialised. On Ampere the driver does not change the mode then.
+bool is_driver_held();
 
 // Numbers that index or count in the state, bounded for all that a writer left in it.
 inline std::uint32_t link_count(const GpuState& gpu) {
@@ -80,22 +106,43 @@ inline void work_us(std::uint32_t microseconds) {
   }
 }
 
-// Runs `answer(gpu, index)` for a call on a device: after the checks that each such call makes,
-// after the delay and the work the board is set to, and unless it is set to answer with an error.
-template <class Answer>
-Return with_gpu(const DeviceHandle* device, Answer answer) {
+// Runs `answer(gpu, device)` for a call on a handle of any kind: after the checks that each such
+// call makes, after the delay and the work the board is set to, and unless it is set to answer with
+// an error. A handle dies with its instance.
+template <class Handle, class Answer>
+Return with_device(const Handle* handle, Answer answer) {
   const BoardState* state = board();
   if (state == nullptr) return kUninitialized;
-  std::uint32_t index = 0;
-  if (!index_of(device, &index) || index >= gpu_count(*state)) return kInvalidArgument;
-  const GpuState& gpu = state->gpus[index];
+  Device device;
+  if (!device_of(handle, &device) || device.gpu >= gpu_count(*state)) return kInvalidArgument;
+  const GpuState& gpu = state->gpus[device.gpu];
   wait_for_answer(gpu);
   wait_us(gpu.answer_delay_us.load(std::memory_order_relaxed));
   work_us(gpu.answer_work_us.load(std::memory_order_relaxed));
   if (const std::uint32_t forced = gpu.answer.load(std::memory_order_relaxed)) {
     return static_cast<Return>(forced);
   }
-  return answer(gpu, index);
+  if (!is_there(gpu, device.instance)) return kInvalidArgument;
+  return answer(gpu, device);
+}
+
+// The same for calls that only a GPU answers, not an instance of it: `answer(gpu, index)`.
+template <class Answer>
+Return with_gpu(const DeviceHandle* handle, Answer answer) {
+  return with_device(handle, [&](const GpuState& gpu, const Device& device) -> Return {
+    return device.is_whole() ? answer(gpu, device.gpu) : kNotSupported;
+  });
+}
+
+// What is true of a GPU and of its instances.
+template <class Value, class Read>
+Return get_of_both(const DeviceHandle* handle, Value* out, Read read) {
+  if (board() == nullptr) return kUninitialized;
+  if (out == nullptr) return kInvalidArgument;
+  return with_device(handle, [&](const GpuState& gpu, const Device&) {
+    *out = static_cast<Value>(read(gpu));
+    return kSuccess;
+  });
 }
 
 // The usual case: one number out.
@@ -128,6 +175,24 @@ Return list_of(unsigned int* count, Item* out, unsigned int found, Write write) 
   return kSuccess;
 }
 
+// NVML's list of the places where an instance may start: bit n of `starts`, each of so many slices.
+// Without room for placements it tells the count alone.
+template <class Placement>
+Return list_of_starts(std::uint32_t starts, std::uint32_t size, Placement* out,
+                      unsigned int* count) {
+  unsigned int at[32];
+  unsigned int found = 0;
+  for (unsigned int start = 0; start < 32; ++start) {
+    if ((starts >> start & 1) != 0) at[found++] = start;
+  }
+  if (out == nullptr) {
+    *count = found;
+    return kSuccess;
+  }
+  return list_of(count, out, found,
+                 [&](unsigned int i, Placement* each) { *each = {at[i], size}; });
+}
+
 // True when the board's driver is older than the function. Real libraries differ in what they
 // export, and programs look a symbol up before they call it; one library for all boards has every
 // symbol, so a call of such a function answers kFunctionNotFound, which is what bindings make of a
@@ -157,6 +222,17 @@ template <class Edit>
 Return change(std::uint32_t index, Edit edit) {
   return change_gpu(
       index, [](void* context, GpuState& gpu) { (*static_cast<Edit*>(context))(gpu); }, &edit);
+}
+
+// Runs `edit(gpu)`, a MigResult, in the same way. When it has changed the instances, programs that
+// wait for such an event are told, and the files of the capabilities follow.
+Return change_mig(std::uint32_t index, MigResult (*edit)(void* context, GpuState& gpu),
+                  void* context);
+template <class Edit>
+Return change_instances(std::uint32_t index, Edit edit) {
+  return change_mig(
+      index, [](void* context, GpuState& gpu) { return (*static_cast<Edit*>(context))(gpu); },
+      &edit);
 }
 
 // A setting is for root, as NVML has it: `edit(gpu)` runs where the board has it and root asks.

@@ -43,12 +43,10 @@ namespace {
 constexpr unsigned long long kEccEvents = 0x1 | 0x2;
 constexpr unsigned long long kXid = 0x8;
 constexpr unsigned long long kPstateAndClock = 0x4 | 0x10;
-constexpr unsigned long long kMigChange = 0x100;
 constexpr unsigned long long kRetirement = 0x400 | 0x800;
 constexpr unsigned long long kUnavailable = 0x4000;
 constexpr unsigned long long kRecoveryAction = 0x8000;
 
-constexpr unsigned int kNoInstance = 0xffffffff;
 constexpr unsigned int kMaxSets = 64;
 EventSet sets[kMaxSets];
 pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;  // creation and freeing
@@ -63,7 +61,7 @@ bool is_set(const EventSet* set) {
 unsigned long long supported_types(const GpuState& gpu) {
   unsigned long long types = kXid | kPstateAndClock;
   if (gpu.ecc == Support::kOn) types |= kEccEvents;
-  if (gpu.mig != Support::kUnsupported) types |= kMigChange;
+  if (gpu_emulator::has_mig(gpu)) types |= gpu_emulator::kMigConfigChange;
   // Since the branch whose bindings have them first.
   if (board()->driver_major >= 570) types |= kRetirement | kUnavailable | kRecoveryAction;
   return types;
@@ -83,13 +81,14 @@ bool take_event(const BoardState& state, EventSet& set, EventData* out) {
     const std::uint64_t type = event.type.load(kAcquire);
     const std::uint64_t data = event.data.load(kAcquire);
     const std::uint64_t gpu = event.gpu.load(kAcquire);
+    const gpu_emulator::InstanceId instance = gpu_emulator::unpacked(event.instance.load(kAcquire));
     const bool is_whole = event.number.load(kAcquire) == at;
     if (!set.next.compare_exchange_strong(number, at + 1)) continue;
     if (!is_whole || gpu >= kMaxGpus) continue;
     const bool is_wanted = (set.types[gpu].load(kAcquire) & type) != 0;
     if (!is_wanted || at < set.from[gpu].load(kAcquire)) continue;
-    *out = {gpu_emulator::handle_of(static_cast<std::uint32_t>(gpu)), type, data, kNoInstance,
-            kNoInstance};
+    *out = {gpu_emulator::handle_of(static_cast<std::uint32_t>(gpu)), type, data,
+            instance.gpu_instance, instance.compute_instance};
     return true;
   }
 }

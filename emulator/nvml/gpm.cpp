@@ -11,6 +11,8 @@ namespace gpu_emulator {
 struct GpmSample {
   std::uint32_t gpu;
   bool is_taken;
+  std::uint32_t gpu_instance;  // kNoId: of the whole GPU
+  std::uint64_t percent;       // the load of the GPU instance at the moment of the sample
   Totals totals;
 };
 
@@ -52,6 +54,24 @@ struct Span {
         gpu.nvlinks[link], static_cast<std::uint64_t>(busy_seconds * 1e6)));
   }
 };
+
+Span span_between(const GpuState& gpu, const GpmSample& first, const GpmSample& second) {
+  const double seconds = static_cast<double>(second.totals.at_ns - first.totals.at_ns) / 1e9;
+  if (first.gpu_instance != gpu_emulator::kNoId) {
+    return {gpu, seconds, seconds * static_cast<double>(first.percent + second.percent) / 200};
+  }
+  return {gpu, seconds, static_cast<double>(second.totals.busy_us - first.totals.busy_us) / 1e6};
+}
+
+std::uint64_t load_of_instance(const GpuState& gpu, std::uint32_t gpu_instance) {
+  const auto now = gpu_emulator::read_gpu(gpu);
+  std::uint64_t percent = 0;
+  for (std::uint32_t i = 0; i < now.process_count; ++i) {
+    if (now.processes[i].instance.gpu_instance != gpu_instance) continue;
+    percent += now.processes[i].utilization_percent;
+  }
+  return percent < 100 ? percent : 100;
+}
 
 struct Metric {
   unsigned int id;
@@ -169,18 +189,23 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample) {
   if (sample == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t index) {
     if (!has_gpm(gpu)) return kNotSupported;
-    *sample = {index, true, gpu_emulator::totals_of(index)};
+    *sample = {index, true, gpu_emulator::kNoId, 0, gpu_emulator::totals_of(index)};
     return kSuccess;
   });
 }
 
-// Without MIG instances there are none to sample.
-nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int, nvmlGpmSample_t sample) {
+// Totals are kept of GPUs alone: the metrics of a GPU instance follow from its load at the moments
+// of the two samples.
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gpu_instance,
+                                 nvmlGpmSample_t sample) {
   if (board() == nullptr) return kUninitialized;
   if (sample == nullptr) return kInvalidArgument;
-  return with_gpu(device, [](const GpuState& gpu, std::uint32_t) {
-    const bool is_on = has_gpm(gpu) && gpu.mig == gpu_emulator::Support::kOn;
-    return is_on ? gpu_emulator::kNotFound : kNotSupported;
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t index) {
+    if (!has_gpm(gpu) || !gpu_emulator::is_mig_on(gpu)) return kNotSupported;
+    if (gpu_emulator::profile_of(gpu, gpu_instance) == nullptr) return gpu_emulator::kNotFound;
+    *sample = {index, true, gpu_instance, load_of_instance(gpu, gpu_instance),
+               gpu_emulator::totals_of(index)};
+    return kSuccess;
   });
 }
 
@@ -194,13 +219,13 @@ nvmlReturn_t nvmlGpmMetricsGet(GpmMetricsGet* query) {
   const GpmSample* first = query->sample1;
   const GpmSample* second = query->sample2;
   if (first == nullptr || second == nullptr || query->metric_count > kMaxMetrics ||
-      !first->is_taken || !second->is_taken || first->gpu != second->gpu) {
+      !first->is_taken || !second->is_taken || first->gpu != second->gpu ||
+      first->gpu_instance != second->gpu_instance) {
     return kInvalidArgument;
   }
   const GpuState& gpu = board()->gpus[first->gpu % gpu_emulator::kMaxGpus];
   if (second->totals.at_ns < first->totals.at_ns) return kInvalidArgument;
-  const Span span{gpu, static_cast<double>(second->totals.at_ns - first->totals.at_ns) / 1e9,
-                  static_cast<double>(second->totals.busy_us - first->totals.busy_us) / 1e6};
+  const Span span = span_between(gpu, *first, *second);
   for (unsigned int i = 0; i < query->metric_count; ++i) {
     GpmMetric& metric = query->metrics[i];
     metric.nvml_return = measure(span, metric);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "nvml/board.h"
@@ -7,13 +8,16 @@
 
 using gpu_emulator::board;
 using gpu_emulator::copy_text;
+using gpu_emulator::Device;
 using gpu_emulator::get;
+using gpu_emulator::get_of_both;
 using gpu_emulator::GpuState;
 using gpu_emulator::kInvalidArgument;
 using gpu_emulator::kNotSupported;
 using gpu_emulator::kSuccess;
 using gpu_emulator::kUninitialized;
 using gpu_emulator::PciInfo;
+using gpu_emulator::with_device;
 using gpu_emulator::with_gpu;
 using gpu_emulator::write_address;
 using gpu_emulator::write_bus_ids;
@@ -38,12 +42,31 @@ nvmlReturn_t always(nvmlDevice_t device, Value* out, Value value) {
 
 }  // namespace
 
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned int length) {
-  return get_text(device, &GpuState::name, name, length);
+// An instance has the name of its GPU before its own: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t handle, char* name, unsigned int length) {
+  if (board() == nullptr) return kUninitialized;
+  return with_device(handle, [&](const GpuState& gpu, const Device& device) -> nvmlReturn_t {
+    if (device.is_whole()) return copy_text(gpu.name, name, length);
+    const auto* profile = gpu_emulator::profile_of(gpu, device.instance.gpu_instance);
+    if (profile == nullptr) return kInvalidArgument;
+    char own[gpu_emulator::kMigNameBytes];
+    gpu_emulator::write_mig_name(*profile, gpu_emulator::compute_slices_of(gpu, device.instance),
+                                 own);
+    char whole[sizeof gpu.name + sizeof own + 8];
+    snprintf(whole, sizeof whole, "%.*s MIG %s", static_cast<int>(sizeof gpu.name - 1), gpu.name,
+             own);
+    return copy_text(whole, name, length);
+  });
 }
 
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int length) {
-  return get_text(device, &GpuState::uuid, uuid, length);
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char* uuid, unsigned int length) {
+  if (board() == nullptr) return kUninitialized;
+  return with_device(handle, [&](const GpuState& gpu, const Device& device) -> nvmlReturn_t {
+    if (device.is_whole()) return copy_text(gpu.uuid, uuid, length);
+    char own[gpu_emulator::kMigUuidBytes];
+    gpu_emulator::write_mig_uuid(gpu, device.instance, own);
+    return copy_text(own, uuid, length);
+  });
 }
 
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length) {
@@ -59,12 +82,18 @@ nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char* part_number
   return get_text(device, &GpuState::part_number, part_number, length);
 }
 
-nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* out) {
+// An instance is counted on its GPU.
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int* out) {
   if (board() == nullptr) return kUninitialized;
   if (out == nullptr) return kInvalidArgument;
-  return with_gpu(device, [&](const GpuState&, std::uint32_t index) {
-    *out = gpu_emulator::place_of_visible(index);
-    return kSuccess;
+  return with_device(handle, [&](const GpuState& gpu, const Device& device) {
+    *out = gpu_emulator::place_of_visible(device.gpu);
+    if (device.is_whole()) return kSuccess;
+    gpu_emulator::InstanceId found;
+    for (*out = 0; gpu_emulator::instance_at(gpu, *out, &found); ++*out) {
+      if (found == device.instance) return kSuccess;
+    }
+    return gpu_emulator::kNotFound;
   });
 }
 
@@ -78,17 +107,17 @@ nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int* minor) 
 }
 
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned int* brand) {
-  return get(device, brand, [](const GpuState& gpu) { return gpu.brand; });
+  return get_of_both(device, brand, [](const GpuState& gpu) { return gpu.brand; });
 }
 
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned int* architecture) {
-  return get(device, architecture, [](const GpuState& gpu) { return gpu.architecture; });
+  return get_of_both(device, architecture, [](const GpuState& gpu) { return gpu.architecture; });
 }
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, int* minor) {
   if (board() == nullptr) return kUninitialized;
   if (major == nullptr || minor == nullptr) return kInvalidArgument;
-  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
+  return with_device(device, [&](const GpuState& gpu, const Device&) {
     *major = static_cast<int>(gpu.compute_major);
     *minor = static_cast<int>(gpu.compute_minor);
     return kSuccess;

@@ -23,13 +23,16 @@ enum Return : int {
   kResetRequired = 16,
   kLibRmVersionMismatch = 18,
   kInUse = 19,
-  kArgumentVersionMismatch = 25,
   kOutOfMemory = 20,
   kNoData = 21,
+  kInsufficientResources = 23,
+  kArgumentVersionMismatch = 25,
   kUnknown = 999,
 };
 
-struct DeviceHandle;  // nvmlDevice_t points to one; the caller sees no inside
+struct DeviceHandle;           // nvmlDevice_t points to one; the caller sees no inside
+struct GpuInstanceHandle;      // the same for nvmlGpuInstance_t
+struct ComputeInstanceHandle;  // and nvmlComputeInstance_t
 
 struct Memory {
   unsigned long long total;
@@ -416,60 +419,5 @@ struct ConfComputeCapabilities {
   unsigned int gpus;
 };
 static_assert(sizeof(ConfComputeCapabilities) == 8);
-
-struct GpuInstancePlacement {
-  unsigned int start;
-  unsigned int size;  // memory slices
-};
-static_assert(sizeof(GpuInstancePlacement) == 8);
-
-struct GpuInstanceProfileInfo {
-  unsigned int id;
-  unsigned int is_p2p_supported;
-  unsigned int slice_count;
-  unsigned int instance_count;
-  unsigned int multiprocessor_count;
-  unsigned int copy_engine_count;
-  unsigned int decoder_count;
-  unsigned int encoder_count;
-  unsigned int jpeg_count;
-  unsigned int ofa_count;
-  unsigned long long memory_size_mib;
-};
-static_assert(sizeof(GpuInstanceProfileInfo) == 48);
-
-struct GpuInstanceProfileInfoV2 {
-  unsigned int version;
-  unsigned int id;
-  unsigned int is_p2p_supported;
-  unsigned int slice_count;
-  unsigned int instance_count;
-  unsigned int multiprocessor_count;
-  unsigned int copy_engine_count;
-  unsigned int decoder_count;
-  unsigned int encoder_count;
-  unsigned int jpeg_count;
-  unsigned int ofa_count;
-  unsigned long long memory_size_mib;
-  char name[96];
-};
-static_assert(version_of<GpuInstanceProfileInfoV2>(2) == 0x02000098);
-
-struct GpuInstanceProfileInfoV3 {
-  unsigned int version;
-  unsigned int id;
-  unsigned int slice_count;
-  unsigned int instance_count;
-  unsigned int multiprocessor_count;
-  unsigned int copy_engine_count;
-  unsigned int decoder_count;
-  unsigned int encoder_count;
-  unsigned int jpeg_count;
-  unsigned int ofa_count;
-  unsigned long long memory_size_mib;
-  char name[96];
-  unsigned int capabilities;
-};
-static_assert(version_of<GpuInstanceProfileInfoV3>(3) == 0x03000098);
 
 }  // namespace gpu_emulator

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "nvml/mig_exports.h"
 #include "nvml/nvml_abi.h"
 
 // This library exports the functions of NVIDIA's libnvidia-ml.so.1 that it answers. They are
@@ -69,10 +70,6 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned i
                                                  unsigned int* type);
 
 // Modes and limits.
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* current,
-                                  unsigned int* pending);
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int* count);
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int* is_mig);
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned int* mode);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned int* mode);
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, unsigned int* mode);
@@ -253,27 +250,6 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, gpu_emulator::EventData* da
                                  unsigned int timeout_ms);
 
 // MIG, as far as it can be asked while it is off.
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
-                                                 nvmlDevice_t* mig_device);
-nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device,
-                                                          nvmlDevice_t* device);
-nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id, void** instance);
-nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profile_id,
-                                       void** instances, unsigned int* count);
-nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int* id);
-nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int* id);
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
-                                                 gpu_emulator::GpuInstanceProfileInfo* info);
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned int profile,
-                                                  gpu_emulator::GpuInstanceProfileInfoV2* info);
-nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(
-    nvmlDevice_t device, unsigned int profile_id, gpu_emulator::GpuInstancePlacement* placements,
-    unsigned int* count);
-nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
-    nvmlDevice_t device, unsigned int profile_id, gpu_emulator::GpuInstancePlacement* placements,
-    unsigned int* count);
-nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profile_id,
-                                                       unsigned int* count);
 
 // These functions change settings.
 nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device, unsigned int limit_mw);

@@ -3,6 +3,7 @@
 // Calls about the processes on a GPU. All of them compute; none draws and none uses MPS.
 
 using gpu_emulator::board;
+using gpu_emulator::Device;
 using gpu_emulator::GpuReading;
 using gpu_emulator::GpuState;
 using gpu_emulator::kInvalidArgument;
@@ -17,13 +18,11 @@ using gpu_emulator::ProcessReading;
 using gpu_emulator::ProcessUtilizationInfo;
 using gpu_emulator::ProcessUtilizationSample;
 using gpu_emulator::read_gpu;
-using gpu_emulator::Support;
+using gpu_emulator::with_device;
 using gpu_emulator::with_gpu;
 
 namespace {
 
-// The value says that no MIG instance is meant.
-constexpr unsigned int kNoInstance = 0xffffffff;
 constexpr unsigned long long kNotAvailable = ~0ull;
 
 void write(const ProcessReading& process, ProcessInfoV1* out) {
@@ -31,22 +30,36 @@ void write(const ProcessReading& process, ProcessInfoV1* out) {
 }
 
 void write(const ProcessReading& process, ProcessInfo* out) {
-  *out = {static_cast<unsigned int>(process.pid), process.memory_bytes, kNoInstance, kNoInstance};
+  *out = {static_cast<unsigned int>(process.pid), process.memory_bytes,
+          process.instance.gpu_instance, process.instance.compute_instance};
+}
+
+// Those on an instance; on the whole GPU all of them.
+GpuReading processes_of(const GpuState& gpu, const Device& device) {
+  GpuReading reading = read_gpu(gpu);
+  if (device.is_whole()) return reading;
+  const std::uint32_t all = reading.process_count;
+  reading.process_count = 0;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    if (!(reading.processes[i].instance == device.instance)) continue;
+    reading.processes[reading.process_count++] = reading.processes[i];
+  }
+  return reading;
 }
 
 template <class Info>
 nvmlReturn_t list_processes(nvmlDevice_t device, unsigned int* count, Info* out) {
   if (board() == nullptr) return kUninitialized;
   if (count == nullptr) return kInvalidArgument;
-  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    const GpuReading reading = read_gpu(gpu);
+  return with_device(device, [&](const GpuState& gpu, const Device& asked) {
+    const GpuReading reading = processes_of(gpu, asked);
     return list_of(count, out, reading.process_count,
                    [&](unsigned int i, Info* item) { write(reading.processes[i], item); });
   });
 }
 
 nvmlReturn_t no_processes(nvmlDevice_t device, unsigned int* count) {
-  return gpu_emulator::get(device, count, [](const GpuState&) { return 0u; });
+  return gpu_emulator::get_of_both(device, count, [](const GpuState&) { return 0u; });
 }
 
 // The driver samples each process now and then and keeps what is newer than the caller has seen;
@@ -54,7 +67,7 @@ nvmlReturn_t no_processes(nvmlDevice_t device, unsigned int* count) {
 template <class List>
 nvmlReturn_t with_samples(nvmlDevice_t device, unsigned long long last_seen, List list) {
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    if (gpu.mig == Support::kOn) return kNotSupported;
+    if (gpu_emulator::is_mig_on(gpu)) return kNotSupported;
     const GpuReading reading = read_gpu(gpu);
     const unsigned long long time_us = gpu_emulator::now_ns(CLOCK_REALTIME) / 1000;
     if (reading.process_count == 0 || last_seen >= time_us) return kNotFound;
@@ -120,8 +133,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
     const unsigned int found = list->mode == kCompute ? reading.process_count : 0;
     return list_of(&list->count, list->processes, found, [&](unsigned int i, ProcessDetail* out) {
       const ProcessReading& process = reading.processes[i];
-      *out = {static_cast<unsigned int>(process.pid), process.memory_bytes, kNoInstance,
-              kNoInstance, kNotAvailable};
+      *out = {static_cast<unsigned int>(process.pid), process.memory_bytes,
+              process.instance.gpu_instance, process.instance.compute_instance, kNotAvailable};
     });
   });
 }

@@ -35,12 +35,31 @@ nvmlReturn_t get_idle_engine(nvmlDevice_t device, unsigned int* percent, unsigne
   if (board() == nullptr) return kUninitialized;
   if (percent == nullptr || period_us == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    if (gpu.mig == Support::kOn) return kNotSupported;
+    if (gpu_emulator::is_mig_on(gpu)) return kNotSupported;
     constexpr unsigned int kSamplingPeriodUs = 167'000;
     *percent = 0;
     *period_us = kSamplingPeriodUs;
     return kSuccess;
   });
+}
+
+// The memory of a GPU, or of the GPU instance that a compute instance lies in: they share it.
+struct MemoryUse {
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+};
+
+MemoryUse memory_use(const GpuState& gpu, const gpu_emulator::InstanceId& id) {
+  const GpuReading now = read_gpu(gpu);
+  if (gpu_emulator::is_whole_gpu(id)) return {gpu.memory_bytes, gpu.reserved_bytes, now.free_bytes};
+  const std::uint64_t total = gpu_emulator::usable_bytes(gpu, id);
+  std::uint64_t used = 0;
+  for (std::uint32_t i = 0; i < now.process_count; ++i) {
+    if (now.processes[i].instance.gpu_instance != id.gpu_instance) continue;
+    used += now.processes[i].memory_bytes;
+  }
+  return {total, 0, used < total ? total - used : 0};
 }
 
 enum class ClockOf { kNow, kApplications, kMaximum };
@@ -154,9 +173,9 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned int
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, gpu_emulator::Memory* memory) {
   if (board() == nullptr) return kUninitialized;
   if (memory == nullptr) return kInvalidArgument;
-  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    const GpuReading now = read_gpu(gpu);
-    *memory = {gpu.memory_bytes, now.free_bytes, gpu.memory_bytes - now.free_bytes};
+  return gpu_emulator::with_device(device, [&](const GpuState& gpu, const auto& asked) {
+    const MemoryUse use = memory_use(gpu, asked.instance);
+    *memory = {use.total, use.free, use.total - use.free};
     return kSuccess;
   });
 }
@@ -167,10 +186,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, gpu_emulator::Memor
   if (memory->version != gpu_emulator::kMemoryV2Version) {
     return gpu_emulator::kArgumentVersionMismatch;
   }
-  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    const GpuReading now = read_gpu(gpu);
-    *memory = {memory->version, gpu.memory_bytes, gpu.reserved_bytes, now.free_bytes,
-               now.used_bytes};
+  return gpu_emulator::with_device(device, [&](const GpuState& gpu, const auto& asked) {
+    const MemoryUse use = memory_use(gpu, asked.instance);
+    *memory = {memory->version, use.total, use.reserved, use.free,
+               use.total - use.reserved - use.free};
     return kSuccess;
   });
 }
@@ -179,7 +198,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, gpu_emulator::Ut
   if (board() == nullptr) return kUninitialized;
   if (rates == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    if (gpu.mig == Support::kOn) return kNotSupported;  // utilization is not defined with MIG
+    if (gpu_emulator::is_mig_on(gpu)) return kNotSupported;  // utilization is not defined with MIG
     const GpuReading now = read_gpu(gpu);
     *rates = {now.utilization_percent, now.memory_utilization_percent};
     return kSuccess;

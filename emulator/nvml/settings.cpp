@@ -139,7 +139,7 @@ nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned int mode) {
   constexpr unsigned int kExclusiveThread = 1;  // gone since CUDA 8
   constexpr unsigned int kLastMode = 3;
   return set_field(device, &Settings::compute_mode, mode, [&](const GpuState& gpu) {
-    if (gpu.mig == Support::kOn || mode == kExclusiveThread) return kNotSupported;
+    if (gpu_emulator::is_mig_on(gpu) || mode == kExclusiveThread) return kNotSupported;
     return mode <= kLastMode ? kSuccess : kInvalidArgument;
   });
 }

@@ -43,6 +43,7 @@ constexpr NamedReturn kReturns[] = {
     {19, "GPU is in use by another client"},
     {20, "Insufficient Memory"},
     {21, "No data"},
+    {23, "Insufficient Resources"},
     {25, "Version mismatch between caller and library"},
     {27, "The system is not ready for the request"},
     {28, "No GPUs were found"},
@@ -70,6 +71,21 @@ nvmlReturn_t find_device(nvmlDevice_t* device, Matches matches) {
     const std::uint32_t index = gpu_emulator::visible_gpu(i);
     if (!matches(state->gpus[index])) continue;
     *device = gpu_emulator::handle_of(index);
+    return kSuccess;
+  }
+  return kNotFound;
+}
+
+// An instance of a GPU that programs may know of.
+nvmlReturn_t instance_by_uuid(const char* uuid, nvmlDevice_t* device) {
+  if (device == nullptr) return kInvalidArgument;
+  for (std::uint32_t i = 0; i < gpu_emulator::visible_count(); ++i) {
+    const std::uint32_t index = gpu_emulator::visible_gpu(i);
+    const GpuState& gpu = board()->gpus[index];
+    gpu_emulator::InstanceId id;
+    if (!gpu_emulator::find_mig_uuid(gpu, uuid, strlen(uuid), &id)) continue;
+    if (!gpu_emulator::is_instance_visible(gpu, id)) break;
+    *device = gpu_emulator::handle_of(index, id);
     return kSuccess;
   }
   return kNotFound;
@@ -192,6 +208,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t* dev
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
   if (board() == nullptr) return kUninitialized;
   if (uuid == nullptr) return kInvalidArgument;
+  if (strncmp(uuid, "MIG-", 4) == 0) return instance_by_uuid(uuid, device);
   return find_device(device, [&](const GpuState& gpu) { return strcmp(gpu.uuid, uuid) == 0; });
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "board_changes.h"
+#include "mig_names.h"
 
 namespace gpu_emulator {
 namespace {
@@ -54,29 +55,37 @@ class Mapping {
   BoardState* state_ = nullptr;
 };
 
-// Returns the GPU with this UUID; -1 if there is none.
-int find_gpu(const BoardState& state, const char* uuid, std::size_t length) {
+// A GPU, or a compute instance of it.
+struct ChosenDevice {
+  std::uint32_t gpu = 0;
+  InstanceId instance = {};
+};
+
+// Finds what has this UUID. Returns false if nothing has it.
+bool find_device(const BoardState& state, const char* uuid, std::size_t length, ChosenDevice* out) {
   for (std::uint32_t i = 0; i < state.gpu_count && i < kMaxGpus; ++i) {
     const char* known = state.gpus[i].uuid;
-    if (strncmp(known, uuid, length) == 0 && known[length] == '\0') return static_cast<int>(i);
+    *out = {i, {}};
+    if (strncmp(known, uuid, length) == 0 && known[length] == '\0') return true;
+    if (find_mig_uuid(state.gpus[i], uuid, length, &out->instance)) return true;
   }
-  return -1;
+  return false;
 }
 
-void enter(int fd, GpuState& gpu, std::uint64_t pid, std::uint64_t start_ticks, Entered* entered) {
+void enter(int fd, GpuState& gpu, const ProcessReading& process, Entered* entered) {
   const Change change(fd, gpu);
   for (const ProcessEntry& entry : gpu.processes) {
-    const ProcessReading now{entry.pid, entry.start_ticks, 0, 0};
-    if (now.pid == pid && is_alive(now)) return;
+    const ProcessReading now{entry.pid, entry.start_ticks, 0, 0, unpacked(entry.instance)};
+    if (now.pid == process.pid && now.instance == process.instance && is_alive(now)) return;
   }
   std::uint64_t free_bytes = 0;
-  *entered = enter_process(gpu, {pid, start_ticks, 0, 0}, &free_bytes);
+  *entered = enter_process(gpu, process, &free_bytes);
 }
 
-// Opens the state and looks up all GPUs before the first is changed.
-class GpuChoice {
+// Opens the state and looks up all GPUs and instances before the first is changed.
+class DeviceChoice {
  public:
-  GpuChoice(const char* state_path, const char* uuids) : mapping_(state_path) {
+  DeviceChoice(const char* state_path, const char* uuids) : mapping_(state_path) {
     if (mapping_.error() != 0) {
       result_ = failed(kExitFailed, "open %s: %s", state_path, strerror(mapping_.error()));
       return;
@@ -90,27 +99,29 @@ class GpuChoice {
     }
     for (const char* at = uuids; at != nullptr;) {
       const std::size_t length = strcspn(at, ",");
-      const int gpu = find_gpu(*state, at, length);
-      if (gpu < 0) {
+      ChosenDevice found;
+      if (!find_device(*state, at, length, &found)) {
         result_ = failed(kExitUnknownGpu, "no GPU \"%.*s\" on %s", static_cast<int>(length), at,
                          state->node_name);
         return;
       }
-      chosen_[gpu] = true;
+      if (count_ < kMaxChosen) chosen_[count_++] = found;
       at = at[length] == ',' ? at + length + 1 : nullptr;
     }
   }
 
   const RegistrationResult& result() const { return result_; }
   int fd() const { return mapping_.fd(); }
-  // Null: not chosen.
-  GpuState* gpu(std::uint32_t index) const {
-    return chosen_[index] ? &mapping_.state()->gpus[index] : nullptr;
-  }
+  std::uint32_t count() const { return count_; }
+  const ChosenDevice& at(std::uint32_t place) const { return chosen_[place]; }
+  GpuState& gpu(std::uint32_t place) const { return mapping_.state()->gpus[chosen_[place].gpu]; }
 
  private:
+  static constexpr std::uint32_t kMaxChosen = kMaxGpus * kMaxMigDevices;
+
   Mapping mapping_;
-  bool chosen_[kMaxGpus] = {};
+  ChosenDevice chosen_[kMaxChosen];
+  std::uint32_t count_ = 0;
   RegistrationResult result_;
 };
 
@@ -118,23 +129,23 @@ class GpuChoice {
 
 RegistrationResult change_registration(Registration what, const char* state_path, const char* uuids,
                                        std::uint64_t pid) {
-  const GpuChoice choice(state_path, uuids);
+  const DeviceChoice choice(state_path, uuids);
   if (choice.result().exit_code != kExitDone) return choice.result();
   // Read before any lock is taken: a process that ended meanwhile is one that does not exist.
   const std::uint64_t start_ticks = process_start_ticks(pid);
   if (what == Registration::kEnter && start_ticks == 0) return {};
-  for (std::uint32_t i = 0; i < kMaxGpus; ++i) {
-    GpuState* gpu = choice.gpu(i);
-    if (gpu == nullptr) continue;
+  for (std::uint32_t i = 0; i < choice.count(); ++i) {
+    GpuState& gpu = choice.gpu(i);
     Entered entered = Entered::kDone;
     if (what == Registration::kEnter) {
-      enter(choice.fd(), *gpu, pid, start_ticks, &entered);
+      enter(choice.fd(), gpu, {pid, start_ticks, 0, 0, choice.at(i).instance}, &entered);
     } else {
-      const Change change(choice.fd(), *gpu);
-      remove_process(*gpu, pid);
+      const Change change(choice.fd(), gpu);
+      remove_process(gpu, pid);
     }
     if (entered != Entered::kDone) {
-      return failed(kExitRefused, "%u processes use GPU %u already", kMaxProcesses, i);
+      return failed(kExitRefused, "%u processes use GPU %u already", kMaxProcesses,
+                    choice.at(i).gpu);
     }
   }
   return {};
@@ -142,18 +153,17 @@ RegistrationResult change_registration(Registration what, const char* state_path
 
 RegistrationResult change_load(const char* state_path, const char* uuids, std::uint64_t pid,
                                std::uint64_t start_ticks, const StatedLoad& load) {
-  const GpuChoice choice(state_path, uuids);
+  const DeviceChoice choice(state_path, uuids);
   if (choice.result().exit_code != kExitDone) return choice.result();
   if (process_start_ticks(pid) != start_ticks) return {};
-  for (std::uint32_t i = 0; i < kMaxGpus; ++i) {
-    GpuState* gpu = choice.gpu(i);
-    if (gpu == nullptr) continue;
-    const Change change(choice.fd(), *gpu);
-    ProcessReading wanted{pid, start_ticks, load.memory_bytes, load.percent};
+  for (std::uint32_t i = 0; i < choice.count(); ++i) {
+    GpuState& gpu = choice.gpu(i);
+    const Change change(choice.fd(), gpu);
+    ProcessReading wanted{pid, start_ticks, load.memory_bytes, load.percent, choice.at(i).instance};
     std::uint64_t free_bytes = 0;
-    if (enter_process(*gpu, wanted, &free_bytes) != Entered::kOutOfMemory) continue;
+    if (enter_process(gpu, wanted, &free_bytes) != Entered::kOutOfMemory) continue;
     wanted.memory_bytes = free_bytes;
-    enter_process(*gpu, wanted, &free_bytes);
+    enter_process(gpu, wanted, &free_bytes);
   }
   return {};
 }

@@ -21,9 +21,9 @@ struct RegistrationResult {
   char message[320] = {};  // empty when done
 };
 
-// `uuids` are separated by commas. All are looked up before the first is changed. A process that is
-// there already keeps what it uses. It is no error if the process has ended (it is not entered),
-// nor to leave twice.
+// `uuids` are those of GPUs or of MIG devices, separated by commas. All are looked up before the
+// first is changed. A process that is there already keeps what it uses. It is no error if the
+// process has ended (it is not entered), nor to leave twice.
 RegistrationResult change_registration(Registration what, const char* state_path, const char* uuids,
                                        std::uint64_t pid);
 

@@ -5,7 +5,7 @@
 
 #include "tool/library_fixture.h"
 
-// GPM, what a GPU says of itself as a part of a machine, and MIG that is on without instances.
+// GPM, and what a GPU says of itself as a part of a machine.
 
 namespace gpu_emulator {
 namespace {
@@ -135,49 +135,6 @@ TEST_F(Gpm, RefusesSamplesThatDoNotGoTogether) {
   GpmMetricsGet query{2, 1, first, first, {}};
   EXPECT_EQ(get(&query), kArgumentVersionMismatch);
   for (const nvmlGpmSample_t made : {first, other, empty}) free(made);
-}
-
-class MigWithoutInstances : public Modules {
- protected:
-  void SetUp() override {
-    use("dgx-h100");
-    ASSERT_TRUE(state().change(0, [](GpuState& gpu) { gpu.mig = Support::kOn; }));
-  }
-};
-
-TEST_F(MigWithoutInstances, HandlesAreNotFound) {
-  nvmlDevice_t instance = nullptr;
-  void* gpu_instance = nullptr;
-  unsigned number = 0;
-  const auto by_index =
-      find<decltype(nvmlDeviceGetMigDeviceHandleByIndex)>("nvmlDeviceGetMigDeviceHandleByIndex");
-
-  EXPECT_EQ(find<decltype(nvmlDeviceGetMaxMigDeviceCount)>("nvmlDeviceGetMaxMigDeviceCount")(
-                gpu(0), &number),
-            kSuccess);
-  EXPECT_EQ(number, 7u);
-  for (unsigned i = 0; i < number; ++i) EXPECT_EQ(by_index(gpu(0), i, &instance), kNotFound) << i;
-  EXPECT_EQ(by_index(gpu(0), number, &instance), kInvalidArgument);
-  EXPECT_EQ(by_index(gpu(1), 0, &instance), kNotSupported) << "MIG is off there";
-  EXPECT_EQ(find<decltype(nvmlDeviceGetGpuInstanceById)>("nvmlDeviceGetGpuInstanceById")(
-                gpu(0), 1, &gpu_instance),
-            kNotFound);
-  EXPECT_EQ(
-      find<decltype(nvmlDeviceGetGpuInstanceId)>("nvmlDeviceGetGpuInstanceId")(gpu(0), &number),
-      kInvalidArgument);
-}
-
-TEST_F(MigWithoutInstances, EverySizeStillFits) {
-  unsigned count = 99;
-  EXPECT_EQ(find<decltype(nvmlDeviceGetGpuInstances)>("nvmlDeviceGetGpuInstances")(gpu(0), 19,
-                                                                                   nullptr, &count),
-            kSuccess);
-  EXPECT_EQ(count, 0u);
-  const auto remaining = find<decltype(nvmlDeviceGetGpuInstanceRemainingCapacity)>(
-      "nvmlDeviceGetGpuInstanceRemainingCapacity");
-  EXPECT_EQ(remaining(gpu(0), 19, &count), kSuccess);
-  EXPECT_EQ(count, 7u);
-  EXPECT_EQ(remaining(gpu(0), 77, &count), kInvalidArgument);
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "mig_files.h"
+
 namespace gpu_emulator {
 namespace {
 
@@ -64,13 +66,15 @@ Result<StateFile> StateFile::open(const std::string& path, Access access) {
     ::close(fd);
     return fail(ErrorCode::kDataLoss, what);
   }
-  StateFile file(fd, static_cast<BoardState*>(memory));
+  StateFile file(fd, static_cast<BoardState*>(memory), path);
   if (!is_valid(file.state())) return fail(ErrorCode::kDataLoss, foreign_state(fd, path));
   return file;
 }
 
 StateFile::StateFile(StateFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), state_(std::exchange(other.state_, nullptr)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      state_(std::exchange(other.state_, nullptr)),
+      path_(std::move(other.path_)) {}
 
 StateFile::~StateFile() {
   if (state_ != nullptr) munmap(state_, sizeof(BoardState));
@@ -84,12 +88,19 @@ Result<GpuState*> StateFile::find(std::uint32_t gpu) {
 }
 
 Status StateFile::load(std::uint32_t gpu_index, std::uint64_t pid, std::uint64_t memory_bytes,
-                       std::uint64_t utilization_percent, Presence presence) {
+                       std::uint64_t utilization_percent, Presence presence,
+                       const InstanceId& instance) {
   TRY_ASSIGN(GpuState * gpu, find(gpu_index));
   const std::uint64_t start_ticks = presence == Presence::kLingering ? 0 : process_start_ticks(pid);
   const Change change(fd_, *gpu);
+  if (!is_there(*gpu, instance)) {
+    return fail(ErrorCode::kNotFound,
+                fmt::format("GPU {} has no instance {}/{}", gpu_index, instance.gpu_instance,
+                            instance.compute_instance));
+  }
   std::uint64_t free_bytes = 0;
-  switch (enter_process(*gpu, {pid, start_ticks, memory_bytes, utilization_percent}, &free_bytes)) {
+  switch (enter_process(*gpu, {pid, start_ticks, memory_bytes, utilization_percent, instance},
+                        &free_bytes)) {
     case Entered::kDone:
       return {};
     case Entered::kTableFull:
@@ -127,19 +138,24 @@ Status StateFile::change(std::uint32_t gpu_index, const std::function<void(GpuSt
   return {};
 }
 
-Status StateFile::raise(std::uint32_t gpu_index, std::uint64_t type, std::uint64_t data) {
-  TRY(change(gpu_index, [&](GpuState&) {
-    const std::uint64_t number = state_->event_count.load(std::memory_order_relaxed) + 1;
-    Event& event = state_->events[(number - 1) % kMaxEvents];
-    event.number.store(0, std::memory_order_seq_cst);
-    event.type.store(type, kRelease);
-    event.data.store(data, kRelease);
-    event.gpu.store(gpu_index, kRelease);
-    event.number.store(number, kRelease);
-    state_->event_count.store(number, kRelease);
-  }));
+Status StateFile::raise(std::uint32_t gpu_index, std::uint64_t type, std::uint64_t data,
+                        const InstanceId& instance) {
+  TRY(change(gpu_index, [&](GpuState&) { add_event(*state_, gpu_index, type, data, instance); }));
   wake_waiters(*state_);
   return {};
+}
+
+Result<MigResult> StateFile::change_instances(std::uint32_t gpu_index,
+                                              const std::function<MigResult(GpuState&)>& edit) {
+  MigResult result = MigResult::kDone;
+  TRY(change(gpu_index, [&](GpuState& gpu) {
+    result = edit(gpu);
+    if (result != MigResult::kDone) return;
+    add_event(*state_, gpu_index, kMigConfigChange, 0, {});
+    write_capabilities(path_.c_str(), gpu);
+  }));
+  wake_waiters(*state_);
+  return result;
 }
 
 }  // namespace gpu_emulator
