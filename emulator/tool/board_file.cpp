@@ -124,6 +124,32 @@ MigSize read_mig_size(YamlErrors& errors, const YAML::Node& node, const std::str
   return size;
 }
 
+// "3g.40gb" or, at a memory slice, "3g.40gb@4".
+void read_mig_layout(YamlFields& fields, GpuModel& model) {
+  if (!fields.has("mig_layout")) return;
+  for (const YAML::Node& node : fields.list("mig_layout", 0, kMaxMigDevices)) {
+    const std::string text = node.IsScalar() ? node.Scalar() : "";
+    const std::size_t at = std::min(text.find('@'), text.size());
+    MigStart one{text.substr(0, at), std::nullopt};
+    const bool is_known = std::ranges::find(model.mig_profiles, one.profile, &MigSize::name) !=
+                          model.mig_profiles.end();
+    std::optional<std::uint64_t> start;
+    if (at < text.size()) start = parse_number(std::string_view(text).substr(at + 1));
+    if (!is_known || (at < text.size() && !start)) {
+      fields.reject("mig_layout",
+                    fmt::format("\"{}\" is not one of the mig_profiles, such as {}", text,
+                                model.mig_profiles.empty() ? std::string("none")
+                                                           : model.mig_profiles.front().name));
+      return;
+    }
+    if (start) one.start = static_cast<std::uint32_t>(*start);
+    model.mig_layout.push_back(std::move(one));
+  }
+  if (model.mig != Support::kOn && !model.mig_layout.empty()) {
+    fields.reject("mig_layout", "needs mig: on");
+  }
+}
+
 void read_mig(YamlErrors& errors, YamlFields& fields, GpuModel& model) {
   model.mig = support(fields, "mig");
   for (const YAML::Node& node : fields.list("mig_profiles", 0, kMaxMigProfiles)) {
@@ -131,6 +157,7 @@ void read_mig(YamlErrors& errors, YamlFields& fields, GpuModel& model) {
         fmt::format("{}[{}]", fields.path("mig_profiles"), model.mig_profiles.size());
     model.mig_profiles.push_back(read_mig_size(errors, node, path));
   }
+  read_mig_layout(fields, model);
   if ((model.mig != Support::kUnsupported) != !model.mig_profiles.empty()) {
     fields.reject("mig_profiles", "needed where mig is off or on, empty where it is unsupported");
   }
@@ -178,7 +205,8 @@ GpuModel read_model(YamlErrors& errors, const YAML::Node& node, const std::strin
                      "clock_memory_max_mhz",
                      "mig",
                      "ecc",
-                     "persistence"});
+                     "persistence"},
+                    {"mig_layout"});
   GpuModel model;
   model.id = fields.text("id", 32);
   model.name = fields.text("name", sizeof(GpuState::name) - 1);

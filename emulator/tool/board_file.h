@@ -9,7 +9,8 @@
 #include "board_state.h"
 #include "tool/state_file.h"
 
-// Board files: one machine type in YAML, every field required, nothing unknown allowed. An error
+// Board files: one machine type in YAML, every field required (but mig_layout), nothing unknown
+// allowed. An error
 // names file, line, field and what is allowed.
 
 namespace gpu_emulator {
@@ -28,6 +29,12 @@ struct MigSize {
   std::uint32_t decoders = 0;
   std::uint32_t jpeg_engines = 0;
   std::uint32_t ofa_engines = 0;
+};
+
+// An instance that a new board's GPUs have.
+struct MigStart {
+  std::string profile;                 // "3g.40gb"
+  std::optional<std::uint32_t> start;  // its first memory slice; where the driver likes it
 };
 
 struct GpuModel {
@@ -67,6 +74,7 @@ struct GpuModel {
   std::uint32_t clock_memory_max_mhz = 0;
   Support mig = Support::kUnsupported;
   std::vector<MigSize> mig_profiles;
+  std::vector<MigStart> mig_layout;  // each with one compute instance of its size
   std::uint32_t nvlink_version = 0;  // NVML's number; 0: no NVLink
   std::uint32_t nvlink_ports = 0;
   bool has_memory_temperature = false;

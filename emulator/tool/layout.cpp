@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tool/mig_layout.h"
+
 namespace gpu_emulator {
 namespace {
 
@@ -272,14 +274,8 @@ void write_driver(Folder& out, const BoardState& state) {
   out.file("proc/devices",
            "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n234 nvidia-caps\n"
            "510 nvidia-uvm\n\nBlock devices:\n");
-  const bool has_mig =
-      std::any_of(state.gpus, state.gpus + std::min(state.gpu_count, kMaxGpus),
-                  [](const GpuState& gpu) { return gpu.mig != Support::kUnsupported; });
-  if (!has_mig) return;
-  for (const auto& [name, minor] : {std::pair("config", 1), std::pair("monitor", 2)}) {
-    out.file(fmt::format("proc/driver/nvidia/capabilities/mig/{}", name),
-             fmt::format("DeviceFileMinor: {}\nDeviceFileMode: 256\nDeviceFileModify: 1\n", minor));
-  }
+  if (!board_has_mig(state)) return;
+  for (const NodeFile& file : mig_files_of(state)) out.file(file.path, file.text);
 }
 
 void write_driver_root(Folder& out, const BoardState& state, const std::string& library) {
@@ -294,6 +290,8 @@ void write_driver_root(Folder& out, const BoardState& state, const std::string& 
   for (std::uint32_t i = 0; i < std::min(state.gpu_count, kMaxGpus); ++i) {
     out.file(fmt::format("driver/dev/nvidia{}", state.gpus[i].minor), "");
   }
+  if (!board_has_mig(state)) return;
+  for (const std::string& device : mig_devices_of(state)) out.file("driver/dev/" + device, "");
 }
 
 }  // namespace

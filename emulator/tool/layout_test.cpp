@@ -104,6 +104,25 @@ TEST_F(Layout, ShowsTheDriver) {
   EXPECT_FALSE(text("proc/driver/nvidia/capabilities/mig/config").empty());
 }
 
+TEST_F(Layout, HasTheCapabilitiesOfTheInstances) {
+  lay_out("dgx-a100");
+  ASSERT_TRUE(state().change_instances(0, [](GpuState& gpu) {
+    std::uint32_t id = 0;
+    gpu.mig_mode = static_cast<std::uint32_t>(Support::kOn);
+    return create_gpu_instance(gpu, *profile_called(gpu, "7g.80gb"), kNoId, &id);
+  }));
+  fs::remove_all(dir());
+  const auto again = layout(root_, libraries(), "n1", dir());
+  ASSERT_TRUE(again) << again.error().message;
+
+  EXPECT_NE(text("proc/driver/nvidia-caps/mig-minors").find("gpu1/gi0/ci0/access 139\n"),
+            std::string::npos);
+  EXPECT_EQ(text("proc/driver/nvidia/capabilities/gpu0/mig/gi0/access"),
+            "DeviceFileMinor: 3\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
+  EXPECT_TRUE(fs::exists(dir() + "/driver/dev/nvidia-caps/nvidia-cap3"));
+  EXPECT_FALSE(fs::exists(dir() + "/driver/dev/nvidia-caps/nvidia-cap4"));
+}
+
 TEST_F(Layout, HasNoCapabilitiesWithoutMig) {
   lay_out("t4x4");
   EXPECT_FALSE(fs::exists(dir() + "/proc/driver/nvidia/capabilities"));

@@ -15,7 +15,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "mig_files.h"
 #include "os/descriptor.h"
+#include "tool/mig_layout.h"
 
 namespace gpu_emulator {
 namespace {
@@ -83,6 +85,25 @@ void fill_mig(const GpuModel& model, GpuState& gpu) {
     to.ofa_engines = from.ofa_engines;
     gpu.max_mig_devices = std::max(gpu.max_mig_devices, from.instances);
   }
+  gpu.mig_mode = gpu.mig_pending = static_cast<std::uint32_t>(model.mig);
+}
+
+// Makes the instances that the board begins with.
+Status lay_out_instances(const GpuModel& model, GpuState& gpu) {
+  for (const MigStart& wanted : model.mig_layout) {
+    const MigProfile* profile = profile_called(gpu, wanted.profile.c_str());
+    std::uint32_t id = 0;
+    std::uint32_t compute = 0;
+    const bool is_made =
+        profile != nullptr &&
+        create_gpu_instance(gpu, *profile, wanted.start.value_or(kNoId), &id) == MigResult::kDone &&
+        create_compute_instance(gpu, id, profile->slices, kNoId, &compute) == MigResult::kDone;
+    if (is_made) continue;
+    return gpu_platform::base::invalid(
+        "mig_layout",
+        fmt::format("mig_layout: there is no place for {} on {}", wanted.profile, gpu.name));
+  }
+  return {};
 }
 
 void fill_model(const GpuModel& model, GpuState& gpu) {
@@ -187,7 +208,7 @@ void wire(const Board& board, BoardState& state) {
   }
 }
 
-std::unique_ptr<BoardState> make_state(const Board& board, const std::string& node) {
+Result<std::unique_ptr<BoardState>> make_state(const Board& board, const std::string& node) {
   auto state = std::make_unique<BoardState>();
   std::memcpy(state->magic, kMagic, sizeof kMagic);
   state->version = kVersion;
@@ -211,6 +232,7 @@ std::unique_ptr<BoardState> make_state(const Board& board, const std::string& no
   state->gpu_count = static_cast<std::uint32_t>(board.gpus.size());
   for (std::size_t i = 0; i < board.gpus.size(); ++i) {
     fill_gpu(board, node, i, state->gpus[i]);
+    TRY(lay_out_instances(board.models[board.gpus[i].model], state->gpus[i]));
     for (std::size_t k = 0; k < board.gpus.size(); ++k) {
       state->topology[i][k] =
           i == k ? TopologyLevel::kInternal : level_between(board.gpus[i], board.gpus[k]);
@@ -289,6 +311,22 @@ Status replace_file(const std::string& path, const char* data, std::size_t size,
   return {};
 }
 
+// The files of MIG beside the state: what is there already is of a board that is no more.
+Status write_capability_files(const BoardState& state, const std::string& dir) {
+  std::error_code error;
+  const std::string capabilities = dir + "/" + kCapabilityFolder;
+  std::filesystem::remove_all(capabilities, error);
+  if (error) return std::unexpected(system_error("remove " + capabilities, error.value()));
+  if (!board_has_mig(state)) return {};
+  for (const NodeFile& file : mig_files_of(state)) {
+    const std::filesystem::path path = std::filesystem::path(dir) / file.path;
+    std::filesystem::create_directories(path.parent_path(), error);
+    if (error) return std::unexpected(system_error("create " + path.string(), error.value()));
+    TRY(replace_file(path.string(), file.text.data(), file.text.size(), 0444));
+  }
+  return {};
+}
+
 bool is_current(const std::string& path, const Board& board, const std::string& node) {
   const auto file = StateFile::open(path, StateFile::Access::kRead);
   if (!file) return false;
@@ -331,9 +369,9 @@ Status create_node(const Board& board, const std::string& node_name, const std::
     if (::chmod(path.c_str(), kForItsOwner) == 0) return {};
     return std::unexpected(system_error("set the mode of " + path, errno));
   }
-  const auto state = make_state(board, node_name);
-  return replace_file(path, reinterpret_cast<const char*>(state.get()), sizeof *state,
-                      kForItsOwner);
+  TRY_ASSIGN(const auto state, make_state(board, node_name));
+  TRY(replace_file(path, reinterpret_cast<const char*>(state.get()), sizeof *state, kForItsOwner));
+  return write_capability_files(*state, dir);
 }
 
 }  // namespace gpu_emulator

@@ -20,7 +20,8 @@ void YamlErrors::add(const YAML::Node& at, std::string_view field, std::string_v
 }
 
 YamlFields::YamlFields(YamlErrors& errors, const YAML::Node& node, std::string path,
-                       std::initializer_list<std::string_view> keys)
+                       std::initializer_list<std::string_view> keys,
+                       std::initializer_list<std::string_view> optional)
     : errors_(errors), node_(node), path_(std::move(path)) {
   if (!node_.IsMap()) {
     errors_.add(node_, path_, fmt::format("a map with the fields {}", fmt::join(keys, ", ")));
@@ -29,7 +30,9 @@ YamlFields::YamlFields(YamlErrors& errors, const YAML::Node& node, std::string p
   std::vector<std::string> seen;
   for (const auto& entry : node_) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    const bool is_known = std::find(keys.begin(), keys.end(), key) != keys.end() ||
+                          std::find(optional.begin(), optional.end(), key) != optional.end();
+    if (!is_known) {
       errors_.add(entry.first, this->path(key),
                   fmt::format("unknown field; allowed are {}", fmt::join(keys, ", ")));
       return;

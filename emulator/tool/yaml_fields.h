@@ -36,12 +36,15 @@ struct Choice {
   std::uint32_t value;
 };
 
-// One map, with exactly the named keys.
+// One map, with exactly the named keys; `optional` ones may be missing.
 class YamlFields {
  public:
   // `path` names the map in errors ("gpus[3]"), empty for the whole file. `errors` outlives this.
   YamlFields(YamlErrors& errors, const YAML::Node& node, std::string path,
-             std::initializer_list<std::string_view> keys);
+             std::initializer_list<std::string_view> keys,
+             std::initializer_list<std::string_view> optional = {});
+
+  bool has(std::string_view key) const { return node(key).IsDefined(); }
 
   std::string text(std::string_view key, std::size_t max_length);
   std::uint32_t number(std::string_view key, std::uint64_t min, std::uint64_t max);
