@@ -13,6 +13,7 @@
 #include "register/registration.h"
 #include "tool/faults.h"
 #include "tool/layout.h"
+#include "tool/mig_commands.h"
 #include "tool/node_files.h"
 #include "tool/parse.h"
 #include "tool/show.h"
@@ -131,6 +132,10 @@ Status inject_quietly(StateFile& file, std::uint32_t gpu, const InjectOptions& o
       return inject_reset_fault(file, gpu, ResetFault::kHangs);
     case Fault::kHang:
       return inject_hang(file, gpu, options.value);
+    case Fault::kMigCreateFails:
+      return inject_failing_gpu_instances(file, gpu, options.value);
+    case Fault::kMigComputeFails:
+      return inject_failing_compute_instances(file, gpu, options.value);
   }
   return {};
 }
@@ -247,11 +252,13 @@ Result<std::string> load(const std::string& data_dir, const LoadOptions& options
                    fmt::format("--memory \"{}\" is not a size; write it as 16G, 16GB or 512 (MiB)",
                                options.memory));
   }
+  TRY_ASSIGN(const InstanceId instance, parse_instance(options.instance));
   TRY_ASSIGN(StateFile file, open_node(data_dir, place.node, StateFile::Access::kWrite));
   TRY(file.load(
       place.index, options.pid, static_cast<std::uint64_t>(memory->value()),
       options.utilization_percent,
-      options.is_lingering ? StateFile::Presence::kLingering : StateFile::Presence::kWhileAlive));
+      options.is_lingering ? StateFile::Presence::kLingering : StateFile::Presence::kWhileAlive,
+      instance));
   if (options.is_lingering || process_start_ticks(options.pid) != 0) return std::string();
   return fmt::format("no process {} on this host: it stays on the GPU until it is cleared\n",
                      options.pid);
@@ -261,12 +268,25 @@ Result<std::string> inject(const std::string& data_dir, const InjectOptions& opt
   TRY_ASSIGN(const GpuPlace place, parse_gpu_place(options.gpu));
   TRY_ASSIGN(StateFile file, open_node(data_dir, place.node, StateFile::Access::kWrite));
   if (options.fault == Fault::kXid) {
+    TRY_ASSIGN(const InstanceId instance, parse_instance(options.instance));
     for (std::uint32_t i = 1; i < options.times; ++i) {
-      TRY(inject_xid(file, place.index, options.value));
+      TRY(inject_xid(file, place.index, options.value, instance));
     }
-    return inject_xid(file, place.index, options.value);
+    return inject_xid(file, place.index, options.value, instance);
   }
   TRY(inject_quietly(file, place.index, options));
+  return std::string();
+}
+
+Result<std::string> change_mig(const std::string& data_dir, const MigOptions& options) {
+  TRY_ASSIGN(const GpuPlace place, parse_gpu_place(options.gpu));
+  TRY_ASSIGN(StateFile file, open_node(data_dir, place.node, StateFile::Access::kWrite));
+  return change_mig(file, place.index, options);
+}
+
+Result<std::string> reboot(const std::string& data_dir, const std::string& node) {
+  TRY_ASSIGN(StateFile file, open_node(data_dir, node, StateFile::Access::kWrite));
+  for (std::uint32_t i = 0; i < file.state().gpu_count; ++i) TRY(reboot_gpu(file, i));
   return std::string();
 }
 

@@ -31,6 +31,18 @@ struct LoadOptions {
   std::string memory = "0";
   std::uint32_t utilization_percent = 0;
   bool is_lingering = false;  // stays when the process ends, until it is cleared
+  std::string instance;       // GI/CI; empty: the whole GPU
+};
+
+// Changes of MIG behind the back of the programs that use the board: without rights, and also under
+// work.
+enum class MigChange : std::uint8_t { kCreate, kDestroy, kOn, kOff };
+struct MigOptions {
+  MigChange change = MigChange::kCreate;
+  std::string gpu;        // NODE:INDEX
+  std::string profile;    // to create: "1g.10gb", or "1g.10gb@6" at that memory slice
+  std::string instance;   // to destroy: GI or GI/CI
+  bool is_alone = false;  // create no compute instance in it
 };
 
 enum class Fault {
@@ -56,6 +68,8 @@ enum class Fault {
   kHang,
   kResetFail,
   kResetHang,
+  kMigCreateFails,
+  kMigComputeFails,
 };
 
 struct InjectOptions {
@@ -64,6 +78,7 @@ struct InjectOptions {
   std::uint32_t value = 0;         // XID, count, degrees, time, as the fault has it
   std::vector<std::string> words;  // reasons, kind of ECC error, action
   std::uint32_t times = 1;         // of an XID: raised so often
+  std::string instance;            // of an XID: GI or GI/CI that it hits; empty: the whole GPU
 };
 
 struct RegisterOptions {
@@ -86,6 +101,10 @@ Result<std::string> create(const std::string& boards_dir, const CreateOptions& o
 Result<std::string> show(const std::string& data_dir, const std::string& node, ShowAs as);
 Result<std::string> load(const std::string& data_dir, const LoadOptions& options);
 Result<std::string> inject(const std::string& data_dir, const InjectOptions& options);
+Result<std::string> change_mig(const std::string& data_dir, const MigOptions& options);
+// What a reboot of the node does to its board: processes and instances are gone, lost GPUs are
+// back.
+Result<std::string> reboot(const std::string& data_dir, const std::string& node);
 Result<std::string> register_process(const RegisterOptions& options);
 Result<std::string> unregister_process(const RegisterOptions& options);
 Result<std::string> clear(const std::string& data_dir, const ClearOptions& options);

@@ -178,7 +178,8 @@ Result<std::uint64_t> parse_throttle(const std::vector<std::string>& names) {
   return reasons;
 }
 
-Result<std::string> inject_xid(StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
+Result<std::string> inject_xid(StateFile& file, std::uint32_t gpu, std::uint32_t xid,
+                               const InstanceId& instance) {
   const XidBehaviour behaviour = behaviour_of_xid(xid);
   TRY(file.change(gpu, [&](GpuState& state) {
     state.last_xid.store(xid, kRelaxed);
@@ -186,7 +187,7 @@ Result<std::string> inject_xid(StateFile& file, std::uint32_t gpu, std::uint32_t
     if (xid == kRemapFailed) state.remap_failed.store(1, kRelaxed);
   }));
   if (behaviour.is_critical) {
-    TRY(file.raise(gpu, kEventXid, behaviour.is_known ? xid : kUnknownXid));
+    TRY(file.raise(gpu, kEventXid, behaviour.is_known ? xid : kUnknownXid, instance));
   }
   if (xid == kRowRemapped) TRY(file.raise(gpu, kEventRetirement, 0));
   if (xid == kRemapFailed) TRY(file.raise(gpu, kEventRetirementFailure, 0));
@@ -304,6 +305,18 @@ Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds) {
   });
 }
 
+Status inject_failing_gpu_instances(StateFile& file, std::uint32_t gpu, std::uint32_t count) {
+  TRY(require(file, gpu, has_mig, "has no MIG"));
+  return file.change(gpu,
+                     [&](GpuState& state) { state.failing_gpu_instances.store(count, kRelaxed); });
+}
+
+Status inject_failing_compute_instances(StateFile& file, std::uint32_t gpu, std::uint32_t count) {
+  TRY(require(file, gpu, has_mig, "has no MIG"));
+  return file.change(
+      gpu, [&](GpuState& state) { state.failing_compute_instances.store(count, kRelaxed); });
+}
+
 Status inject_lost(StateFile& file, std::uint32_t gpu) {
   TRY(file.raise(gpu, kEventUnavailable, 0));
   const std::uint32_t delay_us = file.state().gpus[gpu].answer_delay_us.load(kRelaxed);
@@ -335,7 +348,8 @@ Status clear_faults(StateFile& file, std::uint32_t gpu) {
           &state.pcie_replays, &state.remap_pending, &state.remap_failed,
           &state.injected_memory_temperature_c, &state.injected_pcie_width, &state.rows_to_remap,
           &state.remapped_rows[0], &state.remapped_rows[1], &state.retirement_pending,
-          &state.retired_count, &state.reset_fault, &state.answer_work_us, &state.listing}) {
+          &state.retired_count, &state.reset_fault, &state.answer_work_us, &state.listing,
+          &state.failing_gpu_instances, &state.failing_compute_instances}) {
       value->store(0, kRelaxed);
     }
     for (auto* value : {&state.injected_throttle, &state.nvlinks_down, &state.answers_from_ns}) {

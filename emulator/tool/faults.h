@@ -37,7 +37,9 @@ Result<std::uint64_t> parse_throttle(const std::vector<std::string>& names);
 
 // Raises the event and sets the recovery action. XIDs 63 and 64 also remap a row (or retire a page)
 // or fail to; 79 also loses the GPU, after its event. Returns a note for the user.
-Result<std::string> inject_xid(StateFile& file, std::uint32_t gpu, std::uint32_t xid);
+// With an instance, the event names it.
+Result<std::string> inject_xid(StateFile& file, std::uint32_t gpu, std::uint32_t xid,
+                               const InstanceId& instance = {});
 // Adds to the counters; uncorrected errors also remap rows (or retire pages), pending a reset.
 // Refused if ECC is off or missing.
 Status inject_ecc(StateFile& file, std::uint32_t gpu, EccClass kind, std::uint32_t count);
@@ -66,6 +68,10 @@ Status inject_memory_temperature(StateFile& file, std::uint32_t gpu, std::uint32
 Status inject_reset_fault(StateFile& file, std::uint32_t gpu, ResetFault fault);
 // No call on the GPU is answered before so many seconds are over; 0: they are at once.
 Status inject_hang(StateFile& file, std::uint32_t gpu, std::uint32_t seconds);
+// So many of the next creations of GPU instances, or of compute instances, fail. Refused without
+// MIG.
+Status inject_failing_gpu_instances(StateFile& file, std::uint32_t gpu, std::uint32_t count);
+Status inject_failing_compute_instances(StateFile& file, std::uint32_t gpu, std::uint32_t count);
 // Makes every call on the GPU answer GPU_IS_LOST.
 Status inject_lost(StateFile& file, std::uint32_t gpu);
 // What programs find that initialise NVML from then on.

@@ -42,6 +42,7 @@ struct Options {
   gpu_emulator::InjectOptions inject;
   std::string inject_word;  // of faults that take one word
   gpu_emulator::LoadOptions linger;
+  gpu_emulator::MigOptions mig;
   gpu_emulator::RegisterOptions registration;
   std::function<gpu_emulator::Result<std::string>()> run;
 };
@@ -92,6 +93,7 @@ void add_using_commands(CLI::App& app, Options& o) {
   load->add_option("--memory", o.load.memory, "GPU memory: 16G, 16GB, 512 (MiB)");
   load->add_option("--utilization", o.load.utilization_percent, "Percent")
       ->check(CLI::Range(0, 100));
+  load->add_option("--instance", o.load.instance, "GI/CI: on this MIG instance of the GPU");
   load->callback([&o] { o.run = [&o] { return gpu_emulator::load(o.data_dir, o.load); }; });
 
   CLI::App* clear = app.add_subcommand("clear",
@@ -176,6 +178,10 @@ void add_faults_of_parts(CLI::App* inject, Options& o) {
             "Counters since the driver was loaded go back to 0");
   add_fault(inject, o, Fault::kResetFail, "reset-fail", "Resets of the GPU fail");
   add_fault(inject, o, Fault::kResetHang, "reset-hang", "Resets of the GPU do not return");
+  add(Fault::kMigCreateFails, "mig-create-fails",
+      "So many of the next creations of GPU instances fail. 0: none", "count", 0, kMax);
+  add(Fault::kMigComputeFails, "mig-compute-fails",
+      "So many of the next creations of compute instances fail. 0: none", "count", 0, kMax);
   add(Fault::kHang, "hang", "No call on the GPU is answered for so long. 0: they are at once",
       "seconds", 0, 3600);
 }
@@ -191,6 +197,7 @@ void add_inject_command(CLI::App& app, Options& o) {
   xid->add_option("number", o.inject.value, "XID")->required()->check(CLI::Range(1, 998));
   xid->add_option("--times", o.inject.times, "Raise it so often: a storm")
       ->check(CLI::Range(1, kMax));
+  xid->add_option("--instance", o.inject.instance, "GI or GI/CI: the MIG instance that it hits");
   CLI::App* ecc = add_fault(inject, o, Fault::kEcc, "ecc", "Errors of the memory");
   ecc->add_option("kind", o.inject_word, "corrected or uncorrected")->required();
   ecc->add_option("count", o.inject.value, "How many")->required()->check(CLI::Range(1, kMax));
@@ -241,6 +248,43 @@ void add_inject_command(CLI::App& app, Options& o) {
   });
 }
 
+void add_mig_command(CLI::App& app, Options& o) {
+  using gpu_emulator::MigChange;
+  CLI::App* mig = app.add_subcommand(
+      "mig", "Change MIG behind the back of the node's programs, also under work");
+  mig->require_subcommand(1);
+  const auto add = [&](MigChange change, const char* name, const char* what) {
+    CLI::App* command = mig->add_subcommand(name, what);
+    add_data_dir(command, o);
+    command->add_option("--gpu", o.mig.gpu, "NODE:INDEX")->required();
+    command->callback([&o, change] {
+      o.mig.change = change;
+      o.run = [&o] { return gpu_emulator::change_mig(o.data_dir, o.mig); };
+    });
+    return command;
+  };
+  CLI::App* create = add(MigChange::kCreate, "create",
+                         "Make a GPU instance with a compute instance; prints GI/CI and its UUID");
+  create->add_option("profile", o.mig.profile, "1g.10gb, or 1g.10gb@6 at that memory slice")
+      ->required();
+  create->add_flag("--without-compute", o.mig.is_alone, "Make no compute instance in it");
+  add(MigChange::kDestroy, "destroy", "Let an instance vanish with all that is on it")
+      ->add_option("instance", o.mig.instance, "GI or GI/CI")
+      ->required();
+  add(MigChange::kOn, "on", "Switch MIG on at once; processes on the GPU are gone");
+  add(MigChange::kOff, "off", "Switch MIG off at once; instances and processes are gone");
+}
+
+void add_reboot_command(CLI::App& app, Options& o) {
+  CLI::App* reboot = app.add_subcommand(
+      "reboot",
+      "Do to a node's GPUs what its reboot does: processes, MIG instances and settings "
+      "are gone, lost GPUs are back");
+  add_data_dir(reboot, o);
+  reboot->add_option("--node", o.node, "Node")->required();
+  reboot->callback([&o] { o.run = [&o] { return gpu_emulator::reboot(o.data_dir, o.node); }; });
+}
+
 void add_registration_commands(CLI::App& app, Options& o) {
   const auto add = [&](const char* name, const char* what, auto command) {
     CLI::App* added = app.add_subcommand(name, what);
@@ -266,6 +310,8 @@ int main(int argc, char** argv) {
   add_making_commands(app, options);
   add_using_commands(app, options);
   add_inject_command(app, options);
+  add_mig_command(app, options);
+  add_reboot_command(app, options);
   add_registration_commands(app, options);
   try {
     app.parse(argc, argv);
