@@ -204,7 +204,7 @@ int run_mps_server(int link) {
   if (const auto entered = use.set(kServerBytes, 0); !entered) return fails(entered.error());
   // `ps` shows so much of a UUID.
   constexpr std::size_t kShownUuid = 22;
-  const std::string uuid = board->file.state().gpus[gpus->front()].uuid;
+  const std::string uuid = board->file.state().gpus[gpus->front().gpu].uuid;
   return MpsServer(link, uuid.substr(0, kShownUuid)).run();
 }
 

@@ -18,13 +18,20 @@ struct OpenBoard {
 // by that daemon, which reads the load in the process's name.
 Result<OpenBoard> open_used_board();
 
-// Returns the GPUs that CUDA_VISIBLE_DEVICES names, at least one.
-Result<std::vector<std::uint32_t>> gpus_to_use(const StateFile& file);
+// A GPU, or the one compute instance of it that a program uses.
+struct UsedGpu {
+  std::uint32_t gpu = 0;
+  InstanceId instance = {};
+};
+
+// Returns the GPUs that CUDA_VISIBLE_DEVICES names, at least one. Like CUDA, a program uses one MIG
+// instance: the first that is named by its UUID ("MIG-…"), or the first of a GPU in MIG mode.
+Result<std::vector<UsedGpu>> gpus_to_use(const StateFile& file);
 
 // Is on its GPUs from the first set() to destruction. It refers to what it was given.
 class GpuUse {
  public:
-  GpuUse(OpenBoard& board, const std::vector<std::uint32_t>& gpus)
+  GpuUse(OpenBoard& board, const std::vector<UsedGpu>& gpus)
       : file_(board.file), is_ours_(board.is_ours), gpus_(gpus) {}
   GpuUse(const GpuUse&) = delete;
   GpuUse& operator=(const GpuUse&) = delete;
@@ -37,7 +44,7 @@ class GpuUse {
  private:
   StateFile& file_;
   const bool is_ours_;
-  const std::vector<std::uint32_t>& gpus_;
+  const std::vector<UsedGpu>& gpus_;
 };
 
 }  // namespace gpu_emulator
