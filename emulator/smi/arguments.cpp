@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "smi/report.h"
 
@@ -32,6 +33,7 @@ enum class Option : std::uint8_t {
   kHelpQueryProcesses,
   kVersion,
   kReset,
+  kMigMode,
 };
 
 struct OptionName {
@@ -59,6 +61,7 @@ constexpr OptionName kOptions[] = {
     {"", "--format", Option::kFormat, true,
      "Of a query: csv, and after commas noheader and nounits."},
     {"-r", "--gpu-reset", Option::kReset, false, "Reset the GPUs of an emulated board."},
+    {"-mig", "--multi-instance-gpu", Option::kMigMode, true, "Switch MIG on (1) or off (0)."},
     {"-h", "--help", Option::kHelp, false, "Print this help."},
     {"", "--help-query-gpu", Option::kHelpQueryGpus, false, "List the fields of --query-gpu."},
     {"", "--help-query-compute-apps", Option::kHelpQueryProcesses, false,
@@ -127,6 +130,15 @@ Status set(Option option, const std::string& value, SmiArguments& out) {
     case Option::kReset:
       out.task = SmiTask::kReset;
       break;
+    case Option::kMigMode: {
+      const bool is_on = value == "1" || value == "ENABLED";
+      if (!is_on && value != "0" && value != "DISABLED") {
+        return invalid("-mig", fmt::format("Invalid MIG mode '{}': it is 0 or 1.", value));
+      }
+      out.task = SmiTask::kMigMode;
+      out.is_mig_on = is_on;
+      break;
+    }
     case Option::kVersion:
       out.task = SmiTask::kVersion;
       break;
@@ -148,34 +160,73 @@ const OptionName* option_of(std::string_view word) {
   return found == std::end(kOptions) ? nullptr : found;
 }
 
-// "topo -m", "mig -lgip", with -i before or after.
-Result<SmiArguments> read_subcommand(std::span<const std::string> words) {
+// "topo -m", with -i before or after.
+Result<SmiArguments> read_topology(std::span<const std::string> words) {
   SmiArguments out;
-  bool has_task = false;
+  out.task = SmiTask::kHelp;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
-    const bool is_topology = words.front() == "topo";
-    if (word == "-h" || word == "--help") {
-      out.task = SmiTask::kHelp;
-    } else if (word == "-i" && i + 1 < words.size()) {
+    if (word == "-i" && i + 1 < words.size()) {
       out.ids = words[++i];
-      continue;
-    } else if (is_topology && (word == "-m" || word == "--matrix")) {
+    } else if (word == "-m" || word == "--matrix") {
       out.task = SmiTask::kTopology;
-    } else if (!is_topology && (word == "-lgip" || word == "--list-gpu-instance-profiles")) {
-      out.task = SmiTask::kMigProfiles;
-    } else if (!is_topology &&
-               (word == "-lgipp" || word == "--list-gpu-instance-possible-placements")) {
-      out.task = SmiTask::kMigPlacements;
-    } else if (!is_topology && (word == "-lgi" || word == "--list-gpu-instances" ||
-                                word == "-lci" || word == "--list-compute-instances")) {
-      out.task = SmiTask::kMigInstances;
-    } else {
+    } else if (word != "-h" && word != "--help") {
       return not_recognized(word);
     }
-    has_task = true;
   }
-  if (!has_task) out.task = SmiTask::kHelp;
+  return out;
+}
+
+struct MigWord {
+  std::string_view brief;
+  std::string_view full;
+  std::optional<SmiTask> task;
+  std::string SmiArguments::* value = nullptr;  // that the word after it goes to
+  bool is_value_needed = true;
+};
+
+const MigWord kMigWords[] = {
+    {"-h", "--help", SmiTask::kHelp},
+    {"-lgip", "--list-gpu-instance-profiles", SmiTask::kMigProfiles},
+    {"-lgipp", "--list-gpu-instance-possible-placements", SmiTask::kMigPlacements},
+    {"-lgi", "--list-gpu-instances", SmiTask::kMigInstances},
+    {"-lcip", "--list-compute-instance-profiles", SmiTask::kMigComputeProfiles},
+    {"-lci", "--list-compute-instances", SmiTask::kMigComputeInstances},
+    {"-cgi", "--create-gpu-instance", SmiTask::kMigCreate, &SmiArguments::profiles},
+    {"-cci", "--create-compute-instance", SmiTask::kMigCreateCompute, &SmiArguments::profiles,
+     false},
+    {"-dgi", "--destroy-gpu-instance", SmiTask::kMigDestroy},
+    {"-dci", "--destroy-compute-instance", SmiTask::kMigDestroyCompute},
+    {"-i", "--id", std::nullopt, &SmiArguments::ids},
+    {"-gi", "--gpu-instance-id", std::nullopt, &SmiArguments::gpu_instances},
+    {"-ci", "--compute-instance-id", std::nullopt, &SmiArguments::compute_instances},
+};
+
+// "mig -cgi 9,3g.40gb -C -i 0": words in any order.
+Result<SmiArguments> read_mig(std::span<const std::string> words) {
+  SmiArguments out;
+  out.task = SmiTask::kHelp;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "-C" || word == "--default-compute-instance") {
+      out.has_compute = true;
+      continue;
+    }
+    const auto* known = std::ranges::find_if(
+        kMigWords, [&](const MigWord& each) { return word == each.brief || word == each.full; });
+    if (known == std::end(kMigWords)) return not_recognized(word);
+    if (known->task) out.task = *known->task;
+    if (known->value == nullptr) continue;
+    const bool has_value = i + 1 < words.size() && !words[i + 1].starts_with("-");
+    if (has_value) {
+      out.*known->value = words[++i];
+    } else if (known->is_value_needed) {
+      return invalid("", fmt::format("Missing value for option {}. Please run 'nvidia-smi mig -h' "
+                                     "for help.",
+                                     word));
+    }
+  }
+  if (out.has_compute && out.task != SmiTask::kMigCreate) return not_recognized("-C");
   return out;
 }
 
@@ -200,9 +251,8 @@ Result<SmiArguments> checked(SmiArguments out) {
 }  // namespace
 
 Result<SmiArguments> read_arguments(std::span<const std::string> words) {
-  if (!words.empty() && (words.front() == "topo" || words.front() == "mig")) {
-    return read_subcommand(words);
-  }
+  if (!words.empty() && words.front() == "topo") return read_topology(words);
+  if (!words.empty() && words.front() == "mig") return read_mig(words);
   SmiArguments out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -231,7 +281,11 @@ std::string help_text() {
       "\n"
       "    nvidia-smi [OPTION]...\n"
       "    nvidia-smi topo -m\n"
-      "    nvidia-smi mig -lgip | -lgipp\n"
+      "    nvidia-smi mig -lgip | -lgipp | -lgi | -lcip | -lci [-i ID]\n"
+      "    nvidia-smi mig -cgi PROFILE[:START],... [-C] [-i ID]\n"
+      "    nvidia-smi mig -cci [PROFILE,...] [-gi ID] [-i ID]\n"
+      "    nvidia-smi mig -dci [-ci ID] [-gi ID] [-i ID]\n"
+      "    nvidia-smi mig -dgi [-gi ID] [-i ID]\n"
       "\n";
   for (const OptionName& each : kOptions) {
     std::string names(each.brief);

@@ -27,7 +27,14 @@ enum class SmiTask : std::uint8_t {
   kTopology,
   kMigProfiles,
   kMigPlacements,
-  kMigInstances,
+  kMigInstances,         // mig -lgi
+  kMigComputeProfiles,   // mig -lcip
+  kMigComputeInstances,  // mig -lci
+  kMigCreate,            // mig -cgi
+  kMigCreateCompute,     // mig -cci
+  kMigDestroy,           // mig -dgi
+  kMigDestroyCompute,    // mig -dci
+  kMigMode,              // -mig
   kHelp,
   kHelpQueryGpus,
   kHelpQueryProcesses,
@@ -37,10 +44,15 @@ enum class SmiTask : std::uint8_t {
 
 struct SmiArguments {
   SmiTask task = SmiTask::kTable;
-  std::string ids;       // of -i; empty: all GPUs
-  std::string fields;    // of a query
-  std::string format;    // of a query
-  std::string displays;  // of -d
+  std::string ids;                // of -i; empty: all GPUs
+  std::string fields;             // of a query
+  std::string format;             // of a query
+  std::string displays;           // of -d
+  std::string profiles;           // of mig -cgi and -cci: names, ids or "id:start"
+  std::string gpu_instances;      // of mig -gi; empty: all
+  std::string compute_instances;  // of mig -ci; empty: all
+  bool has_compute = false;       // mig -C: with a compute instance in each GPU instance
+  bool is_mig_on = false;         // of -mig
   bool is_xml = false;
   std::string file;                          // of -f; empty: standard output
   std::optional<std::uint64_t> interval_ms;  // of -l and -lms

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "board_changes.h"
+#include "mig_files.h"
 #include "smi/arguments.h"
 
 namespace gpu_emulator {
@@ -24,7 +25,7 @@ constexpr unsigned kHangSeconds = 3600;
 class MappedBoard {
  public:
   explicit MappedBoard(const char* path)
-      : fd_(path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
+      : path_(path), fd_(path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
     struct stat about{};
     if (fd_ < 0 || ::fstat(fd_, &about) != 0 || !S_ISREG(about.st_mode) ||
         about.st_size < static_cast<off_t>(sizeof(BoardState))) {
@@ -59,12 +60,14 @@ class MappedBoard {
     {
       const Change change(fd_, gpu);
       reset_gpu(gpu);
+      write_capabilities(path_, gpu);
     }
     wake_waiters(*state_);
     return fault;
   }
 
  private:
+  const char* path_;
   int fd_;
   BoardState* state_ = nullptr;
 };

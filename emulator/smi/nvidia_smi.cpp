@@ -13,6 +13,7 @@
 #include "smi/arguments.h"
 #include "smi/gpu.h"
 #include "smi/gpu_reset.h"
+#include "smi/mig_instances.h"
 #include "smi/mig_profiles.h"
 #include "smi/query.h"
 #include "smi/readings.h"
@@ -142,6 +143,7 @@ std::string list_of(const std::vector<Gpu>& gpus) {
     out +=
         fmt::format("GPU {}: {} (UUID: {})\n", gpu.index(), in_words(gpu.text("nvmlDeviceGetName")),
                     in_words(gpu.text("nvmlDeviceGetUUID")));
+    out += mig_device_lines(gpu);
   }
   return out;
 }
@@ -201,7 +203,16 @@ Output answer(const SmiArguments& arguments, const Machine& machine) {
     case SmiTask::kMigPlacements:
       return or_none(placement_lines(machine.chosen), "No MIG-supported devices found.\n");
     case SmiTask::kMigInstances:
-      return {"No MIG-enabled devices found.\n", kExitNotFound};
+    case SmiTask::kMigComputeProfiles:
+    case SmiTask::kMigComputeInstances:
+    case SmiTask::kMigCreate:
+    case SmiTask::kMigCreateCompute:
+    case SmiTask::kMigDestroy:
+    case SmiTask::kMigDestroyCompute:
+    case SmiTask::kMigMode: {
+      const MigOutcome outcome = run_mig(arguments, machine.chosen);
+      return {outcome.text, outcome.exit_code};
+    }
     case SmiTask::kReset: {
       const ResetOutcome outcome = reset_emulated(machine.chosen);
       return {outcome.text, outcome.exit_code};

@@ -332,6 +332,47 @@ TEST_F(NvidiaSmi, MigProfilesAreInTheRecordedForm) {
   EXPECT_EQ(smi("mig -lgip").exit_code, 6);
 }
 
+TEST_F(NvidiaSmi, MigInstancesAreMadeListedAndDestroyed) {
+  if (geteuid() != 0) GTEST_SKIP() << "instances are root's";
+  open_board("dgx-a100");
+  EXPECT_EQ(smi("mig -lgi").exit_code, 6) << "MIG is off";
+  EXPECT_EQ(smi("-i 0 -mig 1").text, "Enabled MIG Mode for GPU 00000000:07:00.0\nAll done.\n");
+
+  EXPECT_EQ(smi("mig -cgi 19,14,4g.40gb -C").text,
+            "Successfully created GPU instance ID 13 on GPU  0 using profile MIG 1g.10gb (ID 19)\n"
+            "Successfully created compute instance ID  0 on GPU  0 GPU instance ID 13 using "
+            "profile MIG 1g.10gb (ID  0)\n"
+            "Successfully created GPU instance ID  5 on GPU  0 using profile MIG 2g.20gb (ID 14)\n"
+            "Successfully created compute instance ID  0 on GPU  0 GPU instance ID  5 using "
+            "profile MIG 2g.20gb (ID  1)\n"
+            "Successfully created GPU instance ID  1 on GPU  0 using profile MIG 4g.40gb (ID  5)\n"
+            "Successfully created compute instance ID  0 on GPU  0 GPU instance ID  1 using "
+            "profile MIG 4g.40gb (ID  3)\n");
+  EXPECT_EQ("\n" + smi("mig -lgi").text, R"(
++----------------------------------------------------+
+| GPU instances:                                     |
+| GPU   Name          Profile  Instance   Placement  |
+|                       ID       ID       Start:Size |
+|====================================================|
+|   0  MIG 1g.10gb      19       13          6:1     |
++----------------------------------------------------+
+|   0  MIG 2g.20gb      14        5          4:2     |
++----------------------------------------------------+
+|   0  MIG 4g.40gb       5        1          0:4     |
++----------------------------------------------------+
+)");
+  EXPECT_THAT(
+      smi("mig -lci").text,
+      HasSubstr("|   0      1       MIG 4g.40gb          3         0          0:4     |\n"));
+  EXPECT_THAT(smi("-L").text, HasSubstr("\n  MIG 4g.40gb     Device  0: (UUID: MIG-"));
+  EXPECT_EQ(smi("mig -cgi 19").exit_code, 23);
+  EXPECT_EQ(smi("mig -dgi -gi 5").exit_code, 19) << "it has a compute instance";
+  EXPECT_EQ(smi("mig -dci -gi 5").text,
+            "Successfully destroyed compute instance ID  0 from GPU  0 GPU instance ID  5\n");
+  EXPECT_EQ(smi("mig -dgi -gi 5").text, "Successfully destroyed GPU instance ID  5 from GPU  0\n");
+  EXPECT_EQ(smi("mig -cgi 14:4").exit_code, 0);
+}
+
 TEST_F(NvidiaSmi, ExitCodesAreThoseOfTheOriginal) {
   EXPECT_EQ(smi("-i 8").exit_code, 6);
   EXPECT_EQ(smi("-i 8").text, "No devices were found\n");
