@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "mig_names.h"
 #include "tool/faults.h"
 
 namespace gpu_emulator {
@@ -107,6 +108,36 @@ nlohmann::ordered_json json_of_faults(const GpuState& gpu) {
           {"nvlinks_down", links_down(gpu)}};
 }
 
+std::string mig_name_of(const GpuState& gpu, const InstanceId& id) {
+  const MigProfile* profile = profile_of(gpu, id.gpu_instance);
+  char name[kMigNameBytes] = "";
+  if (profile != nullptr) write_mig_name(*profile, compute_slices_of(gpu, id), name);
+  return name;
+}
+
+std::string mig_uuid_of(const GpuState& gpu, const InstanceId& id) {
+  char uuid[kMigUuidBytes];
+  write_mig_uuid(gpu, id, uuid);
+  return uuid;
+}
+
+// Null where the GPU has no MIG.
+nlohmann::ordered_json json_of_mig(const GpuState& gpu) {
+  if (!has_mig(gpu)) return {};
+  nlohmann::ordered_json mig{{"is_on", is_mig_on(gpu)},
+                             {"is_on_after_reset", is_mig_on_after_reset(gpu)},
+                             {"instances", nlohmann::ordered_json::array()}};
+  visit_compute_instances(gpu, [&](const InstanceId& id) {
+    mig["instances"].push_back({{"gpu_instance", id.gpu_instance},
+                                {"compute_instance", id.compute_instance},
+                                {"profile", mig_name_of(gpu, id)},
+                                {"start", value_of(gpu.gpu_instances[id.gpu_instance].start)},
+                                {"uuid", mig_uuid_of(gpu, id)}});
+    return false;
+  });
+  return mig;
+}
+
 }  // namespace
 
 void append_table(const BoardState& state, std::string& out) {
@@ -118,6 +149,11 @@ void append_table(const BoardState& state, std::string& out) {
     out += fmt::format("  {:2}  {}  {}  {}  {:3}%  {:6}/{} MiB  {} C  {} W\n", i, gpu.name,
                        gpu.uuid, bus_id(gpu.pci), now.utilization_percent, now.used_bytes >> 20,
                        gpu.memory_bytes >> 20, now.temperature_c, now.power_mw / 1000);
+    visit_compute_instances(gpu, [&](const InstanceId& id) {
+      out += fmt::format("        MIG {}  {}/{}  {}\n", mig_name_of(gpu, id), id.gpu_instance,
+                         id.compute_instance, mig_uuid_of(gpu, id));
+      return false;
+    });
     for (std::uint32_t k = 0; k < now.process_count; ++k) {
       const ProcessReading& process = now.processes[k];
       out += fmt::format("        pid {}  {} MiB  {}%{}\n", process.pid, process.memory_bytes >> 20,
@@ -159,6 +195,7 @@ nlohmann::ordered_json json_of(const BoardState& state) {
                                   {"utilization_percent", process.utilization_percent},
                                   {"stays_until_cleared", process.start_ticks == 0}});
     }
+    one["mig"] = json_of_mig(gpu);
     one["throttle"] = names_of_throttle(now.throttle);
     one["faults"] = json_of_faults(gpu);
     node["gpus"].push_back(std::move(one));
