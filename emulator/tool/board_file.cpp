@@ -35,13 +35,9 @@ const std::vector<Choice> kNvLinkGenerations{{"none", 0}, {"1.0", 1}, {"2.0", 2}
                                              {"3.0", 4},  {"4.0", 6}, {"5.0", 7}};
 
 // NVML_GPU_INSTANCE_PROFILE_*
-const std::vector<Choice> kMigProfiles{{"1_slice", 0},
-                                       {"2_slice", 1},
-                                       {"3_slice", 2},
-                                       {"4_slice", 3},
-                                       {"7_slice", 4},
-                                       {"1_slice_media", 7},
-                                       {"1_slice_double_memory", 9}};
+const std::vector<Choice> kMigProfiles{
+    {"1_slice", 0}, {"2_slice", 1},       {"3_slice", 2},       {"4_slice", 3},
+    {"7_slice", 4}, {"1_slice_media", 7}, {"2_slice_media", 8}, {"1_slice_double_memory", 9}};
 
 Support support(YamlFields& fields, std::string_view key) {
   return static_cast<Support>(fields.choice(key, kSupport));

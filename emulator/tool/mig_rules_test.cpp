@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <vector>
@@ -203,6 +205,68 @@ TEST_F(MigRules, AResetTakesAllInstancesAndBringsThePendingMode) {
   EXPECT_FALSE(is_mig_on(*gpu_));
   gpu_->mig_mode = static_cast<std::uint32_t>(Support::kOn);
   EXPECT_FALSE(has_instances(*gpu_));
+}
+
+TEST_F(MigRules, AnA30HasFourSlicesAndOneSetOfMediaEngines) {
+  use("a30-x4");
+  EXPECT_EQ(left("1g.6gb"), 4U);
+  std::uint32_t id = 99;
+
+  EXPECT_EQ(create("2g.12gb+me", 2, &id), MigResult::kDone);
+  EXPECT_EQ(id, 2U);
+  EXPECT_EQ(create("1g.6gb+me"), MigResult::kNoRoom);
+  EXPECT_EQ(create("1g.6gb", 1, &id), MigResult::kDone);
+  EXPECT_EQ(id, 4U);
+  EXPECT_EQ(create("2g.12gb"), MigResult::kNoRoom);
+  EXPECT_EQ(left("1g.6gb"), 1U);
+}
+
+// Every board's table: the largest profile takes the whole GPU, and starts lie within it.
+TEST_F(MigRules, EveryBoardHasAWholeTable) {
+  for (const char* board : {"dgx-a100", "a100-pcie-x4", "dgx-h100", "h100-nvl-x4", "hgx-h200",
+                            "h200-single", "b200", "a30-x4"}) {
+    use(board);
+    const MigProfile& whole = gpu_->mig_profiles[mig_profile_count(*gpu_) - 1];
+    EXPECT_EQ(whole.slices, compute_slices_of(*gpu_)) << board;
+    EXPECT_EQ(whole.memory_slices, memory_slices_of(*gpu_)) << board;
+    for (std::uint32_t i = 0; i < mig_profile_count(*gpu_); ++i) {
+      const MigProfile& profile = gpu_->mig_profiles[i];
+      EXPECT_EQ(remaining_instances(*gpu_, profile), profile.instances)
+          << board << " " << profile.name;
+      for (std::uint32_t start = 0; start < 32; ++start) {
+        if ((profile.starts >> start & 1) == 0) continue;
+        EXPECT_LE(start + profile.memory_slices, whole.memory_slices)
+            << board << " " << profile.name;
+      }
+    }
+  }
+}
+
+TEST_F(MigRules, ABoardFileBeginsWithItsLayout) {
+  std::ifstream in(BOARDS_DIR "/a30-x4.yaml");
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string off = "    mig: off\n";
+  const auto with = [&](const std::string& layout) {
+    std::string changed = text;
+    changed.replace(text.find(off), off.size(), "    mig: on\n    mig_layout: " + layout + "\n");
+    return parse_board(changed, "a30-x4.yaml");
+  };
+  char path[] = "/tmp/mig_rules.XXXXXX";
+  const std::string root = mkdtemp(path);
+
+  const auto board = with("[2g.12gb@2, 1g.6gb]");
+  ASSERT_TRUE(board) << board.error().message;
+  ASSERT_TRUE(create_node(*board, "n1", root + "/n1"));
+  const auto file = StateFile::open(root + "/n1/state", StateFile::Access::kRead);
+  ASSERT_TRUE(file);
+  EXPECT_NE(compute_slices_of(file->state().gpus[3], {2, 0}), 0U);
+  EXPECT_TRUE(std::filesystem::exists(
+      root + "/n1/proc/driver/nvidia/capabilities/gpu3/mig/gi2/ci0/access"));
+  EXPECT_FALSE(with("[3g.20gb]")) << "an A30 has none such";
+  const auto full = with("[4g.24gb, 1g.6gb]");
+  ASSERT_TRUE(full);
+  EXPECT_FALSE(create_node(*full, "n2", root + "/n2")) << "there is no place";
+  std::filesystem::remove_all(root);
 }
 
 TEST_F(MigRules, UuidsFollowFromTheGpuAndTheIds) {
