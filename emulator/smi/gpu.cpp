@@ -14,6 +14,12 @@ constexpr unsigned int kTextBytes = 256;
 // NVML's value for memory of a process that is not known.
 constexpr unsigned long long kNotAvailable = ~0ULL;
 
+// NVML has this value for processes that use the whole GPU.
+Reading id_of_instance(unsigned int id) {
+  constexpr unsigned int kWhole = 0xffffffff;
+  return id == kWhole ? Reading::none() : Reading{kSuccess, fmt::format("{}", id)};
+}
+
 template <class Function>
 std::string text_of(const NvmlLibrary& nvml, const char* function) {
   std::array<char, kTextBytes> text{};
@@ -77,7 +83,12 @@ Return Gpu::add_processes(const char* function, bool is_graphics,
   }
   if (status != kSuccess) return status;
   for (unsigned int i = 0; i < count; ++i) {
-    GpuProcess process{found[i].pid, is_graphics, {}, Reading::none()};
+    GpuProcess process{found[i].pid,
+                       is_graphics,
+                       id_of_instance(found[i].gpu_instance_id),
+                       id_of_instance(found[i].compute_instance_id),
+                       {},
+                       Reading::none()};
     if (found[i].used_gpu_memory != kNotAvailable) {
       process.used_memory = mebibytes(found[i].used_gpu_memory);
     }

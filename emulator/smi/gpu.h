@@ -20,8 +20,10 @@ struct Told {
 struct GpuProcess {
   unsigned int pid = 0;
   bool is_graphics = false;
-  std::string name;     // empty: the driver does not tell
-  Reading used_memory;  // N/A where the driver does not tell
+  Reading gpu_instance;      // N/A outside of MIG
+  Reading compute_instance;  // the same
+  std::string name;          // empty: the driver does not tell
+  Reading used_memory;       // N/A where the driver does not tell
 };
 
 // One GPU as NVML tells of it. Each call asks anew.

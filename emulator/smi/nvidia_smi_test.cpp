@@ -365,6 +365,11 @@ TEST_F(NvidiaSmi, MigInstancesAreMadeListedAndDestroyed) {
       smi("mig -lci").text,
       HasSubstr("|   0      1       MIG 4g.40gb          3         0          0:4     |\n"));
   EXPECT_THAT(smi("-L").text, HasSubstr("\n  MIG 4g.40gb     Device  0: (UUID: MIG-"));
+  ASSERT_TRUE(load(root_, {.gpu = "n1:0",
+                           .pid = static_cast<std::uint64_t>(::getpid()),
+                           .memory = "1G",
+                           .instance = "13/0"}));
+  EXPECT_THAT(smi("").text, HasSubstr(fmt::format("|    0    13    0{:>10}      C", ::getpid())));
   EXPECT_EQ(smi("mig -cgi 19").exit_code, 23);
   EXPECT_EQ(smi("mig -dgi -gi 5").exit_code, 19) << "it has a compute instance";
   EXPECT_EQ(smi("mig -dci -gi 5").text,

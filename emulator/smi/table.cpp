@@ -135,8 +135,9 @@ std::string process_rows(const TableForm& form, std::span<const Gpu> gpus) {
   for (const Gpu& gpu : gpus) {
     for (const GpuProcess& process : gpu.processes().value) {
       const std::string name = process.name.empty() ? "[Not Found]" : process.name;
-      out += fmt::format("|{:>5}{:>6}{:>5}{:>{}}{:>7}   {:<{}}{:>10} |\n", gpu.index(), "N/A",
-                         "N/A", process.pid, form.pid, process.is_graphics ? "G" : "C",
+      out += fmt::format("|{:>5}{:>6}{:>5}{:>{}}{:>7}   {:<{}}{:>10} |\n", gpu.index(),
+                         in_words(process.gpu_instance), in_words(process.compute_instance),
+                         process.pid, form.pid, process.is_graphics ? "G" : "C",
                          end_of(name, form.name - kBehindName), form.name,
                          joined(process.used_memory));
     }

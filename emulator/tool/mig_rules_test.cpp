@@ -94,7 +94,7 @@ TEST_F(MigRules, AllNineteenLayoutsOfAnA100AreMadeInEveryOrder) {
       }
       ASSERT_EQ(ids.size(), layout.size());
     } while (std::next_permutation(layout.begin(), layout.end()));
-    // The layout is full: nothing fits any more, but what the compute slices of 3g + 3g leave.
+    // Nothing fits any more, though two instances of three slices leave a compute slice.
     for (const char* name : {"2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "1g.20gb", "1g.10gb"}) {
       EXPECT_EQ(left(name), 0U) << name;
     }
