@@ -140,7 +140,7 @@ Status set(Option option, const std::string& value, SmiArguments& out) {
       break;
     }
     case Option::kVersion:
-      out.task = SmiTask::kVersion;
+      out.task = SmiTask::kVersions;
       break;
   }
   return {};

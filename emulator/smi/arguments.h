@@ -38,7 +38,7 @@ enum class SmiTask : std::uint8_t {
   kHelp,
   kHelpQueryGpus,
   kHelpQueryProcesses,
-  kVersion,
+  kVersions,
   kReset,  // -r
 };
 

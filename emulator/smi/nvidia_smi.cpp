@@ -217,7 +217,7 @@ Output answer(const SmiArguments& arguments, const Machine& machine) {
       const ResetOutcome outcome = reset_emulated(machine.chosen);
       return {outcome.text, outcome.exit_code};
     }
-    case SmiTask::kVersion:
+    case SmiTask::kVersions:
       return {versions_of(machine.driver)};
     default:
       return {summary_table(machine.driver, machine.chosen, time_of_report())};
