@@ -72,6 +72,16 @@ base::Result<model::CorrectLedger> correction_command(const v1::CorrectLedgerReq
   return command;
 }
 
+// Returns whether the entry follows from another, and a price that was given for spot capacity
+// counts instead of it then.
+bool is_overruled(const model::PriceBook& book, const model::PriceEntry& entry, base::Instant at) {
+  if (entry.derived_from == 0 || entry.begin > at) return false;
+  const model::Price& price = entry.price;
+  const model::PriceEntry* counts =
+      book.at(price.gpu_type, price.capacity.value_or(model::CapacityClass::kSpot), price.node, at);
+  return counts != nullptr && counts->id != entry.id;
+}
+
 // Returns the last price of that type, class and node that a person set: the one of a command that
 // has just been done.
 base::Result<v1::Price> last_set(const controller::Snapshot& snapshot, const model::Price& price) {
@@ -93,7 +103,8 @@ v1::ListPricesResponse PriceCalls::list(const v1::ListPricesRequest& request) co
   v1::ListPricesResponse out;
   for (const model::PriceEntry& entry : snapshot->prices->entries) {
     const bool is_too_late = request.has_at() && entry.begin > at;
-    if (!is_too_late && !has_ended(entry, at)) put_price(entry, *out.add_prices());
+    if (is_too_late || has_ended(entry, at)) continue;
+    if (!is_overruled(*snapshot->prices, entry, at)) put_price(entry, *out.add_prices());
   }
   out.set_currency(snapshot->policy->billing->currency);
   for (const std::string& type : unpriced_types(*snapshot, at)) out.add_unpriced(type);

@@ -120,6 +120,16 @@ TEST_F(PriceCallsTest, AWithdrawnPriceIsAnsweredWithItsEndAndTheListCountsAgain)
   EXPECT_EQ(refused(withdraw(99, kRoot)), "NOT_FOUND id");
 }
 
+TEST_F(PriceCallsTest, APriceGivenForSpotStandsInPlaceOfTheDerivedOne) {
+  v1::SetPriceRequest spot = price_of("H100", "2");
+  spot.set_capacity("spot");
+  const auto price = set(spot, kRoot);
+  ASSERT_TRUE(price) << price.error().message;
+  EXPECT_NE(listed().find(" H100 spot 2.00 root; "), std::string::npos) << listed();
+  EXPECT_EQ(listed().find("spot 1.65"), std::string::npos) << listed();
+  EXPECT_NE(listed(yesterday_ + base::hours(1)).find("spot 1.65"), std::string::npos);
+}
+
 TEST_F(PriceCallsTest, OthersThanAdminsChangeNothing) {
   const std::string before = listed();
   EXPECT_EQ(refused(set(price_of("H100", "1"), kAda)), "PERMISSION_DENIED ");
