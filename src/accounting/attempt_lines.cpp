@@ -1,6 +1,8 @@
 #include "accounting/attempt_lines.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "base/check.h"
 #include "model/job_spec.h"
@@ -69,8 +71,16 @@ LedgerLine held_line_of(const model::Job& job, const model::Attempt& attempt) {
   return line;
 }
 
+// Makes room for so many lines: they are large, and are moved seldom.
+void make_room(std::vector<LedgerLine>& lines, std::size_t more) {
+  const std::size_t needed = lines.size() + more;
+  if (needed > lines.capacity()) lines.reserve(std::max(needed, 2 * lines.capacity()));
+}
+
+// `line`: what all lines of the GPUs have in common.
 void append_gpu_lines(LedgerLine line, const model::Node& node, const model::NodeAllocation& part,
                       const std::vector<PricedTimes>& parts, std::vector<LedgerLine>& lines) {
+  make_room(lines, part.grants.size() * parts.size());
   for (const model::GpuGrant& grant : part.grants) {
     // While an attempt holds it, its place is given to no other GPU.
     line.gpu_uuid = node.gpus.at(grant.gpu_index).info.uuid;
@@ -80,6 +90,8 @@ void append_gpu_lines(LedgerLine line, const model::Node& node, const model::Nod
     for (const PricedTimes& each : parts) {
       line.price = each.price;
       put_segment(each.times, line);
+      const bool is_last = &grant == &part.grants.back() && &each == &parts.back();
+      if (is_last) return lines.push_back(std::move(line));
       lines.push_back(line);
       ++line.segment;
     }
@@ -179,20 +191,22 @@ void append_lines(const LineTerms& terms, const model::Job& job, const model::At
                   base::Instant until, std::vector<LedgerLine>& lines) {
   const model::Billing& billing = *terms.policy.billing;
   const std::vector<Segment> segments = segments_of(attempt, until);
-  LedgerLine line = held_line_of(job, attempt);
-  line.discount = discount_of(terms.policy, line.team);
+  const std::uint32_t discount = discount_of(terms.policy, job.spec->team);
   for (const model::NodeAllocation& part : attempt.allocation.nodes) {
     const model::Node* const node = terms.nodes.find(part.node.value);
     CHECK(node != nullptr);
+    LedgerLine line = held_line_of(job, attempt);
+    line.discount = discount;
     line.node = node->name;
     line.capacity = node->capacity;
     line.not_billed = not_billed_of(job, attempt, node->capacity, billing);
-    line.gpu_type = part.grants.empty() ? std::string() : attempt.gpu_type;
     if (part.grants.empty()) {
-      append_node_lines(line, part, billing.cpu, segments, lines);
+      append_node_lines(std::move(line), part, billing.cpu, segments, lines);
       continue;
     }
-    append_gpu_lines(line, *node, part, segments_at_prices(segments, terms.prices, line), lines);
+    line.gpu_type = attempt.gpu_type;
+    const std::vector<PricedTimes> parts = segments_at_prices(segments, terms.prices, line);
+    append_gpu_lines(std::move(line), *node, part, parts, lines);
   }
 }
 

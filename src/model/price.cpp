@@ -183,6 +183,17 @@ bool is_of(const Price& price, const Asked& asked) {
          (price.node.empty() || matches_pattern(price.node, asked.node));
 }
 
+const PriceEntry* price_at(const std::vector<PriceEntry>& entries, const Asked& asked, Instant at) {
+  const PriceEntry* best = nullptr;
+  for (const PriceEntry& entry : entries) {
+    if (!is_in_force(entry, at) || !is_of(entry.price, asked)) continue;
+    if (best == nullptr || precedence_of(*best, asked.gpu) < precedence_of(entry, asked.gpu)) {
+      best = &entry;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 bool has_ended(const PriceEntry& entry, base::Instant at) {
@@ -236,16 +247,7 @@ const PriceEntry* PriceBook::find(std::uint32_t id) const {
 
 const PriceEntry* PriceBook::at(std::string_view gpu_type, CapacityClass capacity,
                                 std::string_view node, base::Instant at) const {
-  const Asked asked = {names_of(gpu_type), capacity, node};
-  const Instant then = whole_milliseconds_of(at);
-  const PriceEntry* best = nullptr;
-  for (const PriceEntry& entry : entries) {
-    if (!is_in_force(entry, then) || !is_of(entry.price, asked)) continue;
-    if (best == nullptr || precedence_of(*best, asked.gpu) < precedence_of(entry, asked.gpu)) {
-      best = &entry;
-    }
-  }
-  return best;
+  return price_at(entries, {names_of(gpu_type), capacity, node}, whole_milliseconds_of(at));
 }
 
 std::vector<PriceSpan> PriceBook::over(std::string_view gpu_type, CapacityClass capacity,
@@ -255,19 +257,22 @@ std::vector<PriceSpan> PriceBook::over(std::string_view gpu_type, CapacityClass 
   const Instant begin = whole_milliseconds_of(from);
   const Instant end = whole_milliseconds_of(to);
   if (begin >= end) return {};
-  std::vector<Instant> cuts = {begin};
+  const auto is_within = [&](Instant at) { return begin < at && at < end; };
+  std::vector<Instant> cuts;
   for (const PriceEntry& entry : entries) {
+    // Nearly always nothing begins or ends, and no name is compared.
+    if (!is_within(entry.begin) && !is_within(end_of(entry))) continue;
     if (!is_of(entry.price, asked)) continue;
     for (const Instant cut : {entry.begin, end_of(entry)}) {
-      if (begin < cut && cut < end) cuts.push_back(cut);
+      if (is_within(cut)) cuts.push_back(cut);
     }
   }
   std::ranges::sort(cuts);
-  std::vector<PriceSpan> spans;
+  std::vector<PriceSpan> spans = {{begin, end, price_at(entries, asked, begin)}};
   for (const Instant cut : cuts) {
-    const PriceEntry* const entry = this->at(gpu_type, capacity, node, cut);
-    if (!spans.empty() && spans.back().entry == entry) continue;
-    if (!spans.empty()) spans.back().to = cut;
+    const PriceEntry* const entry = price_at(entries, asked, cut);
+    if (spans.back().entry == entry) continue;
+    spans.back().to = cut;
     spans.push_back({cut, end, entry});
   }
   return spans;
