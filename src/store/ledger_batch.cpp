@@ -30,11 +30,14 @@ LedgerSpan span_of(std::span<const model::LedgerLine> lines) {
 
 std::map<std::string_view, LedgerSpan> users_of(std::span<const model::LedgerLine> lines) {
   std::map<std::string_view, LedgerSpan> users;
+  auto last = users.end();  // the lines of an attempt follow each other
   for (const model::LedgerLine& line : lines) {
     if (line.kind == model::LedgerKind::kRest || line.user.empty()) continue;
     const LedgerSpan span = span_of_line(line);
-    const auto [user, is_new] = users.emplace(line.user, span);
-    if (!is_new) widen(user->second, span);
+    if (last == users.end() || last->first != line.user) {
+      last = users.try_emplace(line.user, span).first;
+    }
+    widen(last->second, span);
   }
   return users;
 }

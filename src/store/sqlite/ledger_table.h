@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -9,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "store/ledger.h"
 #include "store/ledger_codec.h"
@@ -53,7 +56,12 @@ class LedgerWriter {
   base::Status change_users(std::uint64_t batch, std::span<const model::LedgerLine> lines,
                             Statement& change);
 
-  std::map<std::string, std::uint64_t, std::less<>> numbers_;
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return base::hash64(name); }
+  };
+  // A batch of attempts on many GPUs asks for thousands of names.
+  std::unordered_map<std::string, std::uint64_t, NameHash, std::equal_to<>> numbers_;
   std::map<std::uint64_t, std::string_view> names_;  // keys of numbers_, by their numbers
   std::vector<std::uint64_t> fresh_;                 // added in the open transaction
 
