@@ -71,13 +71,28 @@ void Balance::add(const model::LedgerLine& line) {
   const model::Millis to = std::min(line.to, span_.to);
   const auto share = static_cast<std::int32_t>(line.share.value());
   key_.assign(line.gpu_uuid).append(kOnNode).append(line.node);
-  const std::uint32_t gpu = gpus_.number_of(key_);
-  edges_.push_back({from, share, gpu});
-  edges_.push_back({to, -share, gpu});
+  add_edges(gpus_.number_of(key_), {from, to}, share);
   if (const model::PriceEntry* const price = prices_.find(line.price)) {
     fleet_ += gpu_cost(line.share, to - from, price->price.per_hour);
   }
   add_cut(line, span_, prices_, figures_);
+}
+
+// The end of a part and the begin of an equal one at the same moment change nothing: most lines of
+// a GPU follow each other so.
+void Balance::add_edges(std::uint32_t gpu, Span span, std::int32_t share) {
+  if (gpu < last_ends_.size()) {
+    Edge& end = edges_[last_ends_[gpu]];
+    if (end.at == span.from && end.share == -share) {
+      end.at = span.to;
+      return;
+    }
+  } else {
+    last_ends_.resize(gpu + 1);
+  }
+  edges_.push_back({span.from, share, gpu});
+  last_ends_[gpu] = edges_.size();
+  edges_.push_back({span.to, -share, gpu});
 }
 
 BalanceReport Balance::report() const {

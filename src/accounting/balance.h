@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ struct BalanceReport {
 };
 
 // Takes the lines of the ledger and, if the span reaches into the present, live ones. Memory: 32
-// bytes for each line of a GPU.
+// bytes for each line of a GPU that does not go on where the one before it ended.
 class Balance {
  public:
   // The prices must outlive it.
@@ -58,12 +59,15 @@ class Balance {
     std::uint32_t gpu = 0;
   };
 
+  void add_edges(std::uint32_t gpu, Span span, std::int32_t share);
+
   Span span_;
   const model::PriceBook& prices_;
   // By UUID and node: a GPU that was moved is on its former node, too, until that forgets it.
   Numbering gpus_;
   std::string key_;  // of a line, here for its memory alone
   std::vector<Edge> edges_;
+  std::vector<std::size_t> last_ends_;  // by GPU: where edges_ has the end of its latest line
   ExactCost fleet_;
   UsageFigures figures_;
   Findings differences_;  // of single lines

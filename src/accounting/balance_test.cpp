@@ -47,6 +47,19 @@ TEST(Balance, NamesAGpuThatHasMoreThanOneWhole) {
             "2026-10-01T02:00:00.000Z.");
 }
 
+TEST(Balance, NamesTheWholeTimeInWhichAPartIsMissing) {
+  model::LedgerLine first = testing::used_line("vision", kOctober, kOctober + kHourMs);
+  model::LedgerLine second =
+      testing::used_line("vision", kOctober + kHourMs, kOctober + 2 * kHourMs);
+  first.share = second.share = base::GpuShare(3500);
+  const BalanceReport report = balanced({first, second});
+  ASSERT_FALSE(report.balances());
+  EXPECT_EQ(report.differences.named.front(),
+            "GPU-1 on dgx-1 has lines for 3500/7000 of it from 2026-10-01T00:00:00.000Z to "
+            "2026-10-01T02:00:00.000Z.");
+  EXPECT_TRUE(report.wall == __int128{7000} * 2 * kHourMs);
+}
+
 TEST(Balance, CountsAGpuThatWasMovedOnBothNodes) {
   model::LedgerLine elsewhere =
       testing::used_line("vision", kOctober + kHourMs, kOctober + 2 * kHourMs);
