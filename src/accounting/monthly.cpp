@@ -1,5 +1,6 @@
 #include "accounting/monthly.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -44,9 +45,11 @@ UsageQuery month_query(const MonthlyQuestion& question) {
   return query;
 }
 
+// Of the months before the report's.
 UsageQuery trend_query(const MonthlyQuestion& question) {
   const Span span = span_of_months(first_of_trend(question.month), question.month);
-  UsageQuery query{.from = span.from, .to = span.to};
+  const Span month = span_of_months(question.month, question.month);
+  UsageQuery query{.from = span.from, .to = month.from};
   query.by = {{UsageField::kTeam, {}}};
   query.step = UsageStep::kMonth;
   query.max_groups = kAllGroups;
@@ -136,22 +139,29 @@ void put_totals(MonthlyReport& report) {
   }
 }
 
-// Each team is rounded as in the report of that month, so that both say the same.
-std::vector<TrendPoint> trend_of(const std::vector<UsageGroup>& groups, base::Month last) {
+void add_to_trend(const UsageFigures& of_team, TrendPoint& point) {
+  BillRounder rounder;
+  point.hours += rounder.next({}, of_team).hours();
+  point.cost += of_team.bill().rounded();
+}
+
+// Each team is rounded as in the report of that month, so that both say the same. `before`: of the
+// months before the last one, by team; `of_month`: of the last one, by team and type.
+std::vector<TrendPoint> trend_of(const std::vector<UsageGroup>& before,
+                                 const std::vector<UsageGroup>& of_month, base::Month last) {
   std::vector<TrendPoint> trend;
   for (base::Month month = first_of_trend(last); month <= last;
        month = base::plus_months(month, 1)) {
     trend.push_back({.month = month});
   }
-  for (const UsageGroup& group : groups) {
+  for (const UsageGroup& group : before) {
     const base::Month month = base::month_of(base::Instant(group.step * 1'000'000));
-    for (TrendPoint& point : trend) {
-      if (point.month != month) continue;
-      BillRounder rounder;
-      point.hours += rounder.next({}, group.figures).hours();
-      point.cost += group.figures.bill().rounded();
-    }
+    const auto point = std::ranges::find(trend, month, &TrendPoint::month);
+    if (point != trend.end()) add_to_trend(group.figures, *point);
   }
+  std::map<std::string_view, UsageFigures> teams;
+  for (const UsageGroup& group : of_month) teams[group.keys[0]] += group.figures;
+  for (const auto& [team, figures] : teams) add_to_trend(figures, trend.back());
   return trend;
 }
 
@@ -228,7 +238,7 @@ Span MonthlySum::span() const {
 }
 
 void MonthlySum::add(const model::LedgerLine& line) {
-  trend_sum_.add(line);
+  if (line.from < month_.from) trend_sum_.add(line);
   if (!is_in(line, month_)) return;
   month_sum_.add(line);
   if (has_fleet_) balance_.add(line);
@@ -243,7 +253,7 @@ MonthlyReport MonthlySum::report() const {
   const std::vector<UsageGroup> groups = month_sum_.groups();
   report.teams = bills_of(groups);
   put_totals(report);
-  report.trend = trend_of(trend_sum_.groups(), question_.month);
+  report.trend = trend_of(trend_sum_.groups(), groups, question_.month);
   report.has_fleet = has_fleet_;
   if (has_fleet_) {
     report.balance = balance_.report();
