@@ -11,8 +11,8 @@
 
 // The files with which NVIDIA's driver tells of the capabilities of MIG: the minor numbers of the
 // devices that open the way to the instances. They lie beside the state file, in proc/driver as on
-// a machine, and each program that makes or destroys an instance keeps them up to date. Header only and
-// without allocation, because the emulated library writes them, too.
+// a machine, and each program that makes or destroys an instance keeps them up to date. Header only
+// and without allocation, because the emulated library writes them, too.
 
 namespace gpu_emulator {
 
