@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -202,7 +204,8 @@ void expect_right_or_refused(const std::filesystem::path& dir, std::uint64_t las
 TEST_F(Damage, FlippedBytesNeverGiveWrongAnswers) {
   constexpr std::uint64_t kLast = 150;
   constexpr std::uint64_t kSeed = 11;
-  const std::uint64_t all = base::rounds(250);
+  // Of fewer, the part that is noticed says little.
+  const std::uint64_t all = std::max<std::uint64_t>(base::rounds(250), 100);
   fill(kLast);
   const std::string sound = read_file(path("store.db"));
   base::Prng prng(kSeed);
@@ -225,8 +228,7 @@ TEST_F(Damage, FlippedBytesNeverGiveWrongAnswers) {
     expect_right_or_refused(dir(), kLast, in_version, noticed);
     if (HasFailure()) return;
   }
-  // Most of the flipped bytes are on pages that none of these questions reads.
-  EXPECT_GT(noticed, static_cast<int>(all / 10)) << "damage must be noticed where it is read";
+  EXPECT_GT(noticed, static_cast<int>(all / 4)) << "most damage must be noticed";
 }
 
 // ---- Check and recover ----
